@@ -290,13 +290,14 @@ def read_options(argv: Sequence[str]) -> argparse.Namespace:
         metavar="PATH|LINK",
         help="open a workspace, an evidence bundle, pictures, data, vectors, curves or a model, as if dropped",
     )
-    parser.add_argument(
+    either = parser.add_mutually_exclusive_group()
+    either.add_argument(
         "--workspace",
         metavar="DIR",
         help="folder of runs (default: the user's own); ssh://host/path of another computer is mirrored, read-only",
     )
     about = "look at the two finished runs that come with this program"
-    parser.add_argument("--sample", dest="workspace", action="store_const", const=str(sample_workspace()), help=about)
+    either.add_argument("--sample", dest="workspace", action="store_const", const=str(sample_workspace()), help=about)
     parser.add_argument(
         "--open", nargs="?", const="", default="", metavar="LINK", help="show a view: contrastive-explorer://open?…"
     )

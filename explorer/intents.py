@@ -104,6 +104,13 @@ class ShowExperiment:
 
 
 @dataclass(frozen=True)
+class AddSeeds:
+    """Start an experiment of the settings of these two runs, with further seeds, and show it on Home."""
+
+    run_ids: tuple[int, ...]
+
+
+@dataclass(frozen=True)
 class Replay:
     """Make one update of a run again, as run A."""
 
@@ -148,6 +155,11 @@ class ChooseModel:
 @dataclass(frozen=True)
 class OpenSample:
     """Open the two finished runs that come with the application, in a window of their own."""
+
+
+@dataclass(frozen=True)
+class ShowOwnRuns:
+    """Bring the window of one's own runs to the front; without one say what a read-only workspace allows."""
 
 
 @dataclass(frozen=True)
@@ -211,6 +223,7 @@ ViewIntent = (
     | TrainOnImport
     | ShowRun
     | ShowExperiment
+    | AddSeeds
     | Replay
     | MoveAlong
     | ClassifyPictures
@@ -220,6 +233,7 @@ WindowIntent = (
     OpenImport
     | ChooseModel
     | OpenSample
+    | ShowOwnRuns
     | OpenVectors
     | ImportCurves
     | WatchTraining

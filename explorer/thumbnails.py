@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import UInt8
 from PySide6.QtGui import QImage
 
-from trainer.errors import UserError
+from trainer.errors import UserError, reason_words
 
 
 class NoThumbnail(UserError):
@@ -32,7 +32,7 @@ def thumbnail(path: Path | str, edge: int) -> QImage:
     try:
         return image_of(read_picture(path, edge))
     except (UnreadableImage, HelperError, OSError) as error:
-        raise NoThumbnail(f"{Path(path).name} cannot be shown. {error}") from error
+        raise NoThumbnail(f"{Path(path).name} cannot be shown. {reason_words(error)}") from error
 
 
 def image_of(pixels: UInt8[np.ndarray, "h w 3"]) -> QImage:

@@ -1,6 +1,7 @@
 """Packs two finished runs as the sample workspace: `uv run python packaging/sample_workspace.py [WORKSPACE]`.
 
-Without a workspace the maps of the sample are made anew, as is needed when layouts are computed in another way.
+Without a workspace the maps and evaluations of the sample are made anew, as is needed when they are computed in another
+way.
 
 The workspace holds a CLIP run and a CLOOB run of Scenes, trained alike:
 
@@ -10,9 +11,10 @@ The workspace holds a CLIP run and a CLOOB run of Scenes, trained alike:
     done
 
 Of each run the curves, the last checkpoint without its optimizer and in half precision, and the snapshots of the unseen
-renderings are kept, those of every other pair and in half precision; of the data, the pictures of these pairs. Maps of
-the last step (UMAP) and what the first start says of the runs (`card.json`) come with them. Nothing of the computer
-that trained them stays: no path, process or command.
+renderings are kept, those of every other pair and in half precision; of the data, the pictures of these pairs. Maps
+(UMAP, of every step), what the first start says of the runs (`card.json`), and zero-shot and retrieval by `trainer
+evaluate` on every unseen rendering come with them. Nothing of the computer that trained them stays: no path, process or
+command.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from __future__ import annotations
 import json
 import shutil
 import sqlite3
+import subprocess
 import sys
 import tempfile
 from contextlib import closing
@@ -31,10 +34,11 @@ import numpy as np
 
 from trainer import catalog
 from trainer.charts.point_placement import PointPlacement
+from trainer.charts.snapshot_series import snapshots_of
 from trainer.distribution.sample_card import CARD, SampleCard, SampleMap
 from trainer.images.decoding import open_image
-from trainer.projection import layout_file
-from trainer.store import RunRow, Workspace, manifests, ownership
+from trainer.projection.layouts import series
+from trainer.store import RunRow, Workspace, caption_words, manifests, ownership
 from trainer.store.snapshot_files import Snapshot, read_snapshot, write_snapshot
 
 SPLIT: Final = "renderings"
@@ -43,6 +47,7 @@ EVERY: Final = 2
 SNAPSHOTS: Final = 9
 JPEG_QUALITY: Final = 60
 OBJECTIVES: Final = ("clip", "cloob")
+TASKS: Final = ("zero_shot", "retrieval")
 MOST_BYTES: Final = 8_000_000
 NEAR: Final = 100
 """Radius in thousandths of a map in which a label needs `LEAST_SHARE` of its class, and `LEAST_POINTS` of it."""
@@ -60,10 +65,11 @@ def main(source: Path | None) -> None:
     with tempfile.TemporaryDirectory(dir=sample.parent) as draft:
         folder = Path(draft) / "draft"
         if source is None:
-            shutil.copytree(sample, folder, ignore=shutil.ignore_patterns("layouts", CARD))
+            shutil.copytree(sample, folder, ignore=shutil.ignore_patterns("layouts", CARD, "evaluations"))
         else:
             folder.mkdir()
             pack(Workspace(source), folder)
+        make_evaluations(folder)
         card = make_maps(folder)
         folder.chmod(0o755)
         shutil.rmtree(sample, ignore_errors=True)
@@ -82,6 +88,26 @@ def pack(source: Workspace, folder: Path) -> None:
     for row in rows:
         copy_run(source, row, folder / "runs" / row.folder.name, steps[row.id])
     copy_pictures(source, folder)
+
+
+def make_evaluations(folder: Path) -> None:
+    """Evaluate the packed runs in a copy, where all pictures are drawn, and keep the files and rows of the results."""
+    with tempfile.TemporaryDirectory() as scratch:
+        copy = Path(scratch) / "copy"
+        shutil.copytree(folder, copy)
+        ownership.sign(copy)
+        command = [sys.executable, "-m", "trainer", "evaluate", "1", "2", "--task", *TASKS, "--workspace", str(copy)]
+        subprocess.run(command, check=True)
+        for made in copy.glob("runs/*/evaluations"):
+            kept = shutil.copytree(made, folder / made.relative_to(copy))
+            for part in (kept, *kept.rglob("*")):
+                part.chmod(0o755 if part.is_dir() else 0o644)
+        with closing(sqlite3.connect(folder / catalog.DATABASE, isolation_level=None)) as rows:
+            rows.execute("ATTACH ? AS copy", (str(copy / catalog.DATABASE),))
+            rows.execute("DELETE FROM evaluation")
+            rows.execute("INSERT INTO evaluation SELECT * FROM copy.evaluation")
+            rows.execute("DETACH copy")
+            rows.execute("VACUUM")
 
 
 def make_maps(folder: Path) -> SampleCard:
@@ -137,8 +163,8 @@ def thin_rows(database: sqlite3.Connection, run: int, steps: list[int]) -> None:
 def copy_run(source: Workspace, row: RunRow, target: Path, steps: list[int]) -> None:
     """Copy a run's configuration, its last checkpoint, and its snapshots of these steps."""
     target.mkdir(parents=True)
-    shutil.copyfile(row.folder / "config.toml", target / "config.toml")
-    shutil.copyfile(row.folder / "tokenizer.json", target / "tokenizer.json")
+    for name in ("config.toml", "tokenizer.json", caption_words.FILE):
+        shutil.copyfile(row.folder / name, target / name)
     checkpoint = max(source.results.checkpoints(row.id), key=lambda each: each.step)
     halve_checkpoint(row.folder / "checkpoints" / f"step_{checkpoint.step:06d}", target / "checkpoints")
     for snapshot in source.results.snapshots(row.id):
@@ -209,12 +235,14 @@ def copy_pictures(source: Workspace, folder: Path) -> None:
 
 def card_of(packed: Workspace, rows: list[RunRow]) -> SampleCard:
     """Return what the first start says; the maps are made on the way, and kept."""
-    folders = [max(packed.results.snapshots(row.id), key=lambda each: each.step).folder for row in rows]
-    choices = asdict(PointPlacement(method="umap"))
-    layouts = [
-        layout_file(packed.folder, folder, **choices, onto=folders[0] if index else None)
-        for index, folder in enumerate(folders)
-    ]
+    steps = [[shot.folder for shot in snapshots_of(packed, row)] for row in rows]
+    folders, umap = [each[-1] for each in steps], PointPlacement(method="umap")
+    layouts = []
+    for index, each in enumerate(steps):
+        *earlier, last = series(packed.folder, each, umap, onto=folders[0] if index else None)
+        layouts.append(last)
+        for layout in earlier:
+            lighten(layout.file)
     snapshots = [read_snapshot(folder) for folder in folders]
     classes = sorted({*snapshots[0].items.label})
     maps = []
@@ -222,7 +250,16 @@ def card_of(packed: Workspace, rows: list[RunRow]) -> SampleCard:
         labels = [classes.index(label) for label in snapshot.items.label]
         maps.append(map_of(row, np.load(layout.file), labels, classes))
     samples = rows[0].facts["heldout_questions"][SPLIT]["image_to_text"]
-    return SampleCard(samples, rows[0].step, classes, "the first object's color", "UMAP", maps)
+    return SampleCard(samples, rows[0].step, classes, "subject color", "UMAP", maps)
+
+
+def lighten(file: Path) -> None:
+    """Keep a layout of an earlier step in half precision, to 1/300 of its size or finer, without its note."""
+    points = np.load(file)
+    grid = 2.0 ** np.ceil(np.log2(300 / np.ptp(points, axis=0).max()))
+    np.save(file, (np.rint(grid * points) / grid).astype(np.float16))
+    facts = json.loads(file.with_suffix(".json").read_text())
+    file.with_suffix(".json").write_text(json.dumps(facts | {"note": "", "seconds": 0.0}))
 
 
 def map_of(row: RunRow, points: np.ndarray, labels: list[int], classes: list[str]) -> SampleMap:

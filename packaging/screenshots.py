@@ -87,7 +87,7 @@ def settle(window: Window, name: str, empty: bool) -> None:
     if name == "classify":
         wait_until(lambda: all(view.asking.prediction(view.strip.current, run) for run in window.selection.runs))
     if name == "map":
-        view.toolbar.set_projection(PointPlacement(method="umap"))
+        view.toolbar.methods.set_placement(PointPlacement(method="umap"))
     pause(1.0)
     wait_until(lambda: not at_work(window))
     pause(1.5)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -21,16 +21,15 @@ NAMED = frozenset({"objectName", "name", "key", "role"})
 """Keyword arguments whose texts nobody sees."""
 
 
-def strings(source: str) -> Iterator[tuple[int, str]]:
-    """Yield line and text of what a module can show; `{…}` stands for what a text is filled with."""
-    tree = ast.parse(source)
-    hidden = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.keyword) and node.arg in NAMED:
+def strings(nodes: Sequence[ast.AST]) -> Iterator[tuple[int, str]]:
+    """Yield line and text of what a module of these nodes can show; `{…}` stands for what a text is filled with."""
+    hidden: set[int] = set()
+    for node in nodes:
+        if isinstance(node, ast.Expr) or (isinstance(node, ast.keyword) and node.arg in NAMED):
             hidden.add(id(node.value))
         elif isinstance(node, ast.JoinedStr):
             hidden |= {id(part) for part in ast.walk(node)} - {id(node)}
-    for node in ast.walk(tree):
+    for node in nodes:
         if id(node) not in hidden and (text := _text(node)) is not None and is_shown(text):
             yield node.lineno, text  # type: ignore[attr-defined]
 
@@ -59,7 +58,7 @@ def _text(node: ast.AST) -> str | None:
 def main(folders: list[str]) -> None:
     """Print the texts, file by file."""
     for path in files(tuple(folders) or FOLDERS):
-        lines = sorted(strings(path.read_text(encoding="utf-8")))
+        lines = sorted(strings([*ast.walk(ast.parse(path.read_text(encoding="utf-8")))]))
         if lines:
             print(f"\n{path.relative_to(ROOT)}")
         for line, text in lines:

@@ -7,6 +7,7 @@ number of imports between them. Commands, charts and views are loaded by name, s
 from __future__ import annotations
 
 import ast
+import functools
 import re
 import subprocess
 from collections.abc import Iterable, Mapping, Sequence
@@ -116,13 +117,20 @@ def _distances_of_modules(changed: Iterable[str]) -> dict[str, int]:
 
 def modules_used(source: str, near: Mapping[str, int]) -> set[str]:
     """Return the modules that a test imports or names, and those that it loads by their names."""
+    imports, words = _imports_and_texts(source)
+    used = {*imports}
+    for module, packages in BY_NAME.items():
+        if module in used:
+            used |= {f"{package}.{word}" for package in packages for word in words if f"{package}.{word}" in near}
+    return used
+
+
+@functools.cache
+def _imports_and_texts(source: str) -> tuple[frozenset[str], frozenset[str]]:
     used, words = set(_DOTTED.findall(source)), set()
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.ImportFrom) and node.module:
             used |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
             words.add(node.value.replace("-", "_"))
-    for module, packages in BY_NAME.items():
-        if module in used:
-            used |= {f"{package}.{word}" for package in packages for word in words if f"{package}.{word}" in near}
-    return used
+    return frozenset(used), frozenset(words)

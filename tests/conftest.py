@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import builtins
 import functools
 import gc
 import os
@@ -24,7 +26,7 @@ from tests import trained_once as trained_once_
 
 # CI tries the same examples every time, so that what lands does not depend on luck; at a desk they are new each time.
 # On a busy computer the first examples may take seconds: how slow it is says nothing about a test.
-_ANY_PACE: dict[str, Any] = {"suppress_health_check": [hypothesis.HealthCheck.too_slow]}
+_ANY_PACE: dict[str, Any] = {"suppress_health_check": [hypothesis.HealthCheck.too_slow], "deadline": None}
 hypothesis.settings.register_profile("nightly", **_ANY_PACE)
 hypothesis.settings.register_profile("desk", max_examples=30, **_ANY_PACE)
 hypothesis.settings.register_profile("ci", max_examples=30, derandomize=True, **_ANY_PACE)
@@ -54,8 +56,13 @@ os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
+# `older_is_no_garbage` freezes modules; Triton would list a thousand objects that it misses when the process ends.
+atexit.register(gc.unfreeze)
+
 
 ROOT = Path(__file__).parents[1]
+_IMPORT = builtins.__import__
+"""PySide6 replaces it by a function that reads the source of every module that is imported from then on."""
 _SELECTED = pytest.StashKey[Sequence[str]]()
 _SENTENCE = pytest.StashKey[str]()
 T = TypeVar("T")
@@ -115,6 +122,13 @@ def forked_programs() -> Iterator[None]:
     """Fork `python -m trainer ...` from a process that has imported it, which spares each command seconds."""
     with fork_server.forking():
         yield
+
+
+@pytest.fixture(autouse=True, scope="module")
+def older_is_no_garbage() -> None:
+    """Exclude imports and what earlier files left from garbage collection: looking through them takes two seconds."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")
@@ -284,7 +298,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--processor-times", metavar="FILE", help="write each test's seconds of processor time as JSON")
 
 
+@pytest.hookimpl(trylast=True)  # pytest-qt imports PySide6 here
 def pytest_configure(config: pytest.Config) -> None:
+    builtins.__import__ = _IMPORT
     if since := config.getoption("--changed"):
         told = getattr(config, "workerinput", {}).get("selected")
         chosen = told or changed.select(config, since, config.getoption("--changed-s"))
@@ -328,6 +344,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 SLOW_ROOMS = ("faults", "journeys")
 SLOW_MARKS = ("slow", "faults", "timed", "nightly", "shared", "gpu")
+RULES = "tests/rules/"
 WINDOW = ("qapp", "qtbot")
 """Fixtures that make a window possible."""
 PROCESSES = ("subprocess.Popen", "os.fork", "os.posix_spawn", "os.system")
@@ -394,6 +411,20 @@ def pytest_configure_node(node: Any) -> None:
     node.workerinput["seconds_by_file"] = processor_time.seconds_by_file(node.config)
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Give all rules to one process, which parses the sources once for all, and of other tests a file to each."""
+    if config.getoption("dist") != "loadfile":
+        return None
+    from xdist.scheduler import LoadFileScheduling
+
+    class RulesTogether(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return RULES if nodeid.startswith(RULES) else super()._split_scope(nodeid)
+
+    return RulesTogether(config, log)
+
+
 def _room(item: pytest.Item) -> str:
     return item.path.relative_to(Path(__file__).parent).parts[0]
 
@@ -416,7 +447,7 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
-    """Delete the windows that a file has left: whatever is dressed later would dress them, too, for 20 s each."""
+    """Delete the windows and their parts that a file has left: whatever is dressed later would dress them, too."""
     try:
         return (yield)
     finally:
@@ -425,7 +456,8 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
             from PySide6.QtCore import QEvent
 
             for left in widgets.QApplication.topLevelWidgets():
-                if isinstance(left, widgets.QMainWindow):
+                # Of pyqtgraph's menus 448 were left by three files, and each change of the theme dresses all.
+                if isinstance(left, widgets.QMainWindow) or (type(left) is widgets.QMenu and left.parent() is None):
                     left.deleteLater()
             widgets.QApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete.value)
 

@@ -63,10 +63,10 @@ _ONE_THREAD: Final = {
 """The environment in which libraries start no thread, which a fork would not have."""
 _OF_HELPERS: Final = {"MALLOC_ARENA_MAX": "2", "ARROW_DEFAULT_MEMORY_POOL": "system"}
 """What their environment has besides (`trainer/untrusted/safe_subprocess.py`)."""
-_TRAINED: Final = ("fit", "serve", "resume", "evaluate", "embed", "decode", "replay", "classify", "project")
+_TRAINED: Final = ("fit", "serve", "resume", "evaluate", "embed", "decode", "replay", "classify", "project", "report")
 """Commands that import torch."""
 _HEADLESS: Final = ("analyze", "export", "report", "compare", "matrix")
-"""Commands whose imports are those of charts, without torch."""
+"""Commands that import charts; of these, only `report` imports torch."""
 
 _start_child: Final[Any] = getattr(subprocess.Popen, "_execute_child", None)
 AVAILABLE: Final = sys.platform == "linux" and CLONE is not None and _start_child is not None
@@ -252,7 +252,7 @@ def serve(connected: socket.socket, listening: socket.socket | None = None) -> N
     """Fork a process for each order until nobody can ask any more."""
     waiting = [connected, *([listening] if listening else [])]
     while True:
-        ready, _, _ = select.select(waiting, [], [], 1.0)
+        ready = _readable(waiting, 1.0)
         with contextlib.suppress(ChildProcessError):
             while os.waitpid(-1, os.WNOHANG)[0]:
                 pass
@@ -265,6 +265,15 @@ def serve(connected: socket.socket, listening: socket.socket | None = None) -> N
             if not content:
                 return
             connected.send(str(_forked(json.loads(content), files, connected)).encode())
+
+
+def _readable(files: Sequence[socket.socket | int], timeout_s: float | None = None) -> list[socket.socket | int]:
+    """Return which of the files can be read; `select.select` refuses numbers from 1024 on."""
+    poll = select.poll()
+    numbers = {file if isinstance(file, int) else file.fileno(): file for file in files}
+    for number in numbers:
+        poll.register(number, select.POLLIN)
+    return [numbers[number] for number, _ in poll.poll(None if timeout_s is None else timeout_s * 1000)]
 
 
 def _forked(order: Mapping[str, Any], files: Sequence[int], connected: socket.socket) -> int:
@@ -285,7 +294,12 @@ def _forked(order: Mapping[str, Any], files: Sequence[int], connected: socket.so
 
 def _fork_for(client: socket.socket, others: Sequence[socket.socket]) -> None:
     """Fork a process that forks the client's command, passes signals on, and tells the client how it ended."""
-    content, files, *_ = socket.recv_fds(client, _MESSAGE, 3)
+    try:
+        content, files, *_ = socket.recv_fds(client, _MESSAGE, 3)
+    except ConnectionError:
+        return
+    if not content:  # the client was ended before it asked: all that follow would find no server
+        return
     order = json.loads(content)
     _import_for(_words(order["args"]))
     if os.fork():
@@ -303,7 +317,7 @@ def _fork_for(client: socket.socket, others: Sequence[socket.socket]) -> None:
         for file in files:
             os.close(file)
         ended = os.pidfd_open(child)
-        while ended not in (ready := select.select([client, ended], [], [])[0]):
+        while ended not in (ready := _readable([client, ended])):
             if client in ready:
                 told = client.recv(64)  # a signal; nothing, where the client is no more
                 os.kill(child, int(told) if told else signal.SIGKILL)
@@ -364,7 +378,7 @@ def _import_for(words: Sequence[str]) -> None:
     command = words[1] if words[0] == "trainer" and len(words) > 1 else ""
     if command in _HEADLESS:
         _import_charts()
-    elif command in _TRAINED or words[0] == "trainer.training.agent":
+    if command in _TRAINED or words[0] == "trainer.training.agent":
         _import_training()
     assert len(os.listdir("/proc/self/task")) == 1, "a thread would be lost by a fork"
 

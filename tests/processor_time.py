@@ -1,8 +1,9 @@
 """Processor time of each test, with the processes that it starts and waits for.
 
 A second of waiting costs nobody anything, a second of processor time is paid for at every change: so a test of the
-plain suite that uses more than `LIMIT_S` fails, unless `dear_tests.toml` lists it with its reason. Imports and fixtures
-of more than one test are counted apart, because whichever test comes first would pay for them.
+plain suite that uses more than `LIMIT_S` belongs to `dear_tests.toml` with its reason, and fails above `MARGIN` times
+as much where the limit is `ENFORCED`. Imports and shared fixtures are counted apart, because
+whichever test comes first would pay for them.
 
 The times are kept in pytest's cache: by them the next run begins with the files that take longest.
 """
@@ -26,8 +27,11 @@ from tests import fork_server
 
 LIMIT_S: Final = 4.0
 DEAR: Final = Path(__file__).with_name("dear_tests.toml")
-ENFORCED: Final = False
-"""Until every dear test is listed."""
+ENFORCED = False
+"""Until a quiet run of the plain suite has told which tests `dear_tests.toml` must list."""
+MARGIN: Final = 2.0
+"""A test fails above so many limits. Beside 18 busy processes on 2 cores collecting the tests used 21 s instead of 16,
+while `pace` saw nothing: its loop fits into the cache, which other processes empty."""
 DEAREST: Final = 15
 """Tests that a long run prints."""
 LONG_S: Final = 60.0
@@ -128,7 +132,7 @@ class ProcessorTimes:
             item.user_properties.append(("fixtures_s", dict(self._fixtures)))
             self._fixtures.clear()
         report = yield
-        limit = self._listed.get(item.nodeid, {}).get("seconds", LIMIT_S)
+        limit = MARGIN * self._listed.get(item.nodeid, {}).get("seconds", LIMIT_S)
         if (
             ENFORCED
             and seconds > limit

@@ -32,7 +32,8 @@ import importlib
 import itertools
 import pkgutil
 import signal
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
@@ -77,7 +78,8 @@ def main(argv: list[str] | None = None) -> int:
 def _run(command: Any, args: argparse.Namespace) -> int:
     """Run a command and return its exit code; tell in a sentence what a person can mend."""
     try:
-        return command.run(args)
+        with _in_own_colors(args):
+            return command.run(args)
     except UserError as problem:
         say(f"trainer {args.command}: {problem}", error=True)
         return 2
@@ -98,6 +100,24 @@ def _run(command: Any, args: argparse.Namespace) -> int:
         # The reader of a pipe (head, less) has gone: no fault, and nobody left to tell.
         sys.stderr.close()
         return 128 + signal.SIGPIPE
+
+
+@contextmanager
+def _in_own_colors(args: argparse.Namespace) -> Iterator[None]:
+    """Have figures draw the runs that a command names in the colors that these have in every view."""
+    if not getattr(args, "out", None) or not isinstance(refs := getattr(args, "runs", None), list):
+        yield
+        return
+    from trainer.experiments.run_style import SIDES, side_styles
+
+    runs, ids = args.workspace.runs, []
+    with suppress(UserError):  # which the command will tell
+        ids = [runs.get(ref).id for ref in refs]
+    token = SIDES.set(side_styles(runs.all(), ids) if ids else ())
+    try:
+        yield
+    finally:
+        SIDES.reset(token)
 
 
 def _with_plugins(arguments: list[str]) -> list[str]:

@@ -24,7 +24,7 @@ WORDS: Final = {
     "memory": "Out of memory",
     "diverging": "Diverging",
     "collapse": "Collapsing",
-    "tau": "Tau at its limit",
+    "tau": "Temperature at its limit",
     "disk": "Disk nearly full",
     "stalled": "Stalled",
     "refused": "Not stored",
@@ -40,8 +40,6 @@ LASTING: Final = 50
 """Updates for which the loss must stay high."""
 FALL: Final = 0.3
 """Share of its best value to which the spread or the rank of the embeddings may fall."""
-FLAT: Final = 0.05
-"""Spread below which embeddings are as good as one point."""
 ROWS: Final = 1_000
 DISK_S: Final = 20.0
 _MIB: Final = 2**20
@@ -60,12 +58,12 @@ class AlertWatch:
 
     Args:
         folder: The run's folder: on the disk to watch.
-        total_steps: Of the run.
+        warmup_steps: Of the run, in which embeddings spread first: none of them collapses yet.
         inv_tau_limits: Between which the inverse temperature is clamped; None where it is not learned.
     """
 
-    def __init__(self, folder: Path, total_steps: int, inv_tau_limits: tuple[float, float] | None) -> None:
-        self._folder, self._total, self._limits = folder, total_steps, inv_tau_limits
+    def __init__(self, folder: Path, warmup_steps: int, inv_tau_limits: tuple[float, float] | None) -> None:
+        self._folder, self._warmup, self._limits = folder, warmup_steps, inv_tau_limits
         self._loss = LossAlarm()
         self._raised: set[str] = set()
         self._best: dict[str, tuple[float, float]] = {}
@@ -92,14 +90,16 @@ class AlertWatch:
         now = spread(part), float(effective_eigenvalues(part))
         best = self._best.get(name, (0.0, 0.0))
         self._best[name] = max(now[0], best[0]), max(now[1], best[1])
-        flat = now[0] < FLAT and step > 0.1 * self._total
-        if not flat and now[0] >= FALL * best[0] and now[1] >= FALL * best[1]:
+        fallen = [value < FALL * before for value, before in zip(now, best, strict=True)]
+        if step <= self._warmup or not any(fallen):
             return ""
-        return (
-            f"The {name} embeddings collapse: their spread is {now[0]:.2f} (1: all over the sphere; it was "
-            f"{max(best[0], now[0]):.2f}), and {now[1]:.0f} directions hold 99 % of their variance (it was "
-            f"{max(best[1], now[1]):.0f}). Try a longer warm-up or a lower learning rate."
+        directions = "1 direction holds" if round(now[1]) == 1 else f"{now[1]:.0f} directions hold"
+        facts = (
+            f"their spread fell from {best[0]:.2f} to {now[0]:.2f} (1: all over the sphere)",
+            f"{directions} 99 % of their variance (it was {best[1]:.0f})",
         )
+        fell = ", and ".join(fact for fact, has_fallen in zip(facts, fallen, strict=True) if has_fallen)
+        return f"The {name} embeddings collapse: {fell}. Try a longer warm-up or a lower learning rate."
 
     def _news(self, alerts: list[tuple[str, str]]) -> list[Change]:
         changes = []

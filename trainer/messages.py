@@ -21,6 +21,7 @@ import msgspec
 from trainer.charts.decode import NOISES, STEPS, MeasuredAttribute, NearPicture
 from trainer.charts.point_placement import PointPlacement
 from trainer.config.fields import option
+from trainer.errors import BUG
 
 AnswerT = TypeVar("AnswerT")
 
@@ -634,7 +635,8 @@ class Failure:
     """Why a request failed, in words for the window.
 
     Attributes:
-        kind: One of `cancelled`, `bad_question`, `unknown_run`, `no_checkpoint`, `unreadable`, `memory`, `bug`.
+        kind: One of `cancelled`, `bad_question`, `unknown_run`, `no_checkpoint`, `unreadable`, `memory`, `ended`,
+            which is the process, `bug`.
         message: The cause, a sentence.
         next: What the person can do, a sentence; may be empty.
     """
@@ -642,6 +644,16 @@ class Failure:
     kind: str
     message: str
     next: str = ""
+
+    @property
+    def sentences(self) -> tuple[str, str]:
+        """Cause and next step for a person; the text of a bug, which nobody wrote for them, is in the details alone."""
+        return (BUG, "") if self.kind == "bug" else (self.message, self.next)
+
+    @property
+    def words(self) -> str:
+        """Both sentences as one text."""
+        return " ".join(self.sentences).strip()
 
 
 def encode(number: int, question: Question) -> str:

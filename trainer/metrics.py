@@ -76,7 +76,7 @@ class Metric:
         splits = [split] if isinstance(split, str) else list(dict.fromkeys(split))
         sizes = [n] if n is None or isinstance(n, int) else list(dict.fromkeys(n))
         lines = [
-            " / ".join(split_words(part) for part in splits if part),
+            " / ".join(split_label(part) for part in splits if part),
             " / ".join(f"{part:,}" for part in sizes if part is not None),
         ]
         return ", ".join([self.label, *filter(None, (lines[0], f"n = {lines[1]}" if lines[1] else ""))])
@@ -136,13 +136,25 @@ HELD_OUT: Final = ("heldout_pairs", "heldout_questions")
 """Facts of a run that split and n of its main metric come from."""
 MOST_SIZES: Final = 3
 """Different n that are written out after the name of a metric of several runs."""
-SPLIT_WORDS: Final = {"val": "held-out", "combinations": "unseen combinations"}
-"""How the names of logged numbers of a split begin -> the split for people."""
+SPLIT_LABELS: Final = {
+    "val": "held-out",
+    "heldout": "held-out",
+    "renderings": "unseen renderings",
+    "combinations": "unseen combinations",
+    "train": "training",
+    "batch": "training batch",
+}
+"""A split, or how the names of its logged numbers begin -> its name for people, the same everywhere."""
 
 
-def split_words(split: str) -> str:
+def split_label(split: str) -> str:
     """Return the name of a split for people."""
-    return "held-out" if split == "heldout" else split
+    return SPLIT_LABELS.get(split, split)
+
+
+def data_label(about: Any) -> str:
+    """Return the `dataset` and the `split` of a value for people: `scenes, unseen renderings`."""
+    return f"{about.dataset}, {split_label(about.split)}"
 
 
 def logged_name(name: str, n: int | None = None) -> str:
@@ -150,7 +162,7 @@ def logged_name(name: str, n: int | None = None) -> str:
     logged = metric(name)
     # The label of the catalog names unseen combinations already.
     plain = metric(name.replace("combinations/", "val/", 1)) if logged.is_recall else logged
-    return plain.on(SPLIT_WORDS.get(name.partition("/")[0], ""), n)
+    return plain.on(SPLIT_LABELS.get(name.partition("/")[0], ""), n)
 
 
 def headline_name(metric_name: str, *facts: Mapping[str, Any]) -> str:
@@ -165,7 +177,7 @@ def headline_name(metric_name: str, *facts: Mapping[str, Any]) -> str:
     sizes: dict[int | None, None] = {}
     for run_facts in facts:
         split, n = measured_on(metric_name, run_facts)
-        splits[SPLIT_WORDS["combinations"] if unseen else split or SPLIT_WORDS["val"]] = None
+        splits[SPLIT_LABELS["combinations"] if unseen else split or SPLIT_LABELS["val"]] = None
         sizes[n] = None
     # The label of the catalog names unseen combinations already.
     headline = metric(metric_name.replace("combinations/", "val/", 1) if "_R@" in metric_name else metric_name)
@@ -188,7 +200,12 @@ def noted_n(name: str, split: str, facts: Mapping[str, Any]) -> int | None:
     """Return n of a number logged of a split, as the trainer noted it: a recall's distinct questions, else pairs."""
     direction = name.rpartition("/")[2].partition("_R@")[0]
     questions = _inner(_inner(facts, "heldout_questions"), split).get(direction)
-    n = questions if isinstance(questions, int) else _inner(facts, "heldout_pairs").get(split)
+    return questions if isinstance(questions, int) else noted_pairs(split, facts)
+
+
+def noted_pairs(split: str, facts: Mapping[str, Any]) -> int | None:
+    """Return how many pairs a run's split had, as the trainer noted it."""
+    n = _inner(facts, "heldout_pairs").get(split)
     return n if isinstance(n, int) else None
 
 
@@ -294,7 +311,7 @@ def _tasks() -> dict[str, Metric]:
     tasks, shares = "Evaluation", {}
     shares["zero_shot_mean_per_class"] = ("Zero-shot, mean per class", "up")
     shares["zero_shot_ece"] = ("Calibration error", "down")
-    shares["zero_shot_ece_fitted"] = ("Calibration error, tau fitted", "down")
+    shares["zero_shot_ece_fitted"] = ("Calibration error, temperature fitted", "down")
     shares["image_to_text_mAP"] = ("Image to text mAP", "up")
     shares["text_to_image_mAP"] = ("Text to image mAP", "up")
     shares["linear_probe_acc1"] = ("Linear probe", "up")
@@ -317,8 +334,8 @@ def _tasks() -> dict[str, Metric]:
     shares["protocol_text_to_image_R@1"] = ("Text to image R@1 by the published protocol", "up")
     shares |= {"shift": ("On the shifted data", "up"), "shift_drop": ("Drop on the shifted data", "down")}
     metrics = {name: Metric(name, label, "", better, tasks, percent=True) for name, (label, better) in shares.items()}
-    metrics["zero_shot_inv_tau_fitted"] = Metric("zero_shot_inv_tau_fitted", "Fitted 1/tau", group=tasks, digits=2)
-    return metrics
+    fitted = "zero_shot_inv_tau_fitted"
+    return metrics | {fitted: Metric(fitted, "Fitted inverse temperature", group=tasks, digits=2)}
 
 
 _TASKS: Final = _tasks()

@@ -21,6 +21,7 @@ from typing import IO, Any, Final
 import shiboken6
 from PySide6.QtCore import QMessageLogContext, QObject, QtMsgType, Signal, qInstallMessageHandler
 
+from trainer.errors import reason_words
 from trainer.untrusted import confined
 
 LOG: Final = "explorer.log"
@@ -96,9 +97,9 @@ class Hooks(QObject):
         _log.removeHandler(self.log_handler)
         self.log_handler.close()
 
-    def last_lines(self, most: int = 40) -> str:
+    def last_lines(self) -> str:
         """Return the end of the log for a bug report; empty if nothing was logged."""
-        return "\n".join(_read(self.log_file).splitlines()[-most:])
+        return "\n".join(_read(self.log_file).splitlines()[-40:])
 
     def report_output(self, who: str, text: str) -> None:
         """Handle the last output of a child process like an exception of the window itself."""
@@ -122,7 +123,8 @@ class Hooks(QObject):
     def _show_message(self, kind: type[BaseException], error: BaseException | None, details: str) -> None:
         _log.error("%s", details)
         print(details, file=sys.stderr, end="")
-        self._show(f"{kind.__name__}: {error}" if str(error or "") else kind.__name__, details)
+        cause = reason_words(error) if isinstance(error, OSError) else f"{kind.__name__}: {error or ''}".strip(": ")
+        self._show(cause, details)
 
     def _qt_message(self, level: QtMsgType, _context: QMessageLogContext, message: str) -> None:
         if "propagateSizeHints" in message:

@@ -11,7 +11,7 @@ from PySide6.QtCore import QMimeData, QUrl
 
 from trainer.distribution.bundle_files import is_bundle
 from trainer.distribution.model_folders import WEIGHTS, is_model
-from trainer.trackers.recognition import histories, is_history, open_clip_folders
+from trainer.trackers.recognition import histories, is_history, is_log_table, open_clip_folders
 
 SUFFIXES: Final = frozenset((".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff"))
 """What the reader of images opens; the content is checked where it is read, in a process of its own."""
@@ -94,11 +94,11 @@ def is_curves(path: Path) -> bool:
     """Return whether a path looks like curves of another program; what lies deep in a folder is not looked for.
 
     They are an event file of TensorBoard, a folder of such files or of folders of them, results of open_clip without
-    checkpoints, or a history of Weights & Biases: exported, or in the folders that its runs write.
+    checkpoints, a history of Weights & Biases: exported, or in the folders that its runs write, or a log in a table.
     """
     try:
         if path.is_file():
-            return ".tfevents." in path.name or is_history(path)
+            return ".tfevents." in path.name or is_history(path) or is_log_table(path)
         if open_clip_folders(path):
             return True
         some = itertools.islice(itertools.chain(path.glob("*"), path.glob("*/*")), MOST)

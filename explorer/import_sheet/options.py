@@ -143,8 +143,8 @@ class Options(QWidget):
         if has_own_split:
             note = "Not used: the data has its own held-out part."
         elif held:
-            share = f"{held:,} of {held + pairs.get('train', 0):,} pairs ({100 * held / sum(pairs.values()):.0f} %)"
-            note = f"{share}: split by path hash: adding data never moves a pair between splits"
+            # No second percentage: of few pairs the hash holds out more or less than the share beside it.
+            note = f"{held:,} of {sum(pairs.values()):,} pairs, by a hash of each path: adding data moves no pair"
         self.form.set_note("heldout_share", note)
 
     def _make(self, kind: type) -> Form:

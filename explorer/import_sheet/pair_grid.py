@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from PySide6.QtCore import QAbstractListModel, QModelIndex, QPersistentModelIndex, QRect, QRectF, QSize, Qt
-from PySide6.QtGui import QFont, QPainter, QPainterPath, QPen, QPixmap, QResizeEvent, QTextLayout, QTextOption
+from PySide6.QtGui import QPainter, QPen, QResizeEvent
 from PySide6.QtWidgets import QListView, QStyle, QStyledItemDelegate, QStyleOptionViewItem, QWidget
 
 from explorer import theme
 from explorer.models.thumbnails import Thumbnails
+from explorer.widgets.image_box import LINE, draw_lines, paint_square
 from trainer.messages import Example
 
 Index = QModelIndex | QPersistentModelIndex
@@ -21,7 +22,6 @@ LOWEST, HIGHEST = 84, 132
 PAD: Final = theme.SPACE
 NARROWEST: Final = 340
 """A cell is not narrower; from twice that on there are two columns, and so on."""
-LINE: Final = 18
 EXAMPLES: Final = 10
 
 
@@ -115,14 +115,15 @@ class _Cell(QStyledItemDelegate):
         self._paint_ground(painter, QRectF(cell), option)
         side = cell.height() - 2 * PAD
         square = QRect(cell.left() + PAD, cell.top() + PAD, side, side)
-        self._paint_picture(painter, square, index)
+        problem = option.widget.pairs.problem(index.row())
+        sign, role = ("triangle-alert", "bad") if problem else ("image", "disabled")
+        paint_square(painter, square, index.data(Qt.ItemDataRole.DecorationRole), sign=sign, role=role)
         left = square.right() + theme.INSIDE + theme.SPACE
         room = QRect(left, square.top(), cell.right() - left - theme.SPACE, side - LINE)
         painter.setFont(option.font)
         painter.setPen(theme.color("text"))
         draw_lines(painter, room, pair.caption)
         painter.setFont(theme.pixel_font(theme.SMALL_PX))
-        problem = option.widget.pairs.problem(index.row())
         painter.setPen(theme.color("bad" if problem else "secondary"))
         below = QRect(room.left(), square.bottom() - LINE + 1, room.width(), LINE)
         text = problem or " · ".join(part for part in (pair.label, pair.item) if part)
@@ -145,45 +146,6 @@ class _Cell(QStyledItemDelegate):
             painter.setPen(QPen(theme.color("focus"), 2) if focused else Qt.PenStyle.NoPen)
             painter.setBrush(theme.color("selection" if selected else "hover"))
             painter.drawRoundedRect(cell.adjusted(1, 1, -1, -1), theme.RADIUS, theme.RADIUS)
-
-    def _paint_picture(self, painter: QPainter, square: QRect, index: Index) -> None:
-        picture: QPixmap | None = index.data(Qt.ItemDataRole.DecorationRole)
-        clip = QPainterPath()
-        clip.addRoundedRect(QRectF(square), 4, 4)
-        painter.save()
-        painter.setClipPath(clip)
-        painter.fillRect(square, theme.color("sunken"))
-        if picture is not None and not picture.isNull():
-            side = min(picture.width(), picture.height())
-            middle = QRect((picture.width() - side) // 2, (picture.height() - side) // 2, side, side)
-            painter.drawPixmap(square, picture, middle)
-        else:
-            broken = bool(index.model().problem(index.row()))
-            sign = theme.icon("triangle-alert" if broken else "image", 24, "bad" if broken else "disabled")
-            middle = QRect(0, 0, 24, 24)
-            middle.moveCenter(square.center())
-            sign.paint(painter, middle)
-        painter.restore()
-
-
-def draw_lines(painter: QPainter, room: QRect, caption: str) -> None:
-    """Draw text in as many lines as fit, ending with an ellipsis if it is cut off."""
-    most = max(1, room.height() // LINE)
-    layout = QTextLayout(caption, QFont(painter.font()))
-    layout.setTextOption(QTextOption(Qt.AlignmentFlag.AlignLeft))
-    layout.beginLayout()
-    for number in range(most):
-        line = layout.createLine()
-        if not line.isValid():
-            break
-        line.setLineWidth(room.width())
-        start, length = line.textStart(), line.textLength()
-        rest = number == most - 1 and start + length < len(caption)
-        text = caption[start:] if rest else caption[start : start + length]
-        elided = painter.fontMetrics().elidedText(text, Qt.TextElideMode.ElideRight, room.width()) if rest else text
-        at = QRect(room.left(), room.top() + number * LINE, room.width(), LINE)
-        painter.drawText(at, int(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter), elided.rstrip())
-    layout.endLayout()
 
 
 def plain_tip(text: str) -> str:

@@ -24,7 +24,7 @@ from explorer.import_sheet.survey_result import NOT_USED
 from explorer.widgets import layouts
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.still import StillComboBox
-from trainer.errors import UserError
+from trainer.errors import reason_words
 
 Index = QModelIndex | QPersistentModelIndex
 Line = tuple[str, str, str]
@@ -161,7 +161,7 @@ class ReportPane(QWidget):
         return lambda lines: self.outcome.setText(f"{lines:,} lines written to {file}")
 
     def _refused(self, error: Exception) -> None:
-        self.outcome.setText(str(error) if isinstance(error, UserError) else f"This is a bug: {error!r}")
+        self.outcome.setText(reason_words(error))
 
 
 def _write(file: Path, lines: Sequence[Line]) -> int:

@@ -239,6 +239,7 @@ class ImportSheet(QDialog):
         if not question.data:
             self.options.show_data(reading.data)
             self._undecided, self._others = reading.question, reading.alternatives
+            self._actions["as_it_is"].setText(summary_text.keep_label(reading.data))
             for other in self._others[:1]:
                 self._actions["other"].setText(summary_text.way(other))
         self._background.run(
@@ -434,4 +435,4 @@ class ImportSheet(QDialog):
 
 
 def _sentences(failure: Failure) -> str:
-    return f"{failure.message} {failure.next}".strip()
+    return failure.words

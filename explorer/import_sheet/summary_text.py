@@ -72,7 +72,14 @@ def of_trouble(reading: DataSource, lines: Sequence[tuple[str, str, str]], offer
 def of_question(question: str, other: str) -> Explanation:
     """Return the question to the user; `other` names the action that reads the data differently, or is empty."""
     text = f"{question} Choose the meaning here, or another format above."
-    return "list", "What are the captions?", text, other or "as_it_is", "as_it_is" if other else ""
+    return "list", "What is meant?", text, other or "as_it_is", "as_it_is" if other else ""
+
+
+def keep_label(data: config.Data) -> str:
+    """Return the label of the button that reads the data as they were recognized, in spite of a question."""
+    if isinstance(data, config.Table):
+        return way(data)
+    return f"Train on these {'texts' if isinstance(data, config.Folder) else 'classes'} anyway"
 
 
 def way(other: config.Data) -> str:
@@ -80,8 +87,9 @@ def way(other: config.Data) -> str:
     if isinstance(other, config.Folder):
         return "Use the file names as captions"
     if isinstance(other, config.ClassFolder):
-        return "Use the file names as classes"
-    return f"Read {Path(getattr(other, 'path', '')).name}"
+        return f"Use the {'file names' if other.class_from == 'names' else 'folders'} as classes"
+    file = Path(getattr(other, "path", ""))
+    return f"Read {file.parent.name if file.suffix == '.parquet' else file.name}"
 
 
 def lacks_column(reading: DataSource) -> bool:

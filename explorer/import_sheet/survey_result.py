@@ -16,10 +16,24 @@ from trainer.store.disk import room_for_cache
 from trainer.untrusted import confined
 
 Kind = (
-    type[config.Folder] | type[config.ClassFolder] | type[config.Table] | type[config.Shards] | type[config.HubDataset]
+    type[config.Folder]
+    | type[config.ClassFolder]
+    | type[config.Table]
+    | type[config.Shards]
+    | type[config.HubDataset]
+    | type[config.Named]
 )
 
-KINDS: Final[tuple[Kind, ...]] = (config.Folder, config.ClassFolder, config.Table, config.Shards, config.HubDataset)
+_PATH_FIELDS: Final[dict[type, str]] = {
+    config.Folder: "path",
+    config.ClassFolder: "path",
+    config.Table: "path",
+    config.Shards: "path",
+    config.HubDataset: "name",
+    config.Named: "root",
+}
+
+KINDS: Final[tuple[Kind, ...]] = tuple(_PATH_FIELDS)  # type: ignore[arg-type]  # these are its keys
 """What can lie at a path."""
 
 NOT_USED: Final = "not used"
@@ -93,12 +107,12 @@ def as_options(data: config.Data) -> dict[str, Any]:
 
 def at_path(kind: Kind, path: str) -> config.Data:
     """Return a data set of this type at a path, with default options."""
-    return kind(name=path) if kind is config.HubDataset else kind(path=path)  # type: ignore[call-arg]
+    return kind(**{path_field(kind): path})  # type: ignore[arg-type]  # a path is a text
 
 
 def path_field(kind: type) -> str:
     """Return the name of the field that holds the path."""
-    return "name" if kind is config.HubDataset else "path"
+    return _PATH_FIELDS[kind]
 
 
 def show_command(

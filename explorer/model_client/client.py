@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from PySide6.QtCore import QObject, QTimer, Signal
@@ -106,12 +108,16 @@ class ModelClient(QObject):
         is_first = not process.has_warm_up
         if is_first and kind == "models":
             process.warm_up(next(self._numbers), self._warm_up_question(kind))
-        process.ask(number, pending)
         if is_first and kind == "projections":
-            # After the requests of both maps: it compiles kernels for a minute where no cache has them, and neither
-            # PCA nor a layout on disk needs any.
-            QTimer.singleShot(WARM_UP_AFTER_MS, self, lambda: self.warm_up(projections=True))
+            pending = replace(pending, done=partial(self._take_first_projection, pending.done))
+        process.ask(number, pending)
         return number
+
+    def _take_first_projection(self, done: Callable[[Any], object], answer: Any) -> None:
+        done(answer)
+        # After the maps of both runs: it compiles kernels for a minute where no cache has them, and neither PCA nor a
+        # layout on disk needs any.
+        QTimer.singleShot(WARM_UP_AFTER_MS, self, lambda: self.warm_up(projections=True))
 
     def cancel(self, number: int) -> None:
         """Cancel a request; its `failed` gets a failure of kind `cancelled`. A finished one is not affected.

@@ -101,7 +101,7 @@ class OneShotProcesses(QObject):
             pending = self._asked[number]
             self._forget(number)
             # The process does not come back by itself, as the others do.
-            _fail(pending, replace(failure, next="Ask again.") if failure.kind == "bug" else failure)
+            _fail(pending, replace(failure, next="Ask again.") if failure.kind == "ended" else failure)
 
         return failed
 

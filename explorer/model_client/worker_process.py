@@ -190,7 +190,9 @@ class WorkerProcess(QObject):
         self._forget_process()
         last_line = next((line for line in reversed(self._last_words) if line.strip()), "no message")
         self.died.emit(f"The {self._name}", "\n".join(self._last_words))
-        failure = Failure("bug", f"The {self._name} ended: {last_line}.", "It restarts automatically; then try again.")
+        failure = Failure(
+            "ended", f"The {self._name} ended: {last_line}.", "It restarts automatically; then try again."
+        )
         lost, self._pending = self._pending, {}
         self._deaths += 1
         if self._deaths <= DEATHS_ALLOWED:
@@ -265,7 +267,7 @@ class WorkerProcess(QObject):
             answer = decode_answer(pending.question, document)
         except MessageError as error:
             again = "This is a bug in the application."
-            self._fail(pending, Failure("bug", f"The {self._name} answered something else: {error}.", again))
+            self._fail(pending, Failure("bug", f"The {self._name} sent an unexpected answer: {error}.", again))
             return
         pending.done(answer)
 

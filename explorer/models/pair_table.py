@@ -145,7 +145,8 @@ class PairTableModel(QAbstractTableModel):
         if role == Qt.ItemDataRole.ToolTipRole and column == 0:
             return f"{self._items.caption[pair]}\n{self._items.path[pair]}".strip()
         if role == Qt.ItemDataRole.AccessibleTextRole:
-            return f"{self.headerData(column, Qt.Orientation.Horizontal)}: {self._text(pair, row, column)}"
+            head = self.headerData(column, Qt.Orientation.Horizontal).replace("\n", " ")
+            return f"{head}: {self._text(pair, row, column)}"
         return None
 
     def sort(self, column: int, order: Qt.SortOrder = Qt.SortOrder.AscendingOrder) -> None:

@@ -20,6 +20,12 @@ def duration(seconds: float | None) -> str:
     return f"{rounded // 86_400} d {rounded % 86_400 // 3600:02d} h"
 
 
+def about(seconds: float) -> str:
+    """Format a duration that is only estimated: `5 min`, or hours from 100 minutes on."""
+    minutes = max(1, round(seconds / 60))
+    return f"{minutes} min" if minutes < 100 else f"{minutes / 60:.0f} h"
+
+
 def moment(unix_seconds: float | None, *, now: float) -> str:
     """Format a Unix time as `Today 14:03`, `Yesterday 09:12`, `3 Nov 14:03` or `3 Nov 2025`; empty for None."""
     if unix_seconds is None:

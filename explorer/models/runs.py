@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import math
+import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -25,6 +26,7 @@ from explorer import theme
 from explorer.models import quantities
 from explorer.run_control.jobs import working
 from trainer import alerts, config
+from trainer.experiments.counted import standing
 from trainer.experiments.run_style import RunStyle
 from trainer.metrics import HEADLINE, HELD_OUT, RECALL_HEADING, headline_name, measured_on, metric
 from trainer.scheduling.queue import Expected, in_order
@@ -67,7 +69,7 @@ LETTERS_ROLE: Final = Qt.ItemDataRole.UserRole + 100
 DRAWN_ROLE: Final = Qt.ItemDataRole.UserRole + 101
 """Of NAME: whether the run's curves are drawn."""
 STATE_ROLE: Final = Qt.ItemDataRole.UserRole + 102
-"""Of LAST and N: what stands across both of a run without a result yet (`46 of 384`, `waiting, 1st`); else empty."""
+"""Of LAST and N: what stands across both of a run that has not finished (`46 of 384`, `waiting, 1st`); else empty."""
 NOW: Final = "Now"
 """Title of the group of the runs that train or wait; it is the first, and always open."""
 
@@ -231,6 +233,7 @@ class RunsModel(QAbstractTableModel):
         if by == self.group_by:
             return
         self.group_by = by
+        self._regroup()  # also while the pointer holds the order: somebody asked for it
         self.show(self.runs, expected=self._expected)
         self._sort_rows()
         self.grouped.emit()
@@ -262,9 +265,14 @@ class RunsModel(QAbstractTableModel):
     def _update(self, runs: Sequence[RunRow], expected: Mapping[int, Expected]) -> None:
         turns = {run.id: turn for turn, run in enumerate(in_order(runs), start=1)}
         news = turns != self._turns or dict(expected) != dict(self._expected)
+        # Who arranges the queue wants to see it move, wherever the pointer rests.
+        arranged = [run for run in turns if run in self._turns] != [run for run in self._turns if run in turns]
         self._turns, self._expected = turns, expected
+        same = [run.id for run in runs] == [run.id for run in self.runs]
         self.runs = tuple(runs)
-        self._regroup()
+        # A run that ends leaves the group of what trains, whose line would go from above the pointer.
+        if arranged or not (self._holds and same):
+            self._regroup()
         ordered = self._in_order(runs) if self._groups else runs
         row_of: dict[int, RunRow | GroupRow] = {row.id: row for row in ordered}
         # Stretches, from behind: each is told once, and a list of thousands is laid out once.
@@ -283,7 +291,7 @@ class RunsModel(QAbstractTableModel):
             self.endInsertRows()
         if news:
             self._changed(RunColumn.STATUS, RunColumn.STARTED)
-        if run_ids and (news or new or any(changed) or self._restyled) and not self._holds:
+        if run_ids and (news or new or any(changed) or self._restyled) and (arranged or not self._holds):
             self._sort_rows()
             self._restyled = False
 
@@ -333,9 +341,10 @@ class RunsModel(QAbstractTableModel):
                 self._changed(*columns)
 
     def hold_order(self, on: bool) -> None:
-        """Keep the order of the rows despite updates until turned off; new runs come last."""
+        """Freeze the order of the rows, or end that; new runs come last, and a reordered queue is always shown."""
         held, self._holds = self._holds, on
         if held and not on:
+            self.show(self.runs, expected=self._expected)
             self._sort_rows()
 
     def turn_of(self, run: int) -> int | None:
@@ -510,12 +519,14 @@ class RunsModel(QAbstractTableModel):
         return SORT_KEYS[column](run)
 
     def state_text(self, run: RunRow) -> str:
-        """Return where a run that trains or waits is, or why one has ended without a result; empty for a result."""
+        """Return where a run is that has not finished, and its value where it trains no more; empty for a result."""
         if (turn := self._turns.get(run.id)) is not None:
             return f"waiting, {ordinal(turn)}"
         status = self._text(run, RunColumn.STATUS)
         if not run.active:
-            return status if run.last is None and run.status != "finished" else ""
+            if run.last is None or not standing(run):
+                return status if standing(run) else ""
+            return f"{display_text(run, RunColumn.LAST)} · {run.status}"
         if run.status != "running" or run.out_of_reach or gravest(run) or self._why_silent(run) or run.asked:
             return status
         return run.phase.partition(":")[0] if preparing(run) else quantities.steps_of(run.step, run.total_steps)
@@ -573,8 +584,11 @@ class RunsModel(QAbstractTableModel):
             return self._summary(run)
         if role == Qt.ItemDataRole.ToolTipRole:
             return _hint(run, column)
-        if role == Qt.ItemDataRole.AccessibleTextRole and column is RunColumn.LAST and self.state_text(run):
-            return f"Status: {self.state_text(run)}"
+        if role == Qt.ItemDataRole.ForegroundRole and column is RunColumn.BEST and standing(run):
+            return theme.color("secondary")
+        state = self.state_text(run) if column is RunColumn.LAST and (run.active or run.last is None) else ""
+        if role == Qt.ItemDataRole.AccessibleTextRole and state:
+            return f"Status: {state}"
         if role == Qt.ItemDataRole.AccessibleTextRole:
             named = _hint(run, column) if column in (RunColumn.BEST, RunColumn.LAST) else None
             return f"{HEADERS[column]}: {named or self._text(run, column) or 'none'}"
@@ -627,7 +641,7 @@ class RunsModel(QAbstractTableModel):
 
     def _tick(self) -> None:
         self._changed(RunColumn.DURATION, RunColumn.DURATION)
-        if self._sorted_by[0] is RunColumn.DURATION:
+        if self._sorted_by[0] is RunColumn.DURATION and not self._holds:
             self._sort_rows()
 
     def _changed(self, first: int, last: int) -> None:
@@ -746,6 +760,17 @@ def preparing(run: RunRow) -> str:
     return run.phase if working(run) and not run.step and run.phase != "training" else ""
 
 
+def share_of(run: RunRow) -> float:
+    """Return how much of its steps a run has made; before the first, how much of the data is prepared."""
+    if not preparing(run):
+        return run.step / run.total_steps if run.total_steps else 0.0
+    if match := re.search(r"([\d,]+) of ([\d,]+)$", run.phase):
+        done, every = (float(part.replace(",", "") or 0) for part in match.groups())
+        return min(1.0, done / every) if every else 0.0
+    match = re.search(r"(\d{1,3}) %$", run.phase)
+    return min(1.0, int(match[1]) / 100) if match else 0.0
+
+
 def ordinal(number: int) -> str:
     """Return `1st`, `2nd`, `3rd`, `4th`, `11th`."""
     teen = 10 < number % 100 < 20
@@ -830,7 +855,9 @@ def _hint(run: RunRow, column: RunColumn) -> str | None:
     if column is RunColumn.PROGRESS:
         return run.phase or None
     if column in (RunColumn.BEST, RunColumn.LAST) and run.metric:
-        return f"{headline_name(run.metric, run.facts)}: {display_text(run, column) or 'not measured yet'}"
+        why = "" if run.active or run.status == "queued" else standing(run)
+        value = f"{headline_name(run.metric, run.facts)}: {display_text(run, column) or 'not measured yet'}"
+        return f"{value}\nNot a finished result: {why}." if why else value
     if column is RunColumn.STARTED and run.started_at is not None:
         return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(run.started_at))
     return None

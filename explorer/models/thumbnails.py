@@ -12,6 +12,7 @@ from PySide6.QtGui import QImage, QPixmap
 
 from explorer.event_loop.background import Background
 from explorer.thumbnails import NoThumbnail, thumbnail
+from trainer.errors import reason_words
 
 KEPT: Final = 2_000
 """Decoded thumbnails in memory: at 96 pixels some 70 MB at most."""
@@ -67,7 +68,7 @@ class Thumbnails(QObject):
     def _refuse(self, path: str, error: Exception) -> None:
         if not isinstance(error, NoThumbnail):
             self._background.failed.emit(error)
-        self._keep(path, str(error))
+        self._keep(path, reason_words(error))
 
     def _keep(self, path: str, picture: QPixmap | str) -> None:
         self._waiting.discard(path)

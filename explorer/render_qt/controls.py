@@ -189,7 +189,7 @@ class Cells(Control):
             grid.addWidget(box, row + 1, column + 1)
             self.boxes.append(box)
         grid.setColumnStretch(setting.columns + 1, 1)
-        layouts.column(heading, grid, layouts.STRETCH, gap=theme.SPACE, of=self)
+        layouts.column(heading, grid, gap=theme.SPACE, of=self)
         self.show_value(setting.default)
         for box in self.boxes:
             box.edited.connect(self._typed)

@@ -34,8 +34,12 @@ from trainer.charts.marks import RUN_TONES, HeatMap, ImageRow, Mark, NumberTable
 from trainer.charts.panel_rows import cells_of
 
 PLOT_PX = 210
+BESIDE_NUMBERS_PX = 300
+"""How high a plot is at least while the tables of numbers are unfolded below it: the panel scrolls."""
 HIGHEST = 1.2
 """Of its width, how high a plot becomes where there is room."""
+TABLES_PX = 1_200
+"""How wide a panel of small tables alone becomes."""
 EQUAL_PX = 340
 """How high a plot of one scale in both directions is at least, where it is wide enough."""
 PREPARE_MS = 6_000
@@ -87,7 +91,7 @@ class PanelWidget(QScrollArea):
         self.panel: Panel | None = None
         self._filling: Panel | None = None
         self._marked_ids: np.ndarray = np.empty(0, np.int64)
-        self._shows_numbers = True
+        self._shows_numbers, self._folds = True, False
         self.cards: dict[str, QWidget] = {}
         self._shape: object = None
         self._lines: list[QBoxLayout] = []
@@ -113,7 +117,7 @@ class PanelWidget(QScrollArea):
 
     def fold_numbers(self) -> None:
         """Fold the tables of numbers below the plots from the first panel on; who does so shows how to unfold them."""
-        self._shows_numbers = False
+        self._shows_numbers, self._folds = False, True
 
     def show_numbers(self, on: bool) -> None:
         """Show the tables of numbers below the plots, or fold them."""
@@ -123,6 +127,7 @@ class PanelWidget(QScrollArea):
         tables = folded_tables(self.panel) if self.panel is not None else ()
         for table in tables:
             self.cards[table.key].setVisible(on)
+        self._show_notes()
         self._arrange()
         self.numbers_shown.emit(on)
         if on and tables:
@@ -151,7 +156,7 @@ class PanelWidget(QScrollArea):
                 card.plot.mark(self._marked_ids)
         self.panel, self._filling = panel, None
         self.panel_shown.emit(panel)
-        self.notes.setText("\n".join(panel.notes))
+        self._show_notes()
         self._arrange()
         # Qt shows new children of what is shown already in a posted event, which comes before the next turn.
         idle_scheduler().later(self, self._thaw)
@@ -229,14 +234,15 @@ class PanelWidget(QScrollArea):
             stacked = line.direction() == QBoxLayout.Direction.TopToBottom
             self._bound(line, room if stacked else (room - line.spacing() * (line.count() - 1)) // max(1, line.count()))
 
-    @staticmethod
-    def _bound(line: QBoxLayout, wide: int) -> None:
+    def _bound(self, line: QBoxLayout, wide: int) -> None:
         """Keep plots from becoming columns on a large screen, and from losing their axis to a tall legend."""
+        unfolded = self._folds and self._shows_numbers and self.panel is not None and bool(folded_tables(self.panel))
+        lowest = min(BESIDE_NUMBERS_PX, round(HIGHEST * wide)) if unfolded else PLOT_PX
         for index in range(line.count()):
             item = line.itemAt(index)
             card = item.widget() if item is not None else None
             if isinstance(card, _PlotCard):
-                least = max(PLOT_PX, card.least_height(wide))
+                least = max(lowest, card.least_height(wide))
                 if card.plot.spec is not None and card.plot.spec.equal:
                     # One scale in both directions: in a flat plot, all would lie in the middle of an empty width.
                     least = max(least, min(round(HIGHEST * wide), EQUAL_PX))
@@ -245,10 +251,18 @@ class PanelWidget(QScrollArea):
             elif isinstance(card, HeatMapCard):
                 card.setMinimumHeight(card.least_height(wide))
 
+    def _show_notes(self) -> None:
+        """Show what explains the plots, and with the tables of numbers what explains these."""
+        panel = self.panel
+        if panel is not None:
+            folded = not self._shows_numbers and bool(folded_tables(panel))
+            self.notes.setText("\n".join(panel.notes[panel.table_notes if folded else 0 :]))
+
     def _new_notes(self) -> QLabel:
         self.notes = layouts.text("", "small")
         self.notes.setObjectName(f"{self._name}-notes")
         self.notes.setWordWrap(True)
+        self.notes.setContentsMargins(0, 0, 0, theme.SPACE)
         return self.notes
 
     def _rebuild(self, panel: Panel) -> None:
@@ -274,7 +288,12 @@ class PanelWidget(QScrollArea):
             for mark in row:
                 self.cards[mark.key].setVisible(mark.key not in folded)
         column.addWidget(self._new_notes())
-        column.addStretch(0)
+        if all(isinstance(mark, ShadedTable | NumberTable) and len(mark.columns) < 9 for mark in panel.marks):
+            # On a large screen, they would lie far from each other.
+            inside.setMaximumWidth(TABLES_PX)
+            column.addStretch(1)
+        elif any(column.stretch(number) for number in range(column.count())):
+            column.addStretch()  # where plots are as high as they may be, the notes stay under them
         self.setWidget(inside)
 
     def _prepare(self) -> None:
@@ -447,8 +466,8 @@ class ImageRowCard(QWidget):
         self.row = ImageRowWidget(pictures.get)
         self.row.setAccessibleName("Images")
         self.row.setObjectName(f"{name}-row")
-        self.badges = [RunBadge(chr(ord("A") + index), index) for index in range(len(RUN_TONES))]
-        card_column(self, *self.badges, self.title, self.note).addWidget(self.row)
+        self.badge = RunBadge("", 0)
+        card_column(self, self.badge, self.title, self.note).addWidget(self.row)
         pictures.arrived.connect(self.row.picture_arrived)
         self.row.chosen.connect(self._choose)
         theme.theme().follow(self._show_pictures)
@@ -458,8 +477,7 @@ class ImageRowCard(QWidget):
         self.strip = mark
         self.title.setText(mark.title)
         self.note.setText(mark.note)
-        for badge, tone in zip(self.badges, RUN_TONES, strict=True):
-            badge.setVisible(mark.tone == tone)
+        self.badge.show_run(RUN_TONES.index(mark.tone) if mark.tone in RUN_TONES else -1)
         self.row.setAccessibleName(mark.title or mark.note or "Images")
         self.row.setVisible(bool(mark.cells))
         self._show_pictures()

@@ -18,6 +18,7 @@ from explorer.widgets import layouts
 from explorer.widgets.elided_label import heading
 from explorer.widgets.legend import Legend, LegendEntry, Mark
 from explorer.widgets.plot import Plot
+from explorer.widgets.run_badge import RunBadge
 from trainer.analysis.label_places import places_beside
 from trainer.charts import marks
 from trainer.charts.color_words import own_colors
@@ -56,6 +57,14 @@ def tone_color(tone: marks.Tone) -> QColor:
     return theme.color("bad" if tone == "bad" else "outline")
 
 
+def _look(tone: marks.Tone) -> marks.Tone:
+    return marks.own_tone(tone, theme.theme().sides)
+
+
+def _hue(tone: marks.Tone) -> str:
+    return marks.hue_of(_look(tone))[0]
+
+
 def cloud_color(cloud: marks.Points) -> QColor:
     """Return the color of points in the current theme: of their class if they have one, else of their tone."""
     if not cloud.classes:
@@ -71,7 +80,7 @@ def line_pen(tone: marks.Tone, *, width: float = 2.0, dashed: bool = False, fain
         # Solid, not translucent: over light ground a pale line could not be seen.
         return pg.mkPen(theme.faint(color), width=theme.stroke(1))
     pen: QPen = pg.mkPen(color, width=theme.stroke(width))
-    if pattern := marks.dash_of(tone, dashed=dashed):
+    if pattern := marks.dash_of(_look(tone), dashed=dashed):
         pen.setCapStyle(Qt.PenCapStyle.FlatCap)
         pen.setDashPattern(pattern)
     return pen
@@ -79,7 +88,7 @@ def line_pen(tone: marks.Tone, *, width: float = 2.0, dashed: bool = False, fain
 
 def bar_brush(tone: marks.Tone) -> QBrush:
     """Return the brush of bars: the color, hatched in that of the ground where the tone has a pattern."""
-    color, hatch = tone_color(tone), marks.HATCHES.get(marks.hue_of(tone)[0], "")
+    color, hatch = tone_color(tone), marks.HATCHES.get(_hue(tone), "")
     if not hatch:
         return QBrush(color)
     tile = QPixmap(HATCH_PX, HATCH_PX)
@@ -134,12 +143,14 @@ class XYPlotWidget(Plot):
         pointed: The x under the pointer, NaN when it has left.
         brushed: What was dragged across, as `(low, high)` of x or `(low, high, low, high)` of x and y, or None: the
             brush was taken away, by a click or Esc.
+        crowded: Whether a legend is to name the curves, because a label that names one finds no room.
     """
 
     dragged = Signal(float, float)
     pointed = Signal(float)
     id_chosen = Signal(int)
     brushed = Signal(object)
+    crowded = Signal(bool)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         self.brush: tuple[float, ...] | None = None
@@ -154,7 +165,8 @@ class XYPlotWidget(Plot):
         self._regions: list[tuple[pg.LinearRegionItem, pg.TextItem]] = []
         self._signs: list[pg.TextItem] = []
         self._labeled: list[tuple[marks.Marker, pg.TextItem]] = []
-        self._dots, self._errors = pg.ScatterPlotItem(pxMode=True), pg.ErrorBarItem(beam=0.0)
+        self._crowded = False
+        self._dots, self._errors = pg.ScatterPlotItem(pxMode=True), dict[marks.Tone, pg.ErrorBarItem]()
         self._cursor, self._shade = pg.InfiniteLine(angle=90), pg.LinearRegionItem(movable=False)
         self._outline, self._lit, self._ticks = pg.PlotCurveItem(), pg.ScatterPlotItem(), pg.PlotCurveItem()
         super().__init__(parent)
@@ -213,11 +225,11 @@ class XYPlotWidget(Plot):
         x, y = self._dots.getData()[:: -1 if spec.lying else 1]
         first = len(x) - len(spec.dots)
         ends = ("left", "right") if spec.lying else ("bottom", "top")
-        bars = [self._errors.opts[end] for end in ends] if self._errors.isVisible() else [[], []]
-        errors = iter(zip(*bars, strict=True))
+        visible = {tone: item.opts for tone, item in self._errors.items() if item.isVisible()}
+        errors = {tone: zip(*(opts[end] for end in ends), strict=True) for tone, opts in visible.items()}
         for dot, at, height in zip(spec.dots, x[first:], y[first:], strict=True):
             position, height = float(_off_axis(spec.x, at)), float(_off_axis(spec.y, height))
-            below, above = next(errors) if dot.low == dot.low else (None, None)
+            below, above = next(errors[dot.tone]) if dot.low == dot.low else (None, None)
             if dot.name or dot.label:
                 where = spec.names[round(position)] if spec.names else position
                 interval = () if below is None else (height - below, height + above)
@@ -348,7 +360,7 @@ class XYPlotWidget(Plot):
         self._curves = [self._new_curve(curve) for curve in spec.curves]
         self._clouds = [self._new_cloud(cloud) for cloud in spec.points]
         self._bars = [self._new_bars(bars) for bars in spec.bars]
-        self._dots, self._errors = pg.ScatterPlotItem(pxMode=True), pg.ErrorBarItem(beam=0.0)
+        self._dots, self._errors = pg.ScatterPlotItem(pxMode=True), {}
         self._cursor = pg.InfiniteLine(angle=90, pen=pg.mkPen(theme.color("text"), width=1, style=_DASHES))
         self._cursor.setZValue(-5)
         self._shade, self._outline = (
@@ -357,7 +369,7 @@ class XYPlotWidget(Plot):
         )
         self._lit = pg.ScatterPlotItem(pxMode=True, size=9, pen=pg.mkPen(theme.color("text"), width=1.5), brush=None)
         self._ticks = pg.PlotCurveItem(pen=pg.mkPen(theme.color("text"), width=theme.stroke(1.5)))
-        for item in (self._errors, self._dots, self._cursor, self._shade, self._outline, self._lit, self._ticks):
+        for item in (self._dots, self._cursor, self._shade, self._outline, self._lit, self._ticks):
             self.addItem(item, ignoreBounds=True)
         self.set_brush(self.brush if spec.brushes else None)
         written = _written(spec) + sum(bool(dot.label) for dot in spec.dots)
@@ -511,14 +523,19 @@ class XYPlotWidget(Plot):
     def _fill_dots(self, spec: marks.XYPlot, labels: Iterator[pg.TextItem]) -> None:
         self._dots.setData(spots=[_spot(spec, dot) for dot in (*_marked(spec), *spec.dots)])
         barred = [dot for dot in spec.dots if math.isfinite(dot.low)]
-        self._errors.setVisible(bool(barred))
-        if barred:
-            x, y, low, high = np.array([(dot.x, dot.y, dot.low, dot.high) for dot in barred]).T
-            pen = pg.mkPen(theme.color("secondary"), width=1)
+        for item in self._errors.values():
+            item.hide()
+        for tone in dict.fromkeys(dot.tone for dot in barred):
+            x, y, low, high = np.array([(dot.x, dot.y, dot.low, dot.high) for dot in barred if dot.tone == tone]).T
+            pen = pg.mkPen(tone_color(tone), width=theme.stroke(2))
             reach = {"left": y - low, "right": high - y} if spec.lying else {"top": high - y, "bottom": y - low}
             none = dict.fromkeys({"left", "right", "top", "bottom"} - {*reach})
             positions = (y, x) if spec.lying else (_on_axis(spec.x, x), y)
-            self._errors.setData(x=positions[0], y=positions[1], **reach, **none, pen=pen)
+            if tone not in self._errors:
+                self._errors[tone] = pg.ErrorBarItem(beam=0.0)
+                self.addItem(self._errors[tone], ignoreBounds=True)
+            self._errors[tone].setData(x=positions[0], y=positions[1], **reach, **none, pen=pen)
+            self._errors[tone].show()
         self._labeled = []
         for dot in spec.dots:
             if dot.label:
@@ -528,7 +545,10 @@ class XYPlotWidget(Plot):
         self._place_labels()
 
     def _place_labels(self) -> None:
-        """Write the labels of markers next to them, none on another; those that find no room are not seen."""
+        """Write the labels of markers next to them, none on another or on filled bars, where there is room.
+
+        Where one that names a curve finds none, a legend names all of them.
+        """
         spec, box = self.spec, self.getPlotItem().getViewBox()
         if spec is None or not self._labeled:
             return
@@ -537,13 +557,20 @@ class XYPlotWidget(Plot):
         sizes = np.array([(rect.width(), rect.height()) for rect in rects])
         reaches = np.array([dot.size / 2 + 2 for dot, _ in self._labeled])
         outward = np.array([dot.outward for dot, _ in self._labeled]) * (1, -1)
-        others = np.array([self._seen(spec, dot) for dot in spec.dots if not dot.label])
-        corners = places_beside(at, sizes, reaches, outward, (0, 0, box.width(), box.height()), others)
+        others = [self._seen(spec, dot) for dot in spec.dots if not dot.label]
+        for curve in (curve for curve in spec.curves if curve.filled and curve.stepped):
+            tops = zip((curve.x[1:] + curve.x[:-1]) / 2, curve.y, strict=True)
+            others += [self._seen(spec, marks.Marker("", curve.tone, float(x), float(y))) for x, y in tops]
+        sizes += (theme.BETWEEN if self._crowded else 0, 0)  # lest a legend, which takes height, comes and goes
+        corners = places_beside(at, sizes, reaches, outward, (0, 0, box.width(), box.height()), np.array(others))
+        seen = zip(self._labeled, corners, strict=True)
+        self._crowded = any(dot.curve and corner is None for (dot, _), corner in seen)
         for (dot, label), (x, y), size, corner in zip(self._labeled, at, sizes, corners, strict=True):
-            label.setVisible(corner is not None)
+            label.setVisible(corner is not None and not (self._crowded and dot.curve))
             if corner is not None:
                 label.setAnchor(((x - corner[0]) / size[0], (y - corner[1]) / size[1]))
                 label.setPos(*((dot.y, dot.x) if spec.lying else (_at(spec.x, dot.x), _at(spec.y, dot.y))))
+        self.crowded.emit(self._crowded)
 
     def _seen(self, spec: marks.XYPlot, dot: marks.Marker) -> tuple[float, float]:
         """Return where a marker is in the box of the axes, in pixels from its upper left corner."""
@@ -582,10 +609,12 @@ class XYPlotCard(QWidget):
         self.title, self.note = heading(), layouts.elided(role="small")
         self.legend, self.plot = Legend(), XYPlotWidget()
         self.entries: frozenset[object] = frozenset()
-        self._repeats = False
+        self._repeats = self._crowded = False
+        self.plot.crowded.connect(self._name_curves)
         self.plot.pointed.connect(self._show_values)
         theme.theme().follow(self._show_legend)
-        self._column = card_column(self, self.title, self.note)
+        self.badge = RunBadge("", 0)
+        self._column = card_column(self, self.badge, self.title, self.note)
         self._column.addWidget(self.legend)
         self._column.addWidget(self.plot, 1)
 
@@ -593,6 +622,7 @@ class XYPlotCard(QWidget):
         """Show the plot."""
         self.plot.show_plot(spec)
         self.plot.setAccessibleName(spec.title)
+        self.badge.show_run(marks.RUN_TONES.index(spec.tone) if spec.tone in marks.RUN_TONES else -1)
         self.title.setText(spec.title)
         self._show_values(math.nan)
         self._show_legend()
@@ -604,12 +634,20 @@ class XYPlotCard(QWidget):
         inside = spec.x.low <= x <= spec.x.high and not spec.equal and not spec.bars
         self.note.setText(read_at(spec, x) if inside else spec.note)
 
+    def _name_curves(self, crowded: bool) -> None:
+        if crowded != self._crowded:
+            self._crowded = crowded
+            self._show_legend()
+
     def _show_legend(self) -> None:
         spec = self.plot.spec
         if spec is None:
             return
+        curves = [curve for curve in spec.curves if curve.name and (spec.legend or self._crowded)]
+        labels = spec.curve_labels if self._crowded else {}
         entries = [
-            LegendEntry(c.name, tone_color(c.tone).name(), "line", dash=_legend_dash(c)) for c in spec.curves if c.name
+            LegendEntry(labels.get(c.name, c.name), tone_color(c.tone).name(), "line", dash=_legend_dash(c))
+            for c in curves
         ]
         entries += [
             LegendEntry(b.name, tone_color(b.tone).name(), "square", brush=bar_brush(b.tone))
@@ -618,7 +656,7 @@ class XYPlotCard(QWidget):
         ]
         entries += [LegendEntry(p.name, cloud_color(p).name(), p.mark) for p in spec.points if p.name]
         for dot in spec.dots:
-            square = dot.mark != "diamond" and marks.SYMBOLS.get(marks.hue_of(dot.tone)[0]) == "square"
+            square = dot.mark != "diamond" and marks.SYMBOLS.get(_hue(dot.tone)) == "square"
             mark: Mark = "diamond" if dot.mark == "diamond" else "square" if square else "disc"
             entry = LegendEntry(dot.name, tone_color(dot.tone).name(), mark)
             if dot.name and entry not in entries:
@@ -634,7 +672,7 @@ class XYPlotCard(QWidget):
 
 
 def _legend_dash(curve: marks.Series) -> tuple[float, ...]:
-    return () if curve.filled or curve.faint else marks.dash_of(curve.tone, dashed=curve.dashed)
+    return () if curve.filled or curve.faint else marks.dash_of(_look(curve.tone), dashed=curve.dashed)
 
 
 def read_at(spec: marks.XYPlot, x: float) -> str:
@@ -671,7 +709,7 @@ def _scales(spec: marks.XYPlot) -> object:
 
 def _with_numbers(spec: marks.XYPlot) -> tuple[float, float]:
     """Return the ends of the axis of values, with room for the numbers at the bars."""
-    low, high = _at(spec.y, spec.y.low), _at(spec.y, spec.y.high)
+    low, high = (_at(spec.y, end) for end in spec.value_ends)
     if not _written(spec) or spec.y.log or spec.y.percent:
         return low, high
     ends = [end for bars in spec.bars for end in (bars.high or bars.heights) if math.isfinite(end)]
@@ -703,7 +741,7 @@ def _spot(spec: marks.XYPlot, dot: marks.Marker) -> dict[str, object]:
     return {
         "pos": (dot.y, dot.x) if spec.lying else (_at(spec.x, dot.x), _at(spec.y, dot.y)),
         "size": dot.size,
-        "symbol": _MARKS.get(dot.mark) or _SYMBOLS.get(marks.SYMBOLS.get(marks.hue_of(dot.tone)[0], ""), "o"),
+        "symbol": _MARKS.get(dot.mark) or _SYMBOLS.get(marks.SYMBOLS.get(_hue(dot.tone), ""), "o"),
         "brush": None if ring else pg.mkBrush(paint),
         "pen": pg.mkPen(paint, width=2) if ring else pg.mkPen(theme.color("surface"), width=1),
     }

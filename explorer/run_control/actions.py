@@ -228,13 +228,26 @@ def continuation(workspace: Workspace, run: int) -> tuple[int | None, bool]:
     return step, step is None and downloads
 
 
-def start_clip_and_cloob(workspace: Workspace, run: int | None) -> str:
-    """Store and start the experiment CLIP + CLOOB like this run, or on Scenes without one; return its name."""
-    from trainer.experiments.experiment import clip_and_cloob, to_toml
+def start_clip_and_cloob(workspace: Workspace, run: int | config.Run | None, seeds: int | None = None) -> str:
+    """Store and start the experiment CLIP + CLOOB like this run, or on Scenes without one; return its name.
+
+    It has as many seeds as asked for; None: 3 to 5, until it is decided.
+    """
+    from trainer.experiments.experiment import clip_and_cloob
     from trainer.scheduling import experiments
 
-    run_config = None if run is None else workspace.runs.config_of(run)
-    made = clip_and_cloob(run_config, (row.name for row in workspace.experiments.all()))
-    workspace.experiments.add(made.name, to_toml(made))
-    experiments.start(workspace, made.name)
+    run_config = workspace.runs.config_of(run) if isinstance(run, int) else run
+    made = clip_and_cloob(run_config, (row.name for row in workspace.experiments.all()), seeds=seeds)
+    experiments.begin(workspace, made)
+    return made.name
+
+
+def start_pair(workspace: Workspace, run_a: int, run_b: int) -> str:
+    """Store and start an experiment of the settings of two runs, with further seeds; return its name."""
+    from trainer.experiments.experiment import of_pair
+    from trainer.scheduling import experiments
+
+    first, second = (workspace.runs.config_of(run) for run in (run_a, run_b))
+    made = of_pair(first, second, (row.name for row in workspace.experiments.all()))
+    experiments.begin(workspace, made)
     return made.name

@@ -25,7 +25,9 @@ from explorer.run_control.alerts_seen import AlertsSeen
 from explorer.run_control.poller import PollResult, PollState, news, working
 from explorer.run_control.queue_notice import Notice
 from explorer.run_control.stop_timeout import StopTimeouts, Unresponsive
-from explorer.run_control.write_queue import Undoable, WriteQueue, sentence
+from explorer.run_control.write_queue import Undoable, WriteQueue
+from trainer import catalog
+from trainer.errors import reason_words
 from trainer.scheduling import experiments, launch, queue
 from trainer.store import RunRow, Workspace
 
@@ -136,10 +138,24 @@ class Jobs(QObject):
         row = self.run(run)
         return row.short_name if row is not None else f"run {run}"
 
+    def refused(self) -> bool:
+        """Say why nothing may be made in this workspace, and return whether that is so."""
+        if self._look_only:
+            self.failed.emit(self._workspace.refusal)
+        return bool(self._look_only)
+
     @property
     def look_only(self) -> str:
         """The reason why this workspace is read-only, as of the last poll; empty if it is not."""
         return self._look_only
+
+    @property
+    def read_only_reason(self) -> str:
+        """The same as the hint of a control that is disabled for it."""
+        if not self._look_only:
+            return ""
+        is_sample = catalog.is_sample(self._workspace.folder)
+        return "The sample is read-only" if is_sample else f"This workspace is read-only: {self._look_only}"
 
     def adopt(self) -> None:
         """Adopt a read-only workspace as the user's own."""
@@ -449,7 +465,7 @@ class Jobs(QObject):
 
     def _not_ended(self, run: int, error: Exception) -> None:
         self._go_on_after_all(run)
-        self.failed.emit(sentence(error))
+        self.failed.emit(reason_words(error))
 
     def _go_on_after_all(self, run: int) -> None:
         """Cancel the countdown of a run that could not be ended; Stop tries again."""
@@ -464,7 +480,7 @@ class Jobs(QObject):
         """Report a store error once and keep polling, because a disk may return."""
         if self._closed:
             return
-        problem = sentence(error)
+        problem = reason_words(error)
         if problem != self._last_problem:
             self._last_problem = problem
             self.failed.emit(problem)

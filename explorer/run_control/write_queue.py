@@ -10,7 +10,7 @@ from PySide6.QtCore import QObject, Signal
 from PySide6.QtGui import QUndoCommand
 
 from explorer.event_loop.background import Background
-from trainer.errors import UserError
+from trainer.errors import reason_words
 
 
 class WriteQueue(QObject):
@@ -58,7 +58,7 @@ class WriteQueue(QObject):
 
     def _fail(self, error: Exception) -> None:
         self._busy = False
-        self.failed.emit(sentence(error))
+        self.failed.emit(reason_words(error))
         self._go_on()
 
     def _go_on(self) -> None:
@@ -78,10 +78,3 @@ class Undoable(QUndoCommand):
 
     def undo(self) -> None:
         self._undo()
-
-
-def sentence(error: Exception) -> str:
-    """Return a UserError's message; any other error is reported as a bug."""
-    return (
-        str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}. This is a bug; see the log."
-    )

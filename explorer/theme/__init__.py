@@ -11,11 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final, Literal
 
-from PySide6.QtCore import QObject, Qt, Signal
+from PySide6.QtCore import QObject, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QFont, QFontDatabase, QIcon, QPalette
-from PySide6.QtWidgets import QApplication, QWidget
+from PySide6.QtWidgets import QApplication, QPushButton, QWidget
 
 from explorer.theme import icons, stylesheet, tokens
+from explorer.theme.focus_rings import FocusRings
 from explorer.theme.lazy_style_sheet import LazyStyleSheet
 from explorer.theme.marks import MarkFiles
 from explorer.theme.tokens import (
@@ -73,6 +74,7 @@ __all__ = [
 Mode = Literal["system", "light", "dark"]
 _SIDES: Final = ("run_a", "run_b")
 
+_ICON_GAP_PX: Final = 4
 _FAMILY: Final = "Inter"
 # Where Inter has no sign (Chinese captions, emoji), Qt looks on in these and then in the rest of the system.
 _FALLBACKS: Final = ("Noto Sans", "DejaVu Sans", "Segoe UI", "Helvetica Neue", "sans-serif")
@@ -97,6 +99,7 @@ class Theme(QObject):
         self._application: QApplication | None = None
         self._marks = MarkFiles()
         self._style_sheet = LazyStyleSheet(self)
+        self._rings = FocusRings(self)
         self._application_tokens: Tokens = LIGHT
         self.tokens: Tokens = LIGHT
         self.reduced_motion = False
@@ -139,6 +142,10 @@ class Theme(QObject):
         """Whether the dark tokens are in use."""
         return self.tokens is DARK
 
+    def has_ring(self, widget: QWidget) -> bool:
+        """Return whether the widget has the focus, and a key moved it there."""
+        return self._rings.by_keys and widget.hasFocus()
+
     def follow(self, slot: Callable[[], object]) -> None:
         """Call a method of a widget (or of its child) on every theme change while both exist.
 
@@ -162,6 +169,7 @@ class Theme(QObject):
             for file in sorted((icons.assets() / "fonts").glob("*.ttf")):
                 QFontDatabase.addApplicationFont(str(file))
             application.setFont(pixel_font(BODY_PX))
+            self._rings.follow(application)
             application.styleHints().colorSchemeChanged.connect(self._refresh)
         self._mode = mode or self._mode
         self._refresh(force=True)
@@ -248,11 +256,8 @@ def _over_surface(over: QColor, share: float) -> QColor:
 
 
 def run_color(index: int) -> str:
-    """Return the color of the run at position `index`: those of A and B, then the hues of the cycle."""
-    if index < len(theme().sides):
-        return run_shade(*theme().sides[index])
-    colors = tokens.run_colors(theme().dark)
-    return colors[index % len(colors)]
+    """Return the color of the run at position `index`: those of A and B, then hues that these have not."""
+    return palette.side_color(index, theme().sides, theme().dark)
 
 
 def run_ink(index: int) -> str:
@@ -270,21 +275,26 @@ def class_colors(n: int) -> list[str]:
     return list(tokens.class_colors(n, theme().dark))
 
 
-def icon(name: str, size: int = 16, role: str = "text", checked: str = "") -> QIcon:
+def icon(name: str, size: int = 16, role: str = "text", checked: str = "", gap: int = 0) -> QIcon:
     """Return a Lucide icon in the color of the token `role`, or of `checked` if its button is checked.
 
     It keeps its colors when the theme changes; see `keep_icon` for one that follows.
     """
     normal, active = color(role).name(), color(checked or role).name()
-    return icons.tinted(name, size, normal=normal, disabled=theme().tokens.disabled, active=active)
+    return icons.tinted(name, size, normal=normal, disabled=theme().tokens.disabled, active=active, gap=gap)
 
 
 def keep_icon(target: QObject, name: str, size: int = 16, role: str = "text", checked: str = "") -> None:
     """Set an icon on a button or action that follows the theme."""
+    # A styled push button draws its text closer to the icon than a tool button does.
+    gap = 0
+    if isinstance(target, QPushButton) and target.text():
+        gap = _ICON_GAP_PX
+        target.setIconSize(QSize(size + gap, size))
     setter: Callable[[QIcon], None] = target.setIcon  # type: ignore[attr-defined]
-    setter(icon(name, size, role, checked))
+    setter(icon(name, size, role, checked, gap))
     previous = target.property("_icon_follows")
-    target.setProperty("_icon", [name, size, role, checked])
+    target.setProperty("_icon", [name, size, role, checked, gap])
     if not previous:
         target.setProperty("_icon_follows", True)
         follower = _IconFollower(target)
@@ -296,8 +306,8 @@ class _IconFollower(QObject):
 
     def refresh(self) -> None:
         target = self.parent()
-        name, size, role, checked = target.property("_icon")
-        target.setIcon(icon(name, int(size), role, checked))  # type: ignore[attr-defined]
+        name, size, role, checked, gap = target.property("_icon")
+        target.setIcon(icon(name, int(size), role, checked, int(gap)))  # type: ignore[attr-defined]
 
 
 def pixel_font(pixels: int, *, weight: QFont.Weight = QFont.Weight.Normal) -> QFont:

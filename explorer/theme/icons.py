@@ -34,9 +34,9 @@ def svg(name: str, color: str, stroke: float = 2.0) -> bytes:
 
 
 @lru_cache(maxsize=512)
-def pixmap(name: str, color: str, size: int, ratio: float = 1.0) -> QPixmap:
-    """Return the icon in `color`, `size` logical pixels square, sharp at the device's pixel ratio."""
-    image = QPixmap(QSize(size, size) * ratio)
+def pixmap(name: str, color: str, size: int, ratio: float = 1.0, gap: int = 0) -> QPixmap:
+    """Return the icon in `color`, `size` logical pixels square and `gap` empty ones, sharp at the device's ratio."""
+    image = QPixmap(QSize(size + gap, size) * ratio)
     image.setDevicePixelRatio(ratio)
     image.fill(Qt.GlobalColor.transparent)
     # Small icons get slightly finer strokes: 2 of 24 units looks heavy beside 13 px words.
@@ -53,11 +53,11 @@ def device_ratio() -> float:
     return max((screen.devicePixelRatio() for screen in QGuiApplication.screens()), default=1.0)
 
 
-def tinted(name: str, size: int, *, normal: str, disabled: str, active: str | None = None) -> QIcon:
+def tinted(name: str, size: int, *, normal: str, disabled: str, active: str | None = None, gap: int = 0) -> QIcon:
     """Return an icon in `normal`, in `disabled` when disabled, and in `active` when checked."""
     ratio = device_ratio()
     result = QIcon()
-    result.addPixmap(pixmap(name, normal, size, ratio), QIcon.Mode.Normal, QIcon.State.Off)
-    result.addPixmap(pixmap(name, active or normal, size, ratio), QIcon.Mode.Normal, QIcon.State.On)
-    result.addPixmap(pixmap(name, disabled, size, ratio), QIcon.Mode.Disabled)
+    result.addPixmap(pixmap(name, normal, size, ratio, gap), QIcon.Mode.Normal, QIcon.State.Off)
+    result.addPixmap(pixmap(name, active or normal, size, ratio, gap), QIcon.Mode.Normal, QIcon.State.On)
+    result.addPixmap(pixmap(name, disabled, size, ratio, gap), QIcon.Mode.Disabled)
     return result

@@ -67,6 +67,8 @@ class LazyStyleSheet(QObject):
         for window in self._frozen_windows:
             if shiboken6.isValid(window):
                 window.setUpdatesEnabled(True)
+                # Qt asks for no painting of what was to be painted before already, as when the palette closed.
+                QApplication.postEvent(window, QEvent(QEvent.Type.UpdateRequest))
         self._frozen_windows.clear()
 
     def apply(self, application: QApplication, theme_name: str, style_sheet: str) -> None:

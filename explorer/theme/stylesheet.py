@@ -88,21 +88,22 @@ QPushButton { background: $surface; border: 1px solid $outline; border-radius: $
 QPushButton:hover { background: $hover; }
 QPushButton:pressed { background: $sunken; }
 QPushButton:checked { background: $selection; color: $selection_text; border-color: $focus; }
-QPushButton:focus { border: 2px solid $focus; padding: 0 11px; min-height: 26px; }
+QPushButton[ring="true"]:focus { border: 2px solid $focus; padding: 0 11px; min-height: 26px; }
 QPushButton:disabled { color: $disabled; border-color: $line; background: $surface; }
 QPushButton[role="primary"] { background: $accent; border-color: $accent; color: $accent_text; font-weight: 600; }
 QPushButton[role="primary"]:hover { background: $accent_hover; border-color: $accent_hover; }
 QPushButton[role="primary"]:pressed { background: $accent; }
-QPushButton[role="primary"]:focus { border: 2px solid $text; }
+QPushButton[role="primary"][ring="true"]:focus { border: 2px solid $text; }
 QPushButton[role="primary"]:disabled { background: $sunken; border-color: $sunken; color: $disabled; }
 QPushButton[role="way"] { border-color: $line; }
 QPushButton[role="way"]:hover { border-color: $outline; }
-QPushButton[role="way"]:focus { border: 2px solid $focus; }
-QPushButton[role="link"] { background: transparent; border-color: transparent; padding: 0; }
+QPushButton[role="way"][ring="true"]:focus { border: 2px solid $focus; }
+QPushButton[role="link"] { background: transparent; border-color: transparent; padding: 0; text-align: left; }
+QPushButton[role="link"][ring="true"]:focus { border-color: transparent; padding: 0; }
 QPushButton[role="link"]:hover { color: $accent; }
 QPushButton[role="quiet"] { background: transparent; border-color: transparent; }
 QPushButton[role="quiet"]:hover { background: $hover; }
-QPushButton[role="quiet"]:focus { border-color: $focus; }
+QPushButton[role="quiet"][ring="true"]:focus { border-color: $focus; }
 QPushButton::menu-indicator { image: url(theme:down-$theme.svg); width: 12px; height: 12px;
     subcontrol-origin: padding; subcontrol-position: right center; right: 8px; }
 
@@ -111,15 +112,15 @@ QToolButton { background: transparent; border: 1px solid transparent; border-rad
 QToolButton:hover { background: $hover; }
 QToolButton:pressed { background: $sunken; }
 QToolButton:checked { background: $selection; color: $selection_text; }
-QToolButton:focus { border: 1px solid $focus; }
+QToolButton[ring="true"]:focus { border: 1px solid $focus; }
 QToolButton:disabled { color: $disabled; }
 QToolButton[role="outlined"] { border-color: $line; padding: 0 10px 0 8px; }
 QToolButton[role="outlined"]:hover { border-color: $outline; }
-QToolButton[role="outlined"]:focus { border: 1px solid $focus; padding: 0 10px 0 8px; }
+QToolButton[role="outlined"][ring="true"]:focus { border: 1px solid $focus; padding: 0 10px 0 8px; }
 QToolButton::menu-indicator { image: none; width: 0; }
 QPushButton[role="picker"] { text-align: left; border-color: $line; padding: 0 28px 0 0; }
 QPushButton[role="picker"]:hover { border-color: $outline; }
-QPushButton[role="picker"]:focus { border: 1px solid $focus; padding: 0 28px 0 0;
+QPushButton[role="picker"][ring="true"]:focus { border: 1px solid $focus; padding: 0 28px 0 0;
     min-height: ${control}px; }
 QToolButton[role="view-menu"]::menu-indicator {
     image: url(theme:down-$theme.svg); width: 14px; height: 14px; subcontrol-origin: padding;
@@ -130,7 +131,8 @@ QToolButton[role="view"]:hover { background: transparent; }
 QPushButton[role="entry"] { text-align: left; padding: 0 8px; background: transparent; border-color: transparent;
     font-weight: 400; }
 QPushButton[role="entry"]:hover { background: $hover; }
-QPushButton[role="entry"]:focus { border: 1px solid $focus; padding: 0 8px; min-height: ${control}px; }
+#moreSection { padding: 10px 8px 2px 8px; }
+QPushButton[role="entry"][ring="true"]:focus { border: 1px solid $focus; padding: 0 8px; min-height: ${control}px; }
 
 QLineEdit, QPlainTextEdit, QTextEdit, QAbstractSpinBox, QComboBox {
     background: $surface; color: $text; border: 1px solid $outline; border-radius: ${radius}px;
@@ -164,9 +166,10 @@ QAbstractSpinBox::down-arrow { image: url(theme:down-$theme.svg); width: 10px; h
 QComboBox::drop-down { border: none; width: 22px; }
 QComboBox::down-arrow { image: url(theme:down-$theme.svg); width: 14px; height: 14px; }
 QComboBox::down-arrow:disabled { image: url(theme:down-off-$theme.svg); }
-QComboBox QAbstractItemView { background: $raised; border: 1px solid $line; border-radius: ${radius}px; padding: 4px;
+QComboBox QAbstractItemView { background: $raised; border: none; padding: 4px;
     selection-background-color: $selection; selection-color: $selection_text; }
 QComboBox QAbstractItemView::item { min-height: 28px; padding: 0 8px; border-radius: 4px; color: $text; }
+QComboBox QAbstractItemView::item:disabled { color: $secondary; background: transparent; }
 QComboBox QAbstractItemView::item:selected { background: $selection; color: $selection_text; }
 QComboBox QAbstractItemView::item:hover { background: $hover; }
 
@@ -177,7 +180,8 @@ QCheckBox::indicator, QRadioButton::indicator { width: 14px; height: 14px; borde
 QCheckBox::indicator { border-radius: 4px; }
 QRadioButton::indicator { border-radius: 8px; }
 QCheckBox::indicator:hover, QRadioButton::indicator:hover { border-color: $secondary; }
-QCheckBox::indicator:focus, QRadioButton::indicator:focus { border: 2px solid $focus; width: 12px; height: 12px; }
+QCheckBox[ring="true"]::indicator:focus, QRadioButton[ring="true"]::indicator:focus {
+    border: 2px solid $focus; width: 12px; height: 12px; }
 QCheckBox::indicator:checked { background: $accent; border-color: $accent; image: url(theme:check-$theme.svg); }
 QCheckBox::indicator:indeterminate { background: $accent; border-color: $accent; image: url(theme:minus-$theme.svg); }
 QRadioButton::indicator:checked { border: 5px solid $accent; width: 6px; height: 6px; background: $accent_text; }
@@ -191,7 +195,7 @@ QSlider::sub-page:horizontal { height: 4px; border-radius: 2px; background: $sec
 QSlider::handle:horizontal { width: 14px; height: 14px; margin: -6px 0; border-radius: 8px; background: $surface;
     border: 1px solid $outline; }
 QSlider::handle:horizontal:hover { border-color: $text; }
-QSlider::handle:horizontal:focus { border: 2px solid $focus; width: 12px; height: 12px; }
+QSlider[ring="true"]::handle:horizontal:focus { border: 2px solid $focus; width: 12px; height: 12px; }
 QSlider::groove:vertical { width: 4px; border-radius: 2px; background: $sunken; }
 QSlider::add-page:vertical { width: 4px; border-radius: 2px; background: $secondary; }
 QSlider::handle:vertical { width: 14px; height: 14px; margin: 0 -6px; border-radius: 8px; background: $surface;
@@ -235,7 +239,7 @@ QSplitter::handle:horizontal { width: 1px; margin: 0 4px; }
 QSplitter::handle:vertical { height: 1px; margin: 4px 0; }
 QSplitter::handle:hover { background: $focus; }
 
-QMenu { background: $raised; border: 1px solid $line; border-radius: ${radius}px; padding: 4px; }
+QMenu { background: $raised; border: 1px solid $outline; border-radius: ${radius}px; padding: 4px; }
 QMenu::item { min-height: 28px; padding: 0 24px 0 8px; border-radius: 4px; }
 QMenu::item:selected { background: $selection; color: $selection_text; }
 QMenu::item:disabled { color: $disabled; }
@@ -266,7 +270,7 @@ QStatusBar::item { border: none; }
 QStatusBar QLabel, QStatusBar QToolButton { color: $secondary; font-size: ${small_px}px; }
 QStatusBar QToolButton { min-height: 20px; padding: 0 4px; }
 QStatusBar QPushButton { min-height: 18px; padding: 0 8px; font-size: ${small_px}px; }
-QStatusBar QPushButton:focus { min-height: 16px; }
+QStatusBar QPushButton[ring="true"]:focus { min-height: 16px; padding: 0 7px; }
 QStatusBar QToolButton:hover { color: $text; }
 QStatusBar QProgressBar::chunk { background: $secondary; }
 
@@ -281,7 +285,7 @@ QStatusBar QProgressBar::chunk { background: $secondary; }
 #bar QComboBox { border-color: $line; }
 #bar QComboBox:hover { border-color: $outline; }
 #bar QComboBox:focus { min-height: 24px; border-color: $focus; }
-#bar QPushButton:focus { min-height: 24px; }
+#bar QPushButton[ring="true"]:focus { min-height: 24px; }
 #morePanel { background: $raised; border: 1px solid $outline; }
 #banner { border-radius: ${radius}px; background: $raised; border: 1px solid $line; }
 #banner[tone="bad"] { background: $bad_soft; border-color: $bad; }

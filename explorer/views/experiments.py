@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -13,21 +13,26 @@ from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QFileDialog, QMenu, QProgressBar, QPushButton, QWidget
 
 from explorer import theme
-from explorer.intents import ShowExperiment, ViewIntent
+from explorer.intents import AddSeeds, ShowExperiment, ViewIntent
+from explorer.models.quantities import about
 from explorer.run_control import actions
 from explorer.views.chart_view import ChartView
 from explorer.views.first_start import FirstStart
+from explorer.views.seed_rows import SeedGap, SeedRows, SeedRun
 from explorer.widgets import layouts
 from explorer.widgets.finder import Choice
 from explorer.widgets.progress_row import show_share
 from explorer.widgets.searchable_combo_box import SearchableComboBox
-from explorer.widgets.state_area import reason_words
 from trainer.config import ConfigError
+from trainer.errors import reason_words
 from trainer.scheduling import experiments
 from trainer.store import RunRow, Workspace
 
 if TYPE_CHECKING:
+    from explorer.views.last_runs_card import LastRunsCard, TrainingNow
     from trainer.experiments.counted import RunGroup
+    from trainer.experiments.last_runs import LastRuns
+    from trainer.experiments.verdict import ExperimentVerdict
     from trainer.store.experiments import ExperimentRow
 
 FIRST: Final = "CLIP + CLOOB, 3 to 5 seeds"
@@ -46,6 +51,11 @@ class ExperimentEntry:
         training: Ids of its runs that train now.
         planned: Number of runs until the verdict is looked at next.
         measured: What was measured of its runs so far, which its learning curves show.
+        seeds: Its runs by arm and seed.
+        gaps: By seed how much better the second of two arms is, where both were measured last.
+        unfinished: Number of its runs that were stopped or interrupted.
+        extension: Seeds that it lacks for a verdict at the end of its budget; 0 where none can be added.
+        repeat: Seeds of a new experiment that repeats it, where none can be added and there is no winner.
     """
 
     name: str
@@ -57,19 +67,34 @@ class ExperimentEntry:
     training: tuple[int, ...] = ()
     planned: int = 0
     measured: tuple[object, ...] = ()
+    seeds: tuple[SeedRun, ...] = ()
+    gaps: tuple[SeedGap, ...] = ()
+    unfinished: int = 0
+    extension: int = 0
+    repeat: int = 0
+
+    @property
+    def may_go(self) -> bool:
+        """Whether there is anything left to train that can still count."""
+        return self.state in ("new", "stopped") or (
+            self.state == "ended" and bool(self.extension or self.repeat or self.unfinished)
+        )
 
     @property
     def go_text(self) -> str:
         """What the button does that lets it train."""
         if self.state == "new":
             return "Run"
+        if self.unfinished:
+            return f"Resume {self.unfinished} run{'s' * (self.unfinished != 1)}"
         if self.seeds_left is None:
             return "Add seeds"
-        if not self.seeds_left:
+        seeds = self.extension or self.repeat or self.seeds_left
+        if not seeds:
             return "Continue"
-        takes = self.seeds_left * self.minutes
+        takes = seeds * self.minutes
         about = "" if math.isnan(takes) else f", about {max(1, round(takes))} min"
-        return f"Add {self.seeds_left} seed{'s' * (self.seeds_left != 1)}{about}"
+        return f"{'Repeat with' if self.repeat else 'Add'} {seeds} seed{'s' * (seeds != 1)}{about}"
 
 
 def listed(
@@ -94,17 +119,27 @@ def listed(
     return tuple(entries)
 
 
+def read_last(workspace: Workspace) -> LastRuns | None:
+    """Return what to say of the last finished runs outside of experiments. For a thread."""
+    from trainer.experiments.last_runs import last_runs
+
+    return last_runs(workspace)
+
+
 def _counted(run: RunRow) -> tuple[object, ...]:
-    """Return what a verdict reads of a run: a run that trains has another step every second, and counts at its end."""
+    """Return what a verdict reads of a run: a run that trains has another step every second, and counts at its end.
+
+    What it measured last is part of it: the differences beside it are of that step.
+    """
     ended = run.step if run.status == "finished" else None
-    return run.id, run.arm, run.status, run.reason, ended, run.deleted_at, run.device
+    return run.id, run.arm, run.status, run.reason, ended, run.last, run.deleted_at, run.device
 
 
 def _judged(workspace: Workspace, row: ExperimentRow) -> ExperimentEntry:
     from trainer.analysis.repeated_intervals import OPEN
     from trainer.experiments.counted import counted_line
     from trainer.experiments.verdict import judge
-    from trainer.scheduling.experiments import planned_seeds, progress
+    from trainer.scheduling.experiments import MORE_SEEDS, is_spent, missing_seeds, planned_seeds, progress
 
     try:
         verdict = judge(workspace, row.name)
@@ -123,7 +158,35 @@ def _judged(workspace: Workspace, row: ExperimentRow) -> ExperimentEntry:
         minutes,
         tuple(row.id for row in rows if row.active and row.status != "queued"),
         len(experiment.arms) * planned_seeds(experiment, verdict),
+        seeds=tuple(SeedRun(group.name, each.seed, each.run.id) for group in verdict.groups for each in group.members),
+        gaps=seed_gaps(workspace, verdict),
+        unfinished=sum(run.status in ("stopped", "interrupted") and run.deleted_at is None for run in rows),
+        extension=missing_seeds(experiment) if row.state == "ended" and verdict.is_measured else 0,
+        repeat=experiment.most_seeds + MORE_SEEDS if is_spent(row, experiment, verdict) else 0,
     )
+
+
+def seed_gaps(workspace: Workspace, verdict: ExperimentVerdict) -> tuple[SeedGap, ...]:
+    """Return of two arms the difference at the last step at which both runs of a seed were measured."""
+    import numpy as np
+
+    from trainer.store.number_series import number_series
+
+    experiment, gaps = verdict.experiment, []
+    if len(experiment.arms) != 2:
+        return ()
+    arms = [arm.name for arm in experiment.arms]
+    members = {(group.name, each.seed): each.run.id for group in verdict.groups for each in group.members}
+    for seed in sorted({seed for _, seed in members}):
+        pair = [members.get((arm, seed)) for arm in arms]
+        series = [number_series(workspace, run, f"val/{experiment.outcome.metric}") for run in pair if run is not None]
+        if len(series) < 2:
+            continue
+        _, first, second = np.intersect1d(series[0].steps, series[1].steps, return_indices=True)
+        if len(first):
+            gap = float(series[1].values[second[-1]] - series[0].values[first[-1]])
+            gaps.append(SeedGap(seed, int(series[0].steps[first[-1]]), gap, f"val/{experiment.outcome.metric}"))
+    return tuple(gaps)
 
 
 def _ended(group: RunGroup) -> RunGroup:
@@ -150,6 +213,7 @@ class ExperimentsView(ChartView):
     title = "Home"
     question = "Which variant is better, and is it decided?"
     icon = "house"
+    shows_pairs = False
     compares = False
     name = "experiments"
     exports = (
@@ -164,7 +228,7 @@ class ExperimentsView(ChartView):
         yield from super().build()
         self._shown: tuple[ExperimentEntry, ...] | None = None
         self._judged: dict[str, tuple[object, ExperimentEntry]] = {}
-        self._changes: int | None = None
+        self._finished: list[tuple[int, str, float | None]] = []
         self._wanted = ""
         self.repeat = QAction(f"{FIRST}, on this data", self, objectName="experiments-repeat")
         self.repeat.setToolTip(
@@ -182,19 +246,21 @@ class ExperimentsView(ChartView):
         self.stop_menu.setMenu(_menu_of(self.stop_menu, self.stop, self.stop_now))
         self.share, self.left = QProgressBar(accessibleName="Progress of the experiment"), layouts.text(role="small")
         self.share.setFixedWidth(PROGRESS_PX)
+        self.seeds = SeedRows()
         self.progress = layouts.text(role="secondary", name="experiments-progress", wrap=True)
         self.verdict = layouts.text(role="headline", name="experiments-verdict", wrap=True)
         layouts.add(
             self.above,
             layouts.row((self.verdict, 1), self.go, self.stop_menu),
             layouts.row((self.progress, 1), self.share, self.left),
+            self.seeds,
         )
         self.main.insertWidget(0, self.picker)
         self.bring = QAction("Import a definition…", self, objectName="experiments-import")
         self.bring.setToolTip("Store the experiment of a TOML file; nothing starts until you press Run")
         self.bring.triggered.connect(self._ask_for_file)
         self.picker.picked.connect(self.choose)
-        self.go.clicked.connect(lambda: self._change_state(experiments.start))
+        self.go.clicked.connect(self._go)
         self.stop.triggered.connect(lambda: self._change_state(experiments.stop))
         self.stop_now.triggered.connect(self._stop_now)
         self.context.jobs.runs_changed.connect(self._runs_changed)
@@ -207,6 +273,46 @@ class ExperimentsView(ChartView):
         page.requested.connect(self.requested)
         page.tried.connect(self.try_on_scenes)
         return page
+
+    @cached_property
+    def training_now(self) -> TrainingNow:
+        """What trains, above the ways to begin; made with the first run."""
+        from explorer.views.last_runs_card import TrainingNow
+
+        self.first_start.show_training(made := TrainingNow())
+        return made
+
+    @cached_property
+    def last_runs(self) -> LastRunsCard:
+        """The last finished runs, in place of those of the sample; made with the first that finishes."""
+        from explorer.views.last_runs_card import LastRunsCard
+
+        made = LastRunsCard(self.context)
+        made.repeated.connect(self.add_seeds)
+        return made
+
+    def add_seeds(self, runs: Sequence[int]) -> None:
+        """Train the settings of two runs with further seeds, or CLIP and CLOOB on the data of one."""
+        make = actions.start_clip_and_cloob if len(runs) == 1 else actions.start_pair
+        self.context.jobs.do(make, *runs, done=self._started)
+
+    def _show_single_runs(self) -> None:
+        """Show runs outside of experiments: what trains, and what finished last."""
+        runs, expected = self.context.jobs.runs, self.context.jobs.expected()
+        if runs:
+            ends = {run.id: expected[run.id].end_s if run.id in expected else run.eta_s for run in runs}
+            self.training_now.show_runs([run for run in runs if run.active or run.status == "queued"], ends)
+        finished = [(run.id, run.label, run.last) for run in runs if run.status == "finished"]
+        if finished and finished != self._finished:
+            self._finished = finished
+            self.context.background.run(
+                self, read_last, self.context.workspace, done=self._show_last, failed=self._list_failed, key="last"
+            )
+
+    def _show_last(self, last: LastRuns | None) -> None:
+        if last is not None:
+            self.last_runs.show_runs(last)
+            self.first_start.show_result(self.last_runs)
 
     def actions_for_palette(self) -> list[QAction]:
         return [*super().actions_for_palette(), self.repeat, self.bring, self.look, self.stop, self.stop_now]
@@ -225,6 +331,8 @@ class ExperimentsView(ChartView):
         match intent:
             case ShowExperiment(name):
                 self.choose(name)
+            case AddSeeds(runs):
+                self.add_seeds(runs)
             case _:
                 super().carry_out(intent)
 
@@ -289,6 +397,7 @@ class ExperimentsView(ChartView):
             self._show_parts(any_experiment=bool(entries))
         if not entries:
             self.area.empty_page(self.first_start)
+            self._show_single_runs()
             return
         key = self._wanted if any(entry.name == self._wanted for entry in entries) else entries[0].name
         self.picker.show_choices(tuple(Choice(entry.name, entry.name) for entry in entries), key)
@@ -306,8 +415,10 @@ class ExperimentsView(ChartView):
 
     def _show_buttons(self, entry: ExperimentEntry) -> None:
         self.go.setText(entry.go_text)
-        self.go.setEnabled(entry.state in ("new", "stopped"))
-        self.go.setVisible(self.go.isEnabled())
+        adds = "Resumes stopped runs, then adds seeds until it is decided"
+        self.go.setToolTip("Starts a new experiment with other seeds; this one stays" if entry.repeat else adds)
+        self.go.setEnabled(entry.may_go)
+        self.go.setVisible(entry.may_go)
         self.stop.setEnabled(entry.state == "going")
         self.stop_now.setEnabled(bool(entry.training))
         self.stop_menu.setVisible(self.stop.isEnabled() or self.stop_now.isEnabled())
@@ -332,15 +443,28 @@ class ExperimentsView(ChartView):
         rows = [run for run in self.context.jobs.runs if entry is not None and run.experiment == entry.name]
         self.share.setVisible(going and bool(rows))
         self.left.setVisible(going and bool(rows))
-        if entry is None or not going:
+        stands = entry is not None and bool(rows)
+        self.seeds.setVisible(stands)
+        if entry is None or not stands:
+            return
+        expected = self.context.jobs.expected()
+        ends = {run.id: expected[run.id].end_s if run.id in expected else run.eta_s for run in rows if run.active}
+        self.seeds.show_runs(entry.seeds, {run.id: run for run in rows}, ends, entry.gaps)
+        if not going:
             return
         trained = sum(1.0 if run.status == "finished" else run.step / max(1, run.total_steps) for run in rows)
-        show_share(self.share, min(1.0, trained / entry.planned))
-        expected = self.context.jobs.expected()
-        ends = [expected[run.id].end_s if run.id in expected else run.eta_s for run in rows if run.active]
-        known_ends = [end for end in ends if end is not None]
-        is_known = bool(known_ends) and len(known_ends) == len(ends)
-        self.left.setText(f"about {max(1, round(max(known_ends) / 60))} min left" if is_known else "")
+        show_share(self.share, min(1.0, trained / entry.planned), at_work=False)
+        times = [end for end in ends.values() if end is not None]
+        done, every = sum(run.step for run in rows), sum(run.total_steps for run in rows)
+        steps = f"step {done:,} of {every:,}" if every else f"0 of {entry.planned} runs"
+        self.left.setText(f"about {about(max(times))} left" if times and len(times) == len(ends) else steps)
+
+    def _go(self) -> None:
+        if (entry := self.chosen) is not None and entry.repeat and not entry.unfinished:
+            self.context.jobs.do(experiments.repeat, entry.name, done=self._started)
+            return
+        extends = self.chosen is not None and self.chosen.extension
+        self._change_state(experiments.extend if extends else experiments.start)
 
     def _stop_now(self) -> None:
         if (entry := self.chosen) is not None:

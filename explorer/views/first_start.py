@@ -18,7 +18,7 @@ from trainer.distribution.published_models import FIRST
 from trainer.distribution.sample_card import SampleCard, read_card
 
 LEFT_PX: Final = 372
-CARD_PX: Final = (960, 760)
+CARD_PX: Final = (1360, 1040)
 LEAST_CARD_PX: Final = 280
 GAP_PX: Final = 48
 SENTENCE: Final = "Train two models on the same pairs and see what each one learns."
@@ -58,12 +58,12 @@ class FirstStart(QWidget):
             "pairs": WayButton("first-import", "folder-open", "Use my pairs…", PAIRS),
             "published": WayButton("first-published", "globe", "Open a published CLIP…", published),
         }
-        self.watch = QPushButton("Watch my own training…", objectName="first-watch")
+        self.watch = QPushButton("Watch a training…", objectName="first-watch")
         theme.set_role(self.watch, "link")
         # Its hint knows nothing of the padding that the style sheet gives a link.
         self.watch.ensurePolished()
         self.watch.setMinimumWidth(self.watch.sizeHint().width() + theme.SPACE)
-        self.look = QPushButton(f" {LOOK}", objectName="first-look", accessibleName=LOOK)
+        self.look = QPushButton(LOOK, objectName="first-look")
         theme.keep_icon(self.look, "eye")
         self._connect()
         self._lay_out()
@@ -80,9 +80,11 @@ class FirstStart(QWidget):
     def _lay_out(self) -> None:
         left = layouts.panel(self._left())
         left.setFixedWidth(LEFT_PX)
-        row = layouts.row(layouts.STRETCH, left, gap=GAP_PX, margins=theme.BETWEEN, of=self)
+        self._row = row = layouts.row(layouts.STRETCH, left, gap=GAP_PX, margins=theme.BETWEEN, of=self)
+        self.card: QFrame | None = None
         if (card := read_card(catalog.sample_workspace())) is not None:
-            layouts.add(row, (self._card(card), 20))
+            self.card = self._card(card)
+            layouts.add(row, (self.card, 20))
         else:
             self.look.setParent(self)
             self.look.hide()
@@ -91,16 +93,31 @@ class FirstStart(QWidget):
         for first, second in pairwise(order):
             QWidget.setTabOrder(first, second)
 
+    def show_training(self, widget: QWidget) -> None:
+        """Show this above the ways to begin."""
+        self._column.insertWidget(1, widget)
+        self._column.insertSpacing(2, theme.BETWEEN)
+
+    def show_result(self, card: QFrame) -> None:
+        """Show this result in place of the sample's."""
+        if self._row.indexOf(card) < 0:
+            card.setMinimumWidth(LEAST_CARD_PX)
+            card.setMaximumSize(*CARD_PX)
+            self._row.insertWidget(2, card, 20)
+        if self.card is not None:
+            self.card.hide()
+
     def _left(self) -> QVBoxLayout:
         sentence = layouts.text(SENTENCE, "hero", wrap=True)
         methods = layouts.text(METHODS, "secondary", wrap=True)
         drop = layouts.text("You can also drop a folder or a model on this window.", "small")
         watch = layouts.row(self.watch, layouts.STRETCH)
         ways = layouts.column(*self.ways.values())
-        return layouts.column(
+        self._column = layouts.column(
             *(
                 (layouts.STRETCH, 2),
                 sentence,
+                theme.SPACE,
                 methods,
                 theme.INSIDE,
                 ways,
@@ -110,6 +127,7 @@ class FirstStart(QWidget):
                 (layouts.STRETCH, 3),
             )
         )
+        return self._column
 
     def _card(self, card: SampleCard) -> QFrame:
         frame = QFrame(objectName="first-result")
@@ -117,8 +135,9 @@ class FirstStart(QWidget):
         frame.setMinimumWidth(LEAST_CARD_PX)
         frame.setMaximumSize(*CARD_PX)
         about = f"Scenes, {card.samples:,} unseen renderings, {card.steps:,} steps · 1 seed each, so no verdict yet"
-        heads = (layouts.text(card.verdict, "title", name="first-verdict", wrap=True), _small(about))
-        legend = _small(f"●  image     ◆  caption     Color: {card.colored_by} · {card.method}")
+        verdict = layouts.text(card.verdict, "title", name="first-verdict", wrap=True)
+        heads = (layouts.text("Sample", "heading"), verdict, _small(about))
+        legend = _small(f"●  image     ◆  caption     Colored by {card.colored_by} · {card.method}")
         note = layouts.elided("Two finished runs open at once, read-only. Nothing is trained.", "small")
         maps = [StillMap(index, drawn, card.classes) for index, drawn in enumerate(card.maps)]
         inset = (theme.BETWEEN, 12, theme.BETWEEN, 12)

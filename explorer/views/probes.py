@@ -13,6 +13,7 @@ from PySide6.QtWidgets import QLineEdit, QPushButton
 from explorer import theme
 from explorer.run_control.write_queue import WriteQueue
 from explorer.views.chart_view import ChartView
+from explorer.views.read_only import guarded
 from explorer.widgets import layouts
 from explorer.widgets.flow_row import FlowRow
 from trainer.charts.probes import MOST, MOST_LETTERS, PinnedProbe, keep, pinned
@@ -52,7 +53,8 @@ class ProbesView(ChartView):
         for index, chip in enumerate(self.chips):
             chip.clicked.connect(partial(self._remove, index))
             self.row.add(chip, gap=theme.SPACE)
-        layouts.add(self.above, layouts.row((self.line, 1), self.add), self.row)
+        line = layouts.panel(layouts.row((self.line, 1), self.add))
+        layouts.add(self.above, *(guarded(self.context.jobs, part) for part in (line, self.row)))
         self.line.returnPressed.connect(self._pin_sentence)
         self.add.clicked.connect(self._pin_sentence)
         self.pane.panel.pair_chosen.connect(self._choose_pair)

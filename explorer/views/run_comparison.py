@@ -15,7 +15,7 @@ from explorer.widgets import layouts
 from trainer.charts.snapshots import choose_snapshot
 from trainer.charts.spec import Request, Target
 from trainer.errors import UserError
-from trainer.metrics import split_words
+from trainer.metrics import data_label
 from trainer.store import SplitKey, Workspace, of_split
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class ChosenRuns:
         text = cut if len(self.runs) < self.fit else f"{self.fit:,} {'run' if self.fit == 1 else 'runs'}."
         if not self.lacking:
             return text
-        of = f" of {self.data.dataset}, {split_words(self.data.split)}" if self.data else ""
+        of = f" of {data_label(self.data)}" if self.data else ""
         return f"{text} {self.lacking:,} more {'has' if self.lacking == 1 else 'have'} no snapshot{of}."
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from explorer.intents import Intent, ShowExperiment
+from explorer.intents import AddSeeds, Intent, ShowExperiment
 from explorer.widgets.truth_line import TruthLine
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class SeedTruthLine(TruthLine):
         super().__init__()
         self._workspace, self._selection, self._jobs, self._background = workspace, selection, jobs, background
         self._key: object = None
-        self.opened.connect(lambda name: ask(ShowExperiment(name)))
+        self.opened.connect(lambda name: ask(ShowExperiment(name) if name else AddSeeds(selection.runs)))
         selection.runs_changed.connect(self._read_if_seen)
         jobs.runs_changed.connect(self._read_if_seen)
 
@@ -47,7 +47,12 @@ class SeedTruthLine(TruthLine):
             return
         self._key = key
         runs = self._selection.run_a, self._selection.run_b
-        self._background.run(self, read_truth, self._workspace, *runs, done=self.show_truth, key="truth")
+        self._background.run(self, read_truth, self._workspace, *runs, done=self._show, key="truth")
+
+    def _show(self, truth: SeedTruth) -> None:
+        runs = [self._jobs.run(run) for run in self._selection.runs]
+        trained = len(runs) > 1 and all(row is not None and row.status == "finished" for row in runs)
+        self.show_truth(truth, adds=trained and not truth.experiment and not self._jobs.look_only)
 
     def _key_now(self) -> object:
         """Return what the answer depends on: A, B, and how the runs of their experiments ended."""

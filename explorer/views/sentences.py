@@ -13,11 +13,10 @@ from PySide6.QtCore import QObject
 
 from explorer.state.selection import Side
 from explorer.views.view import Context
-from explorer.widgets.state_area import reason_words
 from trainer.charts.point_placement import PointPlacement
 from trainer.charts.snapshots import step_that_embeds
 from trainer.charts.spec import Request, Rows
-from trainer.errors import UserError
+from trainer.errors import UserError, reason_words
 from trainer.messages import EmbedAnswer, EmbedImages, EmbedTexts, Failure, PlaceRows, Question
 from trainer.store import Workspace
 from trainer.untrusted import confined
@@ -173,7 +172,7 @@ class Sentences(QObject):
         def fail(failure: Failure) -> None:
             if failure.kind != "cancelled":
                 self._open.pop(index, None)
-                failed(f"{failure.message} {failure.next}".strip())
+                failed(failure.words)
 
         ask = partial(self._context.client.ask, question, done=take, failed=fail, owner=self)
         self._open[index] = ask(progress=progress) if progress else ask()

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, ClassVar
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QAction, QShowEvent
-from PySide6.QtWidgets import QTabBar, QWidget
+from PySide6.QtWidgets import QPushButton, QTabBar, QTabWidget, QWidget
 
 from explorer import theme
-from explorer.intents import EXPORTS, OpenSample, ShowCharts, ShowExperiment, ViewIntent
+from explorer.intents import EXPORTS, OpenSample, ShowCharts, ShowExperiment, ShowOwnRuns, ViewIntent
 from explorer.state.menu_charts import is_in_menu
 from explorer.views.seed_truth_line import SeedTruthLine
 from explorer.widgets import layouts
@@ -19,6 +19,7 @@ from explorer.widgets.min_size_scroll import MinSizeScroll
 from explorer.widgets.progress_row import JobSlot
 from explorer.widgets.state_area import StateArea
 from explorer.widgets.tab_menu import TabMenu
+from trainer import catalog
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -58,16 +59,20 @@ class View(QWidget):
         method: The help of the open chart, shown after the page of the view: formula, paper, caveats; plain text.
         exports: Suffix and label of each format that the export dialog offers; the first is its default.
         margins: Pixels around the body: left, top, right and bottom.
+        shows_pairs: Whether the inspector of the selected pair stands beside it.
+        shows_neighbors: Whether it shows the neighbors of the selected pair, so that the inspector does not.
         compares: Whether it shows A against B, so that a line says what is known over seeds.
         main: Row of its one or two main controls, which the window puts into its bar.
         more: Column of its other controls, which the window puts behind the bar's `...`.
         body: Layout to fill.
         area: Shows the body, or why there is none.
-        answers: Sentences at the lower edge that no message of the window covers.
+        foot: Its legend and tools at the lower edge, which a message does not cover; None: it has none.
         job_slot: Where what the view computes says how far it is; the window puts it into its status bar.
         truth: What is known over seeds of A and B; None where the view does not compare.
         look: Opens the finished runs that come with the application.
+        own_runs: Leads from a read-only workspace to where runs can be made.
         chart_menu: The menu of its charts; None where it has no charts to choose from.
+        offers_controls: Whether the bar offers its main controls.
         building: What of `build` is still to be done; whoever made the view not `at_once` goes through it.
 
     Signals:
@@ -84,6 +89,8 @@ class View(QWidget):
     method: str = ""
     exports: ClassVar[tuple[tuple[str, str], ...]] = EXPORTS
     margins: ClassVar[tuple[int, int, int, int]] = (theme.BETWEEN, theme.SPACE, theme.BETWEEN, theme.INSIDE)
+    shows_pairs: ClassVar[bool] = True
+    shows_neighbors: ClassVar[bool] = False
     compares: ClassVar[bool] = True
 
     failed = Signal(str, str)
@@ -103,10 +110,14 @@ class View(QWidget):
         self.look.triggered.connect(lambda: self.requested.emit(OpenSample()))
         self._home = QAction("Train my own: Home", self, objectName=f"{self.objectName()}-home")
         self._home.triggered.connect(lambda: self.requested.emit(ShowExperiment()))
+        label = "My runs" if catalog.is_sample(context.workspace.folder) else "Make it mine…"
+        self.own_runs = QAction(label, self, objectName=f"{self.objectName()}-own-runs")
+        self.own_runs.triggered.connect(lambda: self.requested.emit(ShowOwnRuns()))
         self._waits_for_runs = False
         self.area = StateArea(MinSizeScroll(self._content))
         self.chart_menu: TabMenu | None = None
-        self.answers: tuple[QWidget, ...] = ()
+        self.foot: QWidget | None = None
+        self.offers_controls = True
         self.job_slot = JobSlot()
         self.main, self.more = layouts.row(), layouts.column(gap=theme.BETWEEN)
         self.main_panel, self.more_panel = layouts.panel(self.main), layouts.panel(self.more)
@@ -169,6 +180,10 @@ class View(QWidget):
         """Return the widget for the right panel, or None; the view keeps a reference to it."""
         return None
 
+    def actions_for_more(self) -> list[QAction]:
+        """Return the commands behind the bar's `...`: without charts, which another menu of the bar opens."""
+        return [action for action in self.actions_for_palette() if not action.text().startswith(f"{self.title}: ")]
+
     def actions_for_palette(self) -> list[QAction]:
         """Return the actions for the command palette while this view is open."""
         return self.chart_actions
@@ -176,7 +191,7 @@ class View(QWidget):
     @property
     def offers_charts(self) -> bool:
         """Whether its charts can be chosen from now."""
-        return self.chart_menu is not None and len(self.chart_menu.charts) > 1
+        return self.offers_controls and self.chart_menu is not None and len(self.chart_menu.charts) > 1
 
     def refresh(self) -> None:
         """Update for the selection and the store; called whenever the view is shown, so it must be quick."""
@@ -210,14 +225,37 @@ class View(QWidget):
         if not self.context.jobs.is_read:
             self.show_unknown()
         elif self.context.jobs.runs:
+            self._offer_controls(on=True)
             self.show_empty(self.icon, "No run chosen", text or f"{CHOOSE_RUNS} {self.when_chosen}")
         else:
             self.show_no_run_yet()
 
+    def _offer_controls(self, *, on: bool) -> None:
+        if on != self.offers_controls:
+            self.offers_controls = on
+            self.controls_changed.emit()
+
     def show_no_run_yet(self) -> None:
         """Show that there is no run at all: finished ones can be looked at, and Home trains others."""
         hint = "Finished runs of CLIP and CLOOB open at once in a window of their own. Home says how to train yours."
+        self._offer_controls(on=False)
         self.show_empty(self.icon, "No run yet", hint, self.look, self._home)
+
+    def read_only_line(self, text: str, button: QWidget) -> QWidget:
+        """Return a line that stands for a button where nothing can be made: why not, and the way on."""
+        link = QPushButton(self.own_runs.text(), objectName=f"{self.objectName()}-read-only")
+        theme.set_role(link, "link")
+        link.clicked.connect(self.own_runs.trigger)
+        line = layouts.panel(layouts.row(layouts.text(text, "small"), link, layouts.STRETCH))
+
+        def show(why: str) -> None:
+            line.setVisible(bool(why))
+            button.setVisible(not why)
+
+        # Neither has a parent yet: made visible, it would be a window of its own.
+        (button if self.context.jobs.look_only else line).hide()
+        self.context.jobs.look_only_changed.connect(show)
+        return line
 
     def stand_for(self, tabs: QTabBar, charts: Sequence[str] = ()) -> TabMenu:
         """Put a menu in place of a row of tabs: it is the first of the main controls.
@@ -227,12 +265,15 @@ class View(QWidget):
             charts: Names of the charts that the tabs show; empty: they are none.
         """
         menu = TabMenu(tabs, charts, lambda chart: is_in_menu(self.context.settings, chart))
+        if isinstance(pages := tabs.parentWidget(), QTabWidget):
+            # Tab would end at it: it hands the focus to its row, which is hidden and refuses it.
+            pages.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self.main.insertWidget(0, menu)
         menu.show_current()
         if charts:
             self.chart_menu = menu
             menu.more_asked.connect(lambda: self.requested.emit(ShowCharts()))
-            for action in menu.chart_actions:
+            for action in (each for each in menu.chart_actions if each.text() != self.title):
                 action.setText(f"{self.title}: {action.text()}")
         return menu
 
@@ -243,6 +284,7 @@ class View(QWidget):
 
     def show_content(self) -> None:
         """Show the content."""
+        self._offer_controls(on=True)
         self.area.ready()
 
     @property
@@ -260,7 +302,7 @@ class View(QWidget):
 
 def reason_of(failure: Failure) -> Exception | str:
     """Return the reason for a failure for `StateArea.failed`; a bug's text goes to the details."""
-    return RuntimeError(failure.message) if failure.kind == "bug" else f"{failure.message} {failure.next}".strip()
+    return RuntimeError(failure.message) if failure.kind == "bug" else failure.words
 
 
 def side_words(selection: Selection, indices: Iterable[int] = (0, 1)) -> list[str]:

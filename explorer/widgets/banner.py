@@ -7,12 +7,15 @@ from typing import Final, Literal
 
 import shiboken6
 from PySide6.QtCore import QEvent, QObject, QPoint, QRect, Qt, QTimer
-from PySide6.QtGui import QGuiApplication, QHideEvent, QKeySequence, QShortcut
+from PySide6.QtGui import QGuiApplication, QHideEvent, QKeySequence, QResizeEvent, QShortcut, QShowEvent
 from PySide6.QtWidgets import (
+    QApplication,
+    QBoxLayout,
     QFrame,
     QLabel,
     QPushButton,
     QSizePolicy,
+    QStackedWidget,
     QToolButton,
     QWidget,
 )
@@ -30,6 +33,10 @@ _ICONS: Final[dict[str, str]] = {
 }
 SHORT_MS: Final = 8_000
 """How long good news stays; bad news stays until it is closed or followed by other news."""
+UNDO_MS: Final = 30_000
+"""The same where it can be undone: time to decide and to reach the button."""
+BRIEF: Final = 96
+"""Letters of a message that one line holds, with its next step."""
 KEY: Final = "F6"
 """Brings the keys to a message's buttons and back; by itself a message never takes them from what is typed."""
 
@@ -38,17 +45,26 @@ Act = tuple[str, Callable[[], object]]
 
 
 class Banner(QFrame):
-    """A message over the lower edge of its parent; the newest replaces the previous one."""
+    """A message; the newest replaces the previous one. Brief good news leaves an open failure where it is.
 
-    WIDTH: Final = 680
+    It lies over the lower edge of the open page, above the page's foot. While the focused control is there, it lies
+    over the upper edge.
+    """
 
-    def __init__(self, parent: QWidget) -> None:
+    WIDTH: Final = 880
+
+    def __init__(self, parent: QWidget | None = None, show_brief: Callable[[str, int], object] | None = None) -> None:
+        """Create a banner; `show_brief` shows a short message without buttons in its place for some milliseconds."""
         super().__init__(parent, objectName="banner")
+        self._show_brief = show_brief
+        self.setMaximumWidth(self.WIDTH)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self._tone: Tone = "info"
         self._details = ""
         self._acts: dict[QPushButton, Callable[[], object]] = {}
         self._came_from: QWidget | None = None
-        self._panels: list[QWidget] = []
+        self._pages: QStackedWidget | None = None
+        self._is_up = False
         self._icon = QLabel()
         self.message = layouts.text(role="strong", name="bannerMessage", wrap=True)
         self.next = QLabel(wordWrap=True, objectName="bannerNext")
@@ -60,7 +76,7 @@ class Banner(QFrame):
         self.other = QPushButton(objectName="bannerOther")
         self.copy = QPushButton("Copy details", objectName="bannerCopy", accessibleName="Copy details")
         theme.set_role(self.copy, "quiet")
-        self.dismiss = QToolButton(objectName="bannerClose", accessibleName="Close this message", toolTip="Close")
+        self.dismiss = QToolButton(objectName="bannerClose", accessibleName="Close this message", toolTip="Close (Esc)")
         theme.keep_icon(self.dismiss, "x", 16, "text")
         self._timer = QTimer(self, singleShot=True, timeout=self.hide)
         self._lay_out()
@@ -71,7 +87,9 @@ class Banner(QFrame):
         self.copy.clicked.connect(lambda: QGuiApplication.clipboard().setText(self._details))
         self.dismiss.clicked.connect(self.hide)
         theme.theme().follow(self._draw_icon)
-        parent.installEventFilter(self)
+        application = QApplication.instance()
+        assert isinstance(application, QApplication)
+        application.focusChanged.connect(self._on_focus)
         self.hide()
 
     def show_message(
@@ -83,7 +101,7 @@ class Banner(QFrame):
         details: str = "",
         action: Act | None = None,
         other: Act | None = None,
-        stays: bool = False,
+        ms: int = SHORT_MS,
     ) -> None:
         """Show a message.
 
@@ -94,8 +112,13 @@ class Banner(QFrame):
             details: What "Copy details" puts on the clipboard; empty: no such button.
             action: What can be done about it.
             other: What can be done instead.
-            stays: It tells what goes on, and stays until the next message.
+            ms: How long good news stays.
         """
+        passes, line = tone in ("good", "info"), f"{message} {next_step}".strip()
+        brief = passes and len(line) <= BRIEF and not (details or action or other)
+        if brief and self.is_grave and self._show_brief is not None:
+            self._show_brief(line, SHORT_MS)
+            return
         self._tone, self._details = tone, details
         held = self._held()
         self.message.setText(message)
@@ -116,29 +139,56 @@ class Banner(QFrame):
         self.style().unpolish(self)
         self.style().polish(self)
         self._draw_icon()
-        self.show()
-        self.raise_()
+        self._arrange()
+        if self._show_brief is not None:
+            self._show_brief(line if brief else "", SHORT_MS)
+        # A few words need nothing that has to be closed.
+        self.setVisible(not (brief and self._show_brief is not None))
         self._place()
-        if tone in ("good", "info") and not stays:
-            self._timer.start(SHORT_MS)
+        if passes:
+            self._timer.start(ms)
         else:
             self._timer.stop()
 
-    @property
-    def goes_by_itself(self) -> bool:
-        """Whether the message will be hidden after a while."""
-        return self._timer.isActive()
-
-    def stand_above(self, panel: QWidget) -> None:
-        """Keep off this panel while it is seen: what opens over the same edge, or the answer of a view."""
-        self._panels.append(panel)
-        panel.installEventFilter(self)
+    def lie_over(self, pages: QStackedWidget) -> None:
+        """Lie over the open one of these pages, which neither moves nor changes its size for a message."""
+        self._pages = pages
+        pages.installEventFilter(self)
+        pages.currentChanged.connect(lambda _index: self._place())
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        moved = event.type() in (QEvent.Type.Resize, QEvent.Type.Move, QEvent.Type.Show, QEvent.Type.Hide)
-        if moved and self.isVisible():
+        if event.type() in (QEvent.Type.Resize, QEvent.Type.Move):
             self._place()
         return super().eventFilter(watched, event)
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        self._place()
+
+    def _place(self) -> None:
+        if self._pages is None or self.isHidden():
+            return
+        page = self._rect_of(self._pages)
+        foot: QWidget | None = getattr(self._pages.currentWidget(), "foot", None)
+        if foot is not None:
+            foot.installEventFilter(self)
+            page.setBottom(min(page.bottom(), self._rect_of(foot).top()))
+        self.resize(min(self.WIDTH, page.width() - 2 * theme.INSIDE), self.height())
+        self._arrange()
+        width = self.width()
+        self.resize(width, self.heightForWidth(width) if self.hasHeightForWidth() else self.sizeHint().height())
+        left, focus = page.center().x() - width // 2, self.window().focusWidget()
+        low, high = (QPoint(left, y) for y in (page.bottom() - self.height() - theme.INSIDE, page.top() + theme.INSIDE))
+        if focus is not None and not self._has_keys():
+            control = self._rect_of(focus)
+            covered, also_above = (QRect(at, self.size()).intersects(control) for at in (low, high))
+            self._is_up = covered and not also_above
+        self.move(high if self._is_up else low)
+        self.raise_()
+
+    def _rect_of(self, widget: QWidget) -> QRect:
+        """Return where a widget of the window is, in what this message lies in."""
+        return QRect(widget.mapToGlobal(QPoint()) - self.mapToGlobal(QPoint()) + self.pos(), widget.size())
 
     def amend(self, message: str, next_step: str) -> bool:
         """Update the next step of `message` if it is still shown, as in a countdown; return whether it is."""
@@ -159,6 +209,11 @@ class Banner(QFrame):
             came_from.setFocus()
         super().hideEvent(event)
 
+    def _on_focus(self, before: QWidget | None, now: QWidget | None) -> None:
+        if before is not None and now is not None and self.isAncestorOf(now) and not self.isAncestorOf(before):
+            self._came_from = before
+        self._place()
+
     def _has_keys(self) -> bool:
         widget = self.window().focusWidget()
         return widget is not None and self.isAncestorOf(widget)
@@ -173,7 +228,6 @@ class Banner(QFrame):
             if self._came_from is not None and shiboken6.isValid(self._came_from):
                 self._came_from.setFocus()
             return
-        self._came_from = self.window().focusWidget()
         buttons = [button for button in (self.other, self.action) if button in self._acts]
         (buttons[0] if buttons else self.dismiss).setFocus(Qt.FocusReason.ShortcutFocusReason)
 
@@ -187,27 +241,30 @@ class Banner(QFrame):
         role = "accent" if self._tone == "info" else self._tone
         self._icon.setPixmap(theme.icon(_ICONS[self._tone], 20, role).pixmap(20, 20))
 
-    def _place(self) -> None:
-        below = self.parentWidget()
-        assert below is not None
-        room = below.rect()
-        width = max(240, min(self.WIDTH, room.width() - 2 * theme.BETWEEN))
-        self.setFixedWidth(width)
-        self.layout().activate()
-        height = self.layout().totalHeightForWidth(width)
-        rect = QRect((room.width() - width) // 2, room.height() - height - theme.BETWEEN, width, height)
-        self._panels = [panel for panel in self._panels if shiboken6.isValid(panel)]
-        seen = [panel for panel in self._panels if panel.isVisible()]
-        corners = [(panel, below.mapFromGlobal(panel.mapToGlobal(QPoint()))) for panel in seen]
-        # The lowest first: what the banner gives way to may bring it over the next one.
-        for panel, corner in sorted(corners, key=lambda entry: -entry[1].y()):
-            if rect.intersects(QRect(corner, panel.size())):
-                rect.moveBottom(corner.y() - theme.INSIDE)
-        rect.moveTop(max(0, rect.top()))
-        self.setGeometry(rect)
-
     def _lay_out(self) -> None:
-        texts = layouts.column(layouts.STRETCH, self.message, self.next, layouts.STRETCH, gap=2)
-        buttons = (self.action, self.other, self.copy, self.dismiss)
-        margins = (theme.BETWEEN, theme.INSIDE + 2, theme.INSIDE, theme.INSIDE + 2)
-        layouts.row(self._icon, theme.SPACE, (texts, 1), *buttons, margins=margins, of=self)
+        self._texts = layouts.row(self.message, (self.next, 1))
+        margins = (theme.BETWEEN, theme.SPACE, theme.INSIDE, theme.SPACE)
+        layouts.row(self._icon, theme.SPACE, (self._texts, 1), *self._buttons, margins=margins, of=self)
+
+    @property
+    def _buttons(self) -> tuple[QPushButton | QToolButton, ...]:
+        return self.action, self.other, self.copy, self.dismiss
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._arrange()
+
+    def _arrange(self) -> None:
+        """Put both texts into one line where they fit: what stands above gives up no more than that."""
+        parts = [self._icon, *(button for button in self._buttons if not button.isHidden())]
+        needed = sum(part.sizeHint().width() + theme.INSIDE for part in parts) + 3 * theme.BETWEEN
+        for label in (self.message, self.next):
+            label.ensurePolished()
+            needed += label.fontMetrics().horizontalAdvance(label.text()) + theme.INSIDE
+        is_line = needed <= self.width()
+        self._texts.setDirection(QBoxLayout.Direction.LeftToRight if is_line else QBoxLayout.Direction.TopToBottom)
+        self._texts.setSpacing(theme.INSIDE if is_line else 2)
+        across = QSizePolicy.Policy.Maximum if is_line and self.next.text() else QSizePolicy.Policy.Expanding
+        self.message.setSizePolicy(across, QSizePolicy.Policy.MinimumExpanding)
+        for label in (self.message, self.next):
+            label.setWordWrap(not is_line)

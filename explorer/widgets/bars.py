@@ -11,6 +11,7 @@ from PySide6.QtGui import QFont, QFontMetricsF, QHelpEvent, QPainter, QPaintEven
 from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 
 from explorer import theme
+from trainer.analysis.label_shares import percent
 
 ROW: Final = 32
 HEAD: Final = 52
@@ -206,15 +207,6 @@ class BarChart(QWidget):
             if column.top is not None
         ]
         return "; ".join(tops)
-
-
-def percent(share: float) -> str:
-    """Format a share in percent with one digit, distinguishing it from exactly 0 and 1."""
-    if 0 < share < 0.0005:
-        return "< 0.1 %"
-    if 0.9995 <= share < 1:
-        return "> 99.9 %"
-    return f"{100 * share:.1f} %"
 
 
 def _font(*, strong: bool) -> QFont:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -20,7 +21,7 @@ from PySide6.QtCore import (
     Qt,
     Signal,
 )
-from PySide6.QtGui import QFont, QFontMetrics, QImage, QKeyEvent, QMouseEvent, QPainter, QPen
+from PySide6.QtGui import QFont, QImage, QKeyEvent, QMouseEvent, QPainter, QPen
 from PySide6.QtWidgets import (
     QFrame,
     QLineEdit,
@@ -37,6 +38,7 @@ from PySide6.QtWidgets import (
 from explorer import theme
 from explorer.widgets import layouts
 from explorer.widgets.accessible import announce, present
+from explorer.widgets.elided_label import wrapped
 from explorer.widgets.overlay import Overlay
 
 Index = QModelIndex | QPersistentModelIndex
@@ -51,6 +53,7 @@ HEAD_PX: Final = 100
 """Of a card, above its name."""
 STAR_PX: Final = 16
 CHART_ROLE: Final = Qt.ItemDataRole.UserRole
+COUNT_ROLE: Final = Qt.ItemDataRole.UserRole + 1
 ALL: Final = "All"
 
 
@@ -160,6 +163,7 @@ class ChartGallery(Overlay):
         current = self.categories.currentItem()
         category = current.data(CHART_ROLE) if current is not None else ALL
         self._matches.find(self.line.text(), "" if category == ALL else category)
+        self._count()
         count = self._matches.rowCount()
         self.cards.setVisible(count > 0)
         self._none.setVisible(count == 0)
@@ -168,16 +172,19 @@ class ChartGallery(Overlay):
     def _show_categories(self, charts: Sequence[GalleryChart]) -> None:
         self.categories.blockSignals(True)
         self.categories.clear()
-        counts = {ALL: len(charts)}
-        for chart in charts:
-            counts[chart.category] = counts.get(chart.category, 0) + 1
-        for name, count in counts.items():
-            item = QListWidgetItem(name, self.categories)
-            item.setData(CHART_ROLE, name)
-            item.setData(Qt.ItemDataRole.UserRole + 1, count)
-            item.setData(Qt.ItemDataRole.AccessibleTextRole, f"{name}, {count} charts")
+        for name in dict.fromkeys((ALL, *(chart.category for chart in charts))):
+            QListWidgetItem(name, self.categories).setData(CHART_ROLE, name)
         self.categories.setCurrentRow(0)
         self.categories.blockSignals(False)
+
+    def _count(self) -> None:
+        """Say of each category how many of its charts match what is typed."""
+        counts = self._matches.counts()
+        for row in range(self.categories.count()):
+            item = self.categories.item(row)
+            count = counts[item.data(CHART_ROLE)]
+            item.setData(COUNT_ROLE, count)
+            item.setData(Qt.ItemDataRole.AccessibleTextRole, f"{item.text()}, {count} chart{'s' * (count != 1)}")
 
     def _open(self) -> None:
         chart: GalleryChart | None = self.cards.currentIndex().data(CHART_ROLE)
@@ -287,7 +294,16 @@ class _Matches(QSortFilterProxyModel):
 
     def filterAcceptsRow(self, row: int, _parent: Index) -> bool:
         chart: GalleryChart = self.sourceModel().index(row, 0).data(CHART_ROLE)
-        return self._category in ("", chart.category) and all(word in chart.text for word in self._typed)
+        return self._category in ("", chart.category) and self._has_words(chart)
+
+    def counts(self) -> Counter[str]:
+        """Return how many charts of each category, and of all, have the typed words."""
+        model = self.sourceModel()
+        charts: list[GalleryChart] = [model.index(row, 0).data(CHART_ROLE) for row in range(model.rowCount())]
+        return Counter(name for chart in charts if self._has_words(chart) for name in (ALL, chart.category))
+
+    def _has_words(self, chart: GalleryChart) -> bool:
+        return all(word in chart.text for word in self._typed)
 
     def lessThan(self, left: Index, right: Index) -> bool:
         return self._rank(left) < self._rank(right)
@@ -389,7 +405,7 @@ class _Card(QStyledItemDelegate):
         painter.setFont(theme.pixel_font(theme.SMALL_PX))
         painter.setPen(theme.color("secondary"))
         high = painter.fontMetrics().lineSpacing()
-        for at, line in enumerate(_two_lines(chart.question, painter.fontMetrics(), room.width())):
+        for at, line in enumerate(wrapped(chart.question, painter.fontMetrics(), room.width(), 2)):
             line_room = QRect(room.x(), room.y() + 20 + at * high, room.width(), high)
             painter.drawText(line_room, Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter, line)
 
@@ -415,7 +431,7 @@ class _CategoryCell(QStyledItemDelegate):
         painter.drawText(room, Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter, index.data())
         painter.setFont(theme.pixel_font(theme.SMALL_PX))
         painter.setPen(theme.color("selection_text" if is_chosen else "secondary"))
-        count = str(index.data(Qt.ItemDataRole.UserRole + 1))
+        count = str(index.data(COUNT_ROLE))
         painter.drawText(room, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter, count)
         painter.restore()
 
@@ -426,11 +442,3 @@ def _card_rect(cell: QRect) -> QRect:
 
 def _star_rect(card: QRect) -> QRect:
     return QRect(card.right() - GAP_PX - STAR_PX + 2, card.y() + HEAD_PX + 10, STAR_PX, STAR_PX)
-
-
-def _two_lines(text: str, metrics: QFontMetrics, width: int) -> list[str]:
-    """Return a text in one or two lines, the second cut at its end where it has no room."""
-    parts = text.split()
-    count = next((n for n in range(len(parts), 1, -1) if metrics.horizontalAdvance(" ".join(parts[:n])) <= width), 1)
-    rest = " ".join(parts[count:])
-    return [" ".join(parts[:count]), *([metrics.elidedText(rest, Qt.TextElideMode.ElideRight, width)] if rest else [])]

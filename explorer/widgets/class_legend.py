@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from PySide6.QtCore import (
     QAbstractListModel,
+    QEvent,
     QItemSelection,
     QItemSelectionModel,
     QModelIndex,
@@ -69,8 +70,8 @@ class ClassEntry:
 class ClassLegend(QListView):
     """The classes of a plot in one or two lines, each with its mark, its name, and how many are selected.
 
-    A click hides a class or shows it again, a double click shows only this one, or all again; so does Escape. By
-    keyboard the arrows isolate one after the other, Enter or Space ends it.
+    A click hides a class or shows it again, a double click shows only this one, or all again. By keyboard the arrows
+    only move, Space is the click, Enter the double click, and Escape shows all.
 
     Signals:
         isolated: Ascending numbers of the entries that are in color; empty for all.
@@ -88,6 +89,7 @@ class ClassLegend(QListView):
         self.setWrapping(True)
         self.setResizeMode(QListView.ResizeMode.Adjust)
         self._before_click: list[int] = []
+        self.has_glyphs = False
         self.setMouseTracking(True)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setAccessibleName("Legend")
@@ -100,6 +102,12 @@ class ClassLegend(QListView):
             self.clearSelection()
         self._entries.show(tuple(entries))
         self._take_height()
+
+    def show_glyphs(self, on: bool) -> None:
+        """Draw the marks with the strokes of their classes, or plain, as the points of the map are."""
+        if on != self.has_glyphs:
+            self.has_glyphs = on
+            self.viewport().update()
 
     def entries(self) -> tuple[ClassEntry, ...]:
         """Return the lines as shown."""
@@ -129,37 +137,40 @@ class ClassLegend(QListView):
             self.clearSelection()
             return
         if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_Space):
-            self._toggle(self.currentIndex())
+            do = self._hide_or_show if event.key() == Qt.Key.Key_Space else self._show_only
+            do(self.currentIndex().row(), self.chosen())
             return
         # In a row, up and down go where left and right do.
         sideways = {Qt.Key.Key_Down: Qt.Key.Key_Right, Qt.Key.Key_Up: Qt.Key.Key_Left}.get(Qt.Key(event.key()))
         super().keyPressEvent(event if sideways is None else QKeyEvent(event.type(), sideways, event.modifiers()))
 
-    def _toggle(self, index: QModelIndex) -> None:
-        if self.chosen() == [index.row()]:
-            self.clearSelection()
-        else:
-            self.selectionModel().select(index, QItemSelectionModel.SelectionFlag.ClearAndSelect)
+    def selectionCommand(
+        self, _index: QModelIndex | QPersistentModelIndex, event: QEvent | None = None
+    ) -> QItemSelectionModel.SelectionFlag:
+        # The keys that move, and a drag, hide nothing.
+        return QItemSelectionModel.SelectionFlag.NoUpdate
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
         pressed = self.indexAt(event.position().toPoint())
         if not pressed.isValid():
             return
         self._before_click = self.chosen()
-        count = len(self.entries())
-        in_color = {*(self._before_click or range(count))} ^ {pressed.row()}
-        self._choose(in_color if len(in_color) < count else set())
+        self._hide_or_show(pressed.row(), self._before_click)
         self.selectionModel().setCurrentIndex(pressed, QItemSelectionModel.SelectionFlag.NoUpdate)
 
     def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
         pressed = self.indexAt(event.position().toPoint())
         if pressed.isValid():
             # The click before has hidden it, or shown it again.
-            self._choose(set() if self._before_click == [pressed.row()] else {pressed.row()})
+            self._show_only(pressed.row(), self._before_click)
 
-    def mouseMoveEvent(self, event: QMouseEvent) -> None:
-        if event.buttons() == Qt.MouseButton.NoButton:  # a drag selects nothing
-            super().mouseMoveEvent(event)
+    def _hide_or_show(self, row: int, before: list[int]) -> None:
+        count = len(self.entries())
+        in_color = {*(before or range(count))} ^ {row}
+        self._choose(in_color if 0 <= row < count and len(in_color) < count else set())
+
+    def _show_only(self, row: int, before: list[int]) -> None:
+        self._choose(set() if before == [row] else {row})
 
     def _choose(self, rows: set[int]) -> None:
         chosen = QItemSelection()
@@ -194,7 +205,7 @@ class _Entries(QAbstractListModel):
         if role == Qt.ItemDataRole.DisplayRole:
             return entry.name
         if role == Qt.ItemDataRole.ToolTipRole:
-            return f"{entry.name}: {entry.counts}. Click hides or shows it, double click shows only it."
+            return f"{entry.name}: {entry.counts}. Click (Space) hides or shows it, double click (Enter) shows only it."
         if role == Qt.ItemDataRole.AccessibleTextRole:
             return f"{entry.name}, {entry.counts}"
         return entry if role == Qt.ItemDataRole.UserRole else None
@@ -214,7 +225,7 @@ class _EntryDelegate(QStyledItemDelegate):
         _paint_ground(painter, option)
         mark: Mark = "diamond" if entry.diamond else "disc"
         paint_mark(painter, _mark_place(option.rect), mark, theme.color("unselected" if others else entry.color))
-        if entry.glyph is not None:
+        if entry.glyph is not None and getattr(self.parent(), "has_glyphs", False):
             paint_glyph(painter, entry.glyph, _mark_place(option.rect), 4.5)
         painter.setFont(theme.pixel_font(theme.SMALL_PX))
         name_rect = option.rect.adjusted(NAME_LEFT_PX, 0, 0, 0)

@@ -185,12 +185,13 @@ def _synonym_score(typed: str, name: str) -> float | None:
 
 
 def _whole_name_gain(typed: str, name: str) -> float:
-    return WHOLE_NAME if typed.strip().casefold() == name.casefold() else 0.0
+    return WHOLE_NAME if typed.strip().casefold() in (name.casefold(), name.casefold().rpartition(": ")[2]) else 0.0
 
 
 def _habit(used: int, entry: PaletteEntry) -> float:
-    """Return what a command gains by its uses, at most as much as one letter, and by acting on what is open."""
-    return min(2.5, 0.75 * math.log2(1 + used)) - (0.25 if entry.go_first is not None else 0.0)
+    """Return what a command gains by its uses, at most as much as one letter, and by opening or acting on a view."""
+    nearness = 0.25 if entry.group == "Go to" else -0.25 if entry.go_first is not None else 0.0
+    return min(2.5, 0.75 * math.log2(1 + used)) + nearness
 
 
 class _Entries(QAbstractListModel):

@@ -6,6 +6,7 @@ import html
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import pyqtgraph as pg
@@ -30,8 +31,12 @@ PANEL_WIDTH = 340
 PANEL_HEIGHT = 210
 HIGHEST = 1.0
 """Of its width, how high a panel becomes where there is room."""
-SHARE_PAD = 4
+SHARE_PAD = 1.5
 """Percent beyond 0 and 100 that an axis of shares may show."""
+LEAST_SHARES = 10.0
+"""Percent that an axis of shares spans at least: the first value of a training is no magnified 0.1."""
+LEFT_PX = 44
+"""Width of every left axis: linked plots are aligned on the screen, and a wider one would hide the first steps."""
 PREPARED = 4
 NO_LABEL = Axis("", 0.0, 1.0)
 """The unit of a panel stands beside its title."""
@@ -83,6 +88,8 @@ class CurvePlotData:
     lines: tuple[CurveLine, ...]
     waiting: str = "Waiting for the first step"
     percent: bool = False
+    until: float = -math.inf
+    """Where the horizontal axis ends at least, the last step of a run that trains."""
 
 
 class CurvePlot(QWidget):
@@ -110,6 +117,7 @@ class CurvePlot(QWidget):
         self.plot = Plot(self)
         self.plot.setMinimumHeight(PANEL_HEIGHT - 30)
         self.plot.getViewBox().setMouseEnabled(x=True, y=False)
+        self.plot.getPlotItem().getAxis("left").setWidth(LEFT_PX)
         self.plot.enableAutoRange(x=False, y=True)
         self.plot.setAutoVisible(y=True)
         self.plot.getViewBox().sigRangeChangedManually.connect(lambda _: self.zoomed.emit())
@@ -126,20 +134,15 @@ class CurvePlot(QWidget):
         theme().follow(self._recolor)
         self._recolor()
 
-    def show_panel(self, panel: CurvePlotData) -> None:
-        """Draw `panel`; existing curves only receive new data."""
-        for _ in self.drawing(panel):
-            pass
-
     def drawing(self, panel: CurvePlotData) -> Iterator[None]:
-        """Draw `panel` like `show_panel`, with a yield after each curve."""
+        """Draw `panel`, with a yield after each curve; existing curves only receive new data."""
         self.panel = panel
         self.title.setText(panel.title)
         self.unit.setText(panel.unit)
         self.plot.setAccessibleName(" ".join(filter(None, (panel.title, panel.unit))))
         # A point at 0 or 100 is drawn as a whole.
         low, high = (-SHARE_PAD, 100 + SHARE_PAD) if panel.percent else (None, None)
-        self.plot.setLimits(yMin=low, yMax=high)
+        self.plot.setLimits(yMin=low, yMax=high, minYRange=LEAST_SHARES if panel.percent else None)
         drawn = any(len(line.x) for line in panel.lines)
         self.waiting.setText(panel.waiting)
         self.waiting.setVisible(not drawn)
@@ -415,6 +418,9 @@ class CurveGrid(QWidget):
             yield from self._plots[panel.key].drawing(panel)
             self._plots[panel.key].show()
             self._plots[panel.key].plot.set_axes(x, NO_LABEL)
+        room = max((curve_plot.names.room_px for curve_plot in self._plots.values()), default=0)
+        for curve_plot in self._plots.values():
+            curve_plot.names.set_room(room)
         if order != self._order:
             self._order, self._columns = order, 0
             self._link()
@@ -472,7 +478,8 @@ class CurveGrid(QWidget):
             if len(line.x)
         ]
         if ends and self._order:
-            first, last = min(a for a, _ in ends), max(b for _, b in ends)
+            shown = [curve_plot.panel.until for curve_plot in self._plots.values() if curve_plot.panel is not None]
+            first, last = min(a for a, _ in ends), max([*(b for _, b in ends), *shown])
             self._plots[self._order[0]].plot.setXRange(first, last if last > first else first + 1, padding=0.02)
 
     def _point_at(self, x: float) -> None:
@@ -480,10 +487,12 @@ class CurveGrid(QWidget):
             curve_plot.point_at(x)
 
     def _link(self) -> None:
-        """Link the horizontal axes of all panels, so that they zoom together."""
+        """Link the horizontal axes of all panels, so that they zoom together; Tab goes through them in their order."""
         first = self._plots[self._order[0]].plot if self._order else None
         for key in self._order:
             self._plots[key].plot.setXLink(None if self._plots[key].plot is first else first)
+        for before, after in pairwise(self._plots[key].plot for key in self._order):
+            QWidget.setTabOrder(before, after)
 
     def _arrange(self) -> None:
         columns = columns_for(len(self._order), self.width())

@@ -72,7 +72,7 @@ class DeferredPaint:
         self._times_passed_over = 0
         super().paintEvent(event)  # type: ignore[misc]
         self._painted_at = self._place_on_screen()
-        if self.hasFocus():  # type: ignore[attr-defined]
+        if theme.theme().has_ring(self):  # type: ignore[arg-type]
             painter = QPainter(self.viewport())  # type: ignore[attr-defined]
             painter.setPen(QPen(theme.color("focus"), 2))
             painter.drawRect(self.viewport().rect().adjusted(1, 1, -1, -1))  # type: ignore[attr-defined]

@@ -36,6 +36,6 @@ class DisclosureButton(QAbstractButton):
         painter.setFont(self.font())
         text_rect = QRectF(self.rect()).adjusted(_ARROW + SPACE, 0, 0, 0)
         painter.drawText(text_rect, int(Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft), self.text())
-        if self.hasFocus():
+        if theme().has_ring(self):
             painter.setPen(QPen(color("focus"), 2))
             painter.drawRoundedRect(QRectF(self.rect()).adjusted(1, 1, -1, -1), RADIUS, RADIUS)

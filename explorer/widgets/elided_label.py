@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QEvent, QSize, Qt
-from PySide6.QtGui import QPainter, QPaintEvent, QResizeEvent
+from PySide6.QtGui import QFontMetrics, QPainter, QPaintEvent, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QLabel, QSizePolicy, QStyle, QWidget
 
 from explorer import theme
@@ -21,6 +21,7 @@ class ElidedLabel(QLabel):
 
     def __init__(self, text: str = "", parent: QWidget | None = None) -> None:
         super().__init__(text, parent)
+        self._details = ""
         self.setTextFormat(Qt.TextFormat.PlainText)
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
 
@@ -29,6 +30,11 @@ class ElidedLabel(QLabel):
 
     def setText(self, text: str) -> None:
         super().setText(text)
+        self._explain()
+
+    def set_details(self, text: str) -> None:
+        """Let the tool tip say more than the line, whether that is cut or not."""
+        self._details = text
         self._explain()
 
     @property
@@ -45,8 +51,13 @@ class ElidedLabel(QLabel):
 
     def changeEvent(self, event: QEvent) -> None:
         super().changeEvent(event)
-        if event.type() in _CHANGES_WIDTH:
+        # One that nobody sees is measured when it is shown: a start changes the fonts of a thousand.
+        if event.type() in _CHANGES_WIDTH and self.isVisible():
             self._explain()
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        self._explain()
 
     def paintEvent(self, _event: QPaintEvent) -> None:
         painter = QPainter(self)
@@ -56,7 +67,21 @@ class ElidedLabel(QLabel):
         )
 
     def _explain(self) -> None:
-        self.setToolTip("" if self.elided == self.text() else self.text())
+        self.setToolTip(self._details or ("" if self.elided == self.text() else self.text()))
+
+
+def wrapped(text: str, metrics: QFontMetrics, width: int, most: int) -> list[str]:
+    """Return a text wrapped to a width, in `most` lines or fewer; the last one is elided if the text is longer."""
+    lines: list[str] = []
+    parts = text.split()
+    while parts:
+        fits = (n for n in range(len(parts), 1, -1) if metrics.horizontalAdvance(" ".join(parts[:n])) <= width)
+        count = len(parts) if len(lines) == most - 1 else next(fits, 1)
+        line = " ".join(parts[:count])
+        fits_whole = metrics.horizontalAdvance(line) <= width  # Qt cuts what is as wide as its room
+        lines.append(line if fits_whole else metrics.elidedText(line, Qt.TextElideMode.ElideRight, width))
+        parts = parts[count:]
+    return lines
 
 
 def heading() -> ElidedLabel:

@@ -30,7 +30,7 @@ class EndLabel:
 
 
 class EndLabels(QWidget):
-    """Lies over a plot and lets the pointer through; the plot leaves `room_px` free at its right."""
+    """Lies over a plot and lets the pointer through; the plot leaves the width of `set_room` free at its right."""
 
     def __init__(self, plot: pg.PlotWidget) -> None:
         super().__init__(plot)
@@ -51,8 +51,11 @@ class EndLabels(QWidget):
     def show_labels(self, labels: Sequence[EndLabel]) -> None:
         """Show these names; of more than `MOST` none."""
         self.labels = tuple(labels) if len(labels) <= MOST else ()
-        self._plot.getPlotItem().layout.setContentsMargins(0, 0, self.room_px, 0)
         self.update()
+
+    def set_room(self, px: int) -> None:
+        """Leave this width free: plots above each other have one, so that their axes align."""
+        self._plot.getPlotItem().layout.setContentsMargins(0, 0, px, 0)
 
     def paintEvent(self, event: QPaintEvent) -> None:
         box = self._plot.getViewBox()

@@ -22,12 +22,13 @@ MEASURED: Final = 32
 
 @dataclass(frozen=True)
 class Choice:
-    """One entry: its key, its text, a hint for the tool tip, and its kind among others."""
+    """One entry: its key, its text, a hint for the tool tip, its kind, and a shorter text for narrow boxes."""
 
     key: Any
     words: str
     hint: str = ""
     kind: str = ""
+    short: str = ""
 
 
 class Choices(QAbstractListModel):

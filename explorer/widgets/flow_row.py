@@ -45,7 +45,15 @@ class FlowRow(QWidget):
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self._parts: list[_Part] = []
 
-    def add(self, widget: QWidget, *, gap: int = theme.SPACE, stretch: bool = False, right: bool = False) -> None:
+    def add(
+        self,
+        widget: QWidget,
+        *,
+        gap: int = theme.SPACE,
+        stretch: bool = False,
+        right: bool = False,
+        before: QWidget | None = None,
+    ) -> None:
         """Add a widget.
 
         Args:
@@ -53,9 +61,13 @@ class FlowRow(QWidget):
             gap: Pixels to what stands before it in its line.
             stretch: It takes what room its line leaves.
             right: It and all after it stand at the right end of a line that begins with others.
+            before: The part that it is put in front of; None: it is the last.
         """
         widget.setParent(self)
-        self._parts.append(_Part(widget, gap, stretch, right))
+        at = [part.widget for part in self._parts].index(before) if before is not None else len(self._parts)
+        self._parts.insert(at, _Part(widget, gap, stretch, right))
+        if before is not None:
+            QWidget.setTabOrder(widget, before)
         self.updateGeometry()
 
     def sizeHint(self) -> QSize:

@@ -29,10 +29,13 @@ Browse = Literal["folder", "file"]
 
 LABEL_WIDTH = 160
 EDITOR_WIDTH = 208
+_NAMES = ("Adam", "LoRA", "Min-SNR", "Sinkhorn")
+MOST_NAMED = 3
+"""Folded fields that the button over them names, where there are more than one more."""
 
 
 class Form(QWidget):
-    """One row per field: label, editor, unit and help; advanced fields are collapsed.
+    """One row per field: label, editor, unit and help; advanced fields fold under a button with their names.
 
     The form holds no opinion on what is valid: `set_problems` writes a sentence under the field it belongs to.
 
@@ -135,10 +138,9 @@ class Form(QWidget):
         """Replace the help next to a field; an empty note restores the default help."""
         self._rows[name].set_note(note)
 
-    def _make_fold(self, advanced: QWidget) -> DisclosureButton:
-        fold = DisclosureButton("Advanced", parent=self)
+    def _make_fold(self, advanced: _Rows) -> DisclosureButton:
+        fold = DisclosureButton(advanced.title(), parent=self)
         fold.setObjectName(f"{self.kind.__name__.lower()}-advanced")
-        fold.setAccessibleName(f"Advanced fields of {self.kind.__name__}")
         fold.toggled.connect(advanced.setVisible)
         return fold
 
@@ -167,6 +169,14 @@ class _Rows(QWidget):
     def holds(self, row: FormRow) -> bool:
         """Return whether the row is one of these."""
         return row in self._held
+
+    def title(self) -> str:
+        """Return the names of the fields: `Captions, lines, encoding and 7 more`."""
+        first, *others = (row.label.text() for row in self._held)
+        labels = [first, *map(plain_label, others)]
+        if len(labels) > MOST_NAMED + 1:
+            return f"{', '.join(labels[:MOST_NAMED])} and {len(labels) - MOST_NAMED} more"
+        return " and ".join(filter(None, (", ".join(labels[:-1]), labels[-1])))
 
 
 class FormRow(QWidget):
@@ -238,8 +248,7 @@ class FormRow(QWidget):
 
     def repair_words(self, value: Any) -> str:
         """Return the label of a button that puts `value` into the editor."""
-        name = self.label.text()
-        plain = name if name[:2].isupper() else name[:1].lower() + name[1:]
+        plain = plain_label(self.label.text())
         return f"Use {plain} {value:,}" if isinstance(value, int) else f"Use {plain} {value}"
 
     def set_problem(self, sentence: str, better: Any = None) -> None:
@@ -321,6 +330,11 @@ class FormRow(QWidget):
         path = chosen if isinstance(chosen, str) else chosen[0]
         if path:
             self.editor.setText(path)
+
+
+def plain_label(label: str) -> str:
+    """Return a label as it stands within a sentence: `batch size`, `LoRA alpha`, `Adam beta 1`."""
+    return label if label[:2].isupper() or label.startswith(_NAMES) else label[:1].lower() + label[1:]
 
 
 def _stacked(problem: QWidget, repair: QWidget, parent: QWidget) -> QWidget:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-LEAST_PER_LETTER = 2.0
-"""Letters that begin words or follow each other score 2.5 and 3, others 0.5."""
+from typing import Final
+
+LEAST_INSIDE: Final = 3
+"""Letters typed from which on they may stand in the midst of a word."""
 
 
 def score(typed: str, text: str) -> float | None:
@@ -24,10 +26,20 @@ def score(typed: str, text: str) -> float | None:
 
 
 def good_score(typed: str, text: str) -> float | None:
-    """Return `score`, or None where the letters are scattered over words that they do not begin."""
-    value = score(typed, text)
-    letters = sum(not letter.isspace() for letter in typed)
-    return None if value is None or value < LEAST_PER_LETTER * letters else value
+    """Return `score`, or None where letters are scattered: each run of them begins a word, or all stand together."""
+    letters, inside = [letter for letter in typed.casefold() if not letter.isspace()], text.casefold()
+    if len(letters) >= LEAST_INSIDE and "".join(letters) in inside:
+        return score(typed, text)
+    begins = {i for i in range(len(inside)) if inside[i].isalnum() and not (i and inside[i - 1].isalnum())}
+    # Where the letters so far may end. A pattern with `.*` for each letter would try every way to spread them.
+    ends = begins
+    for number, letter in enumerate(letters):
+        if number:
+            ends = {end + 1 for end in ends} | {i for i in begins if i > min(ends)}
+        ends = {i for i in ends if inside[i : i + 1] == letter}
+        if not ends:
+            return None
+    return score(typed, text)
 
 
 def _from(start: int, letters: list[str], inside: str) -> float | None:

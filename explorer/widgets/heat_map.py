@@ -198,7 +198,7 @@ class HeatMapWidget(QWidget):
             ground = QColor(theme.LIGHT.text if heat.centered else theme.LIGHT.surface)
             painter.setPen(QPen(theme.color("text"), 2) if self._row_names else QPen(ground, 1))
             painter.drawRect(self.rect_of(row, column))
-        if self.hasFocus():
+        if theme.theme().has_ring(self):
             painter.setPen(QPen(theme.color("focus"), 1))
             painter.drawRect(frame.adjusted(-1, -1, 1, 1))
 

@@ -15,7 +15,7 @@ from PySide6.QtGui import (
     QTextCursor,
     QTextDocument,
 )
-from PySide6.QtWidgets import QTextBrowser, QWidget
+from PySide6.QtWidgets import QTextBrowser, QToolButton, QWidget
 
 from explorer import theme
 from explorer.widgets import layouts
@@ -59,7 +59,10 @@ class HelpPanel(Overlay):
         self.text.setFrameShape(QTextBrowser.Shape.NoFrame)
         self.text.document().setDocumentMargin(0)
         self.text.anchorClicked.connect(self._follow)
-        layouts.add(self.body, (self.text, 1))
+        close = QToolButton(objectName="helpClose", accessibleName="Close", toolTip="Close (Esc)")
+        theme.keep_icon(close, "x", 16, "secondary")
+        close.clicked.connect(self.close_panel)
+        layouts.add(self.body, (layouts.row((self.text, 1), (close, 0, Qt.AlignmentFlag.AlignTop)), 1))
 
     def show_view(self, name: str, question: str, chart: str = "", method: str = "") -> None:
         """Open with the page of a view, or its question where it has no page, and the method of its open chart."""
@@ -75,7 +78,7 @@ class HelpPanel(Overlay):
         self._folder = folder
         self.text.setMarkdown(page)
         _set_apart(self.text.document())
-        self.text.document().setTextWidth(WIDTH - 2 * theme.AROUND - theme.BETWEEN)
+        self.text.document().setTextWidth(WIDTH - 3 * theme.AROUND - theme.BETWEEN)
         high = round(self.text.document().size().height()) + theme.BETWEEN
         room = self._host.height() - 6 * theme.AROUND
         self.text.setMinimumHeight(max(LEAST_PX, min(high, room, MOST_PX)))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QRect, QRectF, QSize
-from PySide6.QtGui import QPainter, QPainterPath, QPaintEvent, QPixmap
+from PySide6.QtCore import QRect, QRectF, QSize, Qt
+from PySide6.QtGui import QFont, QPainter, QPainterPath, QPaintEvent, QPixmap, QTextLayout, QTextOption
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from explorer import theme
 
+LINE = 18
+"""Height of a line of words under or beside an image, in pixels."""
 MOST_ENLARGED = 4.0
 """Small pictures are drawn larger, but not until only blocks are seen."""
 
@@ -28,6 +30,26 @@ def paint_square(
         middle = QRect((pixmap.width() - edge) // 2, (pixmap.height() - edge) // 2, edge, edge)
         painter.drawPixmap(square, pixmap, middle)
     painter.restore()
+
+
+def draw_lines(painter: QPainter, room: QRect, caption: str) -> None:
+    """Draw text in as many lines as fit, ending with an ellipsis if it is cut off."""
+    most = max(1, room.height() // LINE)
+    layout = QTextLayout(caption, QFont(painter.font()))
+    layout.setTextOption(QTextOption(Qt.AlignmentFlag.AlignLeft))
+    layout.beginLayout()
+    for number in range(most):
+        line = layout.createLine()
+        if not line.isValid():
+            break
+        line.setLineWidth(room.width())
+        start, length = line.textStart(), line.textLength()
+        rest = number == most - 1 and start + length < len(caption)
+        text = caption[start:] if rest else caption[start : start + length]
+        elided = painter.fontMetrics().elidedText(text, Qt.TextElideMode.ElideRight, room.width()) if rest else text
+        at = QRect(room.left(), room.top() + number * LINE, room.width(), LINE)
+        painter.drawText(at, int(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter), elided.rstrip())
+    layout.endLayout()
 
 
 class ImageBox(QWidget):

@@ -24,6 +24,7 @@ from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 
 from explorer import theme
 from explorer.widgets.accessible import announce, present
+from explorer.widgets.elided_label import wrapped
 from explorer.widgets.image_box import paint_square
 
 LEAST_PX: Final = 84
@@ -32,7 +33,9 @@ SPACIOUS_PX: Final = 12 * MOST_PX
 """From this width on pictures are larger, so that a wide screen is not left empty."""
 LARGER: Final = 1.5
 WORDS_PX: Final = 20
-CAPTION_PX: Final = 32
+CAPTION_LINE_PX: Final = 14
+MOST_LINES: Final = 4
+"""Of a caption: what is longer is cut, and whole in its tool tip."""
 LINE_PX: Final = 15
 BETWEEN: Final = " · "
 """Where words that are too wide break into a second line."""
@@ -159,8 +162,9 @@ class ImageRowWidget(QWidget):
         self._paint_picture(painter, square.adjusted(0, 2, 0, 2), picture, focused)
         painter.setFont(theme.pixel_font(theme.SMALL_PX - 1))
         painter.setPen(theme.color("secondary"))
-        below = QRect(square.left(), square.bottom() + 4, room.width() - 6, CAPTION_PX - 3)
-        painter.drawText(below, int(Qt.AlignmentFlag.AlignTop | Qt.TextFlag.TextWordWrap), picture.caption)
+        for at, text in enumerate(wrapped(picture.caption, painter.fontMetrics(), wide, MOST_LINES)):
+            below = QRect(square.left(), square.bottom() + 4 + at * CAPTION_LINE_PX, room.width(), CAPTION_LINE_PX)
+            painter.drawText(below, int(Qt.AlignmentFlag.AlignVCenter), text)
 
     def _paint_picture(self, painter: QPainter, square: QRect, picture: ImageRowItem, focused: bool) -> None:
         paint_square(painter, square, picture.pixmap or self._picture(picture.path))
@@ -183,7 +187,10 @@ class ImageRowWidget(QWidget):
         drawn = [picture.words for picture in self.shown[: self.fitting] if BETWEEN in picture.words]
         breaks = any(metrics.horizontalAdvance(text) > wide for text in drawn)
         self._head_px = WORDS_PX + (LINE_PX if breaks else 0)
-        self.setFixedHeight(self._side() + 4 + self._head_px + CAPTION_PX)
+        small = QFontMetrics(theme.pixel_font(theme.SMALL_PX - 1))
+        captions = {picture.caption for picture in self.shown[: self.fitting]}
+        lines = max((len(wrapped(caption, small, wide, MOST_LINES)) for caption in captions), default=1)
+        self.setFixedHeight(self._side() + 8 + self._head_px + lines * CAPTION_LINE_PX)
 
     def _at(self, position: QPoint) -> int:
         return next((n for n in range(min(self.fitting, len(self.shown))) if self.place(n).contains(position)), -1)

@@ -22,12 +22,13 @@ from PySide6.QtGui import QFontMetrics, QKeyEvent, QKeySequence, QPainter, QPen,
 from PySide6.QtWidgets import QListView, QStyle, QStyledItemDelegate, QStyleOptionViewItem, QWidget
 
 from explorer import theme
-from explorer.widgets.image_box import paint_square
+from explorer.widgets.image_box import LINE, draw_lines, paint_square
 
 Index = QModelIndex | QPersistentModelIndex
 
 PICTURE: Final = 104
-LINE: Final = 18
+LEAST_TEXT: Final = 96
+"""Width of a line of words, in pixels: a dot and two cosines."""
 LINES: Final = 2
 PAD: Final = 6
 DOT: Final = 8
@@ -42,7 +43,7 @@ class StripItem:
 
     Attributes:
         path: Of the image file; also its identity.
-        lines: Words under it, each with the color of its dot (`#rrggbb`).
+        lines: Words under it, each with the color of its dot; a text without one wraps over all lines.
         mark: Icon in the corner: `equal`, `equal-not`, where the truth is known `check` or `x`; empty for none.
         problem: Why there is no picture or no answer, in three words; shown in place of the lines.
         tip: What hovering tells.
@@ -103,7 +104,12 @@ class ImageStrip(QListView):
     remove_asked = Signal(list)
 
     def __init__(
-        self, picture: Callable[[str], QPixmap | None], parent: QWidget | None = None, *, lines: int = LINES
+        self,
+        picture: Callable[[str], QPixmap | None],
+        parent: QWidget | None = None,
+        *,
+        lines: int = LINES,
+        edge: int = PICTURE,
     ) -> None:
         """Create an empty strip.
 
@@ -111,11 +117,12 @@ class ImageStrip(QListView):
             picture: Returns the thumbnail of a path, or None while there is none.
             parent: As in Qt.
             lines: How many lines of words are under an image.
+            edge: Of an image, in pixels.
         """
         super().__init__(parent)
         self._model = StripModel(self)
         self.setModel(self._model)
-        self.setItemDelegate(_Cell(picture, lines, self))
+        self.setItemDelegate(_Cell(picture, lines, edge, self))
         self.setFlow(QListView.Flow.LeftToRight)
         self.setWrapping(False)
         self.setUniformItemSizes(True)
@@ -124,7 +131,7 @@ class ImageStrip(QListView):
         self.setSelectionMode(QListView.SelectionMode.ExtendedSelection)
         self.setHorizontalScrollMode(QListView.ScrollMode.ScrollPerPixel)
         self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.setFixedHeight(cell_size(lines).height() + 14)
+        self.setFixedHeight(cell_size(lines, edge).height() + 14)
         self.setAcceptDrops(False)
         self.setAccessibleName("Images")
         self.selectionModel().currentChanged.connect(lambda now, _: self.current_changed.emit(self._path(now)))
@@ -193,12 +200,12 @@ class ImageStrip(QListView):
 class _Cell(QStyledItemDelegate):
     """Paints one image with its text."""
 
-    def __init__(self, picture: Callable[[str], QPixmap | None], lines: int, parent: QWidget) -> None:
+    def __init__(self, picture: Callable[[str], QPixmap | None], lines: int, edge: int, parent: QWidget) -> None:
         super().__init__(parent)
-        self._picture, self._lines = picture, lines
+        self._picture, self._lines, self._edge = picture, lines, edge
 
     def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:
-        return cell_size(self._lines)
+        return cell_size(self._lines, self._edge)
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
         item: StripItem = index.data(Qt.ItemDataRole.UserRole)
@@ -206,18 +213,18 @@ class _Cell(QStyledItemDelegate):
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform)
         # The view stretches its items to its own height, which has room for a scroll bar.
-        cell = QRect(option.rect.topLeft(), cell_size(self._lines)).adjusted(2, 2, -2, -2)
+        cell = QRect(option.rect.topLeft(), cell_size(self._lines, self._edge)).adjusted(2, 2, -2, -2)
         self._paint_ground(painter, QRectF(cell), option)
-        square = QRect(cell.left() + PAD, cell.top() + PAD, PICTURE, PICTURE)
+        square = QRect(cell.left() + PAD, cell.top() + PAD, self._edge, self._edge)
         sign, role = ("triangle-alert", "bad") if item.problem else ("image", "disabled")
         paint_square(painter, square, self._picture(item.path), sign=sign, role=role)
         if item.mark:
             self._paint_mark(painter, square, item.mark)
-        text_rect = QRect(square.left(), square.bottom() + 5, PICTURE, self._lines * LINE)
+        text_rect = QRect(square.left(), square.bottom() + 5, cell.right() - square.left(), self._lines * LINE)
         painter.setFont(theme.pixel_font(theme.SMALL_PX))
         if item.problem:
             painter.setPen(theme.color("bad"))
-            text = QFontMetrics(painter.font()).elidedText(item.problem, Qt.TextElideMode.ElideRight, PICTURE)
+            text = QFontMetrics(painter.font()).elidedText(item.problem, Qt.TextElideMode.ElideRight, text_rect.width())
             painter.drawText(
                 text_rect.adjusted(0, 0, 0, LINE - text_rect.height()), int(Qt.AlignmentFlag.AlignVCenter), text
             )
@@ -246,6 +253,10 @@ class _Cell(QStyledItemDelegate):
     def _paint_lines(self, painter: QPainter, room: QRect, item: StripItem) -> None:
         for index, (text, dot) in enumerate(item.lines[: self._lines]):
             line = QRect(room.left(), room.top() + index * LINE, room.width(), LINE)
+            if not dot:
+                painter.setPen(theme.color("text"))
+                draw_lines(painter, room, text)
+                return
             painter.setPen(Qt.PenStyle.NoPen)
             painter.setBrush(theme.color(dot))
             painter.drawEllipse(QRectF(line.left() + 1, line.center().y() - DOT / 2 + 1, DOT, DOT))
@@ -255,9 +266,9 @@ class _Cell(QStyledItemDelegate):
             painter.drawText(line, int(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter), elided)
 
 
-def cell_size(lines: int = LINES) -> QSize:
+def cell_size(lines: int = LINES, edge: int = PICTURE) -> QSize:
     """Return the size of one image with this many lines of words."""
-    return QSize(PICTURE + 2 * PAD + 4, PICTURE + 2 * PAD + lines * LINE + 10)
+    return QSize(max(edge, LEAST_TEXT) + 2 * PAD + 4, edge + 2 * PAD + lines * LINE + 10)
 
 
 def _words(item: StripItem) -> list[str]:

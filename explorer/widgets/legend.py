@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QBrush, QColor, QMouseEvent, QPainter, QPaintEvent, QPen, QPolygonF
+from PySide6.QtGui import QBrush, QColor, QFontMetrics, QMouseEvent, QPainter, QPaintEvent, QPen, QPolygonF
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from explorer import theme
@@ -40,7 +40,7 @@ class LegendEntry:
 
 
 class Legend(QWidget):
-    """A row of entries that wraps to as many lines as needed.
+    """A row of entries that moves closer together, then wraps, where it has no room.
 
     Signals:
         clicked: The place of the entry that was clicked.
@@ -117,14 +117,15 @@ class Legend(QWidget):
         return self._laid[width]
 
     def _lay(self, width: int) -> list[QRectF]:
-        metrics = self.fontMetrics()
+        metrics, most = QFontMetrics(theme.pixel_font(theme.SMALL_PX)), max(width, 2.0 * MARK_PX)
+        widths = [min(metrics.horizontalAdvance(entry.text) + MARK_PX + 6.0, most) for entry in self.entries]
+        gap = theme.BETWEEN if sum(widths) + theme.BETWEEN * (len(widths) - 1) <= width else theme.INSIDE
         rects, x, y = [], 0.0, 0.0
-        for entry in self.entries:
-            wide = min(metrics.horizontalAdvance(entry.text) + MARK_PX + 5.0, max(width, 2.0 * MARK_PX))
+        for wide in widths:
             if x > 0 and x + wide > width:
                 x, y = 0.0, y + self.LINE
             rects.append(QRectF(x, y, wide, self.LINE))
-            x += wide + theme.BETWEEN
+            x += wide + gap
         return rects
 
 
@@ -152,7 +153,7 @@ def paint_mark(
         pen = QPen(paint, 2.0)
         pen.setCapStyle(Qt.PenCapStyle.FlatCap)
         if dash:
-            # Shorter than in the plot, so that the pattern fits.
-            pen.setDashPattern([0.6 * part for part in dash])
+            # Shorter than in the plot, so that the pattern fits; of less than a square, dots would be a pale line.
+            pen.setDashPattern([max(1.0, 0.6 * part) for part in dash])
         painter.setPen(pen)
         painter.drawLine(QPointF(x - MARK_PX / 2, y), QPointF(x + MARK_PX / 2, y))

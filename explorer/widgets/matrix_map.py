@@ -255,7 +255,7 @@ class MatrixMap(QWidget):
             self._paint_mark(painter)
             painter.restore()
         self._paint_axes(painter)
-        if self.hasFocus():
+        if theme.theme().has_ring(self):
             painter.setClipping(False)
             painter.setPen(QPen(theme.color("focus"), 2))
             painter.setBrush(Qt.BrushStyle.NoBrush)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 import pyqtgraph as pg
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import QRectF, Qt, Signal
 from PySide6.QtGui import QFontMetrics, QMouseEvent, QWheelEvent
 from PySide6.QtWidgets import QGraphicsItem, QWidget
 
@@ -16,6 +16,7 @@ from explorer import theme
 from explorer.widgets.accessible import present
 from explorer.widgets.deferred_paint import DeferredPaint
 from explorer.widgets.plot_controls import do_without_menus
+from trainer.analysis.number_text import whole
 from trainer.charts.marks import Axis
 
 pg.setConfigOptions(antialias=True, useOpenGL=False)
@@ -24,6 +25,8 @@ do_without_menus()
 
 LEAST_WORDS_PX: Final = 40
 """An axis that is shorter has not been laid out yet."""
+EDGE_PX: Final = 18
+"""Beyond its axis that a number may reach: pyqtgraph leaves out those at the ends, such as 100.0 %."""
 LINE_PX: Final = theme.SMALL_PX + 4
 """From one number of a vertical axis to the next, at least."""
 
@@ -34,12 +37,13 @@ class _Axis(pg.AxisItem):
     Attributes:
         words: Its label; `names` are those of categories at 0, 1, 2...
         integer: Its ticks stand at whole numbers only.
+        percent: It has none below 0 and above 100.
     """
 
     def __init__(self, *args: Any, **options: Any) -> None:
         self.words = ""
         self.names: tuple[str, ...] = ()
-        self.integer = False
+        self.integer = self.percent = False
         super().__init__(*args, **options)
 
     def setLabel(self, text: str | None = None, *args: Any, **options: Any) -> None:
@@ -61,6 +65,10 @@ class _Axis(pg.AxisItem):
         """Write the names of categories instead of numbers."""
         self.names = tuple(names)
         self._elide()
+
+    def boundingRect(self) -> QRectF:
+        x, y = (EDGE_PX, 0) if self.orientation in ("top", "bottom") else (0, EDGE_PX)
+        return super().boundingRect().adjusted(-x, -y, x, y)
 
     def resizeEvent(self, ev: Any = None) -> None:
         self._elide()
@@ -96,11 +104,17 @@ class _Axis(pg.AxisItem):
             step *= 2 if math.log10(step) % 1 < 0.2 or math.log10(step) % 1 > 0.6 else 2.5
         return [(step, offset), *(level for level in levels[1:] if level[0] < step)]
 
+    def tickValues(self, low: float, high: float, size: float) -> list[tuple[float, list[float]]]:
+        levels = super().tickValues(low, high, size)
+        return [(step, [at for at in ticks if not self.percent or 0 <= at <= 100]) for step, ticks in levels]
+
     def tickStrings(self, values: list[float], scale: float, spacing: float) -> list[str]:
         view = self.linkedView()
         if view is not None and not any(_shows(item) for item in view.childGroup.childItems()):
             return [""] * len(values)
-        return super().tickStrings(values, scale, spacing)
+        if spacing * scale >= 1 and not self.logMode:
+            return [whole(value * scale) for value in values]
+        return [text.replace("-", "−") for text in super().tickStrings(values, scale, spacing)]
 
     def _updateMaxTextSize(self, x: float) -> None:
         """Compute the space for tick labels from the current ticks alone; pyqtgraph also considers earlier ones."""
@@ -146,7 +160,7 @@ class Plot(DeferredPaint, pg.PlotWidget):
         item.setMenuEnabled(False)
         item.getViewBox().setMenuEnabled(False)
         item.hideButtons()
-        item.setContentsMargins(0, theme.SPACE, theme.INSIDE, 0)
+        item.setContentsMargins(0, theme.SPACE + 2, EDGE_PX, 0)
         self.setFrameShape(pg.PlotWidget.Shape.NoFrame)
         for side in ("bottom", "left"):
             axis = item.getAxis(side)
@@ -160,7 +174,8 @@ class Plot(DeferredPaint, pg.PlotWidget):
         """Label the axes and set the kind of their ticks; their ranges stay."""
         for side, axis in (("bottom", x), ("left", y)):
             self._labels[side] = axis.label
-            self.getPlotItem().getAxis(side).integer = axis.integer
+            ticks = self.getPlotItem().getAxis(side)
+            ticks.integer, ticks.percent = axis.integer, axis.percent
         self._label()
 
     def wheelEvent(self, ev: QWheelEvent) -> None:

@@ -14,8 +14,8 @@ from explorer.widgets import layouts
 from explorer.widgets.elided_label import ElidedLabel
 
 POLL_MS: Final = 120
-NOTE_PX: Final = 240
-"""Kept for the note, so that the header does not move with its words."""
+NOTE_PX: Final = 96
+"""Kept for the note where two rows are in one status bar."""
 MOST_PX: Final = 640
 """Of the whole row: it takes what room there is, but Cancel stays near what it cancels."""
 LEAST_DONE: Final = 0.05

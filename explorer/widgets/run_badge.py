@@ -14,9 +14,15 @@ class RunBadge(QWidget):
 
     def __init__(self, letter: str, index: int, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._letter, self._index = letter, index
+        self.letter, self._index = letter, index
         self.setFixedSize(self.sizeHint())
         theme.theme().changed.connect(self.update)
+
+    def show_run(self, index: int) -> None:
+        """Show the letter of the run at this index, in its color; it hides at -1."""
+        self.letter, self._index = chr(ord("A") + index), max(index, 0)
+        self.setVisible(index >= 0)
+        self.update()
 
     def sizeHint(self) -> QSize:
         return QSize(20, 20)
@@ -24,7 +30,7 @@ class RunBadge(QWidget):
     def paintEvent(self, _event: QPaintEvent) -> None:
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        paint_badge(painter, QRectF(self.rect()), self._letter, QColor(theme.run_color(self._index)))
+        paint_badge(painter, QRectF(self.rect()), self.letter, QColor(theme.run_color(self._index)))
 
 
 def paint_badge(painter: QPainter, rect: QRectF, letter: str, ground: QColor) -> None:

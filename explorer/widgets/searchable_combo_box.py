@@ -60,6 +60,12 @@ class SearchableComboBox(StillComboBox):
         index = self.currentIndex()
         return self._choices[index].key if 0 <= index < len(self._choices) else None
 
+    @property
+    def short_text(self) -> str:
+        """What tells the selected entry apart where room is scarce, or empty."""
+        index = self.currentIndex()
+        return self._choices[index].short if 0 <= index < len(self._choices) else ""
+
     def showPopup(self) -> None:
         """Open the list; a long one opens with a search field."""
         if len(self._choices) > MANY:
@@ -89,16 +95,17 @@ class SearchableComboBox(StillComboBox):
             super().keyPressEvent(event)
 
     def paintEvent(self, _event: QPaintEvent) -> None:
-        """Paint like Qt, but elide text that does not fit: names of files and data may be of any length."""
+        """Paint like Qt, but with a short or elided text where it does not fit: names of files may be of any length."""
         option = QStyleOptionComboBox()
         self.initStyleOption(option)
         style = self.style()
         room = style.subControlRect(
             QStyle.ComplexControl.CC_ComboBox, option, QStyle.SubControl.SC_ComboBoxEditField, self
         )
-        text = self.currentText() or self.placeholderText()
-        middle = Qt.TextElideMode.ElideMiddle
-        option.currentText = self.fontMetrics().elidedText(text, middle, room.width() - 2)
+        text, width = self.currentText() or self.placeholderText(), room.width() - 2
+        if self.fontMetrics().horizontalAdvance(text) > width:
+            text = self.short_text or text
+        option.currentText = self.fontMetrics().elidedText(text, Qt.TextElideMode.ElideMiddle, width)
         painter = QStylePainter(self)
         painter.drawComplexControl(QStyle.ComplexControl.CC_ComboBox, option)
         painter.drawControl(QStyle.ControlElement.CE_ComboBoxLabel, option)

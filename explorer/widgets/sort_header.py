@@ -36,7 +36,7 @@ class SortHeader(QHeaderView):
 
     def _words_left(self, rect: QRect, section: int) -> int:
         text = str(self.model().headerData(section, self.orientation()) or "")
-        return rect.right() - CELL_PX - self.fontMetrics().horizontalAdvance(text)
+        return rect.right() - CELL_PX - max(map(self.fontMetrics().horizontalAdvance, text.split("\n")))
 
     def paintSection(self, painter: QPainter, rect: QRect, section: int) -> None:
         painter.save()

@@ -20,7 +20,7 @@ from PySide6.QtWidgets import QFrame, QLabel, QPushButton, QVBoxLayout, QWidget
 from explorer import theme
 from explorer.widgets import layouts
 from explorer.widgets.current_page_stack import CurrentPageStack
-from trainer.errors import NotYetError, UserError
+from trainer.errors import NotYetError, reason_words
 
 Kind = Literal["unknown", "empty", "loading", "partial", "stale", "failed", "ready"]
 Act = tuple[str, Callable[[], object]]
@@ -32,7 +32,6 @@ TOP: Final = Qt.AlignmentFlag.AlignHCenter | Qt.AlignmentFlag.AlignTop
 """How narrow its lines may become where there is no room."""
 DIMMED_AFTER_MS: Final = 120
 """What is answered sooner would only flicker; later than 150 ms, a part would look dead."""
-_BUG: Final = "An unexpected error stopped this. Retry; if it fails again, copy the details into a report."
 
 
 class StatePage(QWidget):
@@ -130,7 +129,7 @@ class StateArea(CurrentPageStack):
         self.details = ""
         self.has_result = False
         self._width, self._skeleton = width, Skeleton()
-        self._content = _Dimmable(content)
+        self._content = _Dimmable(content, self)  # its parent first: Qt restyles all that is given one
         self._soon = QTimer(self, singleShot=True, interval=DIMMED_AFTER_MS, timeout=self._show_loading)
         self.addWidget(self._skeleton)
         self.addWidget(self._content)
@@ -144,9 +143,9 @@ class StateArea(CurrentPageStack):
 
     @functools.cached_property
     def note(self) -> _Note:
-        """What partial and stale say, above the content; made at first use."""
+        """What partial and stale say, below the content, which stays where it is; made at first use."""
         note = _Note()
-        self._content.add_above(note)
+        self._content.add_below(note)
         return note
 
     def unknown(self) -> None:
@@ -262,8 +261,8 @@ class Skeleton(QWidget):
 class _Dimmable(QWidget):
     """The content, which a veil can dim, below a note where there is one."""
 
-    def __init__(self, content: QWidget) -> None:
-        super().__init__()
+    def __init__(self, content: QWidget, parent: QWidget) -> None:
+        super().__init__(parent)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(theme.INSIDE)
@@ -271,8 +270,8 @@ class _Dimmable(QWidget):
         self._content, self._column = content, column
         self._veil: _Veil | None = None
 
-    def add_above(self, note: QWidget) -> None:
-        self._column.insertWidget(0, note)
+    def add_below(self, note: QWidget) -> None:
+        self._column.addWidget(note)
 
     def dim(self, on: bool) -> None:
         if self._veil is None:
@@ -307,7 +306,7 @@ class _Veil(QWidget):
 
 
 class _Note(QFrame):
-    """A line above the content that says what is missing or outdated, with a button."""
+    """A line below the content that says what is missing or outdated, with a button."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -328,11 +327,6 @@ class _Note(QFrame):
         if act:
             self.button.setText(act[0])
             self.button.setAccessibleName(act[0])
-
-
-def reason_words(why: Exception | str) -> str:
-    """Return the sentence for a person: that of the reason, or that it is a bug, whose text nobody wrote for them."""
-    return str(why) if isinstance(why, UserError | str) and str(why) else _BUG
 
 
 def _action(parent: QWidget, act: Act) -> QAction:

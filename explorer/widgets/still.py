@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QWheelEvent
-from PySide6.QtWidgets import QAbstractSpinBox, QComboBox, QDoubleSpinBox, QSlider, QSpinBox
+from PySide6.QtGui import QPalette, QWheelEvent
+from PySide6.QtWidgets import QAbstractSpinBox, QComboBox, QDoubleSpinBox, QFrame, QSlider, QSpinBox
 
 from explorer import theme
 
@@ -54,4 +54,10 @@ class StillComboBox(Still, QComboBox):
     def showPopup(self) -> None:
         bar = self.view().verticalScrollBar().sizeHint().width() if self.count() > self.maxVisibleItems() else 0
         self.view().setMinimumWidth(self.view().sizeHintForColumn(0) + bar + 2 * theme.INSIDE)
+        # The frame around the list paints itself without the stylesheet.
+        frame = cast(QFrame, self.view().parentWidget())
+        frame.setFrameStyle(QFrame.Shape.Box | QFrame.Shadow.Plain)
+        inks = frame.palette()
+        inks.setColor(QPalette.ColorRole.WindowText, theme.color("outline"))
+        frame.setPalette(inks)
         super().showPopup()

@@ -32,7 +32,8 @@ class Switch(QAbstractButton):
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         top = (self.height() - _HEIGHT) / 2
         track = QRectF(2, top, _WIDTH, _HEIGHT)
-        painter.setPen(QPen(color("focus" if self.hasFocus() else "outline"), 2 if self.hasFocus() else 1))
+        has_ring = theme().has_ring(self)
+        painter.setPen(QPen(color("focus" if has_ring else "outline"), 2 if has_ring else 1))
         painter.setBrush(color("accent" if self.isChecked() else "sunken"))
         painter.drawRoundedRect(track, _HEIGHT / 2, _HEIGHT / 2)
         left = 2 + (_WIDTH - _HEIGHT if self.isChecked() else 0)

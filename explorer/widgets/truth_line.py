@@ -5,8 +5,8 @@ from __future__ import annotations
 import html
 from typing import TYPE_CHECKING, Final
 
-from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QFontMetrics, QResizeEvent
+from PySide6.QtCore import QRectF, Qt, Signal
+from PySide6.QtGui import QFontMetrics, QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QLabel, QSizePolicy, QWidget
 
 from explorer import theme
@@ -15,13 +15,16 @@ if TYPE_CHECKING:
     from trainer.experiments.seed_truth import SeedTruth
 
 HEIGHT: Final = 28
+ADD_SEEDS: Final = "Add seeds"
+ADDS: Final = "/"
+"""Target of the link that adds seeds, which is no name of an experiment."""
 
 
 class TruthLine(QLabel):
     """What is known over seeds; hidden where nothing is compared, and where there is no room without its first part.
 
     Signals:
-        opened: The name of the experiment whose link was followed.
+        opened: The name of the experiment whose link was followed; empty: one is to be made, for there is none.
     """
 
     opened = Signal(str)
@@ -30,6 +33,7 @@ class TruthLine(QLabel):
         super().__init__(parent)
         self.setObjectName("truth-line")
         self._truth: SeedTruth | None = None
+        self._adds = False
         self.said = ""
         theme.set_role(self, "small")
         self.setTextFormat(Qt.TextFormat.RichText)
@@ -38,21 +42,29 @@ class TruthLine(QLabel):
         )
         self.setFixedHeight(HEIGHT)
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
-        self.linkActivated.connect(self.opened)
+        self.linkActivated.connect(lambda name: self.opened.emit("" if name == ADDS else name))
         theme.theme().changed.connect(self._write)
         self.hide()
 
-    def show_truth(self, truth: SeedTruth) -> None:
-        """Show this; its whole text is the tool tip."""
-        self._truth = truth
-        self.setToolTip(truth.text)
+    def show_truth(self, truth: SeedTruth, *, adds: bool = False) -> None:
+        """Show this, with a link that adds seeds where `adds`; what is cut is in the tool tip."""
+        self._truth, self._adds = truth, adds and bool(truth.text)
         self.setAccessibleName(truth.text)
         self._write()
+        has_link = truth.experiment or self._adds
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus if has_link else Qt.FocusPolicy.NoFocus)
         self.setVisible(bool(truth.text))
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         self._write()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        super().paintEvent(event)
+        if theme.theme().has_ring(self):
+            painter = QPainter(self)
+            painter.setPen(theme.color("focus"))
+            painter.drawRoundedRect(QRectF(self.contentsRect()).adjusted(0.5, 2.5, -0.5, -2.5), 4, 4)
 
     def _write(self) -> None:
         """Write the parts that fit: the link is never left out, and what does not count is cut at its end."""
@@ -68,7 +80,14 @@ class TruthLine(QLabel):
         left = room - metrics.horizontalAdvance(f"{begun}{dot}")
         rest = metrics.elidedText(truth.not_counted, Qt.TextElideMode.ElideRight, max(left, 0))
         self.said = dot.join(filter(None, (begun, rest)))
+        self.setToolTip("" if self.said == truth.text else truth.text)
+        linked = [
+            self._link(truth.experiment, part) if truth.experiment and part == truth.verdict else html.escape(part)
+            for part in begins
+        ]
+        added = f"&nbsp;&nbsp; {self._link('', ADD_SEEDS)}" if self._adds else ""
+        self.setText(dot.join(filter(None, (*linked, html.escape(rest)))) + added)
+
+    def _link(self, target: str, text: str) -> str:
         ink = theme.theme().tokens.text
-        marked = f'<a href="{html.escape(truth.experiment)}" style="color: {ink}">{html.escape(truth.verdict)}</a>'
-        linked = [marked if truth.experiment and part == truth.verdict else html.escape(part) for part in begins]
-        self.setText(dot.join(filter(None, (*linked, html.escape(rest)))))
+        return f'<a href="{html.escape(target) or ADDS}" style="color: {ink}">{html.escape(text)}</a>'

@@ -55,6 +55,7 @@ class Window(CommandedFrame):
     Attributes:
         services: What the views work with; None until they are loaded.
         watchdog: Measures how long the event loop is busy at a stretch; tests read it.
+        back: Brings the window of one's own runs to the front; None where there is none.
         opens_again: Whether another window is to be opened when this one is closed, with another zoom.
 
     Signals:
@@ -74,13 +75,16 @@ class Window(CommandedFrame):
         self.services: Services | None = None
         self.notifications: Notifications | None = None
         self.job_center: JobCenter | None = None
+        self.back: Callable[[], object] | None = None
         self.inspector: PairInspector | None = None
         self._was_painted = self._may_close = self.opens_again = False
         self._build_parts()
         self._restore()
         self._connect()
         self._failure = ErrorDialog(hooks, self)
+        hooks.caught.connect(self._failure.show_message)  # the hooks would hold a lambda for good
         self._focus_keeper = FocusKeeper(self)
+        self.pages.blank.setFocus()  # until there is a view: else the first button of the chain has the keys
         self.watchdog = StallDetector(self)
 
     # -- building ----------------------------------------------------------------------------------------------
@@ -99,7 +103,7 @@ class Window(CommandedFrame):
         self._sample = SampleWindow(Window, self, self.hooks)
         self.appearance = Appearance(self.settings, self.banner, self.open_again)
         self.state = WindowState(self, self.selection, self.settings)
-        settings_button = self.rail.add_at_foot("showSettings", "sliders-horizontal", "Settings")
+        settings_button = self.rail.add("showSettings", "sliders-horizontal", "Settings")
         self.menus = Menus(self, remember=not self._safe)
         settings_button.clicked.connect(self.show_settings)
         self.view_builder = ViewBuilder(self._entries, self.pages, self.background, self.hooks, self.navigation, self)
@@ -119,9 +123,11 @@ class Window(CommandedFrame):
         self.status.jobs_clicked.connect(self.job_panel.toggle)
         self.drop_handler.pictures_arrived.connect(self.view_commands.take_pictures)
         self.drop_handler.requested.connect(self.router.send)
+        self.status.not_opened.connect(
+            lambda folder: self.banner.show_message(f"No program opened {folder}.", "Open it in your file manager.")
+        )
         self.drop_handler.refused.connect(lambda reason: self.banner.show_message(reason, tone="warn"))
         self.background.failed.connect(self._show_failure)
-        self.hooks.caught.connect(lambda summary, details: self._failure.show_message(summary, details))
         self.view_builder.loaded.connect(self._begin_services)
         self.view_builder.built.connect(self._listen)
         self.view_builder.first_built.connect(lambda: self.jobs.watch())
@@ -149,7 +155,9 @@ class Window(CommandedFrame):
         from explorer.window.job_center import JobCenter
 
         services = self.services = build(self.folder, self.selection, self.background, self.settings, self)
-        self.view_commands.exports = Exports(self, services.exporter, self.settings, self.banner, self.folder)
+        self.view_commands.exports = Exports(
+            self, services.exporter, self.settings, self.banner, self.status.writing, self.folder
+        )
         self.notifications = Notifications(services, self.bar, self.status, self.banner, self, warm=not self._safe)
         self.notifications.requested.connect(self.router.send)
         self.job_center = JobCenter(
@@ -185,6 +193,7 @@ class Window(CommandedFrame):
             intents.OpenImport: self.dialogs.import_data,
             intents.ChooseModel: self.dialogs.open_model,
             intents.OpenSample: lambda _: self._sample.show(),
+            intents.ShowOwnRuns: lambda _: (self.back or self.status.look_only_clicked.emit)(),
             intents.OpenVectors: self.dialogs.open_vectors,
             intents.ImportCurves: self.dialogs.import_curves,
             intents.WatchTraining: self.dialogs.watch_training,
@@ -214,8 +223,6 @@ class Window(CommandedFrame):
             view.failed.connect(lambda message, step: self.banner.show_message(message, step))
             view.requested.connect(self.router.send)
             view.controls_changed.connect(self.show_controls)
-            for answer in view.answers:
-                self.banner.stand_above(answer)
         if name == self.navigation.view_name:
             self.navigation.show_view()
 
@@ -346,4 +353,6 @@ class Window(CommandedFrame):
         if self.services is not None:
             self.services.close()
         self.background.close()
+        if self.services is not None:
+            self.services.context.workspace.close()  # after the threads that read it
         super().closeEvent(event)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt, Signal
@@ -20,34 +22,28 @@ from explorer.widgets.searchable_combo_box import SearchableComboBox
 from explorer.window.picker_choices import PickerChoices
 from explorer.window.view_menu import ViewMenu
 from trainer.config.split_key import SplitKey
+from trainer.metrics import split_label
 
 if TYPE_CHECKING:
     from explorer.views.view import View
     from trainer.store import RunRow
 
 HEIGHT = 40
-WITH_CONTROLS_PX = 960
-"""In a bar that is narrower than this, the main controls of a view are among its others, behind `...`."""
-LEAST_RUN_PX, MOST_RUN_PX = 76, 200
-DATASET_PX = 90
-"""More than its least width, with which the name of the data says something."""
+LEAST_RUN_PX, LEAST_DATA_PX, MOST_RUN_PX = 76, 112, 200
+WIDEST_PX, LINE_PX = 320, 1
 PICKER_FRAME_PX = 44
 """Of a picker, beside its text."""
 READING = "Reading…"
 """Until the store was read: that nothing is known is not that there is nothing."""
 OWN_STEPS = "own steps"
 """Key of the choice that A and B are at a step each; it is made where two snapshots are compared."""
-_SPLITS = {
-    "renderings": "unseen renderings",
-    "batch": "a training batch",
-    "combinations": "unseen combinations",
-    "heldout": "held-out pairs",
-    "train": "training pairs",
-}
 
 
 class Bar(QWidget):
     """The view's name, what it shows, its main controls and its actions, in one row.
+
+    Attributes:
+        has_room: Whether the main controls of the view fit; else they are among its others, behind `...`.
 
     Signals:
         palette_asked: The search button was clicked.
@@ -72,7 +68,10 @@ class Bar(QWidget):
         self._runs: tuple[Choice, ...] = ()
         self._archived: dict[int, Choice] = {}
         self._facts = PickerChoices()
-        self._knows_runs = self._knows_facts = self._had_room = False
+        self._knows_runs = self._knows_facts = False
+        self.has_room = True
+        self._main: QWidget | None = None
+        self._controls_px: dict[QWidget | None, int] = {}
         self.run_a = SearchableComboBox(name="runA", label="Run A", width=LEAST_RUN_PX)
         self.run_b = SearchableComboBox(name="runB", label="Run B", width=LEAST_RUN_PX)
         self.step = SearchableComboBox(name="step", label="Step of the snapshots", width=LEAST_RUN_PX)
@@ -84,10 +83,11 @@ class Bar(QWidget):
         theme.keep_icon(self.charts, "grid-2x2", 16, "secondary")
         theme.set_role(self.charts, "outlined")
         self.charts.hide()
-        self.more = _sign("viewMore", "ellipsis", "Further controls of this view")
+        self.more = _sign("viewMore", "ellipsis", "Further controls of this view", "Ctrl+.")
         self.copy = _sign("viewCommand", "terminal", "Copy as command", "Ctrl+Shift+C")
         self.export = _sign("viewExport", "download", "Export figure or data…", "Ctrl+E")
         self.search = _sign("openPalette", "search", "Search all commands", "Ctrl+K")
+        self.search.setText("  Search or run a command    Ctrl+K")
         self.controls = CurrentPageStack()
         self.controls.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
         self._lines = (_line(), _line(), _line())
@@ -109,11 +109,6 @@ class Bar(QWidget):
         self._facts, self._knows_facts = facts, True
         self._show()
 
-    @property
-    def has_room(self) -> bool:
-        """Whether the main controls of a view fit."""
-        return self.width() >= WITH_CONTROLS_PX
-
     def show_pickers(self, on: bool) -> None:
         """Show what A and B are, or leave it out where a view does not depend on them."""
         for part in (*self._badges, self.run_a, self.swap, self.run_b, self.dataset, self.step):
@@ -122,13 +117,18 @@ class Bar(QWidget):
 
     def show_view(self, view: View | None) -> None:
         """Offer the main controls and the exports of a view; None: a page that is no view."""
-        controls = view.main_panel if view is not None and self.has_room else None
+        main = view.main_panel if view is not None else None
+        self._main = main if view is not None and view.offers_controls else None
+        self.charts.setVisible(view is not None and view.offers_charts)
+        self._show_lines()
+        # Those that are not offered are taken, too: they would stand in the view.
+        controls = main if self.has_room or self._main is None else None
         if controls is not None:
             if self.controls.indexOf(controls) < 0:
                 self.controls.addWidget(controls)
+            self._order_focus(controls)
             self.controls.setCurrentWidget(controls)
-        self.controls.setVisible(controls is not None)
-        self.charts.setVisible(view is not None and view.offers_charts)
+        self.controls.setVisible(controls is not None and self._main is not None)
         self._show_lines()
         for button in (self.more, self.copy, self.export):
             button.setEnabled(view is not None)
@@ -136,27 +136,66 @@ class Bar(QWidget):
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         self._fit()
-        # Not by the old size: it is none where the window was hidden meanwhile, as for a zoom.
-        if self._had_room != self.has_room:
-            self._had_room = self.has_room
-            self.narrowed.emit()
+
+    def _order_focus(self, controls: QWidget) -> None:
+        """Have Tab go through a view's controls where they stand: after the pickers, before the last buttons."""
+        chain = [self.step, *controls.findChildren(QWidget), self.charts]
+        # Without those in menus, which are windows of their own.
+        stops = [part for part in chain if part.focusPolicy() and part.window() is self.window()]
+        for before, after in pairwise(stops):
+            QWidget.setTabOrder(before, after)
 
     def _fit(self) -> None:
         """Give the pickers the width of their runs, and the button of further charts its words, where there is room."""
-        pickers = (self.run_a, self.run_b, self.step)
+        pickers = (self.run_a, self.run_b, self.step, self.dataset)
         for picker in pickers:
-            # Two runs must not read alike: a short name is not cut, nor a step.
-            name_px = picker.fontMetrics().horizontalAdvance(picker.currentText()) + PICKER_FRAME_PX
-            picker.setMinimumWidth(max(LEAST_RUN_PX, min(MOST_RUN_PX, name_px)))
-        self.charts.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
-        if self.minimumSizeHint().width() + DATASET_PX > self.width():
-            self.charts.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonIconOnly)
+            # Two of them must not read alike: a short name is not cut, nor a step.
+            text = picker.currentText() or picker.placeholderText()
+            texts = (text if picker is self.step else picker.short_text or text, text)
+            least, most = (picker.fontMetrics().horizontalAdvance(each) + PICKER_FRAME_PX for each in texts)
+            picker.setMinimumWidth(max(LEAST_RUN_PX, min(MOST_RUN_PX, least)))
+            picker.setMaximumWidth(max(picker.minimumWidth(), min(WIDEST_PX, most)))
         self.swap.setVisible(not self.run_a.isHidden())
-        if not self.has_room and self.minimumSizeHint().width() > self.width():
-            self.swap.hide()
-        if not self.has_room and self.minimumSizeHint().width() > self.width():
-            for picker in pickers:
-                picker.setMinimumWidth(LEAST_RUN_PX)
+        self._row.setSpacing(theme.SPACE)
+        self.copy.show()
+        self.export.show()
+        self.charts.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonIconOnly)
+        # The name of the data is cut before the main controls go.
+        data_px = self.dataset.minimumWidth()
+        self.dataset.setMinimumWidth(min(data_px, LEAST_DATA_PX))
+        self._measure()
+        self.dataset.setMinimumWidth(data_px)
+        if self.minimumSizeHint().width() > self.width():
+            self.dataset.setMinimumWidth(min(data_px, LEAST_DATA_PX))
+        self.charts.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+        if self.minimumSizeHint().width() > self.width():
+            self.charts.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonIconOnly)
+        # What is left out has keys and stands in the palette. The names of A and B are cut last.
+        steps: list[Callable[[], object]] = [
+            self.swap.hide,
+            partial(self._row.setSpacing, theme.SPACE // 2),
+            self.copy.hide,
+            self.export.hide,
+            partial(self.dataset.setMinimumWidth, PICKER_FRAME_PX),
+            *(partial(picker.setMinimumWidth, LEAST_RUN_PX) for picker in (self.step, self.run_a, self.run_b)),
+        ]
+        for narrow in steps:
+            if not self.has_room and self.minimumSizeHint().width() > self.width():
+                narrow()
+
+    def _measure(self) -> None:
+        """Find out whether the main controls fit, and say so where that has changed."""
+        gap, rest_px, lines = theme.SPACE, self.minimumSizeHint().width(), self._lines[:2]
+        for part in (self.controls, *lines):
+            rest_px -= 0 if part.isHidden() else max(LINE_PX, part.sizeHint().width()) + gap
+        if self._main is not None:
+            # In the bar they may be wider than elsewhere: where they once had no room, they have none.
+            self._controls_px[self._main] = max(self._controls_px.get(self._main, 0), self._main.sizeHint().width())
+        needed_px = rest_px + self._controls_px.get(self._main, 0) + gap + len(lines) * (LINE_PX + gap)
+        fits = needed_px <= self.width()
+        if fits != self.has_room:
+            self.has_room = fits
+            self.narrowed.emit()
 
     def _show_lines(self) -> None:
         """Show a line only between two groups that are there."""
@@ -167,6 +206,11 @@ class Bar(QWidget):
         has_pickers = not self.run_a.isHidden()
         self._lines[0].setVisible(has_pickers or has_controls)
         self._lines[1].setVisible(has_pickers and has_controls)
+        # Where nothing else stands in the bar, what finds all that can be done is a field of words.
+        is_bare = not (has_pickers or has_controls)
+        style = Qt.ToolButtonStyle.ToolButtonTextBesideIcon if is_bare else Qt.ToolButtonStyle.ToolButtonIconOnly
+        self.search.setToolButtonStyle(style)
+        theme.set_role(self.search, "outlined" if is_bare else "")
         self._fit()
 
     def _connect(self, selection: Selection) -> None:
@@ -188,13 +232,13 @@ class Bar(QWidget):
             archived = self._archived.get(run) if run is not None else None
             picker.show_choices(self._runs if archived is None else (*self._runs, archived), run)
         steps = [Choice(step, f"{step:,}") for step in reversed(self._facts.steps)]
-        last = Choice(None, f"Last ({steps[0].words})" if steps else "Last")
+        last = Choice(None, f"Last ({steps[0].words})" if steps else "Last", short="Last")
         a, b = self._selection.step_of(0), self._selection.step_of(1)
         if a != b and steps:
             labels = [last.words if step is None else f"{step:,}" for step in (a, b)]
             steps = [Choice(OWN_STEPS, f"A {labels[0]} · B {labels[1]}", "A separate step for each run"), *steps]
         self.step.show_choices([last, *steps] if steps else [], a if a == b else OWN_STEPS)
-        data = [Choice(key, dataset_words(key)) for key in self._facts.datasets]
+        data = [_dataset(key, self._facts.datasets) for key in self._facts.datasets]
         chosen = self._selection.dataset if self._selection.dataset in self._facts.datasets else None
         self.dataset.show_choices(data, chosen or (data[0].key if data else None))
         self.swap.setEnabled(bool(self._selection.runs))
@@ -211,8 +255,8 @@ class Bar(QWidget):
 
     def _lay_out(self) -> None:
         self._badges = (RunBadge("A", 0), RunBadge("B", 1))
-        pickers = (self._badges[0], (self.run_a, 3), self.swap, self._badges[1], (self.run_b, 3), (self.dataset, 4))
-        layouts.row(
+        pickers = (self._badges[0], (self.run_a, 3), self.swap, self._badges[1], (self.run_b, 3), (self.dataset, 9))
+        self._row = layouts.row(
             *(self.view_menu, self._lines[0], *pickers, self.step, self._lines[1], self.controls, self.charts),
             (layouts.STRETCH, 1),
             *(self.more, self.copy, self.export, self._lines[2], self.search),
@@ -220,13 +264,6 @@ class Bar(QWidget):
             margins=(theme.SPACE, 0, theme.INSIDE, 0),
             of=self,
         )
-        for picker, widest in (
-            (self.run_a, MOST_RUN_PX),
-            (self.run_b, MOST_RUN_PX),
-            (self.dataset, 220),
-            (self.step, 130),
-        ):
-            picker.setMaximumWidth(widest)
 
 
 def _sign(name: str, icon: str, label: str, keys: str = "") -> QToolButton:
@@ -242,9 +279,16 @@ def _line() -> QFrame:
     return line
 
 
-def dataset_words(key: SplitKey) -> str:
-    """Format a data key: `Scenes, unseen renderings`."""
-    return f"{key.dataset[:1].upper()}{key.dataset[1:]}, {_SPLITS.get(key.split, key.split)}"
+def _dataset(key: SplitKey, offered: Sequence[SplitKey]) -> Choice:
+    """Return the choice of data: `Scenes, unseen renderings`, in short what none of the others has."""
+    dataset, split = f"{key.dataset[:1].upper()}{key.dataset[1:]}", split_label(key.split)
+    others = [other for other in offered if other != key]
+    short = ""
+    if all(other.dataset != key.dataset for other in others):
+        short = dataset
+    elif all(other.split != key.split for other in others):
+        short = f"{split[:1].upper()}{split[1:]}"
+    return Choice(key, f"{dataset}, {split}", short=short)
 
 
 def _choice(run: RunRow) -> Choice:

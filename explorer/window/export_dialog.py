@@ -20,6 +20,7 @@ from PySide6.QtGui import (
     QShortcut,
 )
 from PySide6.QtWidgets import (
+    QAbstractButton,
     QButtonGroup,
     QCheckBox,
     QDialog,
@@ -32,6 +33,7 @@ from PySide6.QtWidgets import (
 from explorer import theme
 from explorer.render_qt.controls import Check, Choose, Control
 from explorer.widgets import layouts
+from explorer.widgets.elided_label import wrapped
 from explorer.window.figure_previews import FigurePreviews
 from trainer.charts.figure_choices import FigureChoices
 from trainer.charts.settings import options
@@ -50,7 +52,8 @@ FIGURES: Final = ("pdf", "svg", "png")
 """Suffixes of pictures of the figure; all others hold numbers, tables or films."""
 FOLDER: Final = "folder"
 """In place of a suffix: a new folder."""
-_ALL_PARTS: Final = "This format holds everything that the view shows."
+_ALL_PARTS: Final = "{} holds everything that the view shows. Panels and looks are those of PDF, SVG and PNG."
+_FIXED: Final = "The layout of this figure is fixed."
 
 
 class FigurePaper(QWidget):
@@ -109,6 +112,7 @@ class ExportDialog(QDialog):
         choices: FigureChoices | None = None,
         with_numbers: bool = False,
         example: Sequence[str] = (),
+        contents: str = "",
         parent: QWidget | None = None,
     ) -> None:
         """Build the dialog.
@@ -122,6 +126,7 @@ class ExportDialog(QDialog):
             choices: The choices to begin with.
             with_numbers: Whether the numbers are written beside the figure.
             example: The figure that stands for all, where several are exported: none of its parts is offered.
+            contents: What is exported, a line each, where it is more than one figure.
             parent: The window.
         """
         super().__init__(parent)
@@ -131,6 +136,7 @@ class ExportDialog(QDialog):
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self._command_for, self._file, self._previews = command_for, file, previews
         self._suffixes, self._example = [suffix for suffix, _ in formats], list(example)
+        self.contents = layouts.text(contents, "small", name="export-contents", wrap=True)
         previews.setParent(self)
         controls = {field.name: self._control(field) for field in fields_of(FigureChoices) if field.control}
         self.controls = {name: control for name, control in controls.items() if control is not None}
@@ -249,7 +255,7 @@ class ExportDialog(QDialog):
         suffix = self.suffix if self.suffix in FIGURES else FIGURES[0]
         command = self._example or list(self._command_for(suffix) or ())
         if not command or command[0] not in DRAWING:
-            self._say("This format has no preview.")
+            self.size_note.setText("This format has no preview.")
             return
         self._previews.ask([*command, *options(self.choices)] if takes_choices(command) else command)
 
@@ -261,10 +267,11 @@ class ExportDialog(QDialog):
         parts = [f"{size[0]:.0f} × {size[1]:.0f} mm"] if size[0] else []
         parts += [f"smallest text {figure['smallest_pt']:g} pt"] if figure.get("smallest_pt") else []
         parts += [facts[self.suffix]] if self.suffix in facts else []
-        self._say(" · ".join([*parts, "command in the metadata"] if not self._example else ["Example", *parts]))
+        parts = ["Example", *parts] if self._example else [*parts, "command in the metadata"]
+        self.size_note.setText(" · ".join(parts))
 
     def _show_failure(self, reason: str) -> None:
-        self._say(reason)
+        self.size_note.setText(reason)
         self._reading.setText("The panels are known once there is a preview.")
 
     def _show_parts(self, parts: Sequence[dict[str, Any]]) -> None:
@@ -280,12 +287,13 @@ class ExportDialog(QDialog):
             title, size = str(part["title"]), layouts.text(str(part["size"]), "small")
             # The choices below are as wide as the widest row: a long title must not push them out of the dialog.
             room = FORM_PX - 2 * theme.AROUND - BOX_PX - size.sizeHint().width()
-            text = self.fontMetrics().elidedText(title, Qt.TextElideMode.ElideRight, room)
+            text = "\n".join(wrapped(title, self.fontMetrics(), room, 2))
             box = QCheckBox(text, checked=part["name"] in self._usual_parts, accessibleName=title, toolTip=title)
             box.setObjectName(f"export-part-{part['name']}")
             box.toggled.connect(lambda _on, box=box: self._on_part(box))
             self.parts[str(part["name"])] = box
             self._part_rows.addLayout(layouts.row((box, 1), size, gap=theme.SPACE))
+        self._show_reason()
 
     def _on_part(self, box: QCheckBox) -> None:
         if not any(other.isChecked() for other in self.parts.values()):
@@ -295,22 +303,28 @@ class ExportDialog(QDialog):
         self._ask()
 
     def _show_format(self) -> None:
-        command = list(self._command_for(self.suffix) or ())
-        has_choices = self._has_choices(command)
-        for part in (*self.controls.values(), *self.parts.values(), self.numbers):
-            part.setEnabled(has_choices)
-        self._reading.setText("Reading…" if has_choices else _ALL_PARTS)
+        self._show_reason()
+        self._reading.setText("" if self.reason.text() else "Reading…")
         self.target.setText(f"{self.file.name} in {self.file.parent.name or self.file.parent}")
         self.target.setToolTip(str(self.file))
-        self.start.setEnabled(bool(command))
+        self.start.setEnabled(bool(self._command_for(self.suffix)))
         self._ask()
 
-    def _say(self, text: str) -> None:
-        self.size_note.setText(text)
+    def _show_reason(self) -> None:
+        """Enable the choices that the format takes, and say why it does not take the others."""
+        has_choices = self._has_choices(list(self._command_for(self.suffix) or ()))
+        why_not = _FIXED if self.suffix in FIGURES else _ALL_PARTS.format(self.format_buttons[self.suffix].text())
+        self.reason.setText("" if has_choices else why_not)
+        self.reason.setVisible(not has_choices)
+        for part in (*self.controls.values(), *self.parts.values(), self.numbers):
+            part.setEnabled(has_choices)
+            help_text = part.setting.help if isinstance(part, Control) else part.accessibleName()
+            for widget in (part, *part.findChildren(QAbstractButton)):
+                widget.setToolTip(self.reason.text() or help_text)
 
     def _show_busy(self, busy: bool) -> None:
         if busy:
-            self._say("Rendering…")
+            self.size_note.setText("Rendering…")
 
     # -- building ----------------------------------------------------------------------------------------------
 
@@ -363,14 +377,19 @@ class ExportDialog(QDialog):
     def _lay_out(self) -> None:
         self._part_rows = layouts.column(gap=theme.SPACE)
         self._reading = layouts.text("Reading…", "small")
+        self.reason = layouts.text(role="small", name="export-reason", wrap=True)
         self._part_rows.addWidget(self._reading)
         choices = [control for control in self.controls.values() if isinstance(control, Choose)]
         checks = [control for control in self.controls.values() if isinstance(control, Check)]
+        head, parts = ("Contents", self.contents) if self._example else ("Panels", self._part_rows)
         form = layouts.panel(
             layouts.column(
-                *(() if self._example else (layouts.text("Panels", "secondary"), self._part_rows, layouts.hairline())),
+                layouts.text(head, "secondary"),
+                parts,
+                layouts.hairline(),
                 *choices,
                 self._format_rows(),
+                self.reason,
                 layouts.hairline(),
                 *checks,
                 *(() if self._example else (self.numbers,)),

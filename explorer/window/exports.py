@@ -1,4 +1,4 @@
-"""The user interface of exporting: the dialog of choices, a progress note, and the result."""
+"""The user interface of exporting: the dialog of choices, the progress in the status bar, and the result."""
 
 from __future__ import annotations
 
@@ -24,11 +24,10 @@ from trainer.untrusted import confined
 
 if TYPE_CHECKING:
     from explorer.views.view import View
+    from explorer.widgets.progress_row import ProgressRow
     from explorer.window.export_dialog import ExportDialog
     from trainer.store import RunRow
 
-MOST_SHOWN: Final = 240
-"""Characters of a copied command that the banner shows: that of many images and templates would fill the window."""
 FOLDER_KEY: Final = "export/folder"
 CHOICES_KEY: Final = "export/choices"
 NUMBERS_KEY: Final = "export/numbers"
@@ -40,10 +39,14 @@ _NEXT: Final = "Choose a run with results for A or B first."
 class Exports(QObject):
     """Exports of the open view."""
 
-    def __init__(self, window: QWidget, exporter: Exporter, settings: Settings, banner: Banner, folder: Path) -> None:
+    def __init__(
+        self, window: QWidget, exporter: Exporter, settings: Settings, banner: Banner, row: ProgressRow, folder: Path
+    ) -> None:
+        """Create what exports to files; `row` shows the progress of the newest one that runs."""
         super().__init__(window)
         self._window, self.exporter, self._settings, self.banner = window, exporter, settings, banner
-        self._folder = folder
+        self.writing, self._folder = row, folder
+        row.cancelled.connect(lambda: exporter.cancel(exporter.running[-1]))
         exporter.done.connect(self._done)
         exporter.failed.connect(self._failed)
         exporter.progressed.connect(self._show_progress)
@@ -68,6 +71,7 @@ class Exports(QObject):
         command_for: Callable[[str], Sequence[str] | None],
         stem: str,
         example: Sequence[str] = (),
+        contents: str = "",
     ) -> ExportDialog:
         """Open the dialog with the choices of last time."""
         from explorer.window.export_dialog import ExportDialog, free_stem
@@ -82,6 +86,7 @@ class Exports(QObject):
             choices=self._remembered(),
             with_numbers=bool(self._settings.value(NUMBERS_KEY, False)),
             example=example,
+            contents=contents,
             parent=self._window,
         )
         dialog.chosen.connect(self.write)
@@ -127,7 +132,8 @@ class Exports(QObject):
         selected = ["--runs", *map(str, runs)]
         stem = file_stem(["evidence", *selected], self._names(rows))
         command = ["bundle", *selected]
-        self._open("evidence bundle", BUNDLES, lambda _suffix: command, stem, ["export", "similarity", *selected])
+        example = ["export", "similarity", *selected]
+        self._open("evidence bundle", BUNDLES, lambda _suffix: command, stem, example, contents_of(figures))
         self._figures = figures
 
     def write_bundle(self, figures: Sequence[Sequence[str]], command: list[str], file: Path) -> None:
@@ -151,8 +157,7 @@ class Exports(QObject):
     def _copy(self, command: Sequence[str]) -> None:
         line = shell_command(command, self._folder)
         QGuiApplication.clipboard().setText(line)
-        excerpt = line if len(line) <= MOST_SHOWN else f"{line[:MOST_SHOWN].rstrip()} \u2026"
-        self.banner.show_message("Copied the command to the clipboard.", excerpt, tone="good")
+        self.banner.show_message("Copied the command to the clipboard.", tone="good")
 
     def _start_folder(self) -> str:
         remembered = self._settings.value(FOLDER_KEY)
@@ -160,15 +165,21 @@ class Exports(QObject):
         return str(remembered or documents)
 
     def _show_progress(self, export: Export, line: str) -> None:
-        cancel = ("Cancel", lambda: self.exporter.cancel(export))
-        self.banner.show_message(f"Writing {export.file.name}…", line, tone="info", action=cancel, stays=True)
+        if export is self.exporter.running[-1]:
+            share, has_share, note = line.partition("%")
+            is_told = bool(has_share) and share.strip().isdecimal()
+            text = f"Writing {export.file.name}: {note.strip() if is_told else line}"
+            self.writing.show_progress(int(share) / 100 if is_told else 0.0, text)
 
     def _cancelled(self, export: Export) -> None:
         self._forget(export)
         self.banner.show_message(f"{export.file.name} was cancelled.", "Nothing was written.", tone="info")
 
     def _forget(self, export: Export) -> None:
-        """Delete the list of figures written for the command."""
+        """Show the progress of what still runs, and delete the list of figures written for the command."""
+        self.writing.end()
+        for other in self.exporter.running[-1:]:
+            self._show_progress(other, "")
         figures = self.bundles.pop(export.file, None)
         if figures is not None:
             confined.remove(figures.parent, figures.name)
@@ -195,6 +206,15 @@ def drawings(views: Iterable[View]) -> list[list[str]]:
     """Return the commands that draw what the views show now; an empty view has none."""
     commands = [view.command() for view in views]
     return [command for command in commands if command and command[0] in DRAWING]
+
+
+def contents_of(figures: Sequence[Sequence[str]]) -> str:
+    """Return what a bundle of these figures holds, as lines of text."""
+    kinds = dict.fromkeys(figure[figure[0] == "export"].replace("-", " ") for figure in figures)
+    return (
+        f"{len(figures)} figures with their numbers: {', '.join(kinds)}\nReport as one page\n"
+        "Configuration of each run, package versions\nCommands that draw the figures again"
+    )
 
 
 def with_usual(commands: Iterable[Sequence[str]], runs: Sequence[int]) -> list[list[str]]:

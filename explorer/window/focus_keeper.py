@@ -1,4 +1,4 @@
-"""Keeps the focus where it was when the button that has it disables itself."""
+"""Keeps the focus where it was when the button that has it disables or hides itself."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QAbstractButton, QApplication, QWidget
 
 
 class FocusKeeper(QObject):
-    """Gives the focus to the page of a button that disables itself, and back to the button when it is enabled.
+    """Gives the focus to the page of a button that disables itself or goes, and back to the button once it is enabled.
 
     Qt gives it to the next widget instead, where the next key does something that nobody meant.
     """
@@ -30,9 +30,9 @@ class FocusKeeper(QObject):
     def _on_focus(self, before: QWidget | None, now: QWidget | None) -> None:
         if before is None or now is None or not isinstance(before, QAbstractButton) or not shiboken6.isValid(before):
             return
-        jumped = not before.isEnabled() and before.isVisible() and before.window() is self._window is now.window()
-        page = _page_of(before) if jumped else None
-        if page is not None and page is not now:
+        gone = not (before.isEnabled() and before.isVisible()) and before.window() is self._window is now.window()
+        page = _page_of(before) if gone else None
+        if page is not None and page.isVisible() and page is not now:
             self._forget()
             self._button, self._page = before, page
             before.installEventFilter(self)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from PySide6.QtCore import QEvent
+from PySide6.QtCore import QEvent, QSize
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QMainWindow
 
 from explorer import theme
@@ -28,6 +29,7 @@ from explorer.window.settings_sheet import SettingsSheet
 from explorer.window.shortcut_editor import ShortcutEditor
 from explorer.window.status_bar import StatusBar
 from explorer.window.view_menu import ViewMenu
+from explorer.window.window_state import FRAME
 
 SMALLEST: Final = (848, 530)
 """So that it lies on a screen of 1280 x 800 at a zoom of 150 %, too."""
@@ -52,7 +54,7 @@ class Frame(QMainWindow):
 
     def _build_frame(self) -> None:
         self.setWindowTitle("Contrastive Explorer")
-        self.setMinimumSize(*SMALLEST)
+        self.setMinimumSize(QSize(*SMALLEST).boundedTo(self.screen().availableSize() - QSize(*FRAME)))
         self._exposures, self._shade = ExposeFilter(self), Shade(self, "shade")
         self.rail = Rail(self.places)
         self.view_menu = ViewMenu(self.places, self.settings)
@@ -60,15 +62,16 @@ class Frame(QMainWindow):
         self.pages = Pages(self.settings, self.selection)
         self.status = StatusBar(self.folder)
         self.setStatusBar(self.status)
-        right = layouts.column(self.bar, (self.pages, 1), gap=0)
-        self._middle = layouts.panel(layouts.row(self.rail, (right, 1), gap=0))
+        self.banner = Banner(show_brief=self.status.show_brief)
+        self._stage = layouts.panel(layouts.column(self.bar, (self.pages, 1), gap=0))
+        self._middle = layouts.panel(layouts.row(self.rail, (self._stage, 1), gap=0))
         self.setCentralWidget(self._middle)
-        theme.theme().divide(self, self._middle)
+        self.banner.setParent(self._middle)
+        self.banner.lie_over(self.pages.stack)
+        theme.theme().divide(self, self._middle, self._stage)
 
     def _build_panels(self) -> None:
-        self.job_panel = JobPanel(self._middle)
-        self.banner = Banner(self._middle)
-        self.banner.stand_above(self.job_panel)
+        self.job_panel = JobPanel(self._stage)
         self.palette_panel = CommandPalette(self)
         self.shortcut_sheet = ShortcutSheet(self)
         self.help_panel = HelpPanel(self)
@@ -89,16 +92,22 @@ class Frame(QMainWindow):
         if view is None:
             self.more_panel.take(())
             return
-        panels = (view.more_panel,) if self.bar.has_room else (view.main_panel, view.more_panel)
-        self.more_panel.take([panel for panel in panels if (layout := panel.layout()) is not None and layout.count()])
+        in_bar = self.bar.has_room or not view.offers_controls
+        panels = (view.more_panel,) if in_bar else (view.main_panel, view.more_panel)
+        self.more_panel.take(
+            [panel for panel in panels if (layout := panel.layout()) is not None and not layout.isEmpty()]
+        )
+        self.bar.more.setVisible(self.more_panel.controls.count() > 0 or bool(view.actions_for_more()))
         self.status.show_progress_of(view.job_slot)
 
     def show_more(self) -> None:
         """Open what is behind `...`."""
         if (view := self.pages.open_view) is not None:
-            shown_elsewhere = f"{view.title}: "  # charts, which a menu of the bar opens
-            actions = [each for each in view.actions_for_palette() if not each.text().startswith(shown_elsewhere)]
-            self.more_panel.open_under(self.bar.more, actions)
+            self.more_panel.open_under(self.bar.more, view.actions_for_more())
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self.rail.fold(self.width() < SMALLEST[0])
 
     def event(self, event: QEvent) -> bool:
         if event.type() == QEvent.Type.UpdateRequest:

@@ -1,4 +1,4 @@
-"""A dialog that imports curves of TensorBoard, Weights & Biases or open_clip as runs."""
+"""A dialog that imports curves of trackers, of open_clip or of a training's log as runs."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ if TYPE_CHECKING:
 
 
 _WORDS: Final = (
-    "Each folder of event files, each run of Weights & Biases or of an evidence bundle, and each folder of open_clip "
-    "becomes a run with its curves. Nothing of the other program is changed."
+    "Each folder of event files, each run of Weights & Biases or of an evidence bundle, each folder of open_clip and "
+    "each log becomes a run with its curves. Nothing of the other program is changed."
 )
 _KINDS: Final = {
     "auto": "Recognize it",
     "tensorboard": "TensorBoard event files",
     "wandb": "Weights & Biases: export or its own folders",
     "open_clip": "open_clip results",
+    "log": "Training log: CSV or JSON lines",
     "bundle": "Evidence bundle of this program",
 }
 

@@ -23,11 +23,22 @@ VIEW_OF: Final[Mapping[type, str]] = {
     intents.TrainOnImport: "runs",
     intents.ShowRun: "runs",
     intents.ShowExperiment: "experiments",
+    intents.AddSeeds: "experiments",
     intents.Replay: "explaining",
     intents.MoveAlong: "decode",
     intents.ClassifyPictures: "classify",
 }
 """Class of an intent -> the view that takes it; the window takes the others."""
+OPENS_FORM: Final = (
+    intents.OpenNewRun,
+    intents.TrainCopy,
+    intents.EditAndRestart,
+    intents.TrainDecoder,
+    intents.FineTune,
+    intents.MixRuns,
+    intents.TrainOnImport,
+)
+"""Intents that open a form over the open view, which stays where the form is cancelled."""
 NEEDS_ALL_VIEWS: Final = (intents.OpenImport, intents.OpenLink)
 """Intents of the window that wait until all views are built: a link may show any, and reading data would slow them."""
 
@@ -60,7 +71,7 @@ class IntentRouter(QObject):
             self._waiting.append(intent)
         elif not name:
             self._takers[type(intent)](intent)
-        elif (view := self._navigation.open_view(name)) is not None:
+        elif (view := self._navigation.view(name, opened=not isinstance(intent, OPENS_FORM))) is not None:
             view.carry_out(cast(intents.ViewIntent, intent))
 
     def _has_taker(self, name: str, intent: intents.Intent) -> bool:

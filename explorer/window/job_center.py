@@ -71,6 +71,10 @@ class JobCenter(QObject):
         if job.view == IMPORT and QApplication.activeModalWidget() is not None:
             return  # the sheet itself shows it
         title, text = job_hooks.ended_words(job)
+        if job.kind == "Classification" and job.state == "finished":
+            # It is computed anew whenever the view is open: nobody waits for it elsewhere.
+            self._banner.show_message(f"{title}. {text}", tone="good")
+            return
         show = ("Show", lambda: self._show(job))
         self._banner.show_message(title, text, tone="bad" if job.state == "failed" else "good", action=show)
 

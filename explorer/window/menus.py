@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -39,6 +39,7 @@ class CommandedFrame(Frame):
     """A frame with what commands act on; `Window` builds it."""
 
     appearance: Appearance
+    back: Callable[[], object] | None
     dialogs: Dialogs
     drop_handler: DropHandler
     history: ViewHistory
@@ -56,10 +57,8 @@ class CommandedFrame(Frame):
         self.banner.show_message("The window asks again before closing with active runs.", tone="good")
 
     def escape(self) -> None:
-        """Close the message, and clear the selection."""
-        if self.banner.isVisible():
-            self.banner.hide()
-        self.selection.clear()
+        """Close the message; without one, clear the selection."""
+        self.banner.hide() if self.banner.isVisible() else self.selection.clear()
 
     def leave(self) -> None:
         """Close, after asking what to do with runs that train or wait."""
@@ -182,12 +181,12 @@ class Menus:
                 )
         yield Command("Go to", "Back to the previous view", "Alt+Left", history.back, "goBack")
         yield Command("Go to", "Forward to the next view", "Alt+Right", history.forth, "goForth")
-        yield Command("Go to", "Views of this place", "Ctrl+M", view_menu.show_choices, "showViews")
+        yield Command("Go to", "Views in this group", "Ctrl+M", view_menu.show_choices, "showViews")
         yield Command("Go to", "More charts…", "Ctrl+G", self._window.more_charts.show, "showCharts")
         walk = view_menu.walk
-        yield Command("Go to", "Next view of this place", "Ctrl+Tab", partial(walk, 1), "nextTab", "Ctrl+PgDown")
+        yield Command("Go to", "Next view in this group", "Ctrl+Tab", partial(walk, 1), "nextTab", "Ctrl+PgDown")
         yield Command(
-            "Go to", "Previous view of this place", "Ctrl+Shift+Tab", partial(walk, -1), "previousTab", "Ctrl+PgUp"
+            "Go to", "Previous view in this group", "Ctrl+Shift+Tab", partial(walk, -1), "previousTab", "Ctrl+PgUp"
         )
 
     def _selection(self) -> Iterator[Command]:
@@ -201,6 +200,7 @@ class Menus:
     def _this_view(self) -> Iterator[Command]:
         send = self._window.router.send
         yield Command("This view", "Help", "F1", partial(send, intents.ShowMethod()), "showMethod", "?")
+        yield Command("This view", "Further controls", "Ctrl+.", self._window.show_more, "showMore")
         copy = partial(send, intents.CopyCommand())
         yield Command("This view", "Copy as command", "Ctrl+Shift+C", copy, "copyCommand")
         export = partial(send, intents.ExportFigure())

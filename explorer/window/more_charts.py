@@ -95,7 +95,7 @@ class MoreCharts(QObject):
 
     def _opener(self, view_name: str, chart: str) -> Callable[[], object]:
         def open_chart() -> None:
-            view = self._navigation.open_view(view_name)
+            view = self._navigation.view(view_name)
             if view is not None and view.chart_menu is not None:
                 view.chart_menu.open_chart(chart)
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Final
 
-from PySide6.QtCore import QPoint, Qt, QTimer
-from PySide6.QtGui import QAction
+from PySide6.QtCore import QPoint, QSize, Qt, QTimer
+from PySide6.QtGui import QAction, QIcon, QKeySequence, QPainter, QPaintEvent, QPixmap
 from PySide6.QtWidgets import QFrame, QPushButton, QWidget
 
 from explorer import theme
@@ -15,6 +16,7 @@ from explorer.widgets import layouts
 WIDTH: Final = 376
 LEAST_PX: Final = 120
 EDGE_PX: Final = 8
+MARK_PX: Final = 14
 
 
 class MorePanel(QFrame):
@@ -44,7 +46,14 @@ class MorePanel(QFrame):
 
     def open_under(self, button: QWidget, actions: Sequence[QAction]) -> None:
         """Show the controls and these actions under a button of the bar."""
+        items = map(self.controls.itemAt, range(self.controls.count()))
+        panels = [panel for item in items if item is not None and (panel := item.widget()) is not None]
+        for panel in panels:
+            # Controls that hide themselves later would leave an empty row.
+            layout = panel.layout()
+            panel.setVisible(layout is None or not layout.isEmpty())
         self._show_entries(actions)
+        self._line.setVisible(bool(actions) and not all(panel.isHidden() for panel in panels))
         window = button.window()
         below = button.mapToGlobal(QPoint(button.width(), button.height() + 4))
         room = max(LEAST_PX, window.mapToGlobal(QPoint(0, window.height())).y() - below.y() - EDGE_PX)
@@ -59,20 +68,47 @@ class MorePanel(QFrame):
         self.resize(self.width(), min(self.height(), self._content.sizeHint().height() + 2 * EDGE_PX + 2))
 
     def _show_entries(self, actions: Sequence[QAction]) -> None:
-        entries = layouts.panel(layouts.column(*map(self._entry, actions), gap=0))
+        lines: list[QWidget] = []
+        marks = any(action.isCheckable() for action in actions)
+        for section, its_actions in itertools.groupby(actions, lambda action: action.property("section") or ""):
+            lines += [layouts.text(section, "small", name="moreSection")] if section else []
+            lines += [_Entry(action, self, marks=marks) for action in its_actions]
+        entries = layouts.panel(layouts.column(*lines, gap=0))
         self._column.replaceWidget(self._entries, entries)
         self._entries.hide()
         self._entries.deleteLater()
         self._entries = entries
-        self._line.setVisible(self.controls.count() > 0 and bool(actions))
 
-    def _entry(self, action: QAction) -> QPushButton:
-        keys = action.shortcut().toString()
+
+class _Entry(QPushButton):
+    """A line of a menu: a check mark where the action is on, its text, and its keys at the right."""
+
+    def __init__(self, action: QAction, menu: QWidget, *, marks: bool) -> None:
+        self._keys = action.shortcut().toString(QKeySequence.SequenceFormat.NativeText)
         text = action.text().replace("&", "")
-        button = QPushButton(f"{text}   {keys}" if keys else text, accessibleName=text)
-        button.setToolTip(action.toolTip())
-        button.setEnabled(action.isEnabled())
-        theme.set_role(button, "entry")
-        button.clicked.connect(self.hide)
-        button.clicked.connect(lambda: action.trigger())
-        return button
+        super().__init__(text)
+        self.setAccessibleName(text)
+        self.setToolTip(action.toolTip())
+        self.setEnabled(action.isEnabled())
+        theme.set_role(self, "entry")
+        self.setAccessibleDescription("on" if action.isChecked() else "off" if action.isCheckable() else "")
+        if marks:  # room for one stands before all texts, which line up
+            self.setIcon(theme.icon("check", MARK_PX, "accent") if action.isChecked() else QIcon(_gap()))
+            self.setIconSize(QSize(MARK_PX, MARK_PX))
+        self.clicked.connect(menu.hide)
+        self.clicked.connect(lambda: action.trigger())
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        super().paintEvent(event)
+        painter = QPainter(self)
+        painter.setFont(theme.pixel_font(theme.SMALL_PX))
+        painter.setPen(theme.color("secondary"))
+        right = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
+        painter.drawText(self.rect().adjusted(0, 0, -EDGE_PX, 0), int(right), self._keys)
+
+
+def _gap() -> QPixmap:
+    """Return nothing, as wide as a check mark."""
+    nothing = QPixmap(MARK_PX, MARK_PX)
+    nothing.fill(Qt.GlobalColor.transparent)
+    return nothing

@@ -68,9 +68,10 @@ class Navigation(QObject):
         """Open the view of this place that was open last."""
         self.go_to(self._view_menu.last_view(name))
 
-    def open_view(self, name: str) -> View | None:
-        """Open a view and return it; None where it could not be built."""
-        self.go_to(name)
+    def view(self, name: str, *, opened: bool = True) -> View | None:
+        """Return a view, opened or as it is; None where it could not be built."""
+        if opened:
+            self.go_to(name)
         return self._pages.views.get(name)
 
     @property

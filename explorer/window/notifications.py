@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from PySide6.QtCore import QObject, Qt, Signal
 
 from explorer.intents import EditAndRestart
+from explorer.widgets.banner import UNDO_MS
 from explorer.window.desktop_notifications import DesktopNotifications
 from explorer.window.picker_choices import PickerChoices, facts_of, first_choice
 from explorer.window.stop_banner import StopBanner
@@ -156,9 +157,11 @@ class Notifications(QObject):
         jobs, workspace = self._services.jobs, self._services.context.workspace
         adoptable = workspace.may_be_adopted
         question = "Keep it read-only, or make it yours if you trust its author?" if adoptable else workspace.next_step
+        if catalog.is_sample(workspace.folder):
+            question = "Your own runs train in their own window: My runs, at the left, or explorer without --sample."
         self._banner.show_message(
             f"{READ_ONLY}{jobs.look_only}.",
-            f"Training, queueing, downloads and deletion are disabled. {question}",
+            f"Training, evaluation, queueing, downloads and deletion are disabled. {question}",
             tone="warn",
             action=("Make it mine", jobs.adopt) if adoptable else None,
             other=("Keep it read-only", self._banner.hide) if adoptable else None,
@@ -251,9 +254,9 @@ class Notifications(QObject):
 
     def _show_deleted(self, runs: list[RunRow]) -> None:
         message = f"Deleted {runs[0].short_name}." if len(runs) == 1 else f"Deleted {len(runs)} runs."
-        files = "Its files are kept." if len(runs) == 1 else "Their files are kept."
+        files = f"The files stay in {self._services.context.workspace.runs_folder.name}/ until trainer runs purge."
         undo = self._selection.undo
-        self._banner.show_message(message, files, tone="info", action=("Undo", undo.undo))
+        self._banner.show_message(message, files, tone="info", action=("Undo", undo.undo), ms=UNDO_MS)
         # Once anything else was done or undone, this button would undo that instead.
         undo.indexChanged.connect(
             lambda _: self._banner.hide() if self._banner.message.text() == message else None,

@@ -23,7 +23,7 @@ from PySide6.QtWidgets import (
 from explorer import theme
 from explorer.event_loop.background import Background
 from explorer.widgets import layouts
-from trainer.errors import UserError
+from trainer.errors import UserError, reason_words
 from trainer.untrusted import safe_subprocess, shell
 
 LABEL_WIDTH: Final = 96
@@ -115,7 +115,7 @@ class OpenSheet(QDialog):
         super().accept()
 
     def _failed(self, error: Exception) -> None:
-        self.say(str(error) if isinstance(error, UserError) else f"This is a bug: {error!r}", wrong=True)
+        self.say(reason_words(error), wrong=True)
         self.start.setEnabled(True)
 
     def _choose(self, line: QLineEdit, what: str, title: str, kinds: str, _checked: bool = False) -> None:

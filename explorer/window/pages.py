@@ -19,6 +19,7 @@ from explorer.widgets.state_area import Skeleton, StatePage
 from explorer.window.side_panel import GroundStack, SidePanel
 
 if TYPE_CHECKING:
+    from explorer.views.selected.inspector import PairInspector
     from explorer.views.view import View
 
 DETAILS_KEY: Final = "window/details_width"
@@ -49,6 +50,7 @@ class Pages(HairlineSplitter):
         self.places: dict[str, QWidget] = {}
         self.stack = GroundStack()
         self.stack.setMinimumWidth(400)
+        self._inspector: PairInspector | None = None
         self.blank = _Blank()
         self.stack.addWidget(self.blank)
         self._details = SidePanel()
@@ -71,10 +73,16 @@ class Pages(HairlineSplitter):
     def paintEvent(self, event: QPaintEvent) -> None:
         QPainter(self).fillRect(event.rect(), theme.color("surface"))
 
+    def adopt(self, page: QWidget) -> None:
+        """Own a page that is not shown yet: Qt restyles all that is in a widget each time it gets a parent."""
+        # The stack takes it when it is first shown: taking a page repaints the one that is seen.
+        page.hide()
+        page.setParent(self.stack)
+
     def add(self, name: str, view: View) -> None:
         """Add a view."""
         self.views[name] = view
-        self._place(name, view)
+        self.add_page(name, view)
         view.details_changed.connect(lambda: self._show_details(self.open_view))
 
     def add_broken(self, name: str, title: str) -> None:
@@ -85,17 +93,15 @@ class Pages(HairlineSplitter):
             f"{title} could not be opened",
             "This is a bug in the application. The other views work; the message below has the details to report.",
         )
-        self._place(name, broken)
-
-    def add_page(self, name: str, page: QWidget) -> None:
-        """Add a page that is no view."""
-        self._place(name, page)
+        self.add_page(name, broken)
 
     def show_view(self, name: str) -> None:
         """Show a view, or nothing until it exists."""
         idle_scheduler().begin()
         page = self.places.get(name, self.blank)
         refuse_drops(page)
+        if self.stack.indexOf(page) < 0:
+            self.stack.addWidget(page)
         focused = QApplication.focusWidget()
         inside = focused is not None and page.isAncestorOf(focused)
         self.stack.setCurrentWidget(page)
@@ -110,12 +116,15 @@ class Pages(HairlineSplitter):
         current = self.stack.currentWidget()
         return next((view for view in self.views.values() if view is current), None)
 
-    def _place(self, name: str, widget: QWidget) -> None:
+    def add_page(self, name: str, widget: QWidget) -> None:
+        """Add a view, or a page that is none."""
         self.places[name] = widget
-        self.stack.addWidget(widget)
+        if widget.parent() is not self.stack:
+            self.adopt(widget)
 
-    def set_inspector(self, inspector: QWidget) -> None:
+    def set_inspector(self, inspector: PairInspector) -> None:
         """Put the inspector of the selected pair into the right panel."""
+        self._inspector = inspector
         self._details.set_inspector(inspector)
         self._show_details(self.open_view)
 
@@ -131,7 +140,9 @@ class Pages(HairlineSplitter):
 
     def _show_details(self, view: View | None) -> None:
         details = view.details() if view is not None else None
-        if not self._details.show_parts(details, pair=view is not None and self._has_pair):
+        if self._inspector is not None:
+            self._inspector.near_panel.setVisible(view is None or not view.shows_neighbors)
+        if not self._details.show_parts(details, pair=view is not None and view.shows_pairs and self._has_pair):
             self._slide.stop()
             self._details.hide()
         elif self._details.isHidden():

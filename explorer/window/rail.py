@@ -16,7 +16,7 @@ from explorer import theme
 from explorer.views import Place
 from explorer.widgets import layouts
 
-WIDTH = 144
+WIDTH, FOLDED = 144, 52
 GAP_PX = 2
 
 
@@ -41,6 +41,7 @@ class Rail(QWidget):
         # Not at once: in the midst of Qt's own layout the buttons would keep the width they had before.
         self._later = QTimer(self, singleShot=True, interval=0, timeout=self._make_room)
         self._views.verticalScrollBar().rangeChanged.connect(lambda _least, _most: self._later.start())
+        self._is_folded = False
 
     def mark(self, name: str) -> None:
         """Mark the open place and scroll to its button."""
@@ -54,16 +55,25 @@ class Rail(QWidget):
             title = str(button.accessibleName())
             button.setToolTip(f"{title} ({keys[name]})" if keys.get(name) else title)
 
-    def add_at_foot(self, name: str, icon: str, label: str) -> QToolButton:
-        """Add a button below the views, such as for the settings."""
+    def add(self, name: str, icon: str, label: str, *, at_top: bool = False) -> QToolButton:
+        """Add a button below the views, such as for the settings, or above them."""
         button = _button(name, icon, label)
-        self._column.addWidget(button)
+        self._column.insertWidget(0 if at_top else -1, button)
         return button
+
+    def fold(self, on: bool) -> None:
+        """Hide the labels of the buttons, or show them."""
+        if on != self._is_folded:
+            self._is_folded = on
+            style = Qt.ToolButtonStyle.ToolButtonIconOnly if on else Qt.ToolButtonStyle.ToolButtonTextBesideIcon
+            for button in self.findChildren(QToolButton):
+                button.setToolButtonStyle(style)
+            self._make_room()
 
     def _make_room(self) -> None:
         """Widen the rail by the scroll bar, so that it does not cover the buttons' labels."""
         bar = self._views.verticalScrollBar()
-        self.setFixedWidth(WIDTH + (bar.sizeHint().width() if bar.maximum() else 0))
+        self.setFixedWidth((FOLDED if self._is_folded else WIDTH) + (bar.sizeHint().width() if bar.maximum() else 0))
 
     def _lay_out(self, rail_places: Sequence[Place]) -> QWidget:
         content = QWidget(objectName="rail-views")

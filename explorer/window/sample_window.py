@@ -10,6 +10,7 @@ from PySide6.QtCore import Qt
 from explorer.event_loop.exception_hooks import Hooks
 from explorer.views import VIEWS
 from explorer.window.menus import CommandedFrame
+from explorer.window.window_state import first_geometry
 from trainer import catalog
 
 FrameT = TypeVar("FrameT", bound=CommandedFrame)
@@ -17,19 +18,31 @@ FrameT = TypeVar("FrameT", bound=CommandedFrame)
 TITLE: Final = "Finished runs - Contrastive Explorer"
 _LEFT_OUT: Final = "experiments"
 """Home: nothing can be begun there."""
-_PICTURES: Final = "data/*/renderings/*.jpg"
-_ONE_OF: Final = 64
-"""Which of the held-out pictures lie in Classify."""
+_PICTURES: Final = "data/*/renderings/"
+_NAMES: Final = ("00200", "00000", "00296", "00128", "00526", "00158", "00306", "00640")
+"""Of held-out pictures in Classify: on every other one the runs disagree, or one of them is unsure."""
 
 
-def window_on_sample(make_window: Callable[..., FrameT], hooks: Hooks, *, safe: bool = False) -> FrameT:
-    """Return a window on the maps of the sample, some pictures of which lie in Classify; nothing of it is saved."""
+def window_on_sample(
+    make_window: Callable[..., FrameT], hooks: Hooks, *, safe: bool = False, back: Callable[[], object] | None = None
+) -> FrameT:
+    """Return a window on the maps of the sample, some pictures of which lie in Classify; nothing of it is saved.
+
+    Args:
+        make_window: Makes it of a folder.
+        hooks: Those of the program.
+        safe: Whether it draws without compiled code.
+        back: Brings the window of one's own runs to the front; None where there is no such window.
+    """
     views = tuple(entry for entry in VIEWS if entry.name != _LEFT_OUT)
     window = make_window(catalog.sample_workspace(), hooks, entries=views, safe=safe)
     window.setWindowTitle(TITLE)
     window.selection.view = "map"
-    window.selection.queries = [str(path) for path in sorted(window.folder.glob(_PICTURES))[::_ONE_OF]]
+    window.selection.queries = [str(path) for name in _NAMES for path in window.folder.glob(f"{_PICTURES}{name}.jpg")]
     window.selection.undo.clear()
+    if back is not None:
+        window.back = back
+        window.rail.add("showOwnRuns", "house", "My runs", at_top=True).clicked.connect(back)
     return window
 
 
@@ -48,8 +61,11 @@ class SampleWindow:
             )
             return
         if self._sample is None:
-            self._sample = window_on_sample(self._make_window, self._hooks)
-            self._sample.resize(self._window.size())
+            self._sample = window_on_sample(self._make_window, self._hooks, back=self._window.come_forward)
+            screen = self._window.screen().availableGeometry()
+            geometry = first_geometry(screen, self._window.size().toTuple())
+            self._sample.resize(geometry.size())
+            self._sample.move(geometry.topLeft())
             self._sample.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
             self._sample.destroyed.connect(self._forget)
             self._sample.show()

@@ -12,9 +12,8 @@ from PySide6.QtWidgets import QInputDialog, QWidget
 
 from explorer.state.view_link import link_to, read_link
 from explorer.widgets.banner import Banner
-from explorer.widgets.state_area import reason_words
 from explorer.window.saved_views_sheet import SavedViewsSheet
-from trainer.errors import UserError
+from trainer.errors import UserError, reason_words
 
 if TYPE_CHECKING:
     from explorer.event_loop.background import Background

@@ -47,14 +47,14 @@ class SettingsSheet(Overlay):
         present(self, "Dialog", "Settings")
         self.body.setContentsMargins(theme.AROUND, theme.AROUND, theme.AROUND, theme.AROUND)
         self._appearance: Appearance | None = None
-        self._modes = {mode: QPushButton(text, checkable=True) for mode, text in MODES.items()}
-        self._zoom = QLabel(alignment=Qt.AlignmentFlag.AlignCenter)
-        self._motion = Switch()
+        self._modes = {mode: QPushButton(text, self, checkable=True) for mode, text in MODES.items()}
+        self._zoom = QLabel(self, alignment=Qt.AlignmentFlag.AlignCenter)
+        self._motion = Switch(self)
         self._motion.setAccessibleName("Reduced motion")
         self._grid = QGridLayout()
         self._grid.setVerticalSpacing(theme.BETWEEN)
         self._grid.setColumnStretch(0, 1)
-        self._price, self._currency = StillDoubleSpinBox(), QLineEdit(maxLength=8)
+        self._price, self._currency = StillDoubleSpinBox(self), QLineEdit(self, maxLength=8)
         self._price.setDecimals(4)
         self._price.setRange(0, 10_000)
         self._price.setSpecialValueText("not set")
@@ -122,7 +122,7 @@ class SettingsSheet(Overlay):
 
     def _change_zoom(self, direction: int) -> None:
         assert self._appearance is not None
-        self._appearance.zoom(direction)
+        self._appearance.zoom(direction, quiet=True)
         self._show()
 
     def _keep_tariff(self) -> None:

@@ -14,7 +14,7 @@ from explorer.widgets.drop_overlay import refuse_drops
 from explorer.widgets.hairline_splitter import HairlineSplitter
 from explorer.widgets.min_size_scroll import MinSizeScroll
 
-OWN_SHARE: Final = 0.5
+OWN_SHARE: Final = 0.58
 """Of the height, for the view's own part above the inspector, at first."""
 
 

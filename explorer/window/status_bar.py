@@ -14,11 +14,14 @@ from explorer import theme
 from explorer.models.quantities import duration
 from explorer.widgets import layouts
 from explorer.widgets.current_page_stack import CurrentPageStack
+from explorer.widgets.progress_row import ProgressRow
 
 if TYPE_CHECKING:
     from trainer.store import RunRow
 
 LOAD_MS: Final = 2_000
+FOLDER_PX: Final = 180
+"""Width of the name of the workspace: what a message says has the rest."""
 SHOWN: Final = 2
 """Jobs with a bar of their own; the rest is a number."""
 _MODEL_WORDS: Final = {
@@ -39,6 +42,7 @@ class StatusBar(QStatusBar):
         hold_clicked: The person wants that nothing in the queue starts.
         look_only_clicked: The person wants to know why the workspace is look only.
         install_clicked: The person wants to install torch, or to see how far that is.
+        not_opened: No program opened this folder.
     """
 
     jobs_clicked = Signal()
@@ -46,6 +50,7 @@ class StatusBar(QStatusBar):
     hold_clicked = Signal()
     look_only_clicked = Signal()
     install_clicked = Signal()
+    not_opened = Signal(Path)
 
     def __init__(self, workspace: Path, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -68,18 +73,23 @@ class StatusBar(QStatusBar):
         self._install = QToolButton(objectName="statusInstall", accessibleName="Show the installation of torch")
         self._install.clicked.connect(self.install_clicked)
         self._progress = CurrentPageStack()
+        self.writing = ProgressRow("status-writing")
+        self.brief = layouts.elided()
+        self._brief_timer = QTimer(self, singleShot=True, timeout=self.brief.hide)
         self._dot = _Dot(self)
         self._model = QLabel(objectName="statusModel")
         self._folder = QToolButton(objectName="statusFolder", accessibleName="Open the workspace folder")
-        self._folder.setText(_short(workspace))
-        self._folder.setToolTip(f"Workspace: {workspace}")
-        self._folder.clicked.connect(lambda: QDesktopServices.openUrl(QUrl.fromLocalFile(str(workspace))))
+        name = f"Workspace: {workspace.name}"
+        self._folder.setText(self.fontMetrics().elidedText(name, Qt.TextElideMode.ElideMiddle, FOLDER_PX))
+        self._folder.setToolTip(str(workspace))
+        self._folder.clicked.connect(lambda: self._open(workspace))
         self._lay_out()
         self.show_runs(())
         self.show_jobs(0, 0)
         self.show_look_only("")
         self.show_install("")
         self.show_start(0, 0)
+        self.show_brief("", 0)
         self.show_model("cold")
         self._timer = QTimer(self, interval=LOAD_MS, timeout=self._measure)
 
@@ -107,6 +117,12 @@ class StatusBar(QStatusBar):
         if self._progress.indexOf(slot) < 0:
             self._progress.addWidget(slot)
         self._progress.setCurrentWidget(slot)
+
+    def show_brief(self, text: str, ms: int) -> None:
+        """Show a short message for some milliseconds; hide it if empty."""
+        self.brief.setText(text)
+        self.brief.setVisible(bool(text))
+        self._brief_timer.start(ms)
 
     def show_start(self, runs: int, seconds: int) -> None:
         """Show how many queued runs start and when, with a button to pause them; nothing for 0 runs."""
@@ -136,6 +152,10 @@ class StatusBar(QStatusBar):
         if any(slot is child or (child is not None and slot.isAncestorOf(child)) for slot in self._slots):
             self.jobs_clicked.emit()
 
+    def _open(self, folder: Path) -> None:
+        if not QDesktopServices.openUrl(QUrl.fromLocalFile(str(folder))):
+            self.not_opened.emit(folder)
+
     def _measure(self) -> None:
         import psutil
 
@@ -144,8 +164,8 @@ class StatusBar(QStatusBar):
         self._load.setText(f"CPU {psutil.cpu_percent():.0f} %   Memory {in_use:.1f} of {used.total / 2**30:.0f} GiB")
 
     def _lay_out(self) -> None:
-        parts = (self._jobs, *self._slots, self._start, self._hold, (self._progress, 1))
-        left = layouts.row(*parts, gap=theme.BETWEEN, margins=(theme.INSIDE, 0, 0, 0))
+        parts = (self._jobs, *self._slots, self._start, self._hold, (self.writing, 1), (self._progress, 1))
+        left = layouts.row(*parts, (self.brief, 2), gap=theme.BETWEEN, margins=(theme.INSIDE, 0, 0, 0))
         self.addWidget(layouts.panel(left), 1)
         model = layouts.panel(layouts.row(self._dot, self._model, gap=6))
         for widget in (self._look_only, self._install, self._load, model, self._folder):
@@ -167,7 +187,9 @@ class _Job(QWidget):
         layouts.row(*((part, 0, Qt.AlignmentFlag.AlignVCenter) for part in parts), of=self)
 
     def show_run(self, run: RunRow) -> None:
-        share = run.step / run.total_steps if run.total_steps else 0.0
+        from explorer.models.runs import share_of  # it loads the store, and no run is read before the first paint
+
+        share = share_of(run)
         self._name.setText(run.short_name)
         self._bar.setValue(round(1000 * share))
         self._bar.setAccessibleName(f"Progress of {run.short_name}")
@@ -196,12 +218,3 @@ class _Dot(QWidget):
         painter.setPen(Qt.PenStyle.NoPen)
         painter.setBrush(theme.color(self._role))
         painter.drawEllipse(self.rect())
-
-
-def _short(folder: Path) -> str:
-    """Return the folder's last two parts, after `~` inside the user's home folder."""
-    try:
-        text = str(Path("~") / folder.relative_to(Path.home()))
-    except ValueError:
-        text = str(folder)
-    return text if len(text) <= 40 else f"…{text[-39:]}"

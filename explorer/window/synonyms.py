@@ -20,6 +20,9 @@ SYNONYMS: Final[dict[str, tuple[str, ...]]] = {
     "exportFigure": ("Export", "Save figure", "SVG", "PDF", "PNG", "CSV", "Parquet", "Download"),
     "exportBundle": ("Report", "Archive", "Share", "Supplement"),
     "copyLink": ("Share", "URL"),
+    "zoomIn": ("Font size", "Text size", "Larger"),
+    "zoomOut": ("Font size", "Text size", "Smaller"),
+    "closeWindow": ("Quit", "Exit"),
     "evaluate-action-go": ("Accuracy", "Zero-shot accuracy", "Measure", "Benchmark", "Linear probe"),
     "showCharts": ("Gallery", "All charts", "Plots", "Figures"),
     "similarity-action-matrix": ("Similarity matrix", "Confusion of captions", "Heat map"),
@@ -49,7 +52,10 @@ SYNONYMS: Final[dict[str, tuple[str, ...]]] = {
     "evaluate-action-data-efficiency": ("Scaling", "Learning from fewer pairs"),
     "goTo-evaluate": ("Accuracy", "Zero-shot accuracy"),
     "goToPlace-evaluate": ("Accuracy", "Zero-shot accuracy"),
-    "goTo-map": ("Color", "Scatter", "Clusters"),
+    "goTo-map": ("Scatter", "Clusters"),
+    "map-action-show-pca": ("PCA", "Principal components"),
+    "map-action-show-umap": ("UMAP", "Projection"),
+    "map-action-color-by": ("Color", "Legend", "Classes"),
 }
 """Object name of an action -> its other names."""
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtGui import QAction, QGuiApplication
 from PySide6.QtWidgets import (
-    QComboBox,
     QFileDialog,
     QLabel,
     QLineEdit,
@@ -20,6 +19,7 @@ from PySide6.QtWidgets import (
 
 from explorer import theme
 from explorer.widgets import layouts
+from explorer.widgets.still import StillComboBox
 from explorer.window.training_install import TrainingInstall
 from trainer.distribution import training_install
 from trainer.untrusted import shell
@@ -86,7 +86,7 @@ class TrainingPage(QWidget):
         self._draw_icon()
         self.title = layouts.text("Install torch to train and open models", "title")
         self.text = layouts.text(_WORDS, "secondary")
-        self.backend = QComboBox(objectName="install-backend", accessibleName="Build")
+        self.backend = StillComboBox(objectName="install-backend", accessibleName="Build")
         for name, text in training_install.BACKENDS.items():
             self.backend.addItem(f"{text[0].upper()}{text[1:]}", name)
         self.backend.currentIndexChanged.connect(self._ask_plan)

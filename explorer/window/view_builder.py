@@ -105,7 +105,9 @@ class ViewBuilder(QObject):
             self._hooks.caught.emit(f"{entry.title} could not be loaded.", self._modules.broken[entry.name])
             return None
         try:
-            return self._modules.views[entry.name](self._context, at_once=False)
+            view = self._modules.views[entry.name](self._context, at_once=False)
+            self._pages.adopt(view)
+            return view
         except Exception as error:  # the other views must still open
             self._hooks.report(error)
             return None
@@ -119,6 +121,8 @@ class ViewBuilder(QObject):
                     return
         except Exception as error:  # the other views must still open
             self._hooks.report(error)
+            if view is not None:
+                view.deleteLater()
             view = None
         idle_scheduler().later(self, lambda: self._add(entry, view, rest))
 

@@ -14,6 +14,7 @@ from explorer.event_loop.background import Background
 from explorer.window.open_sheet import OpenSheet
 from trainer.companion.watching_files import is_remote, watched_folder
 from trainer.distribution.model_folders import is_model
+from trainer.errors import reason_words
 from trainer.places import bindings
 
 _WORDS: Final = (
@@ -27,10 +28,10 @@ _FAR: Final = (
 )
 _WITHOUT: Final = "Without pairs only its curves are shown."
 _FIELDS: Final = {
-    "folder": ("Training", "logs/NAME, version_N, an output folder of transformers, or ssh://host/path"),
-    "data": ("Pairs", "validation pairs: a folder, table or tar; empty: curves only"),
-    "every": ("Every", "updates; empty: every checkpoint"),
-    "model": ("Model", "folder of its settings, where the training's files lack them"),
+    "folder": ("Training", "output folder, or ssh://host/path"),
+    "data": ("Pairs", "folder, table or tar; empty: curves only"),
+    "every": ("Interval", "updates; empty: every checkpoint"),
+    "model": ("Model", "folder with its settings, if not in the above"),
     "name": ("Name", "as the folder"),
 }
 _PROGRAMS: Final = {"open_clip": "open_clip", "lightning": "Lightning", "transformers": "transformers"}
@@ -131,7 +132,7 @@ class WatchTrainingSheet(OpenSheet):
             self.check()
 
     def _show_unknown(self, error: Exception) -> None:
-        self.say(str(error), wrong=True)
+        self.say(reason_words(error), wrong=True)
 
     def _open_model(self) -> None:
         self.reject()

@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import Any, Final
 
 import PySide6
-from PySide6.QtCore import qInstallMessageHandler
-from PySide6.QtWidgets import QApplication
+from PySide6.QtCore import QEvent, QSize, qInstallMessageHandler
+from PySide6.QtWidgets import QApplication, QWidget
 
 from explorer import theme
+from explorer.window.window_state import FRAME
 
 ZOOM_KEY: Final = "window/zoom"
 STEPS: Final = (75, 90, 100, 110, 125, 150, 175, 200)
@@ -62,6 +63,9 @@ def rescale(percent: int) -> bool:
     visible = [window for window, _ in windows if window.isVisible()]
     active, before = application.activeWindow(), application.primaryScreen().devicePixelRatio()
     for window, handle in windows:
+        for widget in window.findChildren(QWidget):
+            if widget.underMouse():  # Qt forgets it with the handle, and it would look hovered for ever.
+                QApplication.sendEvent(widget, QEvent(QEvent.Type.Leave))
         window.hide()
         handle.destroy()
     # Qt warns that windows exist: those that do are created anew.
@@ -70,12 +74,22 @@ def rescale(percent: int) -> bool:
     qInstallMessageHandler(handler)
     for window in visible:
         if not window.isMaximized() and not window.isFullScreen():
-            window.resize(window.size() * (before / application.primaryScreen().devicePixelRatio()))
+            _fit(window, before)
         window.show()
     if active is not None:
         active.activateWindow()
     theme.theme().redraw()
     return True
+
+
+def _fit(window: QWidget, before: float) -> None:
+    """Give a window the size on the screen that it had, or what the screen has; another zoom gives it back."""
+    least, was, physical = window.property("zoom") or (window.minimumSize(), QSize(), QSize())
+    physical = physical if window.size() == was else window.size() * before
+    room = window.screen().availableSize() - QSize(*FRAME)
+    window.setMinimumSize(least.boundedTo(room))
+    window.resize((physical / window.screen().devicePixelRatio()).boundedTo(room))
+    window.setProperty("zoom", (least, window.size(), physical))
 
 
 def _factor(percent: int, environment: MutableMapping[str, str]) -> float:

@@ -25,7 +25,7 @@ class Opened:
     """An open window.
 
     Attributes:
-        passed: Seconds from the start of this process to `first_paint` and to `all_views`.
+        passed: Seconds from the start of this process to `first_paint` and to `all_views`, and those of its processor.
         stretches: What was done -> its longest stretch of computing, and the calls of all that were over 100 ms.
     """
 
@@ -78,9 +78,10 @@ def opened(folder: Path) -> Iterator[Opened]:
     theme.theme().apply(application, "light")
     window = Window(folder, hooks)
     it = Opened(application, window)
-    garbage = GarbageCollector()
+    garbage = GarbageCollector(begin=False)
     window.ready.connect(garbage.keep_what_is_there)
     for signal, name in ((window.painted, "first_paint"), (window.ready, "all_views")):
+        signal.connect(lambda name=name: it.passed.setdefault(f"{name}_cpu", round(time.process_time(), 3)))
         signal.connect(lambda name=name: it.passed.setdefault(name, round(process_age_s(), 3)))
     window.show()
     try:
@@ -94,5 +95,8 @@ def opened(folder: Path) -> Iterator[Opened]:
 def measured_apart(*arguments: str) -> dict[str, Any]:
     """Return the last output of `python -m tests.benchmarks ARGUMENTS...` in a separate process."""
     command = [sys.executable, "-m", "tests.benchmarks", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=Path(__file__).parents[2])
+    # Who installed the application has it compiled; where that is forbidden, each start would compile it again.
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    root = Path(__file__).parents[2]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=root, env=environment)
     return json.loads(done.stdout.splitlines()[-1])

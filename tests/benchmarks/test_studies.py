@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from scipy import stats
 
 from tests.benchmarks import explaining_away
+from tests.lazily import lazily
 from trainer.experiments.experiment import check_measured, read
 
+stats = lazily("scipy.stats")
 STUDIES = sorted((Path(__file__).parent / "studies").glob("*.toml"))
 SHARES = [file for file in STUDIES if file.stem.startswith("shares")]
 VARIED = {

@@ -22,7 +22,9 @@ from explorer.state.settings import Settings
 from tests.two_runs import write_two_runs
 
 if TYPE_CHECKING:
+    from explorer.views.view import Context
     from explorer.window import Window
+    from trainer.store import Workspace
 
 _TESTS = itertools.count()
 
@@ -54,6 +56,31 @@ def background(qapp: QApplication) -> Iterator[Background]:
 
 
 @pytest.fixture
+def workspace(tmp_path: Path) -> Iterator[Workspace]:
+    """Return an empty workspace."""
+    from trainer.store import Workspace
+
+    opened = Workspace(tmp_path / "workspace")
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def context(workspace: Workspace, dressed: QApplication, monkeypatch: pytest.MonkeyPatch) -> Iterator[Context]:
+    """Return a context of the workspace whose jobs are looked at often; it has no model process."""
+    from explorer.run_control import jobs as jobs_room
+    from explorer.views.view import Context
+
+    monkeypatch.setattr(jobs_room, "POLL_MS", 60)
+    monkeypatch.setattr(jobs_room, "IDLE_POLL_MS", 120)
+    background, selection = Background(), Selection()
+    jobs = jobs_room.Jobs(workspace, background, selection.undo)
+    yield Context(workspace, selection, background, jobs, None, Settings(workspace.folder))  # type: ignore[arg-type]
+    jobs.close()
+    background.close()
+
+
+@pytest.fixture
 def make_context(dressed: QApplication, background: Background, tmp_path: Path) -> Iterator[Callable[[], object]]:
     """Return a function that creates a view's context with an empty workspace, and real jobs and client."""
     from explorer.model_client.client import ModelClient
@@ -76,6 +103,7 @@ def make_context(dressed: QApplication, background: Background, tmp_path: Path) 
     for context in made:
         context.jobs.close()
         context.client.close()
+        context.workspace.close()
 
 
 @pytest.fixture
@@ -156,13 +184,6 @@ def window(
 @pytest.fixture(autouse=True, scope="session")
 def _no_model_is_loaded_ahead(cold_models: Callable[..., None]) -> None:
     """Leave models to the tests that ask for them."""
-
-
-@pytest.fixture(autouse=True, scope="session")
-def _modules_are_no_garbage() -> None:
-    """Exclude imported modules from garbage collection after every test."""
-    gc.collect()
-    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

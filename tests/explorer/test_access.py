@@ -10,21 +10,26 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QImage
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QAbstractButton, QLabel, QWidget
+from PySide6.QtWidgets import QAbstractButton, QLabel, QPushButton, QWidget
 
 from explorer import theme
 from explorer.event_loop.idle_scheduler import idle_scheduler
 from explorer.views import VIEWS
+from explorer.widgets import layouts
 from explorer.widgets.command_palette import matching
 from explorer.widgets.heat_map import HeatMapWidget
 from explorer.widgets.image_row import ImageRowItem, ImageRowWidget
 from explorer.widgets.matrix_map import MatrixMap
 from explorer.widgets.point_map.point_map import PointMap
 from explorer.widgets.state_area import StateArea
+from explorer.widgets.truth_line import TruthLine
 from explorer.window import Window
+from explorer.window.picker_choices import PickerChoices
 from tests.explorer.window_tabs import tabs_of
 from tests.nightly import few_plain
 from trainer.charts.marks import HeatMap
+from trainer.experiments.seed_truth import SeedTruth
+from trainer.store import SplitKey
 
 
 @pytest.fixture
@@ -99,6 +104,87 @@ def test_the_texts_of_every_view_can_be_read(qtbot, window: Window, mode: theme.
     finally:
         theme.theme().mode = "light"
     assert not found, "\n".join(sorted(found))
+
+
+def tab_stops(qtbot, window: Window, begin: QWidget, end: QWidget) -> list[str]:
+    """Return the names of what Tab goes through after `begin`, with `end` as the last."""
+    window.activateWindow()
+    begin.setFocus(Qt.FocusReason.TabFocusReason)
+    names: list[str] = []
+    while (focus := window.focusWidget()) is not end and len(names) < 60:
+        qtbot.keyClick(focus, Qt.Key.Key_Tab)
+        names.append(window.focusWidget().objectName())
+    return names
+
+
+@pytest.mark.parametrize(
+    ("name", "main"),
+    [
+        ("changes", ["changes-bar-menu", "changes-versus", "viewCharts"]),
+        ("map", ["map-pca", "map-umap", "map-other-methods", "map-color"]),
+    ],
+)
+def test_tab_goes_along_the_bar_and_on_into_the_view(qtbot, window: Window, name: str, main: list[str]) -> None:
+    window.resize(1280, 800)
+    window.pages.views["map"].toolbar.pca.setChecked(True)
+    window.navigation.go_to(name)
+    last = {"changes": "changes-table", "map": "map-legend"}[name]
+    end = window.pages.views[name].findChild(QWidget, last)
+    qtbot.waitUntil(lambda: end.isVisible() and end.isEnabled(), timeout=10_000)
+    window.banner.hide()
+    names = tab_stops(qtbot, window, window.bar.step, end)
+    assert names[: len(main) + 4] == [*main, "viewMore", "viewCommand", "viewExport", "openPalette"]
+    assert names[-1] == last
+
+
+def test_the_dots_of_the_bar_have_keys_that_the_sheet_names(window: Window) -> None:
+    assert ("Ctrl+.", "Further controls") in window.menus.actions.keys()["This view"]
+    window.navigation.go_to("map")
+    window.menus.actions.by_name()["showMore"].trigger()
+    assert window.more_panel.isVisible()
+    window.more_panel.hide()
+
+
+def test_the_line_over_seeds_takes_the_focus_with_a_link_only_and_shows_it(dressed, qtbot) -> None:
+    line = TruthLine()
+    qtbot.addWidget(line)
+    line.resize(600, 28)
+    line.show_truth(SeedTruth(seeds="1 seed each", verdict="no experiment compares them"))
+    assert line.focusPolicy() == Qt.FocusPolicy.NoFocus
+    line.show_truth(SeedTruth(seeds="1 seed each", verdict="undecided", experiment="pilot"))
+    assert line.focusPolicy() == Qt.FocusPolicy.StrongFocus
+    assert theme.theme().tokens.focus not in inks(line)
+    line.activateWindow()
+    line.setFocus(Qt.FocusReason.TabFocusReason)
+    qtbot.waitUntil(line.hasFocus, timeout=5000)
+    assert theme.theme().tokens.focus in inks(line)
+
+
+def test_the_name_of_the_data_is_cut_before_the_main_controls_leave_the_bar(qtbot, window: Window) -> None:
+    window.resize(1900, 800)
+    window.navigation.go_to("map")
+    bar, panel = window.bar, window.pages.views["map"].main_panel
+    qtbot.waitUntil(lambda: bar.has_room and bar.width() > 1600 and not window.background.busy, timeout=10_000)
+    bar.show_facts(PickerChoices((20,), (SplitKey("scenes", "renderings"), SplitKey("scenes", "train"))))
+    full = bar.dataset.minimumWidth()
+    beside = window.width() - bar.width()
+    needed = bar.minimumSizeHint().width() + panel.sizeHint().width() - panel.minimumSizeHint().width()
+    window.resize(beside + needed - 20, 800)
+    assert (bar.has_room, bar.isAncestorOf(panel)) == (True, True)
+    assert bar.dataset.minimumWidth() < full
+    window.resize(beside + needed - 90, 800)
+    assert not bar.has_room
+    least, names = window.minimumSize(), (bar.run_a, bar.run_b)
+    before = [name.minimumWidth() for name in names]
+    window.setMinimumSize(600, 300)
+    window.resize(624, 352)  # as on a screen of 1280 x 800 at 200 %
+    qtbot.waitUntil(lambda: bar.width() > 540)  # the rail has folded
+    assert bar.minimumSizeHint().width() <= bar.width()
+    assert bar.dataset.minimumWidth() < bar.step.minimumWidth()
+    assert [name.minimumWidth() for name in names] == before, "the names of A and B are cut last"
+    window.resize(1900, 800)
+    window.setMinimumSize(least)
+    assert bar.export.isVisible()
 
 
 def press(widget: QWidget, *keys: Qt.Key) -> None:
@@ -205,10 +291,32 @@ def test_what_has_the_focus_has_a_ring_that_can_be_seen(dressed, qtbot, points: 
         widget.setFocus(Qt.FocusReason.TabFocusReason)
         qtbot.waitUntil(widget.hasFocus)
         qtbot.wait(20)
-        image = widget.grab().toImage()
-        inks = {image.pixelColor(x, y).name() for x in range(image.width()) for y in range(0, image.height(), 1)}
-        assert focus in inks, type(widget).__name__
+        assert focus in inks(widget), type(widget).__name__
         assert theme.contrast(focus, theme.theme().tokens.surface) >= 3
+
+
+def test_a_ring_comes_with_a_key_and_not_with_a_click(dressed, qtbot) -> None:
+    theme.theme().mode = "light"
+    host, buttons = QWidget(), [QPushButton("Numbers"), QPushButton("Stop")]
+    qtbot.addWidget(host)
+    layouts.row(*buttons, of=host)
+    with qtbot.waitActive(host):
+        host.show()
+        host.activateWindow()
+    QTest.mouseClick(host.windowHandle(), Qt.MouseButton.LeftButton, pos=buttons[0].geometry().center())
+    assert buttons[0].hasFocus()
+    assert theme.theme().tokens.focus not in inks(host)
+    assert not theme.theme().has_ring(buttons[0])
+    QTest.keyClick(host.windowHandle(), Qt.Key.Key_Tab)
+    assert buttons[1].hasFocus()
+    assert theme.theme().tokens.focus in inks(host)
+    assert theme.theme().has_ring(buttons[1])
+
+
+def inks(widget: QWidget) -> set[str]:
+    """Return the colors of all pixels."""
+    image = widget.grab().toImage()
+    return {image.pixelColor(x, y).name() for x in range(image.width()) for y in range(image.height())}
 
 
 def test_the_palette_finds_what_people_look_for(window: Window) -> None:
@@ -220,12 +328,20 @@ def test_the_palette_finds_what_people_look_for(window: Window) -> None:
     for typed, expected in (
         ("new run", "New run…"),
         ("settings", "Settings…"),
-        ("color", "Map"),
+        ("color", "Color by…"),
         ("accuracy", "Evaluate"),
         ("report", "Export evidence bundle…"),
         ("tutorial", "Help"),
-        ("umap", "Map"),
+        ("umap", "Show UMAP"),
+        ("pca", "Show PCA"),
+        ("export", "Export figure or data…"),
+        ("dark", "Theme: dark"),
+        ("theme", "Theme: dark"),
+        ("compare", "Compare"),
+        ("quit", "Close the window"),
         ("zoom", "Zoom in"),
         ("shortcuts", "Keys"),
+        ("modality gap", "Geometry: Modality gap"),
     ):
         assert matching(typed, entries)[0].words == expected, typed
+    assert "Modality gap: Modality gap" not in [entry.words for entry in entries]

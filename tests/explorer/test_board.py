@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from PySide6.QtCore import QObject, QPoint, Signal
 
-from explorer.render_qt.panel import PanelWidget
+from explorer.render_qt.panel import TABLES_PX, PanelWidget
 from trainer.charts.marks import Axis, Panel, Series, ShadedTable, XYPlot
 
 
@@ -24,14 +24,16 @@ def test_tables_that_do_not_fit_beside_each_other_stand_under_each_other(qtbot, 
     pane = PanelWidget(NoPictures(), "test")
     qtbot.addWidget(pane)
     pane.show_panel(Panel(title="Title", rows=(tables,)))
-    pane.resize(width, 500)
+    pane.resize(width, 900)
     pane.show()
     qtbot.wait(10)
 
     left, right = (pane.cards[table.key] for table in tables)
     ends = [card.mapTo(pane.viewport(), QPoint(card.width(), 0)).x() for card in (left, right)]
     assert (left.y() == right.y()) is beside
-    assert max(ends) <= pane.viewport().width()
+    assert max(ends) <= min(pane.viewport().width(), TABLES_PX)
+    assert pane.notes.y() - right.geometry().bottom() < 40, "the rows stay together on a large screen"
+    assert right.height() < 300
 
 
 @pytest.mark.parametrize("equal", [False, True])
@@ -51,3 +53,7 @@ def test_a_plot_under_a_legend_of_many_lines_keeps_its_axis(qtbot, equal: bool) 
     assert card.legend.height() >= card.legend.heightForWidth(card.legend.width()) > 60
     assert card.plot.height() >= card.plot.minimumHeight() >= 150
     assert card.rect().contains(card.plot.geometry())
+    pane.resize(420, 1400)
+    qtbot.waitUntil(lambda: pane.widget().height() > 1300)
+    assert card.height() < 800
+    assert pane.notes.height() < 100, "where a plot is as high as it may be, the notes stay under it"

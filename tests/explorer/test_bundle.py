@@ -17,6 +17,7 @@ from pytestqt.qtbot import QtBot
 from explorer.export import Exporter
 from explorer.state.settings import Settings
 from explorer.widgets.banner import Banner
+from explorer.widgets.progress_row import ProgressRow
 from explorer.window.exports import Exports, drawings
 from trainer.cli import bundle
 
@@ -41,7 +42,7 @@ def exports(qtbot: QtBot, dressed: QApplication, tmp_path: Path) -> Iterator[Exp
     window.resize(800, 600)
     window.show()
     exporter = Exporter(tmp_path, window, program=(sys.executable, str(script)))
-    made = Exports(window, exporter, Settings(tmp_path), Banner(window), tmp_path)
+    made = Exports(window, exporter, Settings(tmp_path), Banner(window), ProgressRow("writing", window), tmp_path)
     yield made
     exporter.close()
 
@@ -61,12 +62,12 @@ def test_a_bundle_tells_its_progress_and_where_it_is(qtbot: QtBot, exports: Expo
     exports.exporter.progressed.connect(lambda _export, line: lines.append(line))
     exports.write_bundle([["export", "map"]], ["bundle", "--runs", "1", "2"], tmp_path / "e.zip")
     (figures,) = exports.bundles.values()
-    assert "Writing e.zip" in banner.message.text()
-    assert not banner.goes_by_itself, "an export of minutes says at any time that it runs"
+    assert banner.isHidden(), "an export of minutes covers nothing"
+    assert exports.writing.busy
     qtbot.waitUntil(lambda: "Saved e.zip" in banner.message.text())
     assert lines[0] == "10% Rendering 1 of 2: map"
     assert str(tmp_path / "e.zip") not in lines, "the name of the file is no progress"
-    assert banner.goes_by_itself
+    assert (banner.isVisible(), exports.writing.busy) == (True, False)
     assert json.loads((tmp_path / "e.zip").read_text()) == [["export", "map"]]
     assert not figures.exists()
     assert not exports.bundles
@@ -75,8 +76,10 @@ def test_a_bundle_tells_its_progress_and_where_it_is(qtbot: QtBot, exports: Expo
 def test_cancel_ends_the_process_and_nothing_is_written(qtbot: QtBot, exports: Exports, tmp_path: Path) -> None:
     banner = exports.banner
     exports.write_bundle([["export", "map"]], ["bundle", "--runs", "1"], tmp_path / "hang.zip")
-    qtbot.waitUntil(lambda: "Rendering 1 of 2" in banner.next.text())
-    QTest.mouseClick(banner.action, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: exports.writing.note.text() == "Writing hang.zip: Rendering 1 of 2: map…")
+    qtbot.waitUntil(exports.writing.isVisible)
+    assert exports.writing.bar.value() == 100
+    QTest.mouseClick(exports.writing.button, Qt.MouseButton.LeftButton)
     assert "cancelled" in banner.message.text()
     assert not exports.exporter.running
     qtbot.wait(100)

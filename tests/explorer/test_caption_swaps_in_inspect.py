@@ -9,13 +9,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QObject, QTimer
+from PySide6.QtCore import QObject, QRect, QTimer
 from pytestqt.qtbot import QtBot
 
 from explorer.models.thumbnails import Thumbnails
 from explorer.state.selection import Side
 from explorer.views.changes.one_run_groups import OneRunGroups
 from explorer.views.inspect.swap_margins import NO_SWAP, SwapMargins, SwapQuestion, margin_panel
+from explorer.widgets.image_box import LINE
+from explorer.widgets.image_strip import PAD, PICTURE, ImageStrip, StripItem
 from trainer.charts.spec import Request, Target
 from trainer.messages import Classify, Failure
 
@@ -69,8 +71,12 @@ def test_a_caption_stands_beside_its_swaps_with_the_margins_of_both_runs(margins
         ((2,), None, ("{}",)),
     ]
     table = margin_panel(QUESTION, margins.asking.known(QUESTION), ["run 1", "run 2"]).mark("swaps")
-    assert table.lines[0].values == ("0.500", "0.250")
-    for line in table.lines[1:]:
+    assert [line.words for line in table.lines if not line.values] == [
+        "Cosine of picture and caption",
+        "Its lead over the caption with one change",
+    ]
+    assert table.lines[1].values == ("0.500", "0.250")
+    for line in table.lines[3:]:
         caption = line.words.partition("“")[2].rstrip("”")
         wanted = [COSINES[CAPTION][run] - COSINES[caption][run] for run in (0, 1)]
         assert [float(cell.replace("−", "-")) for cell in line.values] == pytest.approx(wanted)
@@ -82,6 +88,28 @@ def test_a_caption_stands_beside_its_swaps_with_the_margins_of_both_runs(margins
     margins.ask(QUESTION)
     assert margins.panel.isVisible()
     assert len(margins.stand_in.asked) == 2
+
+
+def test_a_caption_wraps_under_its_picture_without_a_dot(qtbot: QtBot, dressed: Any):
+    strip = ImageStrip(lambda _path: None)
+    qtbot.addWidget(strip)
+    strip.show_items([StripItem("a.png", ((CAPTION, ""),)), StripItem("b.png", (("a red ring", "outline"),))])
+    strip.resize(400, strip.height())
+    strip.show()
+    seen = strip.grab().toImage()
+    ground = seen.pixelColor(399, 5)
+    for left, is_wrapped in ((0, True), (PICTURE + 2 * PAD + 4, False)):
+        second = QRect(left + 8, 2 + PAD + PICTURE + 5 + LINE, PICTURE, LINE - 2)
+        drawn = any(
+            seen.pixelColor(x, y) != ground
+            for x in range(second.left(), second.right())
+            for y in range(second.top(), second.bottom())
+        )
+        assert drawn == is_wrapped
+    strip.show_items([StripItem("a.png", ((f"{CAPTION}, {CAPTION}, and {CAPTION}", ""),))])
+    long = strip.grab().toImage()
+    below = 2 + PAD + PICTURE + 4 + 2 * LINE
+    assert len({long.pixelColor(x, below).name() for x in range(10, 110)}) == 1, "no half of a third line"
 
 
 def test_a_failure_is_said_where_the_margins_would_be(margins: SwapMargins, qtbot: QtBot):

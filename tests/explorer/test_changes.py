@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 from PySide6.QtCore import QPoint, Qt, QTimer
 from PySide6.QtTest import QTest
+from pytestqt.qtbot import QtBot
 
 from explorer.views.changes import ChangesView
 from explorer.views.changes.group_chips import TITLES
 from explorer.views.changes.view import TABS
+from explorer.views.selected.table import MOST_CAPTION_PX
 from trainer.charts.mispairs import mispairs
 from trainer.charts.pair_changes import changes
 from trainer.messages import decode_answer
@@ -59,7 +61,17 @@ def test_the_table_holds_the_charts_numbers(view: ChangesView, two_runs: tuple[i
     line = model.place_of(7)
     assert model.index(line, 0).data() == "a green cross, 7"
     assert model.index(line, FIXED + keys.index("image_rank_b")).data() == f"{found.values['image_rank_b'][7]:.0f}"
-    assert "48 pairs of scenes, renderings" in view.note.text()
+    assert "48 pairs of scenes, unseen renderings" in view.note.text()
+
+
+def test_the_heads_of_ranks_say_so_and_have_tips(view: ChangesView):
+    model = view.table.pairs
+    for column, about in enumerate(model.columns, FIXED):
+        if about.key.startswith(("image_rank_a", "image_rank_b", "text_rank")):
+            assert "rank" in model.headerData(column, Qt.Orientation.Horizontal)
+            assert "Rank of the correct" in model.headerData(
+                column, Qt.Orientation.Horizontal, Qt.ItemDataRole.ToolTipRole
+            )
 
 
 def test_chips_leave_the_pairs_that_one_run_gets_right(qtbot, view: ChangesView):
@@ -75,7 +87,7 @@ def test_chips_leave_the_pairs_that_one_run_gets_right(qtbot, view: ChangesView)
     view.table.selectRow(0)
     pair = int(model.pairs[0])
     assert view.context.selection.pairs.tolist() == [pair]
-    assert view.neighborhoods.title.text() == view.found.items.caption[pair]
+    assert view.neighborhoods.title.text() == f"Nearest images of “{view.found.items.caption[pair]}”"
     qtbot.mouseClick(chips["both"], Qt.MouseButton.LeftButton)
     assert not chips["only-a"].isChecked()
     assert sorted(model.pairs.tolist()) == np.flatnonzero(groups["both"]).tolist()
@@ -120,7 +132,7 @@ def test_the_first_pair_of_the_table_is_shown_until_one_is_selected(qtbot, view:
     def first() -> str:
         return found.items.caption[int(table.pairs.pairs[0])]
 
-    assert title.text() == f"{first()} (row 1)"
+    assert title.text() == f"Nearest images of “{first()}”"
     assert all(row.tiles.tiles for row in view.neighborhoods.rows)
     before = first()
     header = table.horizontalHeader()
@@ -131,10 +143,12 @@ def test_the_first_pair_of_the_table_is_shown_until_one_is_selected(qtbot, view:
         if first() != before:
             break
     assert first() != before
-    assert title.text() == f"{first()} (row 1)"
+    assert title.text() == f"Nearest images of “{first()}”"
     assert not len(view.context.selection.pairs), "nothing was selected in other views"
+    table.hovered.emit(int(table.pairs.pairs[2]))
+    assert found.items.caption[int(table.pairs.pairs[2])] in title.text(), "the pair under the pointer"
     view.context.selection.pairs = np.array([5])
-    assert title.text() == found.items.caption[5]
+    assert title.text() == f"Nearest images of “{found.items.caption[5]}”"
 
 
 def test_both_neighborhoods_stand_side_by_side_and_shared_ones_are_framed(view: ChangesView):
@@ -146,6 +160,23 @@ def test_both_neighborhoods_stand_side_by_side_and_shared_ones_are_framed(view: 
     for row in view.neighborhoods.rows:
         assert {tile.pair for tile in row.tiles.tiles if tile.marked} == shared
     assert view.neighborhoods.note.text().startswith(f"{len(shared)} of 10 nearest images shared")
+
+
+def test_a_wide_window_widens_numbers_and_pictures_a_narrow_one_hides_the_class(qtbot: QtBot, view: ChangesView):
+    header, rows = view.table.horizontalHeader(), view.neighborhoods.rows
+    columns = range(view.table.pairs.columnCount())
+    before, high = [header.sectionSize(n) for n in columns], rows[0].height()
+    view.resize(2400, 1300)
+    qtbot.waitUntil(lambda: rows[0].height() > 1.5 * high)
+    assert MOST_CAPTION_PX <= header.sectionSize(0) < MOST_CAPTION_PX + len(columns)
+    assert header.length() == view.table.viewport().width()
+    view.resize(700, 760)
+    qtbot.waitUntil(lambda: header.isSectionHidden(1))
+    cells = [view.table.visualRect(view.table.pairs.index(0, n)) for n in columns if not header.isSectionHidden(n)]
+    assert [cell.left() for cell in cells[1:]] == [cell.right() + 1 for cell in cells[:-1]], "no hole between columns"
+    view.resize(1100, 760)
+    qtbot.waitUntil(lambda: rows[0].height() == high)
+    assert [header.sectionSize(n) for n in columns] == before
 
 
 def test_of_several_pairs_the_one_with_the_ring_is_told_about(view: ChangesView):
@@ -287,3 +318,13 @@ def test_no_run_teaches(view: ChangesView):
     view.context.selection.select_runs(None, None)
     assert view.is_empty
     assert view.command() is None
+
+
+def test_heads_of_two_lines_are_not_cut(view: ChangesView):
+    header, model = view.table.horizontalHeader(), view.table.pairs
+    lines = [str(model.headerData(n, Qt.Orientation.Horizontal)).split("\n") for n in range(model.columnCount())]
+    assert max(map(len, lines)) == 2
+    assert header.textElideMode() is Qt.TextElideMode.ElideNone, "Qt would measure both lines as one"
+    assert header.height() >= 2 * header.fontMetrics().lineSpacing()
+    for column in range(FIXED, model.columnCount()):
+        assert header.sectionSize(column) >= max(map(header.fontMetrics().horizontalAdvance, lines[column]))

@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QApplication
 from explorer import theme
 from explorer.views.map.coloring import MODALITY, Coloring, classes_of
 from explorer.widgets.class_legend import ClassEntry, ClassLegend
+from explorer.widgets.point_map import class_glyphs
 from explorer.widgets.point_map.class_glyphs import STROKES, ClassGlyphs
 from explorer.widgets.point_map.point_map import PointMap
 
@@ -24,7 +25,7 @@ def test_the_glyphs_all_differ() -> None:
     assert len({*STROKES}) == len(STROKES) == 8
 
 
-def test_marks_of_one_color_differ_by_their_class_on_the_map(dressed: QApplication, qtbot) -> None:
+def test_marks_of_one_color_differ_by_their_class_on_the_map(dressed: QApplication, qtbot, monkeypatch) -> None:
     shown = PointMap()
     qtbot.addWidget(shown)
     shown.resize(400, 400)
@@ -38,6 +39,8 @@ def test_marks_of_one_color_differ_by_their_class_on_the_map(dressed: QApplicati
     plain = gray(shown.grab().toImage())
     glyphs.show_classes(np.arange(n))
     qtbot.wait(30)
+    seen: list[bool] = []
+    glyphs.seen_changed.connect(seen.append)
     told = gray(shown.grab().toImage())
     pictures = []
     for place in range(n):
@@ -49,9 +52,10 @@ def test_marks_of_one_color_differ_by_their_class_on_the_map(dressed: QApplicati
     for place in range(n):
         for other in range(place):
             assert abs(pictures[place] - pictures[other]).max() > 60, (place, other)
-    glyphs.show_classes(None)
-    qtbot.wait(30)
+    monkeypatch.setattr(class_glyphs, "LEAST_ROOM", 30_000)  # 20,000 square pixels a point are too dense then
     assert np.array_equal(gray(shown.grab().toImage()), plain)
+    assert not glyphs.are_seen
+    assert not seen[-1]
 
 
 def test_the_legend_has_the_glyphs_of_the_map(dressed: QApplication, qtbot) -> None:
@@ -61,7 +65,10 @@ def test_the_legend_has_the_glyphs_of_the_map(dressed: QApplication, qtbot) -> N
     legend.show()
     blue = theme.run_color(0)
     legend.set_entries([ClassEntry(str(place), blue, (1,), glyph=place) for place in range(len(STROKES))])
+    plain = gray(legend.grab().toImage())
+    legend.show_glyphs(True)
     image = gray(legend.grab().toImage())
+    assert (image != plain).any(), "plain until the points of a map have room for glyphs"
     rects = [legend.visualRect(legend.model().index(row)) for row in range(len(STROKES))]
     marks = [image[rect.y() : rect.y() + 26, rect.x() + 6 : rect.x() + 24] for rect in rects]
     assert len({mark.tobytes() for mark in marks}) == len(STROKES)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from PIL import Image
-from PySide6.QtCore import QObject, Qt, QTimer, Signal
+from PySide6.QtCore import QObject, QPoint, Qt, QTimer, Signal
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
@@ -25,7 +25,7 @@ from explorer.views.prompts import PromptsView
 from explorer.views.view import Context
 from trainer import catalog, config
 from trainer.messages import Classify, ClassifyAnswer, Failure, Question, decode_answer
-from trainer.store import Items, RunLog, RunRow, Workspace, write_snapshot
+from trainer.store import Items, RunLog, RunRow, SplitKey, Workspace, write_snapshot
 from trainer.store.caption_words import write_caption_words
 from trainer.store.snapshot_files import snapshot_name
 
@@ -217,6 +217,25 @@ def test_a_run_on_captions_is_asked_its_captions(
     assert view.questions.suite == OF_THE_RUN
 
 
+def test_templates_are_folded_until_they_are_asked_for(qtbot: QtBot, view: ClassifyView) -> None:
+    form = view.questions
+    form.show()
+    assert not form.templates_edit.isVisible()
+    form.unfold.click()
+    assert form.templates_edit.isVisible()
+
+
+def test_a_click_on_the_chip_of_a_label_removes_it(qtbot: QtBot, view: ClassifyView, images: dict[str, Path]) -> None:
+    form = view.questions
+    view.take([images["a-red"]])
+    form.write("red, blue, green", "a {}")
+    assert [chip.text() for chip in form.chips if chip.isVisible()] == ["red  ×", "blue  ×", "green  ×"]
+    assert not form.labels_edit.isVisible()
+    form.chips[1].click()
+    qtbot.waitUntil(lambda: form.labels == ("red", "green"))
+    assert [chip.text() for chip in form.chips if chip.isVisible()] == ["red  ×", "green  ×"]
+
+
 def test_waiting_for_the_person_is_said_as_such(
     qtbot: QtBot, view: ClassifyView, context: Context, images: dict[str, Path]
 ) -> None:
@@ -230,7 +249,7 @@ def test_waiting_for_the_person_is_said_as_such(
     QTest.keyClicks(view.questions.labels_edit, "red, blue")
     qtbot.waitUntil(lambda: view.bars.names == ("red", "blue"))
     view.questions.labels_edit.clear()
-    qtbot.waitUntil(lambda: "Waiting for labels: enter them" in label(view, "classifyVerdict"))
+    qtbot.waitUntil(lambda: "Waiting for labels: add one above." in label(view, "classifyVerdict"))
 
 
 def test_labels_are_embedded_before_the_first_drop(qtbot: QtBot, view: ClassifyView, context: Context) -> None:
@@ -365,7 +384,7 @@ def test_editing_asks_once_after_the_last_key_and_cancels_the_old_question(
     new = context.client.asked[before:]
     assert {q.labels for q in new} == {("red", "blue")}
     assert len(new) == 2
-    assert "1 double label" in label(view.questions, "classifyLabelsRemark")
+    assert "1 double label" in label(view, "classifyLabelsRemark")
     view.questions.templates_edit.setPlainText("no place")
     qtbot.waitUntil(lambda: view.questions.templates == ())
     assert "Enter labels and templates" in label(view, "classifyVerdict") or view.asking.is_stale(view.strip.current)
@@ -496,13 +515,6 @@ def test_the_command_says_what_the_view_shows(qtbot: QtBot, view: ClassifyView, 
     assert view.command() == ["classify", first, second, "--runs", "1", "2", "--suite", "scenes"]
 
 
-def test_every_control_has_a_name_for_screen_readers_and_tests(view: ClassifyView) -> None:
-    for widget in (view.strip, view.bars, view.sight.picture, view.questions.labels_edit, view.questions.suites):
-        assert widget.objectName()
-        assert widget.accessibleName()
-    assert view.questions.suites.itemData(0) == OF_THE_RUN
-
-
 def test_labels_are_hidden_while_there_is_no_run(make_context, qtbot: QtBot) -> None:
     context = make_context()
     for made in (ClassifyView(context), PromptsView(context)):
@@ -510,8 +522,83 @@ def test_labels_are_hidden_while_there_is_no_run(make_context, qtbot: QtBot) -> 
         made.refresh()
         assert made.details() is None
         context.selection.select_runs(1, None)
+        made.questions.edit.setChecked(True)
         assert made.details() is made.questions
         context.selection.select_runs(None, None)
+
+
+def test_labels_stand_above_the_results_and_are_edited_beside_them_on_demand(
+    qtbot: QtBot, view: ClassifyView, images: dict[str, Path]
+) -> None:
+    view.take([images["a-red"]])
+    view.questions.write("red, blue, green", "a {}")
+    chips = [chip for chip in view.questions.chips if chip.isVisible()]
+    assert [chip.text() for chip in chips] == ["red  ×", "blue  ×", "green  ×"]
+    assert chips[0].mapTo(view, QPoint()).y() < view.splitter.mapTo(view, QPoint()).y()
+    assert view.details() is None
+    with qtbot.waitSignal(view.details_changed):
+        qtbot.mouseClick(view.questions.edit, Qt.MouseButton.LeftButton)
+    assert view.details() is view.questions
+    view.questions.labels_edit.setPlainText("red, red")
+    remark = view.questions.chip_bar.findChild(QObject, "classifyLabelsRemark")
+    qtbot.waitUntil(lambda: remark.isVisible() and "1 double label" in remark.text())
+
+
+def test_a_line_behind_the_chips_adds_labels_and_refuses_a_double_one(
+    qtbot: QtBot, view: ClassifyView, images: dict[str, Path]
+) -> None:
+    view.take([images["a-red"]])
+    view.questions.choose(OWN)
+    view.questions.write("red, blue", "a {}")
+    line = view.questions.new_label
+    chip = view.questions.chips[1]
+    qtbot.waitUntil(lambda: line.isVisible() and line.x() > chip.x())
+    qtbot.keyClicks(line, "moon, tent")
+    qtbot.keyClick(line, Qt.Key.Key_Return)
+    assert view.questions.labels == ("red", "blue", "moon", "tent")
+    assert view.questions.suite == OWN
+    chips = [chip for chip in view.questions.chips if chip.isVisible()]
+    assert (len(chips), line.text()) == (4, "")
+    qtbot.keyClicks(line, "blue, sun")
+    qtbot.keyClick(line, Qt.Key.Key_Return)
+    assert view.questions.labels == ("red", "blue", "moon", "tent", "sun")
+    assert label(view, "classifyLabelsRemark") == "blue is a label already."
+    qtbot.keyClicks(line, "half")
+    qtbot.keyClick(line, Qt.Key.Key_Escape)
+    assert line.text() == ""
+
+
+def test_pictures_of_the_data_fill_an_empty_view_disputed_ones_first(
+    qtbot: QtBot, view: ClassifyView, context: Context, tmp_path: Path
+) -> None:
+    n = 12
+    paths = [tmp_path / f"held-{place:02}.png" for place in range(n)]
+    for path in paths:
+        Image.new("RGB", (8, 8), (200, 30, 90)).save(path)
+    vectors = np.eye(2, dtype=np.float32)[np.arange(n) % 2]
+    names = [("red", "blue")[place % 2] for place in range(n)]
+    items = Items(np.arange(n), [*map(str, paths)], names, names, ["test"] * n, {})
+    for run in (1, 2):
+        pictures = vectors.copy()
+        if run == 2:
+            pictures[[5, 9]] = pictures[[4, 8]]
+        with RunLog.claim(context.workspace, run) as log:
+            folder = log.folder / "snapshots" / snapshot_name(dataset="own", split="test", step=4)
+            about = {"dataset": "own", "split": "test", "model": "own"}
+            write_snapshot(folder, image=pictures, text=vectors, items=items, step=4, **about)
+            log.snapshot(4, "own", "test", folder, n, 2)
+            # More pairs, of the split that is not looked at.
+            others = Items(np.arange(2 * n), [str(paths[0])] * 2 * n, names * 2, names * 2, ["train"] * 2 * n, {})
+            folder = log.folder / "snapshots" / snapshot_name(dataset="own", split="train", step=4)
+            twice = np.tile(vectors, (2, 1))
+            write_snapshot(folder, image=twice, text=twice, items=others, step=4, **(about | {"split": "train"}))
+            log.snapshot(4, "own", "train", folder, 2 * n, 2)
+            log.status("finished")
+    context.selection.dataset = SplitKey("own", "test")
+    assert view.area.page.button.text() == "Use pictures of the data"
+    qtbot.mouseClick(view.area.page.button, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: len(context.selection.queries) == 8)
+    assert [*context.selection.queries[:2]] == [paths[5], paths[9]]
 
 
 def test_words_that_no_training_caption_holds_are_underlined_with_their_count(
@@ -525,14 +612,14 @@ def test_words_that_no_training_caption_holds_are_underlined_with_their_count(
     view.questions.choose("own")
     view.questions.write("red, tent, blue", "a photo of a(n) {}")
     view.refresh()
-    qtbot.waitUntil(lambda: "0 of 3 training captions" in label(view.questions, "classifyUnseen"), timeout=10_000)
-    assert "contain tent, photo, of." in label(view.questions, "classifyUnseen")
+    qtbot.waitUntil(lambda: "0 of 3 training captions" in label(view, "classifyUnseen"), timeout=10_000)
+    assert "contain tent, photo, of." in label(view, "classifyUnseen")
     assert view.questions.unseen_words("Red tent") == ("tent",)
     block = view.questions.labels_edit.document().firstBlock()
     marked = [(part.start, part.length) for part in block.layout().formats()]
     assert marked == [(5, 4)], "the word tent alone has a wavy line"
     view.questions.write("red, blue", "{}")
-    assert label(view.questions, "classifyUnseen") == ""
+    assert label(view, "classifyUnseen") == ""
 
 
 def test_two_runs_of_one_name_have_each_their_own_training_captions(

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from matplotlib.text import Text
 
 from explorer.views.classify import text_input
 from explorer.views.classify.query import Prediction
 from explorer.views.classify.verdict import ranking, verdict
-from explorer.widgets.bars import percent
+from trainer.analysis.label_shares import percent
+from trainer.render_mpl.predictions import Predictions, RunPredictions, draw
 
 
 def test_labels_are_cut_at_commas_and_lines_and_kept_once() -> None:
@@ -46,7 +48,16 @@ def test_verdicts_and_the_order_of_bars() -> None:
 
 
 @pytest.mark.parametrize(
-    ("share", "text"), [(0.0, "0.0 %"), (0.0001, "< 0.1 %"), (0.123, "12.3 %"), (0.9999, "> 99.9 %"), (1.0, "100.0 %")]
+    ("share", "text"),
+    [(0.0, "< 0.1 %"), (0.0001, "< 0.1 %"), (0.123, "12.3 %"), (0.9999, "> 99.9 %"), (1.0, "> 99.9 %")],
 )
 def test_shares_never_round_to_nothing_or_everything(share: float, text: str) -> None:
     assert percent(share) == text
+    figure = RunPredictions(0, 1, "a", "clip", 1, 1.0, 1.0, np.array([[share]]), np.array([[0.5]]))
+    assert figure.words(0, 0) == text
+
+
+def test_a_figure_names_the_pictures_that_it_has_no_room_for() -> None:
+    run = RunPredictions(0, 1, "a", "clip", 1, 1.0, 1.0, np.full((9, 2), 0.5), np.full((9, 2), 0.5))
+    chart = Predictions(tuple(f"{index}.png" for index in range(9)), ("x", "y"), ("{}",), (run,), {})
+    assert any("only 8 images fit; without 8.png" in text.get_text() for text in draw(chart).findobj(Text))

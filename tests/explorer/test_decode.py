@@ -222,7 +222,10 @@ def test_b_without_a_decoder_is_told_and_offered_one_like_as(
     monkeypatch.setattr(context.jobs, "do", lambda _action, runs, like=None: started.append((list(runs), like)))
     view.refresh()
     assert view.answer_area.kind == "partial"
-    assert f"r{two_runs[1]} has no decoder: one like r11 would compare" in view.answer_area.note.words.text()
+    assert (
+        f"r{two_runs[1]} has no decoder. One with the settings of r11 compares them"
+        in view.answer_area.note.words.text()
+    )
     view.answer_area.note.button.click()
     assert started == [([two_runs[1]], decoders[0])]
 

@@ -4,17 +4,10 @@ import os
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QMimeData, QUrl
+from PySide6.QtCore import QUrl
 
 from explorer.import_sheet.dropped_files import MOST, dropped
-
-
-def _mime(*urls: QUrl | Path | str) -> QMimeData:
-    mime = QMimeData()
-    mime.setUrls(
-        [u if isinstance(u, QUrl) else QUrl.fromLocalFile(str(u)) if isinstance(u, Path) else QUrl(u) for u in urls]
-    )
-    return mime
+from tests.explorer.dropped_files import mime_of
 
 
 @pytest.fixture
@@ -25,7 +18,7 @@ def picture(tmp_path: Path) -> Path:
 
 
 def test_local_images_are_taken_each_once(picture: Path) -> None:
-    assert dropped(_mime(picture, picture)) == type(dropped(_mime(picture)))((picture,), "")
+    assert dropped(mime_of(picture, picture)) == type(dropped(mime_of(picture)))((picture,), "")
 
 
 @pytest.mark.parametrize(
@@ -39,7 +32,7 @@ def test_local_images_are_taken_each_once(picture: Path) -> None:
     ],
 )
 def test_what_is_not_a_file_of_this_computer_is_refused_with_a_sentence(qapp, url: str, words: str) -> None:
-    found = dropped(_mime(url))
+    found = dropped(mime_of(url))
     assert found.paths == ()
     assert words in found.refused
     assert found.refused.endswith(".")
@@ -50,7 +43,7 @@ def test_beside_images_folders_tables_other_files_and_pipes_are_refused(qapp, tm
     text.write_text("x")
     table.write_text("x")
     os.mkfifo(pipe)
-    found = dropped(_mime(tmp_path, text, pipe, table, picture))
+    found = dropped(mime_of(tmp_path, text, pipe, table, picture))
     assert (found.paths, found.data) == ((picture,), "")
     for words in ("folder", "drop it by itself to import", "notes.txt", "pipe.png", "pairs.csv, a table or tar"):
         assert words in found.refused
@@ -60,15 +53,15 @@ def test_beside_images_folders_tables_other_files_and_pipes_are_refused(qapp, tm
 def test_a_table_or_a_tar_by_itself_is_data(qapp, tmp_path: Path, name: str) -> None:
     file = tmp_path / name
     file.touch()
-    assert dropped(_mime(file)) == type(dropped(_mime(file)))((), data=str(file))
-    assert dropped(_mime(QUrl(f"https://example.com/{name}"))).data == ""
+    assert dropped(mime_of(file)) == type(dropped(mime_of(file)))((), data=str(file))
+    assert dropped(mime_of(QUrl(f"https://example.com/{name}"))).data == ""
 
 
 def test_a_folder_by_itself_is_data_and_two_are_not(qapp, tmp_path: Path) -> None:
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
-    assert dropped(_mime(tmp_path / "a")).data == str(tmp_path / "a")
-    both = dropped(_mime(tmp_path / "a", tmp_path / "b"))
+    assert dropped(mime_of(tmp_path / "a")).data == str(tmp_path / "a")
+    both = dropped(mime_of(tmp_path / "a", tmp_path / "b"))
     assert both.data == ""
     assert "the folder a" in both.refused
 
@@ -77,26 +70,26 @@ def test_several_tars_are_one_data_set(qapp, tmp_path: Path) -> None:
     tars = [tmp_path / f"{number}.tar" for number in (2, 0, 1)]
     for tar in tars:
         tar.touch()
-    assert dropped(_mime(*tars)).data == "::".join(str(tmp_path / f"{number}.tar") for number in (0, 1, 2))
+    assert dropped(mime_of(*tars)).data == "::".join(str(tmp_path / f"{number}.tar") for number in (0, 1, 2))
     (tmp_path / "x.png").touch()
-    assert dropped(_mime(*tars, tmp_path / "x.png")).data == ""
+    assert dropped(mime_of(*tars, tmp_path / "x.png")).data == ""
 
 
 def test_a_link_is_followed_once(tmp_path: Path, picture: Path) -> None:
     link = tmp_path / "link.png"
     link.symlink_to(picture)
-    assert dropped(_mime(link)).paths == (picture,)
+    assert dropped(mime_of(link)).paths == (picture,)
 
 
 def test_there_is_a_limit(qapp, tmp_path: Path) -> None:
     for number in range(MOST + 2):
         (tmp_path / f"{number}.jpg").touch()
-    found = dropped(_mime(*sorted(tmp_path.glob("*.jpg"))))
+    found = dropped(mime_of(*sorted(tmp_path.glob("*.jpg"))))
     assert len(found.paths) == MOST
     assert f"{MOST:,}" in found.refused
 
 
 def test_the_same_refusal_is_counted_not_repeated(qapp) -> None:
-    found = dropped(_mime("https://a.example/1.png", "https://a.example/2.png"))
+    found = dropped(mime_of("https://a.example/1.png", "https://a.example/2.png"))
     assert found.refused.count("a URL") == 1
     assert "2 ×" in found.refused

@@ -14,15 +14,21 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QFileDialog, QLabel
 from pytestqt.qtbot import QtBot
 
+from explorer.render_qt.xy_plot import tone_color
 from explorer.views.evaluate import EvaluateView
 from explorer.views.evaluate.seeds_pane import group_pattern, seeded
+from explorer.views.evaluate.view import READ_ONLY
 from explorer.views.view import Context
+from explorer.widgets.state_area import StatePage
 from tests.explorer.answering_client import AnsweringClient
 from trainer import config
 from trainer.__main__ import main
 from trainer.catalog import assets_dir
+from trainer.charts.evaluation import EvaluatedRun, EvaluationChart, EvaluationLine, images_of_cell
+from trainer.charts.evaluation_scores import CHART as SCORES
 from trainer.charts.marks import Mark, NumberRow
 from trainer.messages import Evaluate, EvaluateAnswer, EvaluatedTask, Failure
+from trainer.metrics import metric
 from trainer.scheduling import queue
 from trainer.store import Question, Workspace
 from trainer.store.task_records import TaskRecord, evaluation_folder, read_records, write_task
@@ -97,10 +103,31 @@ def view(context: Context, qtbot: QtBot) -> EvaluateView:
     return made
 
 
+def page(shown: StatePage) -> tuple[str, str, str]:
+    return shown.title.text(), shown.text.text(), shown.button.text()
+
+
 def measured(view: EvaluateView, qtbot: QtBot) -> None:
     view.controls.data.setCurrentText("/some/GTSRB")
     QTest.mouseClick(view.controls.go, Qt.MouseButton.LeftButton)
     qtbot.waitUntil(lambda: view.chart is not None, timeout=20_000)
+
+
+def test_what_could_not_be_stored_is_refused_before_a_process_works(view: EvaluateView, monkeypatch) -> None:
+    monkeypatch.setattr(view.context.jobs, "_look_only", "it mirrors box")
+    said: list[str] = []
+    view.context.jobs.failed.connect(said.append)
+    view.evaluate()
+    assert len(said) == 1
+    assert not view.asking.busy
+    view.context.jobs.look_only_changed.emit("it mirrors box")
+    assert view.controls.go.isHidden()
+    for empty in (view.empty, view.confusion.area.page, view.protocol.missing, view.choice.missing):
+        assert page(empty) == ("Not evaluated yet", READ_ONLY, "Make it mine…")
+    monkeypatch.setattr(view.context.jobs, "_look_only", "")
+    view.context.jobs.look_only_changed.emit("")
+    assert not view.controls.go.isHidden()
+    assert page(view.choice.missing)[2] == "Measure it"
 
 
 def test_an_empty_view_says_what_to_do(view: EvaluateView):
@@ -111,6 +138,9 @@ def test_an_empty_view_says_what_to_do(view: EvaluateView):
     view.tabs.setCurrentIndex(1)
     assert view.confusion.area.page.text.text().startswith("Evaluate zero-shot")
     assert not view.confusion.tasks.isVisible()
+    assert view.controls.go.isEnabled()
+    view.context.selection.propose(run_a=None, run_b=None)
+    assert not view.controls.go.isEnabled()
 
 
 def test_a_click_measures_both_runs_and_shows_whether_they_differ(view: EvaluateView, qtbot: QtBot):
@@ -127,6 +157,33 @@ def test_a_click_measures_both_runs_and_shows_whether_they_differ(view: Evaluate
     strong = {label.text() for label in card.findChildren(QLabel) if label.property("role") == "strong"}
     assert {text for text in strong if "%" in text} == {"100.0 %"}
     assert "Its captions are made of its classes" in view.status.text()
+
+
+def test_the_answer_comes_first_and_the_note_of_the_table_with_the_table(view: EvaluateView, qtbot: QtBot):
+    measured(view, qtbot)
+    numbers(view, qtbot)
+    panel = view.table.panel
+    card = panel.cards["shares"]
+    winner = view.chart.runs[1].label
+    ahead = f"On these pairs {winner} is ahead in zero-shot accuracy by 33.3 points (p < 0.001, Holm)"
+    assert card.title.text() == f"{ahead}; 1 more score differs"
+    pens = {tone: item.opts["pen"].color().name() for tone, item in card.plot._errors.items()}
+    assert pens == {tone: tone_color(tone).name() for tone in ("run_a", "run_b")}
+    assert "McNemar" not in panel.notes.text()
+    QTest.mouseClick(view.table.numbers.button, Qt.MouseButton.LeftButton)
+    assert card.minimumHeight() >= 300, "the plot stays readable above the table"
+    assert panel.notes.text().startswith("B against A in points")
+
+
+def test_scores_that_are_100_percent_in_all_runs_are_named_under_the_plot():
+    line = EvaluationLine(
+        metric("val/zero_shot_acc1"), "zero_shot_acc1", "zero_shot", (0.5,), ((0.4, 0.6),), (60,), None
+    )
+    perfect = dataclasses.replace(line, metric=metric("val/zero_shot_acc5"), values=(1.0,), intervals=((0.9, 1.0),))
+    runs = (EvaluatedRun(0, 1, "one", "clip", 20, {}, "one"),)
+    panel = SCORES.draw(EvaluationChart("data", "val", runs, (line, perfect), ()), None)
+    assert len(panel.mark("shares").names) == 1
+    assert panel.notes == (f"Not drawn, 100 % in every run: {perfect.metric.label}.",)
 
 
 def numbers(view: EvaluateView, qtbot: QtBot) -> Any:
@@ -154,9 +211,15 @@ def test_a_cell_of_the_confusion_shows_its_images(view: EvaluateView, qtbot: QtB
     place = heat.rect_of(2, 0).center().toPoint()
     QTest.mouseMove(heat, place)
     QTest.mouseClick(heat, Qt.MouseButton.LeftButton, pos=QPoint(place))
-    assert "Run A: heart predicted as ring: 20 of 20" in view.confusion.note.text()
-    assert [Path(item.path).name for item in view.confusion.strip.items][:2] == ["2.png", "5.png"]
-    assert len(view.confusion.strip.items) == 20
+    assert "heart predicted as ring: 20 of 20 (100 %), 20 without their image file" in view.confusion.note.text()
+    strip = view.confusion.strip
+    assert not strip.isVisible()
+    for path in map(Path, images_of_cell(view.chart.runs[0].tasks["zero_shot"], 2, 0)[1:]):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    QTest.mouseClick(heat, Qt.MouseButton.LeftButton, pos=QPoint(heat.rect_of(2, 0).center().toPoint()))
+    assert [Path(item.path).name for item in strip.items][:2] == ["5.png", "8.png"]
+    assert "1 without their image file" in view.confusion.note.text()
     assert view.command()[-2:] == ["--task", "zero_shot"]
     assert view.command()[1] == "confusion"
 
@@ -235,8 +298,29 @@ def test_a_failure_is_said_with_its_next_step(view: EvaluateView, qtbot: QtBot):
     view.context.client.failing = Failure("unreadable", "There is no such folder.", "Choose another.")
     view.controls.data.setFocus()
     QTest.keyClick(view.controls.data.lineEdit(), Qt.Key.Key_Return)
-    qtbot.waitUntil(lambda: view.area.note.words.text().endswith("There is no such folder. Choose another."))
-    assert (view.area.kind, view.area.note.button.text()) == ("partial", "Retry")
+    said = ("The evaluation failed", "There is no such folder. Choose another.", "Retry")
+    qtbot.waitUntil(lambda: page(view.empty) == said)
+    for tab in (1, 2, 6, 7):
+        view.tabs.setCurrentIndex(tab)
+        pane = {1: view.confusion.area, 2: view.no_curves, 6: view.protocol.missing, 7: view.choice.missing}[tab]
+        assert page(pane if isinstance(pane, StatePage) else pane.page) == said
+    view.tabs.setCurrentIndex(0)
+    view.context.client.failing = None
+    measured(view, qtbot)
+    view.context.client.failing = Failure("unreadable", "There is no such folder.", "Choose another.")
+    QTest.mouseClick(view.controls.go, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: view.area.kind == "partial")
+    assert view.area.note.words.text().endswith("There is no such folder. Choose another.")
+    assert view.area.note.button.text() == "Retry", "above the results that there are"
+
+
+def test_a_page_without_a_result_says_that_one_is_being_measured(view: EvaluateView, qtbot: QtBot):
+    view.context.client.answering = False
+    QTest.mouseClick(view.controls.go, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: page(view.empty) == ("Evaluating", "40 % · Good: robustness…", "Cancel"))
+    QTest.mouseClick(view.empty.button, Qt.MouseButton.LeftButton)
+    assert view.context.client.cancelled == [1]
+    qtbot.waitUntil(lambda: view.empty.title.text() == "Not evaluated yet")
 
 
 def test_the_command_on_the_clipboard_measures_the_same(view: EvaluateView, monkeypatch: pytest.MonkeyPatch):
@@ -265,7 +349,7 @@ def test_split_suite_and_features_are_asked_for_and_what_was_used_is_shown(view:
     question = view.context.client.asked[0]
     assert (question.split, question.suite, question.features) == ("test_style", "cifar10", True)
     assert set(question.tasks) == {"zero_shot", "retrieval"}, "what takes minutes is measured only if it is chosen"
-    assert view.about.text() == "n = 60 of 100. Suite toys: 3 classes × 2 templates."
+    assert view.about.text() == "60 of 100 pairs, 3 classes of toys, 2 templates"
     assert view.shown.currentText() == "GTSRB test"
     assert view.about.isVisible()
     view.copy_evaluation()
@@ -327,7 +411,7 @@ def test_the_table_is_exported_as_markdown_and_latex(view: EvaluateView, qtbot: 
     row = next(line for line in text.splitlines() if line.startswith("| Zero-shot accuracy"))
     assert [cell.strip() for cell in row.split("|")][2:6] == ["60", "66.7 %", "**100.0 %**", "+33.3"]
     assert r"\textbf{100.0 \%}" in (tmp_path / "t.tex").read_text(encoding="utf-8")
-    assert "Suite toys" in text
+    assert "3 classes of toys" in text
 
 
 def test_one_click_queues_a_group_over_seeds(view: EvaluateView, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch):

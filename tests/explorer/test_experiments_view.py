@@ -7,18 +7,20 @@ import dataclasses
 import pytest
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
-from explorer.intents import ShowExperiment
+from explorer.intents import AddSeeds, ShowExperiment
+from explorer.models.runs import share_of
 from explorer.run_control import actions
 from explorer.views.evaluate import EvaluateView
 from explorer.views.experiments import ExperimentsView, listed
 from explorer.views.runs.experiment_sheet import ExperimentSheet
+from explorer.views.seed_rows import RunCell, gap_text, state_text
 from explorer.views.seed_truth_line import SeedTruthLine
 from trainer import catalog, config
 from trainer.__main__ import main
 from trainer.experiments import verdict
 from trainer.experiments.experiment import clip_and_cloob, to_toml
 from trainer.scheduling import experiments
-from trainer.store import Question, Workspace
+from trainer.store import Question, RunLog, RunRow, Workspace
 
 ASKED = {"retrieval": Question("retrieval", 512, gallery=512)}
 
@@ -72,13 +74,185 @@ def test_without_one_the_first_button_makes_and_queues_it(qtbot, context):
     # Without a value there are no empty plots, but a sentence with what comes next.
     qtbot.waitUntil(lambda: view.pane.area.kind == "empty")
     assert view.pane.area.page.text.text().startswith("The first evaluation of a run of CLIP + CLOOB on Scenes")
-    assert view.progress.text() == "Running: CLIP 0 of 3 seeds, CLOOB 0 of 3."
+    assert "The result comes when both have finished a seed." in view.pane.area.page.text.text()
+    assert view.progress.text() == "Running: CLIP 0/3 seeds, CLOOB 0/3."
+    waiting = [f"waiting, {turn}" for turn in ("1st", "2nd", "3rd", "4th", "5th", "6th")]
+    qtbot.waitUntil(lambda: sorted(view.seeds.texts()) == waiting)
+    assert view.seeds.isVisible()
+    assert view.share.maximum() > 0, "a bar that is full at the end, not one that only moves"
+    phase = "Drawing Scenes: 3,072 of 12,288"
+    context.workspace.runs.change(rows[0].id, status="running", phase=phase, total_steps=384)
+    context.jobs.poll()
+    qtbot.waitUntil(lambda: phase in view.seeds.texts())
+    assert share_of(context.workspace.runs.get(rows[0].id)) == 0.25
+    context.workspace.runs.change(rows[0].id, status="queued")  # no process works on it
     view.stop.trigger()
     qtbot.waitUntil(lambda: view.chosen.state == "stopped")
     # The experiment stops first, so that no run is started while they leave the queue.
     of_experiment = context.workspace.runs.of_experiment
     qtbot.waitUntil(lambda: {row.status for row in of_experiment("CLIP + CLOOB on Scenes")} == {"stopped"})
     qtbot.waitUntil(lambda: view.go.isEnabled())
+
+
+def test_runs_without_an_experiment_are_seen_and_more_seeds_of_two_make_one(qtbot, context):
+    workspace, name = context.workspace, "val/image_to_text_R@1"
+    runs = [config.Run(name="own"), config.Run(name="loob", objective=config.Cloob()), config.Run(name="late")]
+    ids = [workspace.runs.create(run) for run in runs]
+    for run, value in zip(ids[:2], (0.5, 0.6), strict=True):
+        with RunLog.claim(workspace, run) as log:
+            log.facts(heldout_pairs={"renderings": 1024})
+            log.scalars(48, {name: value})
+        workspace.runs.change(run, status="finished", step=96, total_steps=96, metric=name, last=value)
+    workspace.runs.change(ids[2], status="queued")
+    view = shown(qtbot, context)
+    context.jobs.poll()
+    qtbot.waitUntil(lambda: view.area.kind == "empty" and view.first_start.card.isHidden(), timeout=10_000)
+    card = view.last_runs
+    assert card.headline.text() == "CLOOB · loob finds the caption of 60.0 % of the images, CLIP · own of 50.0 %"
+    assert card.about.text().endswith("n = 1,024 · 96 steps · 1 seed each: undecided")
+    assert [cell.words.text() for cell in view.training_now.findChildren(RunCell)] == ["waiting, 1st"]
+    card.more.click()
+    made = "CLIP + CLOOB on Scenes"
+    qtbot.waitUntil(lambda: len(workspace.runs.of_experiment(made)) == 6)
+    rows = workspace.runs.of_experiment(made)
+    assert [(row.arm, workspace.runs.config_of(row.id).seed) for row in rows[:2]] == [("CLIP", 1), ("CLOOB", 1)]
+
+
+def test_a_run_says_how_far_it_is(context):
+    number = context.workspace.runs.create(config.Run(name="own", data=config.Folder(path="pairs")))
+    context.workspace.runs.change(number, status="running", step=240, total_steps=384, phase="training")
+    run = context.workspace.runs.get(number)
+    assert state_text(run, 180.0, 0) == "step 240 of 384, about 3 min left"
+    assert state_text(run, 6 * 3600.0, 0) == "step 240 of 384, about 6 h left"
+    assert state_text(dataclasses.replace(run, status="stopped"), None, 0) == "stopped at 240 of 384"
+    measured = dataclasses.replace(run, metric="val/image_to_text_R@1", last=0.612)
+    assert state_text(measured, 180.0, 0) == "61.2 % so far, step 240 of 384, about 3 min left"
+
+
+def test_arms_are_compared_as_soon_as_both_were_measured_and_stopped_runs_are_resumed(qtbot, context):
+    workspace = context.workspace
+    workspace.experiments.add("pair", to_toml(dataclasses.replace(clip_and_cloob(None, seeds=1), name="pair")))
+    experiments.start(workspace, "pair")
+    clip, cloob = workspace.runs.of_experiment("pair")
+    name = "val/image_to_text_R@1"
+    with RunLog.claim(workspace, clip.id) as log:
+        log.scalars(48, {name: 0.3})
+        log.scalars(96, {name: 0.5})
+    workspace.results.add_evaluation(clip.id, 96, "scenes", "renderings", {name: 0.5}, ASKED)
+    workspace.runs.change(clip.id, status="finished", step=96, total_steps=96, metric=name, last=0.5)
+    view = shown(qtbot, context)
+    qtbot.waitUntil(lambda: view.pane.answer is not None and not view.busy)
+    context.jobs.poll()
+    qtbot.waitUntil(lambda: view.seeds.differences() == [""])
+    with RunLog.claim(workspace, cloob.id) as log:
+        log.scalars(48, {name: 0.35})
+    workspace.results.add_evaluation(cloob.id, 48, "scenes", "renderings", {name: 0.35}, ASKED)
+    workspace.runs.change(cloob.id, status="stopped", step=50, total_steps=96, metric=name, last=0.35)
+    workspace.experiments.set_state("pair", "stopped")
+    context.jobs.poll()
+    view.refresh()
+    qtbot.waitUntil(lambda: view.seeds.differences() == ["+5.0 points at step 48"])
+    assert view.seeds.texts() == ["50.0 %, finished", "35.0 %, stopped at 50 of 96"]
+    qtbot.waitUntil(lambda: view.go.text() == "Resume 1 run")
+    qtbot.waitUntil(lambda: view.go.isVisible() and view.pane.area.has_result)
+    view.go.click()
+    qtbot.waitUntil(lambda: workspace.runs.get(cloob.id).status == "queued")
+
+
+def one_seed(workspace: Workspace, *, clip: str = "", cloob: str = "") -> tuple[int, int]:
+    """Store an experiment of one seed, its runs measured at these steps: `0 0.001, 48 0.1 finished`."""
+    name = "val/image_to_text_R@1"
+    workspace.experiments.add("lone", to_toml(dataclasses.replace(clip_and_cloob(None, seeds=1), name="lone")))
+    experiments.start(workspace, "lone")
+    rows = workspace.runs.of_experiment("lone")
+    for row, words in zip(rows, (clip, cloob), strict=True):
+        measured = [each.split() for each in words.removesuffix(" finished").split(", ") if each]
+        if not measured:
+            continue
+        with RunLog.claim(workspace, row.id) as log:
+            for step, value in measured:
+                log.scalars(int(step), {name: float(value)})
+        status, step, last = "running", int(measured[-1][0]), float(measured[-1][1])
+        if words.endswith("finished"):
+            status = "finished"
+            workspace.results.add_evaluation(row.id, step, "scenes", "renderings", {name: last}, ASKED)
+        times = {"trained_s": 60.0, "started_at": 1.0}
+        workspace.runs.change(row.id, status=status, step=step, total_steps=384, metric=name, last=last, **times)
+    return rows[0].id, rows[1].id
+
+
+def test_one_seed_decides_nothing_and_two_can_be_added(qtbot, context):
+    workspace = context.workspace
+    one_seed(workspace, clip="0 0.001, 384 0.835 finished", cloob="0 0.001, 384 0.874 finished")
+    experiments.advance(workspace)
+    view = shown(qtbot, context)
+    qtbot.waitUntil(lambda: view.pane.answer is not None and not view.busy)
+    assert view.verdict.text() == "One seed cannot decide: CLOOB +3.9 points"
+    assert view.progress.text() == "Ended after 1 of 1 seed."
+    panel = view.pane.answer.panel
+    difference = panel.rows[0][1]
+    assert (difference.names, difference.dots) == (("seed 0",), ()), "no mean of one"
+    assert difference.note == "1 seed, n = 512, margin ±2 dashed"
+    assert not any("Student" in note for note in panel.notes), "nothing on an interval that is not drawn"
+    assert view.go.isVisible()
+    assert view.go.text() == "Add 2 seeds, about 4 min"
+    context.jobs.poll()
+    qtbot.waitUntil(lambda: view.seeds.isVisible() and view.seeds.differences() == ["+3.9 points"])
+    view.go.click()
+    qtbot.waitUntil(lambda: view.progress.text() == "Running: CLIP 1/3 seeds, CLOOB 1/3.")
+    assert [row.status for row in workspace.runs.of_experiment("lone")] == ["finished"] * 2 + ["queued"] * 4
+    experiments.extend(workspace, "lone")
+    *rows, last = workspace.runs.of_experiment("lone")
+    assert len(rows) == 5, "it is extended once"
+    for row in rows[2:]:
+        finished(workspace, row)
+    workspace.runs.change(last.id, status="interrupted", step=20)
+    experiments.advance(workspace)
+    context.jobs.poll()
+    qtbot.waitUntil(lambda: view.chosen.state == "ended" and view.go.text() == "Resume 1 run")
+    assert view.go.isVisible()
+    view.go.click()
+    # Set after the run is queued: a run that ended in between would leave the experiment going.
+    qtbot.waitUntil(lambda: workspace.experiments.get("lone").state == "going")
+    assert workspace.runs.get(last.id).status == "queued"
+    finished(workspace, last)
+    experiments.advance(workspace)
+    context.jobs.poll()
+    qtbot.waitUntil(lambda: "after 3 of 3 seeds, no winner. No seeds can be added" in view.progress.text())
+    assert view.go.text().startswith("Repeat with 5 seeds")
+    view.go.click()
+    qtbot.waitUntil(lambda: view.picker.key == "lone 2")
+    assert workspace.experiments.get("lone").state == "ended"
+    assert workspace.runs.of_experiment("lone 2")[0].name.endswith("seed 3")
+
+
+def finished(workspace: Workspace, row: RunRow) -> None:
+    workspace.runs.change(row.id, status="finished", step=384, trained_s=60.0, started_at=1.0)
+    numbers = {"val/image_to_text_R@1": 0.8 + 0.01 * row.id}
+    workspace.results.add_evaluation(row.id, 384, "scenes", "renderings", numbers, ASKED)
+
+
+def test_the_axes_of_a_training_are_those_of_its_end(qtbot, context):
+    one_seed(context.workspace, clip="0 0.001")
+    view = shown(qtbot, context)
+    qtbot.waitUntil(lambda: view.pane.answer is not None and not view.busy)
+    assert view.verdict.text() == "Waiting for the first seed of CLIP and CLOOB"
+    learning = view.pane.answer.panel.rows[0][0]
+    assert (-2 < learning.y.low < 0, 100 < learning.y.high < 102) == (True, True)
+    assert (-6 < learning.x.low < 0, 384 < learning.x.high < 390) == (True, True)
+    assert learning.note.startswith("CLIP · s0")
+
+
+def test_the_difference_follows_the_last_value(qtbot, context):
+    workspace = context.workspace
+    _, cloob = one_seed(workspace, clip="144 0.562, 192 0.547, 384 0.835 finished", cloob="144 0.39")
+    known: dict = {}
+    assert [gap_text(gap, ended=False) for gap in listed(workspace, known)[0].gaps] == ["−17.2 points at step 144"]
+    assert listed(workspace, known)[0].headline == "CLIP 83.5 %; CLOOB is training"
+    with RunLog.claim(workspace, cloob) as log:
+        log.scalars(192, {"val/image_to_text_R@1": 0.632})
+    workspace.runs.change(cloob, status="running", last=0.632)
+    assert [gap_text(gap, ended=False) for gap in listed(workspace, known)[0].gaps] == ["+8.5 points at step 192"]
 
 
 def test_the_verdict_is_the_first_look(qtbot, context):
@@ -108,13 +282,13 @@ def test_what_is_left_of_the_budget_is_a_button(qtbot, context):
         workspace.results.add_evaluation(row.id, 40, "scenes", "renderings", numbers, ASKED)
     view = shown(qtbot, context)
     qtbot.waitUntil(lambda: view.pane.answer is not None and not view.busy)
-    assert view.progress.text() == "Running: CLIP 3 of 3 seeds, CLOOB 2 of 3."
+    assert view.progress.text() == "Running: CLIP 3/3 seeds, CLOOB 2/3."
     assert view.verdict.text() == "Too early to say: CLOOB +0.0 points on the 2 seeds that both have finished"
     assert view.go.text() == "Add 3 seeds, about 6 min"
     assert (view.go.isEnabled(), view.stop.isEnabled()) == (False, True)
     view.stop.trigger()
     qtbot.waitUntil(lambda: view.chosen is not None and view.chosen.state == "stopped")
-    assert view.progress.text().startswith("Stopped after 2 of 5 seeds, no winner yet.")
+    assert view.progress.text().startswith("Stopped after 2 of 5 seeds.")
     assert (view.go.isEnabled(), view.go.property("role"), view.stop_menu.isHidden()) == (True, "primary", True)
 
 
@@ -133,7 +307,7 @@ def test_a_link_over_seeds_opens_its_experiment(qtbot, context):
     context.jobs.watch()
     context.selection.select_runs(rows[0].id, rows[1].id)
     qtbot.waitUntil(lambda: line.said == "1 seed each · over 3 seeds: CLOOB is better")
-    assert (line.height(), line.isVisible(), line.toolTip()) == (28, True, line.said)
+    assert (line.height(), line.isVisible(), line.toolTip()) == (28, True, "")
     line.setFixedWidth(170)
     qtbot.waitUntil(lambda: line.said == "over 3 seeds: CLOOB is better")
     line.linkActivated.emit("duel")
@@ -142,6 +316,13 @@ def test_a_link_over_seeds_opens_its_experiment(qtbot, context):
     qtbot.waitUntil(lambda: view.chosen is not None and view.chosen.name == "newer")
     view.carry_out(ShowExperiment("duel"))
     assert view.chosen.name == "duel"
+    lone = workspace.runs.create(config.Run(name="lone"))
+    workspace.runs.change(lone, status="finished", step=40)
+    context.jobs.poll()
+    context.selection.select_runs(rows[0].id, lone)
+    qtbot.waitUntil(lambda: line.said == "1 seed each: undecided" and "Add seeds" in line.text())
+    line.linkActivated.emit("/")
+    assert asked[1:] == [AddSeeds((rows[0].id, lone))]
     context.selection.select_runs(rows[0].id, None)
     qtbot.waitUntil(lambda: not line.isVisible())
 

@@ -16,7 +16,7 @@ from pytestqt.qtbot import QtBot
 
 from explorer.intents import EXPORTS
 from explorer.window.export_dialog import FORM_PX, PX_PER_MM, ExportDialog, free_stem
-from explorer.window.exports import with_usual
+from explorer.window.exports import contents_of, with_usual
 from explorer.window.figure_previews import FigurePreviews
 from trainer.charts.figure_choices import FigureChoices
 
@@ -141,10 +141,18 @@ def test_numbers_have_no_looks(qtbot: QtBot, make: Callable[..., ExportDialog], 
     assert dialog.file == tmp_path / "mine.csv"
     assert dialog.command() == COMMAND
     assert not any(control.isEnabled() for control in dialog.controls.values())
+    assert dialog.reason.isVisible()
+    assert dialog.reason.text().startswith("CSV holds everything")
+    assert dialog.controls["width"].buttons["1"].toolTip() == dialog.reason.text()
+    dialog.format_buttons["svg"].click()
+    assert (dialog.reason.isVisible(), dialog.numbers.toolTip()) == (False, "")
+    assert dialog.parts["numbers"].text().count("\n") == 1, "two lines of a long title"
 
 
 def test_a_bundle_has_the_same_choices(qtbot: QtBot, make: Callable[..., ExportDialog]) -> None:
-    dialog = make(formats=(("zip", "Zip archive"), ("folder", "New folder")), example=COMMAND)
+    dialog = make(formats=(("zip", "Zip archive"), ("folder", "New folder")), example=COMMAND, contents="5 figures")
+    assert dialog.contents.isVisibleTo(dialog)
+    assert dialog.contents.text() == "5 figures"
     qtbot.waitUntil(lambda: dialog.size_note.text().startswith("Example · 89"), timeout=20_000)
     assert not dialog.parts
     dialog.controls["names"].buttons["seed"].click()
@@ -168,6 +176,7 @@ def test_a_bundle_holds_the_usual_figures_as_they_are_shown_and_none_of_no_run()
     assert ["export", "similarity", "--runs", "1", "2"] not in figures
     assert shown[1] not in figures
     assert figures[-1] == shown[2]
+    assert "6 figures with their numbers: curves, similarity, map, calibration, prompts, sal" in contents_of(figures)
 
 
 def test_the_process_of_previews_ends_with_the_dialog(qtbot: QtBot, make: Callable[..., ExportDialog]) -> None:

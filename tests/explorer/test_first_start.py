@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QRect, Qt
 from PySide6.QtWidgets import QApplication, QLabel, QWidget
 from pytestqt.qtbot import QtBot
 
@@ -15,6 +16,7 @@ from explorer import intents
 from explorer.event_loop.exception_hooks import Hooks
 from explorer.event_loop.garbage_collector import GarbageCollector
 from explorer.views import VIEWS
+from explorer.views.runs.new_run import NewRun
 from explorer.widgets.still_map import StillMap
 from explorer.window import Window
 from explorer.window.sample_window import window_on_sample
@@ -60,6 +62,17 @@ def test_an_empty_workspace_opens_on_three_ways_and_a_result(qtbot: QtBot, windo
     kinds = [intents.OpenImport, intents.ChooseModel, intents.WatchTraining, intents.OpenSample]
     assert [type(intent) for intent in sent] == kinds
     assert sent[0].compare
+    for view in ("runs", "map"):
+        window.navigation.go_to(view)
+        qtbot.waitUntil(lambda: window.pages.open_view.area.kind == "empty", timeout=20_000)
+        assert window.bar.controls.isHidden()
+        assert not window.pages.open_view.main_panel.isVisible()
+
+
+def test_the_sample_is_refused_beside_a_workspace(capsys: pytest.CaptureFixture[str]):
+    with pytest.raises(SystemExit):
+        explorer_main.read_options(["--sample", "--workspace", "runs"])
+    assert "argument --workspace: not allowed with argument --sample" in capsys.readouterr().err
 
 
 def test_the_command_opens_the_same_window(qtbot: QtBot, dressed: QApplication, tmp_path: Path):
@@ -77,18 +90,22 @@ def test_the_command_opens_the_same_window(qtbot: QtBot, dressed: QApplication, 
     window.deleteLater()
 
 
-def test_finished_runs_open_on_their_maps_and_nothing_of_them_is_written(qtbot: QtBot, window: Window):
+def test_finished_runs_open_on_their_maps_and_nothing_of_them_is_written(qtbot: QtBot, window: Window, monkeypatch):
     folder = catalog.sample_workspace()
 
     def state() -> list[tuple[str, int, int]]:
         return sorted((str(f), f.stat().st_size, f.stat().st_mtime_ns) for f in folder.rglob("*"))
 
     before, home = state(), window.pages.open_view
+    room = QRect(0, 0, 2560, 1400)
+    monkeypatch.setattr(window, "screen", lambda: SimpleNamespace(availableGeometry=lambda: room))
+    window.resize(room.size())
     qtbot.mouseClick(home.first_start.look, Qt.MouseButton.LeftButton)
     sample = next(each for each in QApplication.topLevelWidgets() if isinstance(each, Window) and each is not window)
     qtbot.waitUntil(lambda: "map" in sample.pages.views, timeout=20_000)
     view = sample.pages.views["map"]
     qtbot.waitUntil(lambda: view.isVisible() and view.area.has_result, timeout=20_000)
+    assert room.contains(sample.frameGeometry())
     assert [run.objective for run in sample.services.jobs.runs] == ["clip", "cloob"]
     assert sample.selection.run_a is not None
     assert sample.selection.run_b is not None
@@ -96,7 +113,28 @@ def test_finished_runs_open_on_their_maps_and_nothing_of_them_is_written(qtbot: 
     assert not sample.banner.isVisible()
     home.first_start.look.click()
     assert sum(isinstance(each, Window) and each.isVisible() for each in QApplication.topLevelWidgets()) == 2
+    flag = sample.inspector.findChild(QWidget, "inspector-flagged")
+    for say in (flag.toolTip, flag.accessibleDescription):
+        assert say() == "The sample is read-only"
     sample.navigation.go_to("runs")
+    qtbot.waitUntil(lambda: "runs" in sample.pages.views, timeout=20_000)
+    runs = sample.pages.views["runs"]
+    runs.table.choose([sample.selection.run_a])
+    assert not flag.isEnabled()
+    enabled = {name for name, action in runs.actions_of_runs.by_name.items() if action.isEnabled()}
+    assert enabled <= {"new", "import", "show-a", "show-b", "inspect", "folder"}
+    assert runs.actions_of_runs["delete"].toolTip() == "The sample is read-only"
+    sample.router.send(intents.OpenNewRun())
+    # Instead of a form that could start nothing.
+    qtbot.waitUntil(lambda: "My runs, at the left" in sample.banner.next.text(), timeout=20_000)
+    assert not [each for each in QApplication.topLevelWidgets() if isinstance(each, NewRun) and each.isVisible()]
+    raised: list[bool] = []
+    monkeypatch.setattr(window, "raise_", lambda: raised.append(True))
+    sample.findChild(QWidget, "showOwnRuns").click()
+    new = sample.findChild(QWidget, "new-run-button")
+    assert new.isHidden()
+    sample.findChild(QWidget, "RunsView-read-only").click()
+    assert raised == [True, True]
     with qtbot.waitSignal(sample.destroyed, timeout=20_000):
         sample.close()
     assert window.isVisible()

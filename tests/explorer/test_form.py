@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import dataclasses
 import shlex
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, get_args
 
 import pytest
 from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtGui import QGuiApplication, QImage, QWheelEvent
-from PySide6.QtWidgets import QAbstractSpinBox, QApplication, QComboBox, QLabel, QLineEdit, QPushButton
+from PySide6.QtWidgets import QAbstractSpinBox, QApplication, QComboBox, QLabel, QLineEdit, QPushButton, QScrollArea
 from pytestqt.qtbot import QtBot
 
 from explorer.event_loop.background import Background
 from explorer.views.runs.new_run import NewRun, count_pairs, estimated_steps, fit_command
+from explorer.widgets.disclosure_button import DisclosureButton
 from explorer.widgets.form import Form
 from explorer.widgets.number_box import NumberBox
 from explorer.widgets.still import StillDoubleSpinBox, StillSpinBox
 from explorer.widgets.switch import Switch
 from trainer import catalog, config
+from trainer.experiments.experiment import clip_and_cloob
 from trainer.messages import Failure, MeasureRun, RankDifference, RunCost
+from trainer.scheduling.paces import Pace
 
 KINDS = [kind for kinds in config.SECTIONS.values() for kind in kinds]
 PRESETS = {
@@ -103,15 +105,8 @@ def test_letters_are_not_typed_and_a_comma_is_a_point(qtbot: QtBot):
 
 
 @pytest.fixture
-def background(qapp) -> Iterator[Background]:
-    made = Background()
-    yield made
-    made.close()
-
-
-@pytest.fixture
 def sheet(qtbot: QtBot, background: Background) -> NewRun:
-    made = NewRun(PRESETS, background)
+    made = NewRun(PRESETS, background, taken={"clip"})
     qtbot.addWidget(made)
     made.show()
     return made
@@ -121,6 +116,14 @@ def problem(sheet: NewRun, section: str, name: str) -> QLabel:
     return next(
         label for label in sheet.section(section).form.findChildren(QLabel) if label.objectName() == f"problem-{name}"
     )
+
+
+def test_what_one_changes_is_in_sight(sheet: NewRun):
+    form = sheet.section("optimizer").form
+    area = sheet.findChild(QScrollArea)
+    for editor in (form.editor("batch_size"), form.editor("epochs")):
+        assert not editor.visibleRegion().isEmpty()
+        assert area.viewport().rect().contains(editor.mapTo(area.viewport(), editor.rect().bottomRight()))
 
 
 def test_a_value_out_of_range_is_told_under_its_field_and_cannot_start(qtbot: QtBot, sheet: NewRun):
@@ -192,10 +195,11 @@ def test_enter_does_not_start_an_invalid_run_and_escape_closes(qtbot: QtBot, she
 
 
 def test_another_preset_keeps_a_name_that_was_typed(qtbot: QtBot, sheet: NewRun):
-    assert sheet.name_field.text() == "clip"
+    said = lambda: [label.text() for label in sheet.top.findChildren(QLabel) if "has this name" in label.text()]  # noqa: E731
+    assert (sheet.name_field.text(), len(said())) == ("clip", 1)
     sheet.preset.setCurrentIndex(1)
     sheet.preset.activated.emit(1)
-    assert sheet.name_field.text() == "cloob"
+    assert (sheet.name_field.text(), len(said())) == ("cloob", 0)
     sheet.name_field.selectAll()
     qtbot.keyClicks(sheet.name_field, "typed")
     sheet.preset.setCurrentIndex(0)
@@ -572,3 +576,57 @@ def test_what_the_views_of_an_objective_look_like_is_shown_in_its_section(qtbot:
     qtbot.waitUntil(lambda: "color jitter" not in [item.words for item in sheet.views.row.shown])
     section.set_value(config.Clip())
     assert not sheet.views.isVisible()
+
+
+def test_clip_and_cloob_are_an_entry_that_trains_both(qtbot: QtBot, sheet: NewRun):
+    objective = sheet.section("objective")
+    entries = [objective.kind.itemText(index) for index in range(4)]
+    assert entries == ["CLIP and CLOOB", "Images against captions", "CLIP", "CLOOB"]
+    model = objective.kind.model()
+    headings = [model.item(row).text() for row in range(model.rowCount()) if not model.item(row).isEnabled()]
+    assert headings == list(dict.fromkeys(kind.family for kind in config.SECTIONS["objective"]))
+    for _ in entries:
+        qtbot.keyClick(objective.kind, Qt.Key.Key_Up)
+    assert objective.kind.currentText() == "CLIP and CLOOB"
+    qtbot.waitUntil(sheet.both.isChecked)
+    qtbot.mouseClick(sheet.both, Qt.MouseButton.LeftButton)
+    assert objective.kind.currentText() == "CLIP"
+    qtbot.mouseClick(sheet.both, Qt.MouseButton.LeftButton)
+    assert objective.kind.currentText() == "CLIP and CLOOB"
+    qtbot.waitUntil(lambda: sheet.pair.isVisible() and sheet.start.isEnabled())
+    assert not objective.form.isVisible()
+    assert not sheet.foot.queue.isEnabled()
+    sheet.top.editor("seed").set_value(4)
+    sheet.pair.seeds.set_value(2)
+    qtbot.waitUntil(sheet.start.isEnabled)
+    with qtbot.waitSignal(sheet.compared) as compared:
+        qtbot.mouseClick(sheet.start, Qt.MouseButton.LeftButton)
+    run, seeds = compared.args
+    made = clip_and_cloob(run, seeds=seeds)
+    assert [arm.run.objective for arm in made.arms] == [config.Clip(), config.Cloob()]
+    assert [*made.seeds] == [4, 5]
+
+
+def test_the_time_is_told_by_an_earlier_run_of_its_kind_and_by_no_other(qtbot: QtBot, background: Background):
+    other = dataclasses.replace(PRESETS["clip-scenes"], model=config.TinyTowers(image_tower="vit"))
+    paces = (Pace("other", other, 9.0), Pace("CLOOB · s0", PRESETS["cloob-scenes"], 1.25))
+    made = NewRun(PRESETS, background, paces=lambda: paces)
+    qtbot.addWidget(made)
+    # The label is not broken between its words.
+    qtbot.waitUntil(lambda: made.estimate.text().endswith("about 10 min on this computer, by CLOOB\u00a0·\u00a0s0"))
+    made.section("optimizer").form.editor("batch_size").set_value(64)
+    qtbot.waitUntil(lambda: made.estimate.text().endswith("pairs)"))
+
+
+def test_a_fold_is_named_by_what_it_holds(qtbot: QtBot):
+    titles = []
+    for kind in (config.Scenes, config.Clip, config.TinyTowers, config.Optimizer):
+        form = Form(kind)
+        qtbot.addWidget(form)
+        titles.append(form.findChild(DisclosureButton).text())
+    assert titles == [
+        "Training share",
+        "Largest 1/tau and mask duplicates",
+        "Patch size, text heads, projection and tokenizer",
+        "Algorithm, cosine cycles, Adam beta 1 and 9 more",
+    ]

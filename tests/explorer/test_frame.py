@@ -6,17 +6,18 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QPoint, Qt
-from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QApplication, QDoubleSpinBox, QPushButton, QTabBar
+from PySide6.QtCore import QPoint, Qt, QTimer
+from PySide6.QtGui import QAction, QDesktopServices, QPaintEvent
+from PySide6.QtWidgets import QApplication, QDoubleSpinBox, QLabel, QPushButton, QTabBar, QToolButton, QWidget
 
 from explorer.views import VIEWS, ViewEntry
 from explorer.views.view import View
+from explorer.widgets.banner import SHORT_MS, UNDO_MS, Banner
 from explorer.widgets.command_palette import PaletteEntry, matching
 from explorer.widgets.help_panel import HelpPanel, escape
 from explorer.widgets.tab_menu import TabMenu
 from explorer.window import Window
-from explorer.window.bar import HEIGHT, WITH_CONTROLS_PX
+from explorer.window.bar import HEIGHT
 from explorer.window.synonyms import SYNONYMS
 from trainer.catalog import assets_dir
 from trainer.scheduling.energy import Tariff, tariff
@@ -73,18 +74,33 @@ def test_a_view_begins_under_one_bar_that_has_its_controls(window: Window) -> No
     window.show_more()
     assert view.other.isVisible()
     window.more_panel.hide()
+    view.other.hide()
+    window.show_controls()
+    assert not window.more_panel.controls.count(), "a panel without controls takes no room"
 
 
 def test_a_narrow_window_has_all_controls_behind_the_dots(window: Window) -> None:
-    view = window.pages.open_view
-    window.resize(window.rail.width() + WITH_CONTROLS_PX - 1, 600)
+    view, narrow = window.pages.open_view, window.minimumWidth()
+    view.go.setMinimumWidth(250)
+    window.resize(narrow, 600)
     assert window.more_panel.isAncestorOf(view.go)
     window.resize(1280, 800)
     assert window.bar.isAncestorOf(view.go)
     window.hide()  # as a zoom does, so that the bar is never told its old width
-    window.resize(window.rail.width() + WITH_CONTROLS_PX - 1, 600)
+    window.resize(narrow, 600)
     window.show()
     assert window.more_panel.isAncestorOf(view.go)
+
+
+def test_the_bar_holds_nothing_that_it_has_no_room_for(window: Window, qtbot) -> None:
+    view, held = window.pages.open_view, set()
+    view.go.setMinimumWidth(250)
+    for width in range(window.minimumWidth(), 1400, 30):
+        window.resize(width, 600)
+        qtbot.waitUntil(lambda width=width: window.width() == width)
+        assert window.bar.minimumSizeHint().width() <= window.bar.width(), width
+        held.add(window.bar.isAncestorOf(view.go))
+    assert held == {False, True}
 
 
 def test_what_does_not_depend_on_a_and_b_does_not_ask_for_them(window: Window) -> None:
@@ -92,6 +108,17 @@ def test_what_does_not_depend_on_a_and_b_does_not_ask_for_them(window: Window) -
     window.navigation.go_to("losslab")
     assert not window.bar.run_a.isVisible()
     assert not window.bar.step.isVisible()
+
+
+def test_the_workspace_has_its_short_name_and_a_click_that_opens_nothing_says_so(window: Window, monkeypatch) -> None:
+    folder = window.findChild(QToolButton, "statusFolder")
+    begin, _, end = folder.text().partition("…")  # a long name is cut in its middle
+    assert f"Workspace: {window.folder.name}".startswith(begin)
+    assert window.folder.name.endswith(end)
+    assert str(window.folder) in folder.toolTip()
+    monkeypatch.setattr(QDesktopServices, "openUrl", lambda *_: False)
+    folder.click()
+    assert str(window.folder) in window.banner.message.text()
 
 
 def test_a_command_of_another_view_opens_it_first(window: Window, qtbot) -> None:
@@ -164,6 +191,12 @@ def test_pages_of_views_lead_to_each_other(dressed: QApplication, qtbot) -> None
     host.show()
     panel = HelpPanel(host)
     panel.show_view("map", "")
+    qtbot.keyClick(panel.text, Qt.Key.Key_Escape)
+    assert panel.isHidden()
+    panel.show_view("map", "")
+    qtbot.mouseClick(panel.findChild(QToolButton, "helpClose"), Qt.MouseButton.LeftButton)
+    assert panel.isHidden()
+    panel.show_view("map", "")
     assert panel.text.toPlainText().startswith("Map\n")
     panel.text.anchorClicked.emit("timeline.md")
     assert panel.text.toPlainText().startswith("Timeline\n")
@@ -200,3 +233,40 @@ def test_a_menu_stands_for_tabs(dressed: QApplication, qtbot) -> None:
     menu.menu().actions()[1].trigger()
     assert (menu.text().strip(), tabs.currentIndex()) == ("The second", 1)
     assert abs(menu.sizeHint().width() - wide) <= 1, "but for rounding"
+
+
+def test_what_can_be_undone_stays_longer_than_other_good_news(dressed, qtbot) -> None:
+    made = Banner()
+    qtbot.addWidget(made)
+    made.resize(Banner.WIDTH, made.height())
+    made.show_message("Deleted a run.", "Its files stay.", action=("Undo", lambda: None))
+    made.show()
+    assert made.next.y() == made.message.y(), "in one line, where it fits"
+    assert made.sizeHint().height() <= made.action.sizeHint().height() + 18, "all that the page gives up"
+    made.show_message("Deleted a run.", "Its files stay. " * 12, action=("Undo", lambda: None))
+    QApplication.processEvents()
+    assert made.next.y() > made.message.y()
+    for ms in (SHORT_MS, UNDO_MS):
+        made.show_message("Deleted a run.", "Its files stay.", tone="info", action=("Undo", lambda: None), ms=ms)
+        assert made.findChild(QTimer).interval() == ms
+
+
+def test_a_page_that_is_added_does_not_repaint_the_one_that_is_seen(qtbot, window: Window):
+    class Painted(QWidget):
+        times = 0
+
+        def paintEvent(self, event: QPaintEvent) -> None:
+            self.times += 1
+
+    seen, other = Painted(), QLabel("other")
+    window.pages.add_page("seen", seen)
+    window.pages.show_view("seen")
+    qtbot.waitUntil(lambda: seen.times > 0)
+    qtbot.wait(50)
+    before = seen.times
+    window.pages.add_page("other", other)
+    qtbot.wait(50)
+    assert seen.times == before
+    window.pages.show_view("other")
+    assert other.isVisible()
+    assert not seen.isVisible()

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from PySide6.QtGui import QFontMetrics
 
-from explorer.widgets.image_row import LINE_PX, ImageRowItem, ImageRowWidget
+from explorer import theme
+from explorer.widgets.elided_label import wrapped
+from explorer.widgets.image_row import CAPTION_LINE_PX, LINE_PX, ImageRowItem, ImageRowWidget
 
 
 @pytest.mark.parametrize(
@@ -23,3 +26,21 @@ def test_words_break_where_they_are_too_wide(qtbot, words: str, lines: int) -> N
     assert row.height() > low  # The images are larger, and no line is broken.
     row.resize(700, row.height())
     assert row.height() - low == (lines - 1) * LINE_PX
+
+
+def test_a_caption_has_the_lines_that_it_needs_and_is_cut_after_four(qtbot) -> None:
+    row = ImageRowWidget(lambda _path: None)
+    qtbot.addWidget(row)
+    row.resize(700, 140)
+    row.show_pictures([ImageRowItem("", "short", "a heart")] * 8, "run_a")
+    low = row.height()
+    row.show_pictures([ImageRowItem("", "short", "an orange cross below an orange moon on sand")] * 8, "run_a")
+    assert low < row.height() <= low + 3 * CAPTION_LINE_PX
+    metrics = QFontMetrics(theme.pixel_font(theme.SMALL_PX))
+    wide = metrics.horizontalAdvance("an orange cross below")  # whatever the font
+    lines = wrapped("an orange cross below an orange moon on sand", metrics, wide, 4)
+    assert " ".join(lines) == "an orange cross below an orange moon on sand"
+    assert all(metrics.horizontalAdvance(line) <= wide for line in lines)
+    cut = wrapped("an orange cross below an orange moon on sand", metrics, wide // 2, 2)
+    assert len(cut) == 2
+    assert cut[1].endswith("…")

@@ -5,34 +5,29 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QMimeData, Qt, QUrl
+from PySide6.QtCore import Qt
 
 from explorer.import_sheet.dropped_files import dropped
 from explorer.window.import_curves_sheet import ImportCurvesSheet
+from tests.explorer.dropped_files import mime_of
 from trainer.store import Workspace
 
 HISTORY = '"_step","loss"\n0,2.5\n10,1.25\n'
 
 
-def _mime(path: Path) -> QMimeData:
-    mime = QMimeData()
-    mime.setUrls([QUrl.fromLocalFile(str(path))])
-    return mime
-
-
 def test_curves_are_told_from_pairs(qapp, tmp_path: Path):
     (tmp_path / "logs" / "a").mkdir(parents=True)
     (tmp_path / "logs" / "a" / "events.out.tfevents.1.host").write_bytes(b"")
-    assert dropped(_mime(tmp_path / "logs")).curves == tmp_path / "logs"
-    assert dropped(_mime(tmp_path / "logs" / "a" / "events.out.tfevents.1.host")).curves is not None
+    assert dropped(mime_of(tmp_path / "logs")).curves == tmp_path / "logs"
+    assert dropped(mime_of(tmp_path / "logs" / "a" / "events.out.tfevents.1.host")).curves is not None
     history, panel, pairs = (tmp_path / f"{name}.csv" for name in ("history", "panel", "pairs"))
     history.write_text(HISTORY, encoding="utf-8")
     panel.write_text('"Step","warm-sun-1 - loss"\n0,1\n', encoding="utf-8")
     pairs.write_text("image,caption\na.png,Step - by step\n", encoding="utf-8")
-    assert dropped(_mime(history)).curves == history
-    assert dropped(_mime(panel)).curves == panel
-    assert dropped(_mime(pairs)).curves is None
-    assert dropped(_mime(pairs)).data == str(pairs)
+    assert dropped(mime_of(history)).curves == history
+    assert dropped(mime_of(panel)).curves == panel
+    assert dropped(mime_of(pairs)).curves is None
+    assert dropped(mime_of(pairs)).data == str(pairs)
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ import shlex
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from PySide6.QtCore import QMimeData, QObject, QPointF, Qt, QTimer, QUrl
@@ -18,9 +18,10 @@ from pytestqt.qtbot import QtBot
 
 from explorer.event_loop.background import Background
 from explorer.event_loop.exception_hooks import Hooks
+from explorer.import_sheet import summary_text
 from explorer.import_sheet.report import ReportTable
 from explorer.import_sheet.sheet import ImportSheet, survey_result
-from explorer.intents import OpenImport
+from explorer.intents import OpenImport, OpenNewRun, ShowRun
 from explorer.model_client.one_shot import WAITS
 from explorer.views import VIEWS
 from explorer.views.first_start import FirstStart
@@ -37,6 +38,22 @@ from trainer.messages import Failure, ReadData
 VIEW_OF = {view.name: view for view in VIEWS}
 PLACES = tuple(place for place in VIEWS if place.name in ("runs", "classify"))
 CAPTION = "<b>gray</b> & <img src=x>"
+
+
+def test_every_kind_of_data_on_the_disk_can_be_shown() -> None:
+    assert {*survey_result.KINDS} == {*get_args(config.Data)} - {config.Scenes}
+
+
+@pytest.mark.parametrize(
+    ("data", "label"),
+    [
+        (config.ClassFolder(path="pets"), "Train on these classes anyway"),
+        (config.Folder(path="boxes"), "Train on these texts anyway"),
+        (config.Table(path="hub/en/train-*.parquet"), "Read en"),
+    ],
+)
+def test_the_button_that_keeps_what_was_recognized_says_what_that_is(data: config.Data, label: str) -> None:
+    assert summary_text.keep_label(data) == label
 
 
 @pytest.fixture
@@ -120,6 +137,8 @@ def test_a_dropped_folder_is_read_shown_and_trained_on(
     held, whole = sheet.reading.pairs["heldout"], sum(sheet.reading.pairs.values())
     notes = [label.text() for label in sheet.options.form.findChildren(QLabel)]
     assert any(f"{held} of {whole} pairs" in note for note in notes)
+    assert "about 10 % of the pictures" in sheet.split.text()
+    assert not any("%" in note for note in notes), "one share in the sheet, that of the field"
     assert sheet.grid.pairs.rowCount() == 10
     captions = [sheet.grid.pairs.index(row).data() for row in range(10)]
     assert captions[0].startswith(CAPTION)
@@ -299,7 +318,7 @@ def test_leaving_the_field_reads_what_is_typed(open_sheet, qtbot: QtBot, folder:
     asked = len(client.asked)
     qtbot.keyClick(sheet.path, Qt.Key.Key_Tab)
     assert len(client.asked) == asked, "the path is the same"
-    told = "Nothing states a split: 10 % of the pictures, drawn by a hash of their paths, are held out."
+    told = "No split is stated: about 10 % of the pictures are held out, chosen by their paths."
     assert sheet.split.text().endswith(told)
     other = folder.with_name("other")
     shutil.copytree(folder, other / "train")
@@ -332,7 +351,7 @@ def test_the_key_and_the_palette_know_it(window: Window, qtbot: QtBot) -> None:
 
 def _first_start(window: Window, qtbot: QtBot) -> FirstStart:
     """Return Home of a workspace without runs, once it is known that there is none."""
-    start = window.navigation.open_view("experiments").findChild(FirstStart)
+    start = window.navigation.view("experiments").findChild(FirstStart)
     qtbot.waitUntil(start.ways["pairs"].isVisible, timeout=90_000)
     return start
 
@@ -371,6 +390,19 @@ def test_a_published_model_is_opened_from_the_first_start(home: Window, qtbot: Q
     (sheet,) = home.findChildren(OpenModelSheet)
     assert sheet.model.text() == FIRST.specification
     sheet.reject()
+
+
+def test_a_new_run_that_is_cancelled_leaves_the_open_view(home: Window, qtbot: QtBot) -> None:
+    window = home
+    window.navigation.go_to("experiments")
+    window.router.send(OpenNewRun())
+    qtbot.waitUntil(lambda: any(form.isVisible() for form in window.findChildren(NewRun)))
+    (form,) = window.findChildren(NewRun)
+    qtbot.keyClick(form, Qt.Key.Key_Escape)
+    assert not form.isVisible()
+    assert window.navigation.view_name == "experiments"
+    window.pages.views["runs"].requested.emit(ShowRun(1))
+    assert window.navigation.view_name == "runs"
 
 
 def test_the_form_of_a_new_run_opens_it_and_keeps_its_preset(window: Window, qtbot: QtBot, folder: Path) -> None:
@@ -530,7 +562,7 @@ def test_what_cannot_be_read_is_said_with_a_next_step(open_sheet, qtbot: QtBot, 
         pass
     assert "nowhere cannot be read" in words(sheet)
     assert "does not exist. Choose a folder, a table or a tar." in words(sheet)
-    client.failing = Failure("bug", "The process of this request ended: <i>killed</i>.", "Ask again.")
+    client.failing = Failure("ended", "The process of this request ended: <i>killed</i>.", "Ask again.")
     qtbot.mouseClick(sheet.findChild(StatePage).button, Qt.MouseButton.LeftButton)
     qtbot.waitUntil(lambda: "killed" in words(sheet))
     assert sheet.findChild(StatePage).text.textFormat() == Qt.TextFormat.PlainText

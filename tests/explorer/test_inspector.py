@@ -13,6 +13,7 @@ from PySide6.QtWidgets import QPushButton
 from explorer.models.thumbnails import Thumbnails
 from explorer.views import ViewEntry
 from explorer.views.chart_tab import ChartTab
+from explorer.views.selected import pair_load
 from explorer.views.selected.inspector import PairInspector
 from explorer.views.view import View
 from explorer.window import Window
@@ -61,6 +62,16 @@ def test_it_shows_the_first_selected_pair_as_both_runs_see_it(inspector: PairIns
     shown = [[tile.pair for tile in row.tiles.tiles] for row in inspector.near.rows]
     assert shown == [[near.row for near in one.near] for one in wanted.runs]
     assert len(inspector.course.plot.spec.curves) == 2
+
+
+def test_picture_and_caption_do_not_wait_for_ranks_among_very_many(inspector, monkeypatch, qtbot) -> None:
+    monkeypatch.setattr(pair_load, "MOST_AT_ONCE", 10)
+    shown = []
+    monkeypatch.setattr(inspector.area, "partial", lambda text: shown.append((inspector.caption.text(), text)))
+    inspector.walk(1)
+    wait_for(qtbot, inspector, 7)
+    assert inspector.pair == as_computed(inspector, 7)
+    assert shown == [(inspector.pair.caption, "Ranks and neighbors follow: 48 pairs are compared.")]
 
 
 def test_it_walks_the_selected_pairs_and_every_view_rings_the_one_that_is_shown(inspector, qtbot) -> None:
@@ -156,15 +167,18 @@ def window(window_of, tmp_path: Path) -> Window:
     return window_of(tmp_path, [OwnEntry(name, "Blank", "square", "Blank") for name in ("one", "two", "runs")])
 
 
-def test_it_comes_with_a_selection_in_every_view_and_leaves_with_esc(window: Window, qtbot) -> None:
+def test_it_comes_with_a_selection_in_every_view_and_leaves_with_esc_or_its_button(window: Window, qtbot) -> None:
     window.selection.propose(run_a=1)
-    for name in ("one", "two", "runs"):
+    for name in ("one", "two"):
         window.navigation.go_to(name)
         assert not window.inspector.isVisible(), "nothing is selected"
         window.selection.pairs = (1,)
         assert window.inspector.isVisible()
         qtbot.waitUntil(lambda: window.pages.sizes()[1] >= LEAST_DETAILS)
-        qtbot.keyClick(window, Qt.Key.Key_Escape)
+        if name == "one":
+            qtbot.keyClick(window, Qt.Key.Key_Escape)
+        else:
+            window.inspector.close_button.click()
         assert not window.inspector.isVisible()
     window.selection.pairs = (1,)
     window.menus.bindings.actions["toggleInspector"].trigger()
@@ -172,6 +186,16 @@ def test_it_comes_with_a_selection_in_every_view_and_leaves_with_esc(window: Win
     assert window.settings.value(INSPECTOR_KEY, True) is False
     window.pages.toggle_inspector()
     assert window.inspector.isVisible()
+    window.navigation.go_to("runs")
+    assert not window.inspector.isVisible(), "a page such as Home shows no pairs"
+
+
+def test_a_view_that_shows_the_neighbors_has_none_in_the_inspector(window: Window, monkeypatch) -> None:
+    window.navigation.go_to("two")
+    monkeypatch.setattr(window.pages.open_view, "shows_neighbors", True)
+    for name, is_hidden in (("one", False), ("two", True)):
+        window.navigation.go_to(name)
+        assert window.inspector.near_panel.isHidden() == is_hidden
 
 
 def test_selected_pairs_are_ticked_under_the_histograms_and_ringed_in_the_clouds(

@@ -8,6 +8,7 @@ import json
 import re
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -21,7 +22,6 @@ from explorer.export import Exporter
 from explorer.model_client.client import ModelClient
 from explorer.run_control.jobs import Jobs
 from explorer.widgets import progress_row
-from explorer.widgets.banner import Banner
 from explorer.widgets.progress_row import JobSlot, ProgressRow
 from explorer.window import job_hooks, job_list
 from explorer.window.job_hooks import JobHookRunner, JobHooks, JobHooksSheet
@@ -146,6 +146,17 @@ def test_a_question_is_a_job_once_it_takes_longer_than_a_moment(
     qtbot.waitUntil(lambda: bool(failures))
     assert failures[0].kind == "cancelled"
     assert jobs.past[0].state == "cancelled"
+
+
+def test_a_job_is_counted_also_where_the_timer_was_early(qtbot, make_list, client: ModelClient, monkeypatch) -> None:
+    jobs, clock, start = make_list(), time.monotonic, time.monotonic()
+    monkeypatch.setattr(job_list, "LISTED_AFTER_MS", 200)
+    monkeypatch.setattr(job_list, "time", SimpleNamespace(monotonic=lambda: start + 0.9 * (clock() - start)))
+    seen: list[int] = []
+    jobs.changed.connect(lambda: seen.append(len(jobs.active)))
+    _ask(client, "hang")
+    qtbot.waitUntil(lambda: 1 in seen)
+    jobs.active[0].cancel()
 
 
 def test_the_time_left_is_told_from_the_pace_since_progress_began(monkeypatch) -> None:
@@ -440,22 +451,6 @@ def test_the_sheet_refuses_what_cannot_run(qtbot, dressed) -> None:
     sheet.webhook.setText("https://example.org/hook")
     qtbot.mouseClick(sheet.confirm, Qt.MouseButton.LeftButton)
     assert chosen == [JobHooks(True, "", "https://example.org/hook")]
-
-
-def test_a_message_stands_above_the_open_list_of_jobs(qtbot, make_list, dressed) -> None:
-    room = QWidget()
-    qtbot.addWidget(room)
-    room.resize(1000, 600)
-    panel, banner = JobPanel(room), Banner(room)
-    banner.stand_above(panel)
-    room.show()
-    banner.show_message("Done.", tone="good")
-    low = banner.geometry().bottom()
-    panel.show_jobs(make_list())
-    panel.toggle()
-    assert not banner.geometry().intersects(panel.geometry())
-    panel.toggle()
-    assert banner.geometry().bottom() == low
 
 
 def test_a_job_that_says_nothing_yet_says_that_it_starts(qtbot, dressed) -> None:

@@ -54,6 +54,21 @@ def test_a_line_is_cut_at_its_end(qapp):
     assert label.elided.startswith("a ra")
 
 
+def test_a_hidden_line_is_measured_when_it_is_shown(qtbot):
+    host = QWidget()
+    label = layouts.elided("a rather long caption of a pair")
+    layouts.column(label, of=host)
+    qtbot.addWidget(host)
+    host.resize(400, 40)
+    host.show()
+    assert not label.toolTip()
+    host.hide()
+    label.setFont(theme.pixel_font(48))
+    assert not label.toolTip(), "it was measured where nobody sees it"
+    host.show()
+    assert label.toolTip() == label.text()
+
+
 def test_tabs_have_a_text_and_a_tip(qapp):
     bar = layouts.tab_bar("kinds", "Kinds of charts", (("One", "The first"), ("Two", "")))
     assert [bar.tabText(index) for index in range(bar.count())] == ["One", "Two"]

@@ -67,6 +67,8 @@ def test_a_copied_workspace_is_shown_and_trains_nothing_until_it_is_made_mine(
     with qtbot.waitSignal(jobs.poll_timer.timeout, timeout=20_000):
         jobs.poll()
     assert statuses(foreign) == ["running", "queued"]
+    tags = window.inspector.pair_actions
+    assert (tags.isEnabled(), tags.name.toolTip()) == (False, f"This workspace is read-only: {jobs.look_only}")
     banner.hide()
     qtbot.mouseClick(status, Qt.MouseButton.LeftButton)
     assert banner.isVisible()
@@ -75,6 +77,8 @@ def test_a_copied_workspace_is_shown_and_trains_nothing_until_it_is_made_mine(
     qtbot.waitUntil(lambda: banner.message.text() == "This workspace is yours.", timeout=20_000)
     assert "1 run waits in its queue, which is held" in banner.next.text()
     qtbot.waitUntil(lambda: not status.isVisible(), timeout=20_000)
+    assert tags.isEnabled()
+    assert "Map lists it" in tags.name.toolTip()
     jobs.reconciled_at = float("-inf")
     jobs.poll()
     # Its trainer is none of this computer's; the queue waits for the person.

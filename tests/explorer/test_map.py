@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QAction, QColor, QImage
+from PySide6.QtWidgets import QLabel, QPushButton
 
 from explorer.intents import OpenSample
 from explorer.thumbnails import NoThumbnail, thumbnail
@@ -18,6 +19,7 @@ from explorer.views.map import MapView, load
 from explorer.views.map.appearance import dominant_labels
 from explorer.views.map.coloring import SHADES, choices, colorings
 from explorer.views.map.load import read_numbers, read_side
+from explorer.window.more_panel import MorePanel
 from trainer.analysis.retrieval import ranks
 from trainer.analysis.similarity import matched_cosines
 from trainer.charts.matching import matching_of
@@ -75,6 +77,16 @@ def view(qtbot, make_context, two_runs: tuple[int, int], client: FakeClient) -> 
     return shown
 
 
+def shown_map(qtbot, context, two_runs: tuple[int, int]) -> MapView:
+    shown = MapView(context)
+    qtbot.addWidget(shown)
+    qtbot.addWidget(shown.details_pane)
+    context.selection.propose(run_a=two_runs[0], run_b=two_runs[1])
+    shown.show()
+    qtbot.waitUntil(lambda: all(panel.side is not None for panel in shown.panels), timeout=5000)
+    return shown
+
+
 @pytest.mark.parametrize(("chosen", "method"), [(None, "umap"), (["pca", 15, 0.1], "pca")])
 def test_umap_is_shown_where_it_is_there_and_nothing_else_was_chosen(
     qtbot, make_context, two_runs: tuple[int, int], client: FakeClient, monkeypatch, chosen, method
@@ -83,27 +95,69 @@ def test_umap_is_shown_where_it_is_there_and_nothing_else_was_chosen(
     context = dataclasses.replace(make_context(), client=client)
     if chosen is not None:
         context.settings.set("map/projection", chosen)
-    shown = MapView(context)
-    qtbot.addWidget(shown)
-    qtbot.addWidget(shown.details_pane)
-    context.selection.propose(run_a=two_runs[0], run_b=two_runs[1])
-    shown.show()
-    qtbot.waitUntil(lambda: all(panel.side is not None for panel in shown.panels), timeout=5000)
+    shown = shown_map(qtbot, context, two_runs)
     assert shown.toolbar.projection.method == method
     assert len(shown.panels[0].map.layer.grid), "PCA is there until then"
 
 
+@pytest.mark.parametrize(("status", "method"), [("finished", "umap"), ("running", "pca")])
+def test_the_map_of_a_finished_run_goes_on_to_umap_and_the_note_fits_the_points(
+    qtbot, make_context, two_runs: tuple[int, int], client: FakeClient, monkeypatch, tmp_path: Path, status, method
+) -> None:
+    context = dataclasses.replace(make_context(), client=client)
+    rows = {run: dataclasses.replace(context.workspace.runs.get(run), status=status) for run in two_runs}
+    monkeypatch.setattr(context.jobs, "run", rows.get)
+    shown = shown_map(qtbot, context, two_runs)
+    assert shown.toolbar.projection.method == method
+    part = f"{100 * sum(shown.panels[0].side.shares[:2]):.0f} %"
+    assert part in shown.caution.text()
+    assert "mean nothing" not in shown.caution.text()
+    if method == "umap":
+        answer, _ = umap(tmp_path, "layout.npy")
+        for number in [*client.asked]:
+            client.asked[number]["done"](answer)
+        qtbot.waitUntil(lambda: "mean nothing" in shown.caution.text(), timeout=5000)
+
+
+def test_the_menu_of_the_dots_has_sections_and_check_marks(qtbot, view: MapView) -> None:
+    menu = MorePanel(view)
+
+    def entries() -> dict[str, QPushButton]:
+        menu.open_under(view, view.actions_for_more())
+        return {entry.text(): entry for entry in menu.findChildren(QPushButton)}
+
+    first = entries()
+    sections = [label.text() for label in menu.findChildren(QLabel, "moreSection")]
+    assert sections == ["Selection", "Display", "Maps"]
+    assert len(first) <= 10, "what has a button on the bar or on the maps is not listed again"
+    assert first["Contours"].accessibleDescription() == "off"
+    assert first["Select all pairs"].accessibleDescription() == ""
+    qtbot.mouseClick(first["Contours"], Qt.MouseButton.LeftButton)
+    assert view.toolbar.tools.is_shown("contours")
+    assert entries()["Contours"].accessibleDescription() == "on"
+    view.toolbar.tools.shown["contours"].toggle()
+    assert entries()["Contours"].accessibleDescription() == "off", "wherever it was switched"
+
+
 def states(view: MapView, index: int) -> np.ndarray:
-    """Return 0 for hidden, 1 for gray, 2 for colored points."""
-    layer = view.panels[index].map.layer
+    """Return 0 for hidden, 1 for gray or pale, 2 for colored points."""
+    shown_map = view.panels[index].map
+    layer, selected = shown_map.layer, shown_map.selected
     everything = np.ones(len(layer.grid), bool)
+    is_pale = layer.states.lit is None and selected is not None
+    assert len(shown_map.marks.large) == (selected.sum() if is_pale else 0)
     lit, shown = (everything if mask is None else mask for mask in (layer.states.lit, layer.states.shown))
+    lit = selected if is_pale else lit
     return np.where(shown, 1 + lit, 0)
 
 
 def test_titles_say_run_step_and_n(view: MapView):
     assert [panel.title.text() for panel in view.panels] == ["good · step 20", "bad · step 20"]
-    assert all("48 pairs" in panel.note.text() and "PCA" in panel.note.text() for panel in view.panels)
+    view.resize(1136, 700)
+    for panel in view.panels:
+        assert panel.note.text() == panel.note.elided == "PCA · 48 pairs", "beside another map it is read whole"
+        assert "scenes, unseen renderings" in panel.note.toolTip()
+    assert view.caution.elided == view.caution.text()
 
 
 def test_points_are_images_then_texts(view: MapView):
@@ -292,7 +346,7 @@ def test_umap_shows_progress_and_moves_the_points(qtbot, view: MapView, client: 
         answer, points = umap(tmp_path, f"{number}.npy")
         client.asked[number]["done"](answer)
         qtbot.waitUntil(lambda p=panel, x=points: np.allclose(p.map.layer.grid.xy, x), timeout=3000)
-        assert "UMAP, cosine, 15 neighbors, min. distance 0.1, seed 0" in panel.note.text()
+        assert "UMAP, cosine, 15 neighbors, min. distance 0.1, seed 0" in panel.note.toolTip()
     assert not progress.isVisible()
     chosen = ["--neighbors", "15", "--min-dist", "0.1", "--metric", "cosine", "--seed", "0"]
     assert view.command()[-10:-2] == chosen
@@ -319,7 +373,7 @@ def test_b_faces_a(view: MapView, client: FakeClient):
     own = read_side(view.context.workspace, b.run, None, None)
     assert b.turned
     assert not a.turned
-    assert "PCA, Procrustes-aligned to A" in view.panels[1].note.text()
+    assert "PCA, Procrustes-aligned to A" in view.panels[1].note.toolTip()
     assert ((b.xy - a.xy) ** 2).sum() <= ((own.xy - a.xy) ** 2).sum() + 1e-6
     between = [np.linalg.norm(xy[:, None] - xy[None], axis=2) for xy in (b.xy, own.xy)]
     assert np.allclose(*between, atol=1e-5), "a rotation keeps all distances"
@@ -328,7 +382,11 @@ def test_b_faces_a(view: MapView, client: FakeClient):
 
 
 def test_further_methods_and_parameters(qtbot, view: MapView, client: FakeClient, tmp_path: Path):
-    form = view.toolbar.methods
+    form, tools = view.toolbar.methods, view.toolbar.tools
+    method_at, legend_px = form.other.x(), view.details_pane.legend.width()
+    assert [entry.words for entry in view.details_pane.marks.entries] == ["image", "caption"]
+    assert view.foot.isAncestorOf(view.details_pane.marks)
+    assert view.foot.isAncestorOf(tools)
     form.findChild(QAction, "map-method-tsne").trigger()
     assert [client.asked[i]["question"].placement.method for i in (1, 2)] == ["tsne", "tsne"]
     assert form.other.text() == "t-SNE"
@@ -339,13 +397,19 @@ def test_further_methods_and_parameters(qtbot, view: MapView, client: FakeClient
     answer, points = umap(tmp_path, "tsne.npy")
     client.asked[3]["done"](dataclasses.replace(answer, note="t-SNE, as told; fitted on 50 of 96 points"))
     qtbot.waitUntil(lambda: np.allclose(view.panels[0].map.layer.grid.xy, points), timeout=3000)
-    assert "fitted on 50 of 96 points" in view.panels[0].note.text()
+    assert "fitted on 50 of 96 points" in view.panels[0].note.toolTip()
     form.choose("file", "/somewhere/xy.csv")
     assert client.asked[5]["question"].placement.file == "/somewhere/xy.csv"
     assert view.command()[-6:-2] == ["--method", "file", "--coordinates", "/somewhere/xy.csv"]
     form.pca.click()
     assert form.other.text() == "More"
     assert "PCA" in view.panels[0].note.text()
+    form.umap.click()
+    form.pca.click()
+    assert form.other.x() == method_at
+    view.resize(700, 600)  # as beside the inspector
+    qtbot.waitUntil(lambda: view.details_pane.legend.width() < legend_px)
+    assert tools.mapTo(view.foot, tools.rect().bottomLeft()) == view.foot.rect().bottomLeft()
 
 
 def test_umap_can_be_cancelled(qtbot, view: MapView, client: FakeClient):

@@ -17,7 +17,7 @@ from PySide6.QtWidgets import QApplication
 
 from explorer import theme
 from explorer.theme import class_colors, run_color
-from explorer.views.map import MapView
+from explorer.views.map import MapView, appearance
 from explorer.views.map.appearance import labels_of
 from explorer.views.map.depth_shading import LEVELS, seen_from, shaded
 from explorer.views.map.load import read_neighbors, read_one
@@ -25,7 +25,7 @@ from explorer.views.map.selecting import written_rows
 from explorer.widgets.point_map.brush import swept
 from explorer.widgets.point_map.contours import counted, levels_of, lines_of, smoothed, spread_of
 from explorer.widgets.point_map.grid import PointGrid
-from explorer.widgets.point_map.labels import place_without_overlap
+from explorer.widgets.point_map.labels import Label, place_without_overlap
 from explorer.widgets.point_map.sprites import without_overlap
 from trainer.analysis.camera_3d import components, turned
 from trainer.analysis.cluster_words import ClusterWords
@@ -294,18 +294,41 @@ def test_rank_counts_each_map_and_cosine_has_a_scale_each(view: MapView):
 
 
 def test_the_legend_works_by_keyboard(qtbot, view: MapView):
-    legend = view.details_pane.legend
-    view.details_pane.show()
+    legend, show_all = view.details_pane.legend, view.details_pane.show_all
     legend.setCurrentIndex(legend.model().index(1))
-    assert legend.chosen() == [1]
     qtbot.keyClick(legend, Qt.Key.Key_Down)
-    assert legend.chosen() == [2]
-    qtbot.keyClick(legend, Qt.Key.Key_Return)
-    assert legend.chosen() == []
+    assert (legend.currentIndex().row(), legend.chosen()) == (2, []), "the arrows only move"
+    assert show_all.isHidden()
+    size = view.panels[0].size()
     qtbot.keyClick(legend, Qt.Key.Key_Space)
-    assert legend.chosen() == [2]
+    assert legend.chosen() == [0, 1, 3]
+    qtbot.wait(20)
+    assert (show_all.isVisible(), view.panels[0].size()) == (True, size)
+    qtbot.keyClick(legend, Qt.Key.Key_Left)
+    qtbot.keyClick(legend, Qt.Key.Key_Space)
+    assert legend.chosen() == [0, 3]
     qtbot.keyClick(legend, Qt.Key.Key_Escape)
     assert legend.chosen() == []
+    qtbot.keyClick(legend, Qt.Key.Key_Return)
+    assert legend.chosen() == [1]
+    qtbot.mouseClick(show_all, Qt.MouseButton.LeftButton)
+    assert (legend.chosen(), show_all.isHidden()) == ([], True)
+    legend.selectAll()
+    next(action for action in view.actions_for_palette() if action.text() == "Show all classes").trigger()
+    assert legend.chosen() == []
+
+
+def test_a_hidden_class_has_no_name_on_the_map(qtbot, view: MapView, monkeypatch) -> None:
+    monkeypatch.setattr(appearance, "dominant_labels", lambda names, *_: [Label(name, 0.0, 0.0) for name in names])
+    labels, legend = view.panels[0].labels, view.details_pane.legend
+    names = [entry.name for entry in legend.entries()]
+    view.appearance.show_words()
+    qtbot.waitUntil(lambda: [label.text for label in labels.labels] == names, timeout=5000)
+    legend.setCurrentIndex(legend.model().index(1))
+    qtbot.keyClick(legend, Qt.Key.Key_Space)
+    qtbot.waitUntil(lambda: [label.text for label in labels.labels] == [names[0], *names[2:]], timeout=5000)
+    qtbot.keyClick(legend, Qt.Key.Key_Escape)
+    qtbot.waitUntil(lambda: [label.text for label in labels.labels] == names, timeout=5000)
 
 
 def test_in_space_a_drag_turns_and_the_lasso_selects(qtbot, view: MapView):
@@ -316,7 +339,7 @@ def test_in_space_a_drag_turns_and_the_lasso_selects(qtbot, view: MapView):
     cloud = components((snapshot.image, snapshot.text))
     layer = view.panels[0].map.layer
     qtbot.waitUntil(lambda: np.allclose(layer.grid.xy, turned(cloud, 30, 20)[0], atol=1e-5), timeout=4000)
-    assert "seen from 30°, 20°" in view.panels[0].note.text()
+    assert "seen from 30°/20°" in view.panels[0].note.text()
     drag(view, 0, [QPointF(100, 100), QPointF(110, 100), QPointF(150, 80)])
     azimuth, elevation = view.rotation.sides[0]
     assert (azimuth, elevation) != (30, 20)
@@ -436,10 +459,12 @@ def test_what_changed_colors_both_maps(qtbot, view: MapView):
     assert float(low) <= float(high)
 
 
-def test_the_export_has_what_is_isolated_and_selected(view: MapView, tmp_path):
+def test_the_export_has_what_is_isolated_and_selected(qtbot, view: MapView, tmp_path):
     view.context.selection.pairs = [*range(5), 9]
     view.details_pane.legend.setCurrentIndex(view.details_pane.legend.model().index(2))
+    qtbot.keyClick(view.details_pane.legend, Qt.Key.Key_Return)
     words = view.command()
+    assert "--isolate" in words
     assert words[words.index("--pairs") + 1] == "0-4,9"
     odd = np.arange(1, 20_001, 2)
     file = written_rows(odd, tmp_path)

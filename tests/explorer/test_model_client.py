@@ -250,8 +250,7 @@ def test_closing_ends_a_busy_process_without_a_call_or_a_warning(
 def test_a_first_projection_is_answered_before_the_kernels_of_umap_are_compiled(
     qtbot: QtBot, make_client: Callable[..., ModelClient], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # A process that starts later than the kernels are asked for gets both requests at once, and is never seen warming.
-    monkeypatch.setattr("explorer.model_client.client.WARM_UP_AFTER_MS", 6_000)
+    monkeypatch.setattr("explorer.model_client.client.WARM_UP_AFTER_MS", 200)
     client, states, seen, hangs = make_client(), [], [], Ear()
     client.state_changed.connect(lambda: seen.append(client.state("projections")))
 

@@ -19,7 +19,7 @@ from explorer.theme.icons import assets
 from explorer.views import VIEWS
 from explorer.views.chart_pane import ChartPane
 from explorer.views.first_start import FirstStart
-from explorer.widgets.chart_gallery import ChartGallery
+from explorer.widgets.chart_gallery import CHART_ROLE, COUNT_ROLE, ChartGallery
 from explorer.widgets.heat_map import HeatMapWidget
 from explorer.widgets.plot import Plot
 from explorer.widgets.point_map.point_map import PointMap
@@ -82,10 +82,18 @@ def test_every_chart_is_a_card_with_a_picture_and_a_command(gallery: ChartGaller
 def test_search_finds_by_question_and_synonym_and_says_when_nothing_fits(qtbot, gallery: ChartGallery) -> None:
     assert gallery.line.hasFocus() or gallery.line is QApplication.focusWidget()
     assert gallery.matches[0].category == "Similarity", "charts of the open view come first"
+    every = gallery.matches
     qtbot.keyClicks(gallery.line, "cka")
     assert [chart.name for chart in gallery.matches][:1] == ["representation-similarity"]
     gallery.line.setText("effective rank")
     assert "embedding-spectrum" in [chart.name for chart in gallery.matches]
+    counts = {
+        item.data(CHART_ROLE): item.data(COUNT_ROLE)
+        for item in map(gallery.categories.item, range(gallery.categories.count()))
+    }
+    assert counts["All"] == len(gallery.matches) < len(every)
+    for category in ("Similarity", "Uniformity"):
+        assert counts[category] == sum(chart.category == category for chart in gallery.matches), "of what is typed"
     gallery.line.setText("no such chart at all")
     assert gallery.matches == []
     assert gallery.cards.isHidden()

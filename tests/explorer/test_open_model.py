@@ -5,21 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QMimeData, Qt, QUrl
+from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QLabel, QPushButton
 
 from explorer.import_sheet.dropped_files import dropped
 from explorer.window import open_sheet
 from explorer.window.open_model_sheet import OpenModelSheet
 from explorer.window.open_sheet import start_opening
+from tests.explorer.dropped_files import mime_of
 from trainer.distribution.published_models import FIRST
 from trainer.errors import UserError
-
-
-def _mime(*paths: Path) -> QMimeData:
-    mime = QMimeData()
-    mime.setUrls([QUrl.fromLocalFile(str(path)) for path in paths])
-    return mime
 
 
 @pytest.fixture
@@ -43,12 +38,12 @@ def test_a_model_is_taken_by_itself_only(qapp, tmp_path, hub, open_clip_run):
     file.touch()
     picture.touch()
     for model in (hub, open_clip_run, file):
-        assert dropped(_mime(model)).model == model
-    both = dropped(_mime(file, picture))
+        assert dropped(mime_of(model)).model == model
+    both = dropped(mime_of(file, picture))
     assert (both.model, both.paths) == (None, (picture,))
     assert "drop it by itself" in both.refused
-    assert dropped(_mime(tmp_path)).model is None
-    assert dropped(_mime(tmp_path)).data == str(tmp_path)
+    assert dropped(mime_of(tmp_path)).model is None
+    assert dropped(mime_of(tmp_path)).data == str(tmp_path)
 
 
 @pytest.fixture

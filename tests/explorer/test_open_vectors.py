@@ -6,17 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QMimeData, Qt, QUrl
+from PySide6.QtCore import Qt
 
 from explorer.import_sheet.dropped_files import dropped
 from explorer.window.open_vectors_sheet import OpenVectorsSheet, sides_of
+from tests.explorer.dropped_files import mime_of
 from trainer.store import Workspace
-
-
-def _mime(*paths: Path) -> QMimeData:
-    mime = QMimeData()
-    mime.setUrls([QUrl.fromLocalFile(str(path)) for path in paths])
-    return mime
 
 
 @pytest.fixture
@@ -28,14 +23,14 @@ def files(tmp_path: Path) -> tuple[Path, Path]:
 
 
 def test_arrays_and_folders_of_vectors_are_taken(qapp, tmp_path: Path, files):
-    assert dropped(_mime(*files)).vectors == files
-    assert dropped(_mime(files[0])).vectors == files[:1]
+    assert dropped(mime_of(*files)).vectors == files
+    assert dropped(mime_of(files[0])).vectors == files[:1]
     (tmp_path / "embeddings" / "img_emb").mkdir(parents=True)
-    assert dropped(_mime(tmp_path / "embeddings")).vectors == (tmp_path / "embeddings",)
+    assert dropped(mime_of(tmp_path / "embeddings")).vectors == (tmp_path / "embeddings",)
     for inside in ("bench/features_train.pt", "x.lance/_versions"):
         (tmp_path / inside).mkdir(parents=True)
-        assert dropped(_mime((tmp_path / inside).parent)).vectors == ((tmp_path / inside).parent,)
-    assert dropped(_mime(tmp_path)).data == str(tmp_path)
+        assert dropped(mime_of((tmp_path / inside).parent)).vectors == ((tmp_path / inside).parent,)
+    assert dropped(mime_of(tmp_path)).data == str(tmp_path)
     assert sides_of(files[::-1]) == {"image": files[0], "text": files[1]}
 
 

@@ -6,7 +6,7 @@ from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QLineEdit, QVBoxLayout, QWidget
 
 from explorer.widgets.command_palette import CommandPalette, PaletteEntry, matching
-from explorer.widgets.fuzzy import score
+from explorer.widgets.fuzzy import good_score, score
 from explorer.widgets.shortcut_sheet import ShortcutSheet
 
 
@@ -20,6 +20,17 @@ def test_starts_of_words_and_runs_of_letters_win() -> None:
     assert score("es", "Export as SVG") < score("es", "Escape")
     assert score("map", "Map") > score("map", "Make a plot")
     assert score("gm", "Go to Map") > score("gm", "Enlargement")
+
+
+def test_letters_scattered_over_words_match_nothing() -> None:
+    assert good_score("umap", "Brush Map") is None
+    assert good_score("color", "CLIP + CLOOB, 3 to 5 seeds, on this data Home") is None
+    assert good_score("expfig", "Export figure or data") is not None
+    assert good_score("new run", "New run… Window") is not None
+    assert good_score("map", "UMAP") is not None
+    assert good_score("aaaaaaaaab", "a " * 100) is None  # at once: no way to spread the letters is tried twice
+    assert good_score("ap", "UMAP") is None
+    assert good_score("", "Map") == 0.0
 
 
 def test_the_best_place_to_start_is_found() -> None:

@@ -24,13 +24,6 @@ from trainer.store.elsewhere import Elsewhere, elsewhere, out_of_reach, write_el
 
 
 @pytest.fixture
-def background(qtbot) -> Iterator[Background]:
-    made = Background()
-    yield made
-    made.close()
-
-
-@pytest.fixture
 def box() -> Iterator[None]:
     bindings.add(parse("box", "ssh://me@127.0.0.1:9/opt/python"))
     yield

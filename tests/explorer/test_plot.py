@@ -6,14 +6,16 @@ import math
 
 import pyqtgraph as pg
 import pytest
+from matplotlib.figure import Figure
 from PySide6.QtCore import QPointF
-from PySide6.QtGui import QFontMetrics
+from PySide6.QtGui import QFontMetrics, QPainter, QPixmap
 from PySide6.QtWidgets import QApplication
 
 from explorer.render_qt.xy_plot import XYPlotWidget
 from explorer.theme import SMALL_PX, SPACE, pixel_font
 from explorer.widgets.plot import Plot
-from trainer.charts.marks import Axis, Marker, XYPlot
+from trainer.charts.marks import SHARE_ROOM, Axis, Bars, Marker, XYPlot, axis_over, categories
+from trainer.render_mpl.xy_plot import draw_plot
 
 
 def ticks(plot: Plot) -> set[str]:
@@ -29,6 +31,8 @@ def test_a_plot_without_data_names_no_values(qtbot) -> None:
     assert ticks(plot) == {""}
     curve.setData([0, 1], [2, 3])
     assert ticks(plot) == {"0", "0.5", "1.0"}
+    axis = plot.getPlotItem().getAxis("bottom")
+    assert axis.tickStrings([-500.0, 1500.0, 20_000.0], 1.0, 500.0) == ["−500", "1,500", "20,000"]
 
 
 @pytest.mark.parametrize("height", [30, 44, 60, 90, 300])
@@ -60,6 +64,8 @@ def test_what_lies_outside_the_bounds_counts_as_shown(qtbot) -> None:
     qtbot.addWidget(plot)
     plot.getPlotItem().addItem(pg.PlotCurveItem([0, 1], [2, 3]), ignoreBounds=True)
     assert ticks(plot) == {"0", "0.5", "1.0"}
+    axis = plot.getPlotItem().getAxis("bottom")
+    assert axis.tickStrings([-500.0, 1500.0, 20_000.0], 1.0, 500.0) == ["−500", "1,500", "20,000"]
 
 
 def test_a_plot_has_no_widgets_of_a_menu_and_its_options_still_work(qtbot, dressed):
@@ -84,6 +90,43 @@ def test_a_plot_has_no_widgets_of_a_menu_and_its_options_still_work(qtbot, dress
     item.clear()
 
 
+def test_a_marker_at_the_limit_of_shares_is_drawn_whole(qtbot, dressed) -> None:
+    plot = XYPlotWidget()
+    qtbot.addWidget(plot)
+    plot.resize(400, 300)
+    dots = (Marker("", "run_a", 0, 100.0), Marker("", "run_a", 1, 60.0))
+    spec = XYPlot("p", "P", Axis("", -0.5, 1.5), axis_over("%", [[55, 101]], percent=True), dots=dots)
+    plot.show_plot(spec)
+    plot.show()
+    qtbot.waitExposed(plot)
+    low, high = plot.getPlotItem().getViewBox().viewRange()[1]
+    assert (low, high) == (50, 100 + SHARE_ROOM * 50)
+    ticks = [at for _, level in plot.getPlotItem().getAxis("left").tickValues(low, high, 240) for at in level]
+    assert max(ticks) == 100
+    figure = Figure()
+    axes = figure.subplots()
+    draw_plot(axes, spec)
+    assert axes.get_ylim() == (low, high)
+    bars = (Bars("", "quiet", (96.0,)),)
+    plot.show_plot(XYPlot("key", "", categories("", ("one",)), Axis("%", 95, 100, percent=True), bars=bars, lying=True))
+    plot.resize(500, 200)
+    plot.grab()
+    bottom = plot.getPlotItem().getAxis("bottom")
+    painter = QPainter(page := QPixmap(9, 9))
+    drawn = bottom.generateDrawSpecs(painter)[2]
+    painter.end()
+    assert not page.isNull()
+    assert {"95", "100"} <= {text for _, _, text in drawn}, "also at the ends"
+
+
+@pytest.mark.parametrize(
+    ("values", "ends"), [((55, 101), (50, 100)), ((3.2, 4.1), (3, 4.5)), ((0, 97), (0, 100)), ((88.2, 97.4), (86, 98))]
+)
+def test_an_axis_of_shares_ends_at_ticks(values: tuple[float, float], ends: tuple[float, float]) -> None:
+    axis = axis_over("%", [values], percent=True)
+    assert (axis.low, axis.high) == ends
+
+
 @pytest.mark.parametrize(("low", "high"), [(15.0, 18.0), (0.0, 1.0), (7.9, 8.1), (0.0, 6400.0), (1.0, 5.0)])
 def test_an_axis_of_steps_has_whole_ticks_alone(qtbot, low: float, high: float) -> None:
     plot = Plot()
@@ -97,6 +140,9 @@ def test_an_axis_of_steps_has_whole_ticks_alone(qtbot, low: float, high: float) 
     assert not any("." in text for text in axis.tickStrings(places, 1.0, spacing))
     plot.set_axes(Axis("step", 0, 1), Axis("", 0, 1))
     assert axis.tickSpacing(0.0, 1.0, 900)[0][0] < 1
+    axes = Figure().subplots()
+    draw_plot(axes, XYPlot("curve", "Curve", Axis("step", 0, 2000, integer=True), Axis("", 0, 1)))
+    assert axes.xaxis.get_major_formatter()(1500) == "1,500"
 
 
 def test_labels_of_near_markers_do_not_overlap_and_all_are_told_under_the_pointer(qtbot, dressed) -> None:

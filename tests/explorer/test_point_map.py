@@ -24,6 +24,7 @@ from explorer.widgets.point_map import layer as layer_module
 from explorer.widgets.point_map.grid import PointGrid, winding
 from explorer.widgets.point_map.layer import PointLayer
 from explorer.widgets.point_map.loading import load_kernels
+from explorer.widgets.point_map.point_map import FEW
 
 pytestmark = pytest.mark.slow  # whichever test needs the kernels first has them compiled by a process
 
@@ -282,12 +283,27 @@ def test_each_point_has_its_color(qtbot, make_map):
     assert near(pixel(shown, 0, right=30), QColor(theme.theme().tokens.surface).getRgb()[:3], 2)
 
 
-def test_unselected_points_turn_gray_and_stay(qtbot, make_map):
+def test_beside_a_few_selected_points_the_others_keep_their_hue(qtbot, make_map):
     shown = make_map(np.array([[0.0, 0], [1, 0], [0, 1]]), np.array([0, 1, 2]))
     settle(qtbot, shown, lambda: shown.set_selected(np.array([False, True, False])))
-    surface = QColor(theme.theme().tokens.surface).getRgb()[:3]
     assert near(pixel(shown, 1), PALETTE[1])
+    assert near(pixel(shown, 1, right=6), QColor(theme.theme().tokens.text).getRgb()[:3], 60), "has no outline"
     for i in (0, 2):
+        pale = pixel(shown, i)
+        assert abs(pale.hsvHue() - QColor(*map(int, PALETTE[i])).hsvHue()) < 8, "lost its hue"
+        assert not near(pale, PALETTE[i]), "is not muted"
+    settle(qtbot, shown, lambda: shown.set_selected(None))
+    assert [near(pixel(shown, i), PALETTE[i]) for i in range(3)] == [True] * 3
+    assert not shown.marks.large
+
+
+def test_beside_many_selected_points_the_others_turn_gray_and_stay(qtbot, make_map):
+    many = np.tile([[1.0, 0]], (FEW + 1, 1))
+    shown = make_map(np.vstack([[[0.0, 0], [0, 1]], many]), np.array([0, 2, *[1] * (FEW + 1)]))
+    settle(qtbot, shown, lambda: shown.set_selected(np.arange(FEW + 3) > 1))
+    surface = QColor(theme.theme().tokens.surface).getRgb()[:3]
+    assert near(pixel(shown, 2), PALETTE[1])
+    for i in (0, 1):
         red, green, blue = pixel(shown, i).getRgb()[:3]
         assert max(red, green, blue) - min(red, green, blue) < 20, "not gray"
         assert not near(pixel(shown, i), surface, 5), "vanished"

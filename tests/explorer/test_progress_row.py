@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QStatusBar, QStyle, QStyleOptionButton, QWidget
 
 from explorer.widgets import progress_row
 from explorer.widgets.elided_label import ElidedLabel
@@ -29,6 +29,22 @@ def test_the_time_left_is_that_of_the_pace(shares, expected, monkeypatch: pytest
     left = progress_row.TimeLeft()
     (*_, told) = (left.estimate(share) for share in shares)
     assert told == (None if expected is None else pytest.approx(expected))
+
+
+def test_the_button_is_whole_where_it_has_the_focus(qtbot, dressed) -> None:
+    bar, row = QStatusBar(), ProgressRow("test-working")
+    qtbot.addWidget(bar)
+    bar.addWidget(row)
+    bar.show()
+    row.show()
+    width = row.button.width()
+    row.button.setFocus()
+    qtbot.waitUntil(row.button.hasFocus)
+    options = QStyleOptionButton()
+    row.button.initStyleOption(options)
+    room = row.button.style().subElementRect(QStyle.SubElement.SE_PushButtonContents, options, row.button)
+    assert room.width() >= row.button.fontMetrics().horizontalAdvance(row.button.text())
+    assert row.button.width() == width, "it does not move"
 
 
 class Header(QWidget):

@@ -22,6 +22,7 @@ from explorer.views.prompts import PromptsView
 from explorer.views.prompts.playground import FIRST_TEMPLATE, WEIGHT
 from explorer.views.prompts.tau_control import STEPS, to_place, to_tau
 from explorer.views.view import Context, step_words
+from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.run_badge import RunBadge
 from tests.explorer.answering_client import AnsweringClient
 from trainer.charts.class_task import ClassTexts, write_class_texts
@@ -98,7 +99,7 @@ def label(view: PromptsView, words: str) -> str:
 
 def test_the_slider_moves_bars_reliability_and_numbers(qtbot: QtBot, prompts: PromptsView) -> None:
     pane = prompts.calibration
-    assert label(prompts, "τ, trained") == label(prompts, "τ, shown") == "0.0833"
+    assert label(prompts, "Temperature, trained") == label(prompts, "Temperature, shown") == "0.0833"
     before, bars = float(label(prompts, "Confidence, shown").split()[0]), pane.bars.columns[0]
     slider = pane.taus[0].slider
     slider.setFocus()
@@ -107,9 +108,9 @@ def test_the_slider_moves_bars_reliability_and_numbers(qtbot: QtBot, prompts: Pr
     # The bars follow at once; the diagram's new numbers come from a thread.
     assert max(pane.bars.columns[0].shares) < max(bars.shares)
     assert sum(pane.bars.columns[0].shares) == pytest.approx(1)
-    qtbot.waitUntil(lambda: label(prompts, "τ, shown") == "1")
+    qtbot.waitUntil(lambda: label(prompts, "Temperature, shown") == "1")
     assert float(label(prompts, "Confidence, shown").split()[0]) < before
-    assert label(prompts, "τ, trained") == "0.0833"
+    assert label(prompts, "Temperature, trained") == "0.0833"
     assert pane.bars.columns[1].shares == prompts.calibration.bars.columns[1].shares
     QTest.mouseClick(pane.taus[0].to_best, Qt.MouseButton.LeftButton)
     qtbot.waitUntil(lambda: label(prompts, "NLL, shown") == label(prompts, "NLL, best"))
@@ -263,7 +264,14 @@ def test_no_image_is_missed_before_the_pairs_were_read(qtbot: QtBot, context: Co
     assert view.area.kind == "empty"
 
 
-def test_a_caption_is_looked_for_by_both_runs_and_compared(qtbot: QtBot, inspect: InspectView) -> None:
+def test_a_caption_is_looked_for_by_both_runs_and_compared(qtbot: QtBot, inspect: InspectView, monkeypatch) -> None:
+    texts = [label.text() for label in inspect.findChildren(ElidedLabel)]
+    assert texts.count("good") == 1
+    assert "CLIP" in texts
+    monkeypatch.setattr(inspect, "_named", lambda _run: ("CLIP · s0", "clip"))
+    inspect.show_now()
+    assert "CLIP" not in [label.text() for label in inspect.findChildren(ElidedLabel)], "its name says it"
+    monkeypatch.undo()
     assert inspect.captions.currentText() == "a red ring, 0"  # its own
     assert inspect.command() is None
     QTest.mouseClick(inspect.show_button, Qt.MouseButton.LeftButton)
@@ -280,6 +288,17 @@ def test_a_caption_is_looked_for_by_both_runs_and_compared(qtbot: QtBot, inspect
     command = inspect.command()
     assert command[:3] == ["saliency", "1", "2"]
     assert command[command.index("--caption") + 1] == "a red ring, 0"
+
+
+def test_a_picture_of_the_data_that_was_dropped_first_can_be_computed(qtbot, context: Context, inspect) -> None:
+    context.selection.queries = [inspect.strip.items[1].path]
+    view = InspectView(context)
+    qtbot.addWidget(view)
+    view.show()
+    qtbot.waitUntil(lambda: bool(view.captions.currentText()))
+    assert view.show_button.isEnabled()
+    assert "Press Enter or Compute" in view.status.text()
+    assert "support the caption" in view.maps[1].accessibleName()
 
 
 def test_a_dropped_picture_is_inspected_where_it_fell(

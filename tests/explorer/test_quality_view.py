@@ -6,14 +6,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QPoint, QRect, Qt
+from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QPushButton
 
-from explorer.intents import TrainCopy
+from explorer.intents import ShowOwnRuns, TrainCopy
 from explorer.views.quality import QualityView
 from explorer.views.quality.load import load_quality
-from explorer.widgets.banner import Banner
 from trainer import config
 from trainer.messages import CheckData, CheckDataAnswer, CleanedList, WriteCleanedList
 from trainer.store import Workspace
@@ -55,6 +54,16 @@ def view(qtbot, empty: QualityView, two_runs: tuple[int, int]) -> QualityView:
     return empty
 
 
+def test_a_read_only_workspace_offers_no_check_that_it_refuses(qtbot, empty: QualityView, monkeypatch):
+    monkeypatch.setattr(empty.context.jobs, "_look_only", "it is the sample")
+    empty.refresh()
+    qtbot.waitUntil(lambda: empty.area.page.title.text() == "Checked in a workspace of your own")
+    asked: list[object] = []
+    empty.requested.connect(asked.append)
+    empty.area.page.button.click()
+    assert asked == [ShowOwnRuns()]
+
+
 def test_finding_nothing_says_nothing_where_a_run_cannot_tell(qtbot, empty: QualityView, two_runs):
     measured = (Measured(two_runs[0], "one", 20, {}, {}, {}),)
     titles = []
@@ -81,14 +90,19 @@ def written(qtbot, view: QualityView) -> dict[str, str]:
 def test_data_that_were_not_checked_say_so_and_are_checked_with_both_runs(qtbot, empty: QualityView, two_runs):
     qtbot.waitUntil(lambda: empty.area.kind == "empty")
     assert empty.area.page.title.text() == "Not checked yet"
+    assert empty.check.isHidden(), "the page has the button"
     asked = []
     empty.context.client.ask = lambda question, **call: asked.append((question, call)) or 1
     empty.area.page.button.click()
     (question, call), = asked  # fmt: skip
+    assert empty.check.isHidden(), "nothing is offered beside a skeleton"
+    assert not empty.actions_for_palette()[0].isEnabled()
     assert question == CheckData(runs=two_runs, steps=(None, None))
     add_report(empty.context.workspace, two_runs)
     call["done"](CheckDataAnswer(findings=5))
     qtbot.waitUntil(lambda: empty.area.kind == "ready")
+    assert empty.check.isVisible()
+    assert empty.check.isEnabled()
     assert empty.command() == ["data", "quality", "1", "2", "--step", "20", "20"]
 
 
@@ -100,7 +114,8 @@ def test_the_tables_show_evidence_of_both_runs_and_counts_of_all_pairs(view: Qua
         "Pair": "caption 7", "Better caption": "better", "Margin A": "−1.25", "Ranks A": "40 / 41", "Margin B": "0.50",
         "Ranks B": "30 / 3,100", "Split": "renderings", "State": "New",
     }  # fmt: skip
-    assert "1 of 100 training pairs, 2 of 48 renderings pairs" in view.note.text()
+    assert "suspected by" in view.note.text()
+    assert "checked with" not in view.note.text(), "the lines of what was judged say it"
     assert "of 50 planted mispairs 49 detected (98 %, 90 to 100)" in view.note.text()
     assert view.note.text().endswith(
         "which learned them; of 50 planted mispairs 2 detected (4 %, 1 to 13): these runs "
@@ -230,18 +245,3 @@ def test_captions_take_what_short_values_leave(qtbot, view: QualityView):
             assert header.sectionSize(column) > 96, name
         else:
             assert header.sectionSize(column) > table.fontMetrics().horizontalAdvance(name) + 16, name
-
-
-def test_a_message_of_the_window_leaves_the_answer_to_did_it_help_free(qtbot, view: QualityView):
-    (answer,) = view.answers
-    banner = Banner(view)
-    banner.stand_above(answer)
-    banner.show_message("clip has finished.", "See it in Runs.", tone="good")
-    low = banner.geometry().bottom()
-    answer.setText("Did it help?\nR@1 rose by 2.1 points (p = .01).\nn = 1,024 pairs.")
-    answer.show()
-    qtbot.waitUntil(lambda: answer.isVisible() and banner.geometry().bottom() < low)
-    place = QRect(answer.mapTo(view, QPoint()), answer.size())
-    assert not banner.geometry().intersects(place)
-    answer.hide()
-    assert banner.geometry().bottom() == low

@@ -8,17 +8,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QMimeData, QPointF, Qt
+from PySide6.QtCore import QEvent, QMimeData, QPointF, Qt
 from PySide6.QtGui import QAction, QCloseEvent, QDragMoveEvent, QDropEvent
 from PySide6.QtWidgets import QApplication, QCheckBox, QLabel, QPushButton, QToolButton
 from pytestqt.qtbot import QtBot
 
-from explorer.event_loop.background import Background
 from explorer.models.runs import RunColumn
 from explorer.run_control import jobs as jobs_room
-from explorer.run_control.jobs import Jobs
-from explorer.state.selection import Selection
-from explorer.state.settings import Settings
 from explorer.views.runs import RunsView
 from explorer.views.runs.queue_sheets import Branch, QueueSheet, Repeat, SlotsSheet, parse_seeds
 from explorer.views.runs.runs_table import QUEUED
@@ -40,17 +36,6 @@ def workspace(tmp_path: Path) -> Iterator[Workspace]:
     queue.choose_slots(opened, held=True)
     yield opened
     opened.close()
-
-
-@pytest.fixture
-def context(workspace: Workspace, dressed: QApplication, monkeypatch: pytest.MonkeyPatch) -> Iterator[Context]:
-    monkeypatch.setattr(jobs_room, "POLL_MS", 60)
-    monkeypatch.setattr(jobs_room, "IDLE_POLL_MS", 120)
-    background, selection = Background(), Selection()
-    jobs = Jobs(workspace, background, selection.undo)
-    yield Context(workspace, selection, background, jobs, None, Settings(workspace.folder))  # type: ignore[arg-type]
-    jobs.close()
-    background.close()
 
 
 @pytest.fixture
@@ -183,6 +168,8 @@ def test_turn_branch_and_slots_do_what_they_say(
     qtbot: QtBot, context: Context, workspace: Workspace, four: list[int], monkeypatch: pytest.MonkeyPatch
 ):
     view = show(qtbot, context, 4)
+    # The pointer rests over the rows, as it does after a click: other news wait, the queue arranged anew does not.
+    QApplication.sendEvent(view.table.viewport(), QEvent(QEvent.Type.Enter))
     view.table.choose([four[2]])
     view.actions_of_runs["queue-turn"].trigger()
     turn = view.findChild(QueueSheet)
@@ -419,7 +406,7 @@ def test_an_alert_comes_as_a_banner_and_the_popover_names_the_job(qtbot: QtBot, 
     with RunLog.claim(workspace, run) as log:
         window = open_window()
         log.alert("tau", "1/tau is 100, at its limit of 100.", 40)
-        qtbot.waitUntil(lambda: "tau at its limit" in window.banner.message.text())
+        qtbot.waitUntil(lambda: "emperature at its limit" in window.banner.message.text())
         assert "limit of 100" in window.banner.next.text()
         qtbot.mouseClick(window.status.findChild(QToolButton, "statusLoad"), Qt.MouseButton.LeftButton)
         monitor = window.findChild(DeviceMonitor)

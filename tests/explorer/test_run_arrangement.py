@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 from PySide6.QtCore import Qt
+from PySide6.QtGui import QAction
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QMenu
 from pytestqt.qtbot import QtBot
 
 from explorer import theme
@@ -77,6 +78,12 @@ def test_a_field_and_a_metric_become_columns_that_sort(qtbot: QtBot, view: RunsV
 def test_columns_and_groups_are_there_the_next_time(qtbot: QtBot, view: RunsView):
     view.arrangement.choose(columns=["seed"], group="experiment")
     view.table.setColumnWidth(OWN, 233)
+    qtbot.waitUntil(lambda: "Experiment: duel" in lines(view))
+    view.table.runs.hold_order(True)  # as the pointer over the rows does
+    view.arrangement.choose(group="")
+    qtbot.waitUntil(lambda: "Experiment: duel" not in lines(view))
+    view.table.runs.hold_order(False)
+    view.arrangement.choose(group="experiment")
     qtbot.waitUntil(lambda: "Experiment: duel" in lines(view))
     view.table.collapse(["Experiment: duel"])
     again = RunsView(view.context)
@@ -228,3 +235,16 @@ def test_n_is_read_whole(dressed: QApplication, qtbot: QtBot):
     table.runs.show([replace(runs[0], facts={"heldout_pairs": {"val": 10**12}}), *runs[1:]])
     longest = next(index for line in range(12) if (index := table.shown.index(line, RunColumn.N)).data()[-4:] == ",000")
     assert table.columnWidth(RunColumn.N) >= table.sizeHintForIndex(longest).width()
+
+
+def test_one_entry_offers_the_built_in_columns_and_all_others(qtbot: QtBot, view: RunsView):
+    arrangement = view.arrangement
+    entries = [action.text() for action in arrangement.button.menu().actions()]
+    assert [text for text in entries if "olumn" in text] == ["Columns…"]
+    arrangement.findChild(QAction, "runs-built-in-columns").trigger()
+    menu = QApplication.activePopupWidget()
+    assert isinstance(menu, QMenu)
+    texts = [action.text() for action in menu.actions()]
+    menu.close()
+    assert "Status" in texts
+    assert texts[-1] == "More columns…"

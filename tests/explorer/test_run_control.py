@@ -45,13 +45,6 @@ with RunLog.claim(Workspace(folder), run) as log:
 
 
 @pytest.fixture
-def workspace(tmp_path: Path) -> Iterator[Workspace]:
-    opened = Workspace(tmp_path / "workspace")
-    yield opened
-    opened.close()
-
-
-@pytest.fixture
 def started() -> Iterator[list[subprocess.Popen]]:
     processes: list[subprocess.Popen] = []
     yield processes
@@ -74,13 +67,6 @@ def length(monkeypatch: pytest.MonkeyPatch, started: list[subprocess.Popen]) -> 
 
     monkeypatch.setattr(launch, "spawn", spawn)
     return lambda n: steps.__setitem__(0, n)
-
-
-@pytest.fixture
-def background(qapp) -> Iterator[Background]:
-    made = Background()
-    yield made
-    made.close()
 
 
 @pytest.fixture

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
 import pytest
-from PySide6.QtCore import QPoint, Qt
+from PySide6.QtCore import QEvent, QPoint, Qt
 from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
+from explorer import theme
 from explorer.models.runs import DRAWN_ROLE, NOW, STATE_ROLE, GroupRow, RunColumn, ordinal
 from explorer.views.runs.view import RunsView
 from explorer.views.view import Context
 from explorer.widgets.cells import EYE_ROOM_PX
 from explorer.widgets.end_labels import LINE_PX, spread
+from explorer.widgets.plot import Plot
 from trainer import config
 from trainer.store import RunLog, Workspace
 
@@ -86,8 +90,24 @@ def test_what_runs_is_on_top_then_the_queue_then_experiments_seed_by_seed(qtbot:
         assert view.table.shown.headerData(RunColumn.LAST, Qt.Orientation.Horizontal) == "R@1"
         view.table.collapse_all()
         assert lines(view) == [NOW, running, ids["waits"], "Experiment: duel", "No experiment"], "what runs is in sight"
+        log.headline(0.312, 0.312)
         log.status("stopped")
     qtbot.waitUntil(lambda: running not in lines(view), timeout=10_000)
+    view.table.collapse([])
+    row = lines(view).index(running)
+    cell = view.table.shown.index(row, RunColumn.LAST)
+    assert cell.data(STATE_ROLE) == "31.2 % · stopped", "a value of a stopped run is no result"
+    best = view.table.shown.index(row, RunColumn.BEST)
+    assert best.data(Qt.ItemDataRole.ForegroundRole) == theme.color("secondary")
+    for index in (cell, best):
+        for role in (Qt.ItemDataRole.ToolTipRole, Qt.ItemDataRole.AccessibleTextRole):
+            assert "Not a finished result: stopped at 46 of 384." in index.data(role)
+    before, model = lines(view), view.table.runs
+    QApplication.sendEvent(view.table.viewport(), QEvent(QEvent.Type.Enter))
+    model.show([replace(run, status="finished") if run.status == "queued" else run for run in model.runs])
+    assert lines(view) == before, "the last run of its group ended, and no row went up under the pointer"
+    QApplication.sendEvent(view.table.viewport(), QEvent(QEvent.Type.Leave))
+    assert NOW not in lines(view)
 
 
 def test_nine_runs_are_seen_and_the_charts_fill_the_rest(qtbot: QtBot, context: Context):
@@ -99,12 +119,20 @@ def test_nine_runs_are_seen_and_the_charts_fill_the_rest(qtbot: QtBot, context: 
     assert 300 <= view.splitter.sizes()[0] <= 364
     qtbot.waitUntil(lambda: len(grid.plots) == 4 and grid.is_complete, timeout=10_000)
     qtbot.waitUntil(lambda: len({plot.y() for plot in grid.plots.values()}) == 2)  # two rows of two, once laid out
+    walked = [grid.plots[next(iter(grid.plots))].plot]
+    while len(walked) < 4:
+        after = walked[-1].nextInFocusChain()
+        while not isinstance(after, Plot):
+            after = after.nextInFocusChain()
+        walked.append(after)
+    by_place = sorted(grid.plots.values(), key=lambda plot: (plot.y(), plot.x()))
+    assert walked == [plot.plot for plot in by_place], "Tab goes through them as they are read"
     titles = {plot.panel.title: {line.key for line in plot.panel.lines} for plot in grid.plots.values()}
     assert titles["Training loss, CLIP"] == {ids["CLIP 0"], ids["CLIP 1"]}
     assert titles["Training loss, CLOOB"] == {ids["CLOOB 0"], ids["CLOOB 1"]}
 
 
-def test_an_eye_hides_and_shows_and_other_data_have_no_place_on_the_axes(qtbot: QtBot, context: Context):
+def test_an_eye_hides_and_shows_and_other_data_have_axes_of_their_own(qtbot: QtBot, context: Context):
     ids = fill(context.workspace)
     context.selection.select_runs(ids["CLIP 0"], ids["CLOOB 0"])
     view = opened(qtbot, context, 6)
@@ -120,9 +148,16 @@ def test_an_eye_hides_and_shows_and_other_data_have_no_place_on_the_axes(qtbot: 
     assert ids["CLIP 1"] not in {run.id for run in view.drawn()}
     assert view.table.chosen() == [], "an eye selects nothing"
     QTest.mouseClick(view.table.viewport(), Qt.MouseButton.LeftButton, pos=eye("other"))
+    drawn = lambda: {p.panel.title: {line.key for line in p.panel.lines} for p in view.curves.grid.plots.values()}  # noqa: E731
+    recall = "Image to text R@1, held-out, n = "
+    qtbot.waitUntil(lambda: drawn().get(f"{recall}15") == {ids["other"]}, timeout=10_000)
+    loss = "Training loss, CLIP"  # which needs no common data
+    qtbot.waitUntil(lambda: drawn().get(loss) == {ids["CLIP 0"], ids["other"]}, timeout=10_000)
+    assert (
+        ids["other"] not in drawn()[next(title for title in drawn() if title.startswith(recall) and "15" not in title)]
+    )
+    QTest.mouseClick(view.table.viewport(), Qt.MouseButton.LeftButton, pos=eye("other"))
     assert ids["other"] not in {run.id for run in view.drawn()}
-    name = context.jobs.run(ids["other"]).short_name
-    assert view.curves.partial.text() == f"Measured on other data, so not on these axes: {name} (n = 15)."
     view.table.choose([ids["CLOOB 0"], ids["CLOOB 1"]])
     view.table.setFocus()
     QTest.keyClick(view.table, Qt.Key.Key_Space)

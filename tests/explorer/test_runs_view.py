@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -19,11 +18,7 @@ from explorer import theme
 from explorer.event_loop.background import Background
 from explorer.intents import OpenSample, ShowExperiment
 from explorer.models.runs import LETTERS_ROLE, SWATCH_ROLE, RunColumn, RunsModel, display_text
-from explorer.run_control import jobs as jobs_room
 from explorer.run_control import stop_timeout
-from explorer.run_control.jobs import Jobs
-from explorer.state.selection import Selection
-from explorer.state.settings import Settings
 from explorer.state.view_link import ViewLink
 from explorer.views.runs import RunsView
 from explorer.views.runs.config_pane import ConfigPane
@@ -38,24 +33,6 @@ from trainer.experiments.run_style import run_style
 from trainer.scheduling import launch
 from trainer.store import RunLog, Workspace
 from trainer.store.results_table import ResultsTable
-
-
-@pytest.fixture
-def workspace(tmp_path: Path) -> Iterator[Workspace]:
-    opened = Workspace(tmp_path / "workspace")
-    yield opened
-    opened.close()
-
-
-@pytest.fixture
-def context(workspace: Workspace, qapp: QApplication, monkeypatch: pytest.MonkeyPatch) -> Iterator[Context]:
-    monkeypatch.setattr(jobs_room, "POLL_MS", 60)
-    monkeypatch.setattr(jobs_room, "IDLE_POLL_MS", 120)
-    background, selection = Background(), Selection()
-    jobs = Jobs(workspace, background, selection.undo)
-    yield Context(workspace, selection, background, jobs, None, Settings(workspace.folder))  # type: ignore[arg-type]
-    jobs.close()
-    background.close()
 
 
 def show(qtbot: QtBot, context: Context) -> RunsView:
@@ -250,6 +227,7 @@ def test_columns_splitter_tab_and_look_are_found_again(qtbot: QtBot, context: Co
     view.curves.slider.setValue(30)
     view.curves.by_time.setChecked(True)
     view.curves.menu.choose(["val/auc_hard10"])
+    qtbot.wait(1)
     again = shown(qtbot, context, 3)
     assert again.table.columnWidth(RunColumn.DATA) == 177
     assert names(again) == names(view)
@@ -360,6 +338,18 @@ def test_a_new_run_begins_with_a_preset_that_could_start(qtbot: QtBot, context: 
     sheet = view.open_new_run()
     assert sheet.preset_name == "clip-scenes"
     assert sheet.start.isEnabled()
+    kind = sheet.section("objective").kind
+    assert sheet.focusWidget() is kind, "what is compared is chosen first"
+    kind.setCurrentIndex(0)
+    qtbot.waitUntil(lambda: not sheet.foot.copy.isEnabled())
+    assert sheet.foot.copy.isVisible()
+    assert "choose one objective" in sheet.foot.copy.toolTip()
+    qtbot.waitUntil(sheet.start.isEnabled)
+    assert not sheet.foot.queue.isEnabled()
+    assert sheet.foot.queue.toolTip() == "Start now queues the runs of both, which train in turn"
+    kind.setCurrentIndex(2)
+    qtbot.waitUntil(sheet.foot.queue.isEnabled)
+    assert (sheet.foot.copy.isEnabled(), sheet.foot.copy.toolTip()) == (True, "")
     sheet.reject()
 
 
@@ -385,7 +375,8 @@ def test_duplicate_opens_the_sheet_with_the_same_values(
 
 def drawn_curve(view: RunsView, panel: str, run: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return x, raw and smoothed values as passed to pyqtgraph."""
-    plot = next(p for p in view.curves.grid.plots.values() if p.panel.title == panel)
+    plot = next((p for p in view.curves.grid.plots.values() if p.panel.title == panel), None)
+    assert plot, "not drawn yet"
     raw, smoothed = plot.curve(run)
     return raw.xData, raw.yData, smoothed.yData
 
@@ -514,9 +505,15 @@ def test_a_change_of_size_while_panels_change_finds_those_that_are_left(qtbot: Q
     qtbot.addWidget(grid)
     x = np.arange(5.0)
     line = CurveLine(1, "run", "#336699", x, x, x)
-    panels = [CurvePlotData(key, key, "", 2, (line,)) for key in ("loss", "recall", "rate")]
+    long = CurveLine(1, "a longer name", "#336699", x, x, x)
+    panels = [CurvePlotData(key, key, "", 2, (long if key == "loss" else line,)) for key in ("loss", "recall", "rate")]
     grid.show_panels(panels, Axis("step", 0, 1))
     qtbot.waitUntil(lambda: grid.is_complete)
+    rooms = {plot.names.room_px: plot.plot.getPlotItem().layout.getContentsMargins()[2] for plot in grid.plots.values()}
+    assert len(rooms) == 2
+    assert set(rooms.values()) == {max(rooms)}, (
+        "the axes of all panels are as wide, whatever is written at their curves"
+    )
     for _ in grid.showing(panels[1:2], Axis("step", 0, 1)):
         for width in (300, 1600):
             grid.resize(width, 400)
@@ -617,14 +614,25 @@ def test_a_new_run_waits_for_its_first_step(qtbot: QtBot, context: Context, work
     with RunLog.claim(workspace, number) as log:
         view = shown(qtbot, context, 1)
         choose(qtbot, view, number)
-        qtbot.waitUntil(lambda: len(view.curves.grid.plots) == 3)
-        qtbot.waitUntil(lambda: all(plot.waiting.isVisible() for plot in view.curves.grid.plots.values()))
+        qtbot.waitUntil(lambda: view.curves.area.kind == "empty")
+        assert view.curves.area.page.title.text() == "Waiting for the first step", "once, and not in three charts"
         log.progress(step=0, total_steps=100, phase="Drawing Scenes: 64 of 128")
         qtbot.waitUntil(
             lambda: display_text(context.jobs.run(number), RunColumn.PROGRESS) == "Drawing Scenes: 64 of 128"
         )
-        log_steps(log, range(1, 12))
-        qtbot.waitUntil(lambda: not any(plot.waiting.isVisible() for plot in view.curves.grid.plots.values()))
+        log_steps(log, range(1, 10))
+        qtbot.waitUntil(lambda: view.curves.area.kind == "ready")
+        qtbot.waitUntil(lambda: len(view.curves.grid.plots) == 3)
+        log.scalars(9, {"val/image_to_text_R@1": 0.001})
+        log.flush()
+        qtbot.waitUntil(lambda: any("Image to text" in plot.title.text() for plot in view.curves.grid.plots.values()))
+        recall = next(plot for plot in view.curves.grid.plots.values() if "Image to text" in plot.title.text())
+        box = recall.plot.getViewBox()
+        qtbot.waitUntil(lambda: box.viewRange()[0][1] >= 100, timeout=5_000)
+        for other in view.curves.grid.plots.values():
+            qtbot.waitUntil(lambda other=other: other.plot.getViewBox().viewRange()[0][0] < 0, timeout=5_000)
+        # Nothing below 0 but what a dot needs, and 0.1 is not magnified.
+        qtbot.waitUntil(lambda: box.viewRange()[1] == pytest.approx([-1.5, 8.5], abs=0.01), timeout=5_000)
         log.status("finished")
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PySide6.QtCore import QObject, Qt, QTimer
+from PySide6.QtWidgets import QLabel
 
 from explorer.views.search import SearchView
 from explorer.views.search.view import K, SearchQuery
@@ -70,6 +71,7 @@ def view(qtbot, make_context, two_runs: tuple[int, int], tmp_path: Path) -> Sear
     qtbot.addWidget(shown)
     shown.resize(1100, 700)
     shown.show()
+    shown.hubs_button.setChecked(True)
     shown.hubs.resize(300, 700)
     return shown
 
@@ -79,9 +81,15 @@ def answered(view: SearchView):
 
 
 def test_typing_finds_the_nearest_in_both_runs(qtbot, view: SearchView, two_runs: tuple[int, int]):
-    assert "Enter a query" in view.panels[0].area.page.title.text()
+    assert [label.text() for label in view.findChildren(QLabel) if label.isVisible()].count("Enter a query") == 1
+    assert view.details() is None, "hubs come with the first query"
     qtbot.keyClicks(view.field, "text 7")
     qtbot.waitUntil(answered(view), timeout=5000)
+    assert view.details() is view.hubs
+    qtbot.mouseClick(view.hubs_button, Qt.MouseButton.LeftButton)
+    assert view.details() is None
+    assert view.context.settings.value("search/hubs", True) is False
+    qtbot.mouseClick(view.hubs_button, Qt.MouseButton.LeftButton)
     assert {type(q) for q in view.context.client.questions} == {EmbedTexts}
     expected = []
     for panel, run in zip(view.panels, two_runs, strict=True):
@@ -90,7 +98,11 @@ def test_typing_finds_the_nearest_in_both_runs(qtbot, view: SearchView, two_runs
         expected.append(np.argsort(-cosine, kind="stable")[:K])
         assert [tile.pair for tile in panel.tiles.tiles.tiles] == expected[-1].tolist()
         assert panel.tiles.tiles.tiles[0].words == f"1.  {cosine.max():.3f}"
+        long = dataclasses.replace(panel.tiles.tiles.tiles[0], caption="a large red star above a small blue ring")
+        caption, words = panel.tiles.cell.texts(long, panel.tiles.fontMetrics())
+        assert (len(caption), caption[0].endswith("…"), len(words)) == (2, False, 1)
         assert "48 of 48 images" in panel.note.text()
+        assert "(framed)" in panel.note.text()
     command = view.command()
     assert command[:2] == ["export", "search"]
     assert command[command.index("--query-text") + 1] == "text 7"

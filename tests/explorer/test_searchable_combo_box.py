@@ -9,6 +9,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
+from explorer import theme
 from explorer.widgets.finder import Choice, holding
 from explorer.widgets.searchable_combo_box import MANY, SearchableComboBox
 
@@ -121,6 +122,28 @@ def test_a_short_list_opens_as_ever(picker: SearchableComboBox):
 def test_what_holds_every_typed_word_is_found(typed: str, found: list[int]):
     choices = [Choice(0, "a b", "#0 cloob"), Choice(1, "b a", "#1 clip"), Choice(2, "c", "#2 simclr")]
     assert [choice.key for choice in holding(typed, choices)] == found
+
+
+def test_where_room_is_scarce_the_short_text_is_shown(picker: SearchableComboBox, qtbot):
+    shown = []
+    for width in (96, 300):
+        picker.setFixedWidth(width)
+        for choice in (Choice(0, "Scenes, unseen renderings", short="Scenes"), Choice(0, "Scenes")):
+            picker.show_choices([choice], 0)
+            shown.append(picker.grab().toImage())
+    assert shown[0] == shown[1]
+    assert shown[2] != shown[3]
+
+
+def test_an_open_list_is_framed_in_both_themes(picker: SearchableComboBox, dressed: QApplication):
+    picker.show_choices(many(5), 0)
+    for mode in ("light", "dark"):
+        theme.theme().mode = mode
+        picker.showPopup()
+        image = picker.view().window().grab().toImage()
+        corners = [(0, 0), (image.width() - 1, image.height() - 1), (image.width() // 2, 0)]
+        assert {image.pixelColor(*corner).name() for corner in corners} == {theme.color("outline").name()}
+        picker.hidePopup()
 
 
 def test_a_list_opens_as_wide_as_its_longest_entry(picker: SearchableComboBox):

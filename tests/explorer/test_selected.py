@@ -56,6 +56,10 @@ def test_kept_recalled_deleted_and_undone(qtbot, panel: SelectedPanel, tmp_path:
     qtbot.mouseClick(panel.undo, Qt.MouseButton.LeftButton)
     qtbot.waitUntil(lambda: panel.recall.isVisible(), timeout=5000)
     assert workspace.selections.all() == [kept]
+    panel.write(tmp_path / "out.csv")
+    assert panel.writing.busy
+    panel.writing.button.click()
+    assert not panel.writing.busy
     panel.write(tmp_path / "out.txt")
     qtbot.waitUntil(lambda: "written" in panel.outcome.text(), timeout=5000)
     assert [Path(line).name for line in (tmp_path / "out.txt").read_text().splitlines()] == ["1.png", "3.png", "40.png"]
@@ -97,6 +101,53 @@ def test_classes_take_what_two_captions_leave_unless_a_person_chose_their_width(
     table.setColumnWidth(1, 120)
     table.resize(1400, 300)
     assert table.columnWidth(1) == 120
+
+
+def test_a_long_caption_takes_two_lines_beside_its_numbers(qtbot, background, dressed):
+    captions = ["a star", "a turquoise square left of an orange cross on sand"]
+    items = Items(np.arange(2), [""] * 2, captions, [""] * 2, [""] * 2)
+    table = PairTable(Thumbnails(background), name="t", label="t")
+    qtbot.addWidget(table)
+    table.resize(300, 200)
+    table.show()
+    table.pairs.show(items, np.arange(2), [PairColumn("v", "V", "", np.zeros(2))])
+    painted = table.viewport().grab().toImage()
+    heights = []
+    for line in range(2):
+        rect = table.visualRect(table.pairs.index(line, 0)).adjusted(64, 2, -4, -2)
+        across = range(rect.left(), rect.right())
+        inked = [
+            any(painted.pixelColor(x, y).lightness() < 120 for x in across) for y in range(rect.top(), rect.bottom())
+        ]
+        rows = np.flatnonzero(inked)
+        heights.append(np.ptp(rows))
+    assert heights[1] > 1.8 * heights[0]
+
+
+def test_a_narrow_table_hides_numbers_rather_than_scroll_to_the_side(qtbot, background, dressed):
+    items = Items(np.arange(9), [""] * 9, ["a cross"] * 9, ["red"] * 9, [""] * 9)
+    table = PairTable(Thumbnails(background), name="t", label="t", narrow=True)
+    qtbot.addWidget(table)
+    table.show()
+    table.resize(264, 320)
+    table.pairs.show(items, np.arange(9), [PairColumn("v", "Rank A", "", np.zeros(9))])
+    assert not table.horizontalScrollBar().isVisible()
+    assert table.rowViewportPosition(8) <= table.viewport().height(), "eight lines are seen"
+    table.resize(600, 320)
+    assert [table.isColumnHidden(column) for column in range(3)] == [False] * 3
+
+
+def test_the_class_gives_way_to_the_caption(qtbot, background, dressed):
+    items = Items(np.arange(3), [""] * 3, ["a cross"] * 3, ["red"] * 3, [""] * 3)
+    table = PairTable(Thumbnails(background), name="t", label="t")
+    qtbot.addWidget(table)
+    table.show()
+    table.pairs.show(items, np.arange(3), [PairColumn("v", "B", "", np.zeros(3))] * 3)
+    assert table.columnWidth(2) < 60, "a column of numbers is hardly wider than its head"
+    for width, is_hidden in ((350, True), (700, False)):
+        table.resize(width, 300)
+        assert table.isColumnHidden(1) == is_hidden
+        qtbot.waitUntil(lambda: not table.horizontalScrollBar().isVisible())
 
 
 def test_missing_values_sort_last_both_ways(qtbot, background, dressed):

@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 import dataclasses
+import re
+from pathlib import Path
 
 import pytest
 from PySide6.QtCore import QObject
 from pytestqt.qtbot import QtBot
 
 from explorer import theme
+from explorer.models.runs import SWATCH_ROLE, RunColumn
 from explorer.render_qt.xy_plot import tone_color
 from explorer.theme import tokens
+from explorer.views.runs.view import RunsView
 from explorer.views.view import Context
 from explorer.widgets.run_badge import RunBadge
 from explorer.window.side_colors import SideColors
+from tests.trainer.experiments.test_run_style import panel_of
 from trainer import config
-from trainer.charts.marks import arm_tone
+from trainer.__main__ import main
+from trainer.charts.marks import arm_tone, run_tone
+from trainer.charts.run_tones import in_run_colors
+from trainer.charts.spec import Request, targets_of
 from trainer.experiments.experiment import clip_and_cloob, to_toml
+from trainer.experiments.run_style import side_styles
+from trainer.store import RunLog, RunRow
 
 
 @pytest.fixture
@@ -53,7 +63,49 @@ def test_a_and_b_have_the_colors_of_their_runs(qtbot: QtBot, context: Context) -
     assert tone_color(arm_tone(0)).name() == blue, "an arm is no letter"
     context.selection.select_runs(3, 2)
     assert sides() == (theme.run_shade(0, 1), orange)
-    for pair in ((1, 3), (1, 5)):
-        context.selection.select_runs(*pair)
-        assert sides() == (blue, orange), "no two hues of the arms: the letters tell them"
+    context.selection.select_runs(1, 3)
+    assert sides() == (blue, theme.run_shade(0, 1)), "two seeds of an arm: the letters tell them"
+    context.selection.select_runs(5, 1)
+    assert sides() == (theme.run_shade(2, 0), blue)
+    assert theme.run_color(2) == orange, "what is no run has none of their hues"
+    context.selection.select_runs(2, 2)
+    assert sides() == (orange, theme.run_shade(1, 1)), "one run at two steps"
+    parent.deleteLater()
+
+
+def test_a_run_has_one_color_in_the_list_the_views_the_charts_and_on_paper(
+    qtbot: QtBot, context: Context, tmp_path: Path
+) -> None:
+    parent = QObject()
+    colors = SideColors(context.selection, context.jobs, parent)
+    runs = RunsView(context)
+    qtbot.addWidget(runs)
+    context.jobs.watch()
+    qtbot.waitUntil(lambda: len(context.jobs.runs) == 5 and len(runs.table.runs.runs) == 5)
+    for run in range(1, 6):
+        context.workspace.runs.change(run, status="running")
+        with RunLog.claim(context.workspace, run) as log:
+            for step in (1, 2):
+                log.scalars(step, {"train/loss": 1.0 / step})
+            log.status("finished")
+    seen: dict[int, set[str]] = {run: set() for run in range(1, 6)}
+    for a, b in ((1, 2), (4, 3), (5, 1), (2, 5), (3, 1)):
+        context.selection.select_runs(a, b)
+        row = {run.id: index for index, run in enumerate(runs.table.runs.rows) if isinstance(run, RunRow)}
+        for run in seen:
+            seen[run].add(runs.table.runs.index(row[run], RunColumn.NAME).data(SWATCH_ROLE))
+        for place, run in enumerate((a, b)):
+            seen[run] |= {theme.run_color(place), tone_color(run_tone(place)).name()}
+        file = tmp_path / f"{a}{b}.svg"
+        words = ["export", "curves", "--runs", str(a), str(b), "--metrics", "train/loss", "--out", str(file)]
+        assert main([*words, "--workspace", str(context.workspace.folder)]) == 0
+        assert {*re.findall(r"stroke: (#[0-9a-f]{6})", file.read_text())} >= seen[a] | seen[b]
+    request = Request(targets_of([5, 4, 3]))
+    for run, style in zip((5, 4, 3), side_styles(context.workspace.runs.all(), (5, 4, 3)), strict=True):
+        seen[run].add(theme.run_shade(*style))
+        plot = in_run_colors(panel_of(3), context.workspace, request).mark("p")
+        seen[run].add(tone_color(plot.curves[(5, 4, 3).index(run)].tone).name())
+    assert {run: len(shades) for run, shades in seen.items()} == dict.fromkeys(seen, 1)
+    assert len({shade for shades in seen.values() for shade in shades}) == 5
+    assert colors.parent() is parent
     parent.deleteLater()

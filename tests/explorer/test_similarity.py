@@ -36,8 +36,8 @@ def test_numbers_are_those_of_the_analysis(view: SimilarityView, two_runs: tuple
         expected = {
             "AUC": f"{auc(matched, unmatched):.3f}",
             "d′": f"{d_prime(matched, unmatched):.2f}",
-            "Overlap": f"{overlap(matched, unmatched):.3f}",
-            "Image to text R@1, renderings, n = 48": f"{(matched > unmatched[:, 0]).mean():.3f}",
+            "Overlap": f"{100 * overlap(matched, unmatched):.1f} %",
+            "Image to text R@1, unseen renderings, n = 48": f"{100 * (matched > unmatched[:, 0]).mean():.1f} %",
             "Mean matched": f"{matched.mean():.3f}",
             "Mean unmatched": f"{unmatched.mean():.3f}",
             "n matched": "48",
@@ -50,10 +50,17 @@ def test_numbers_are_those_of_the_analysis(view: SimilarityView, two_runs: tuple
 def test_only_comparable_measures_have_a_difference(view: SimilarityView):
     a, b = view.cosines.runs
     differences = view.cosines.pane.panel.cards["differences"]
-    assert differences.text("AUC") == f"{b.auc - a.auc:.3f}".replace("-", "−")
+    assert differences.title.text() == "B against A"
+    assert differences.text("AUC") == f"{b.auc - a.auc:+.3f}".replace("-", "−")
+    assert differences.text("Overlap") == f"{100 * (b.overlap - a.overlap):+.1f} points".replace("-", "−")
     assert differences.text("AUC").startswith("−")
     assert "Mean matched" not in [line.words for line in differences.numbers.lines]
     assert "not comparable across runs" in view.cosines.pane.panel.notes.text()
+
+
+def test_each_plot_has_the_letter_of_its_run(view: SimilarityView):
+    cards = [view.cosines.pane.panel.cards[f"cosines-{place}"] for place in (0, 1)]
+    assert [card.badge.letter for card in cards if card.badge.isVisible()] == ["A", "B"]
 
 
 def test_axes_are_those_of_the_runs_until_one_is_asked_for(qtbot: QtBot, view: SimilarityView):
@@ -71,8 +78,14 @@ def test_k_asks_again(qtbot: QtBot, view: SimilarityView):
     table = view.cosines.pane.panel.cards["numbers"]
     qtbot.waitUntil(lambda: table.text("n unmatched") == "144", timeout=5000)
     assert view.command()[-2:] == ["--k", "3"]
-    legend = view.cosines.pane.panel.cards["cosines-0"].legend
-    assert "3 most similar unmatched" in legend.entries[1].words
+    named = [text for text, _ in plot(view, 0).labels()]
+    assert [text.split(", mean ")[0] for text in named] == ["matched", "3 most similar unmatched"]
+    card = view.cosines.pane.panel.cards["cosines-0"]
+    assert not card.legend.isVisible(), "the labels at the lines say it all"
+    view.resize(600, view.height())
+    qtbot.waitUntil(card.legend.isVisible)
+    assert {words for words, *_ in card.entries} == set(named), "the same with too little room"
+    assert not plot(view, 0).labels()
 
 
 def test_command(view: SimilarityView, two_runs: tuple[int, int]):

@@ -60,7 +60,13 @@ def test_brushing_selects_the_pairs_of_the_range_everywhere(view: SimilarityView
     QTest.keyClick(plot, Qt.Key.Key_Escape)
     assert plot.brush is None
     assert view.context.selection.pairs.size == 0
-    assert not tab.strip.isVisible()
+    assert tab.strip.heading.text().startswith("Lowest matched cosines of")
+    lowest = int(tab.runs[0].rows[np.argmin(tab.runs[0].matched)])
+    strip = tab.strip.strip
+    first = strip.visualRect(strip.model().index(0, 0)).center()
+    QTest.mouseClick(strip.viewport(), LEFT, pos=first)
+    assert view.context.selection.pairs.tolist() == [lowest]
+    assert tab.strip.heading.text().startswith("Lowest matched cosines of"), "the list stays"
 
 
 def test_another_selection_takes_the_brush_away(view: SimilarityView):
@@ -82,7 +88,7 @@ def test_all_unmatched_are_counted(qtbot, view: SimilarityView):
     assert table.text("AUC") == f"{run.auc:.3f}"
     low, high = run.intervals["auc"]
     assert table.text("AUC, interval") == f"{low:.3f} – {high:.3f}"
-    assert table.text("Overlap, shuffled") == f"{run.shuffled['overlap']:.3f}"
+    assert table.text("Overlap, shuffled") == f"{100 * run.shuffled['overlap']:.1f} %"
     assert abs(run.shuffled["auc"] - 0.5) < 0.1, "against all unmatched pairs chance is near .5"
     assert view.command()[-2:] == ["--compared", "all"]
 

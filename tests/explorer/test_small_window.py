@@ -23,6 +23,7 @@ from explorer.intents import ShowMethod
 from explorer.models.runs import RunColumn
 from explorer.views import VIEWS
 from explorer.views.runs.runs_table import LEAST_PX
+from explorer.views.search.view import SearchQuery
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.min_size_scroll import MinSizeScroll, SidewaysScroll
 from explorer.window import Window
@@ -201,6 +202,7 @@ def test_a_small_window_scrolls_names_of_runs_and_narrows_details(qtbot, window:
 def test_the_list_of_runs_keeps_its_width_beside_the_inspector(qtbot, window: Window) -> None:
     window.resize(1280, 800)
     open_view(qtbot, window, "runs")
+    assert window.bar.more.isHidden(), "the list has the only menu of actions"
     view = window.pages.open_view
     button = view.findChild(QToolButton, "delete-button")
     before = view.splitter.sizes()[0]
@@ -258,6 +260,8 @@ def test_long_names_of_runs_make_no_view_wider_than_the_window(qtbot, window: Wi
 def test_names_in_a_narrow_table_of_numbers_leave_the_numbers_in_sight(qtbot, window: Window) -> None:
     window.resize(1280, 800)
     open_view(qtbot, window, "search")
+    window.pages.open_view.hubs_button.setChecked(True)
+    window.pages.open_view.ask(SearchQuery(text="a red ring"))
     panel = window.pages.open_view.hubs.pane.panel
     qtbot.waitUntil(lambda: "numbers" in panel.cards and not panel.filling, timeout=20_000)
     card = panel.cards["numbers"]

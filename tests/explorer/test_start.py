@@ -21,7 +21,10 @@ from explorer.window.window_state import FRAME, SELECTION_KEY, first_geometry
 from tests.nightly import few_plain
 
 ROOT = Path(__file__).parents[2]
-HEAVY = ("torch", "torchvision", "open_clip", "umap", "pynndescent", "scipy", "pandas")
+HEAVY = (
+    *("torch", "torchvision", "open_clip", "umap", "pynndescent", "scipy", "pandas"),
+    *("pyqtgraph.parametertree", "pyqtgraph.multiprocess", "pyqtgraph.imageview"),
+)
 AFTER_PAINT = (
     *("numpy", "matplotlib", "sqlalchemy", "scipy", "numba", "pyqtgraph", "pyarrow", "jaxtyping"),
     *("trainer.store", "trainer.config.contents", "explorer.import_sheet.sheet"),

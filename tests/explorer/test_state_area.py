@@ -104,9 +104,15 @@ def test_the_text_of_an_exception_is_in_the_details_only(area: StateArea, qtbot:
     assert "test_state_area.py" in area.details
 
 
-def test_what_is_missing_and_what_is_old_stand_above_the_result(area: StateArea, qtbot: QtBot):
+def test_what_is_missing_and_what_is_old_stand_below_the_result_which_does_not_move(area: StateArea, qtbot: QtBot):
     done: list[str] = []
+    result = area.findChild(QLabel, "result")
+    area.ready()
+    before = result.mapTo(area, result.rect().topLeft())
     area.partial("3 of 5 snapshots: two could not be read.", ("Retry", lambda: done.append("retry")))
+    QApplication.processEvents()
+    assert result.mapTo(area, result.rect().topLeft()) == before
+    assert area.note.y() > result.y()
     assert area.note.words.text().startswith("3 of 5")
     assert area.findChild(QLabel, "result").isVisible()
     qtbot.mouseClick(area.note.button, LEFT)

@@ -82,13 +82,6 @@ with RunLog.claim(Workspace(folder), run) as log:
 
 
 @pytest.fixture
-def workspace(tmp_path: Path) -> Iterator[Workspace]:
-    opened = Workspace(tmp_path / "workspace")
-    yield opened
-    opened.close()
-
-
-@pytest.fixture
 def begin(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], int]]:
     """Start a trainer of a new run with this name and return its id once it trains."""
     started: list[subprocess.Popen] = []

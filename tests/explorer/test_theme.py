@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from matplotlib.colors import to_hex
 from PySide6.QtCore import QDir, QFile
-from PySide6.QtGui import QFont, QFontInfo
+from PySide6.QtGui import QFont, QFontInfo, QPaintEvent
 from PySide6.QtWidgets import QApplication, QLabel, QPushButton, QWidget
 
 from explorer import theme
@@ -140,9 +140,13 @@ def test_even_figures_widen_no_hyphen_and_no_space(dressed: QApplication) -> Non
 
 
 def test_a_kept_icon_follows_the_theme(dressed: QApplication, qtbot) -> None:
-    button = QPushButton()
+    button = QPushButton("Square")
     qtbot.addWidget(button)
     theme.keep_icon(button, "square", 16, "text")
+    # Qt draws the text right at the icon: its right edge is empty.
+    drawn = button.icon().pixmap(button.iconSize()).toImage()
+    assert {drawn.pixelColor(x, 8).alpha() for x in range(drawn.width() - 4, drawn.width())} == {0}
+    assert drawn.width() == 20
     light = button.icon().pixmap(16, 16).toImage()
     theme.theme().mode = "dark"
     assert button.icon().pixmap(16, 16).toImage() != light
@@ -314,15 +318,24 @@ def test_a_window_paints_again_where_its_style_sheet_failed(
     def full(_sheet: object, **_more: object) -> str:
         raise OSError("no room for the marks")
 
-    whole = QWidget()
+    class Whole(QWidget):
+        painted = False
+
+        def paintEvent(self, _event: QPaintEvent) -> None:
+            self.painted = True
+
+    whole = Whole()
     qtbot.addWidget(whole)
     theme.theme().divide(whole)
     whole.show()
     theme.theme().mode = "light"
-    qtbot.waitUntil(whole.updatesEnabled)
+    qtbot.waitUntil(lambda: whole.painted and whole.updatesEnabled())
     with monkeypatch.context() as patch:
         patch.setattr(stylesheet, "stylesheet", full)
+        whole.update()
         with pytest.raises(OSError, match="no room"):
             theme.theme().mode = "dark"
     assert not whole.updatesEnabled()
-    qtbot.waitUntil(whole.updatesEnabled)
+    whole.painted = False
+    qtbot.waitUntil(lambda: whole.painted)
+    assert whole.updatesEnabled()

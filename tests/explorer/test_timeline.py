@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 from PySide6.QtCore import QPoint, QPointF, Qt
+from PySide6.QtGui import QFontMetrics
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QStyle, QStyleOptionSlider
 
-from explorer.theme import theme
-from explorer.views.timeline import TimelineView
+from explorer.theme import BETWEEN, SMALL_PX, pixel_font, theme
+from explorer.views.timeline import TimelineView, load
+from explorer.widgets.legend import MARK_PX, Legend
 from trainer.charts.pair_colors import BETTER_IN_B, CHANGED, changed_words
 from trainer.messages import Failure, Project, ProjectAnswer
 
@@ -60,9 +62,14 @@ def test_it_opens_at_the_last_step_with_n_and_method(view: TimelineView):
     assert [panel.title.text() for panel in view.panels] == ["good · step 20", "bad · step 20"]
     assert all("48 pairs" in panel.note.text() for panel in view.panels)
     assert view.note.text().startswith("PCA: the axes of the last step")
+    assert view.curves[0].name.text() == "Image to text R@1"
+    assert view.curves[0].toolTip().startswith("Image to text R@1, ")
     assert stands_at(view, 20)
     assert view.transport.label.text() == "Step 20  ·  2 of 2"
     assert {entry.words for entry in view.legend.entries} >= {"ring", "star", "heart", "cross"}
+    advance = QFontMetrics(pixel_font(SMALL_PX)).horizontalAdvance
+    loose = sum(advance(entry.text) + MARK_PX + 5 + BETWEEN for entry in view.legend.entries)
+    assert view.legend.heightForWidth(loose - 2 * BETWEEN) == Legend.LINE, "they move closer before they wrap"
 
 
 def test_keys_move_time_and_the_frame_stays(qtbot, view: TimelineView):
@@ -244,20 +251,44 @@ def test_umap_of_both_runs_takes_their_place(qtbot, view: TimelineView, tmp_path
     rng = np.random.default_rng(0)
     for number, one in enumerate(client.asked):
         files = [str(tmp_path / f"{number}-{step}.npy") for step in (0, 1)]
-        for file in files:
-            np.save(file, 5 * rng.normal(size=(2 * N, 2)).astype(np.float32))
+        for file, size in zip(files, (50, 5), strict=True):
+            np.save(file, size * rng.normal(size=(2 * N, 2)).astype(np.float32))
         one["done"](laid_out(layout=files[1], layouts=tuple(files[:1])))
     qtbot.waitUntil(lambda: view.chart.placement.method == "umap", timeout=4000)
     assert not view.placing.busy
     assert {panel.area.kind for panel in view.panels} == {"ready"}
     assert view.note.text().startswith("UMAP, cosine, 15 neighbors")
     assert np.allclose(view.panels[1].map.places, np.load(tmp_path / "1-1.npy"), atol=1e-6)
-    assert view.panels[0].map.frame_looked_at == view.chart.frame
+    frames = [panel.map.frame_looked_at for panel in view.panels]
+    assert frames == [run.frame for run in view.chart.runs]
+    for left, bottom, right, top in frames:
+        assert max(right - left, top - bottom) < 50, "no scattered step makes the others small"
+    for points in view.chart.runs[0].points:
+        assert np.ptp(points, axis=0).max() == pytest.approx(np.ptp(view.chart.runs[0].points[-1], axis=0).max())
     assert len(view.chart.runs[0].curves) > 4, "the curves stay"
     assert "--method" in view.command()
     assert view.command()[view.command().index("--method") + 1] == "umap"
     qtbot.mouseClick(view.pca, Qt.MouseButton.LeftButton)
     qtbot.waitUntil(lambda: view.chart.placement.method == "pca", timeout=4000)
+
+
+@pytest.mark.parametrize("is_kept", [True, False])
+def test_it_begins_with_umap_where_it_is_kept_until_pca_is_chosen(
+    qtbot, show_view, monkeypatch: pytest.MonkeyPatch, is_kept: bool
+):
+    asked = []
+    monkeypatch.setattr(load, "has_layout", lambda _workspace, folders, method: asked.append(folders) or is_kept)
+    view = show_view(TimelineView, 1000, 700, client=FakeClient())
+    qtbot.waitUntil(lambda: view.chart is not None, timeout=8000)
+    assert asked[-1] == [folder for run in view.chart.runs for folder in run.folders], "all steps of both runs"
+    assert view.umap.isChecked() is is_kept
+    assert len(view.context.client.asked) == 2 * is_kept
+    qtbot.mouseClick(view.pca, Qt.MouseButton.LeftButton)
+    view.context.selection.swap()
+    qtbot.waitUntil(lambda: len(asked) == 2, timeout=8000)
+    qtbot.wait(50)
+    assert view.pca.isChecked()
+    assert len(view.context.client.asked) == 2 * is_kept
 
 
 def test_umap_can_be_cancelled_and_may_fail(qtbot, view: TimelineView):

@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QMimeData, Qt, QUrl
+from PySide6.QtCore import Qt
 
 from explorer.import_sheet.dropped_files import dropped
 from explorer.window.watch_training_sheet import WatchTrainingSheet
+from tests.explorer.dropped_files import mime_of
 from trainer.scheduling import launch
 from trainer.store import Workspace
 
@@ -25,24 +26,18 @@ def training(tmp_path: Path) -> Path:
     return folder
 
 
-def _mime(path: Path) -> QMimeData:
-    mime = QMimeData()
-    mime.setUrls([QUrl.fromLocalFile(str(path))])
-    return mime
-
-
 def test_trainings_are_told_from_models_and_curves(qapp, training: Path, tmp_path: Path):
-    assert dropped(_mime(training)).training == training
+    assert dropped(mime_of(training)).training == training
     transformers, lightning, model = tmp_path / "out", tmp_path / "version_0", tmp_path / "model"
     for folder in (transformers / "checkpoint-20", lightning / "checkpoints", model / "checkpoints"):
         folder.mkdir(parents=True)
     (lightning / "checkpoints" / "epoch=0-step=4.ckpt").touch()
     (model / "checkpoints" / "epoch_3.pt").touch()
-    assert dropped(_mime(transformers)).training == transformers
-    assert dropped(_mime(lightning)).training == lightning
-    assert (dropped(_mime(model)).training, dropped(_mime(model)).model) == (None, model)
+    assert dropped(mime_of(transformers)).training == transformers
+    assert dropped(mime_of(lightning)).training == lightning
+    assert (dropped(mime_of(model)).training, dropped(mime_of(model)).model) == (None, model)
     (training / "checkpoints").rmdir()
-    assert (dropped(_mime(training)).training, dropped(_mime(training)).curves) == (None, training)
+    assert (dropped(mime_of(training)).training, dropped(mime_of(training)).curves) == (None, training)
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QSize
+from PySide6.QtCore import QEvent, QSize
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QAbstractButton, QApplication, QPushButton
 
@@ -17,6 +17,7 @@ from explorer import theme
 from explorer.state.settings import Settings
 from explorer.views.timeline.frame_map import FrameMap
 from explorer.window import MOTION_KEY, Window, zoom
+from explorer.window.window_state import FRAME
 from explorer.window.zoom import STEPS, ZOOM_KEY, next_zoom, set_scale, zoom_of
 from tests.nightly import nightly_except
 from trainer.untrusted.safe_subprocess import python
@@ -83,21 +84,30 @@ def test_ctrl_plus_minus_and_zero_zoom_the_open_window_at_once(window: Window) -
     keys = {name: window.findChild(QAction, name).shortcuts() for name in ("zoomIn", "zoomOut", "zoomReset")}
     assert [one.toString() for one in keys["zoomIn"]] == ["Ctrl++", "Ctrl+="]
     assert [keys[name][0].toString() for name in ("zoomOut", "zoomReset")] == ["Ctrl+-", "Ctrl+0"]
-    window.resize(1400, 1000)
+    window.resize(784, 700)
+    hovered = window.findChild(QAbstractButton, "showSettings")
+    QApplication.sendEvent(hovered, QEvent(QEvent.Type.Enter))
+    assert hovered.underMouse()
     try:
         press(window, "zoomIn")
+        assert not hovered.underMouse()
         press(window, "zoomIn")
         assert (window.settings.value(ZOOM_KEY), window.devicePixelRatioF()) == (125, 1.25)
-        assert (window.width(), window.height()) == (1120, 800), "as large on the screen as before"
-        assert window.grab().width() == 1400
-        settings_icon = window.findChild(QAbstractButton, "showSettings").icon()
-        assert settings_icon.pixmap(QSize(18, 18), 1.25).devicePixelRatio() == 1.25, (
+        room = window.screen().availableSize()
+        assert (window.width(), window.height()) == (room.width() - FRAME[0], 560), "as large as before, on the screen"
+        assert window.grab().width() == 1.25 * window.width()
+        assert window.status.brief.text() == "Zoom 125 %."
+        assert hovered.icon().pixmap(QSize(18, 18), 1.25).devicePixelRatio() == 1.25, (
             "icons are drawn anew, not stretched"
         )
         assert window.isVisible()
+        for _ in range(3):
+            press(window, "zoomIn")
+        assert window.size() == window.screen().availableSize() - QSize(*FRAME)
+        assert window.rail.width() < 80
     finally:
         press(window, "zoomReset")
-    assert (window.settings.value(ZOOM_KEY), window.devicePixelRatioF(), window.width()) == (100, 1.0, 1400)
+    assert (window.settings.value(ZOOM_KEY), window.devicePixelRatioF(), window.width()) == (100, 1.0, 784)
     assert not window.opens_again
 
 

@@ -216,8 +216,8 @@ def _pairs_parquet() -> bytes:
 
 
 def _open_vectors(file: Path, _folder: Path) -> None:
-    from trainer.vectors.found import find
     from trainer.vectors.item_table import SUFFIXES, read_items
+    from trainer.vectors.matrices import find
 
     found = find(file)
     for one in (found.image, found.text):

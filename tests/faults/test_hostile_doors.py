@@ -15,7 +15,7 @@ from trainer.errors import UserError
 from trainer.experiments.experiment import from_toml, to_toml
 from trainer.inference.export_model import export_model
 from trainer.store import Workspace
-from trainer.vectors.found import find
+from trainer.vectors.matrices import find
 from trainer.vectors.open_run import run_of
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(900)]

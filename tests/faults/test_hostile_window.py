@@ -23,9 +23,8 @@ from PySide6.QtWidgets import (
 from explorer import theme
 from explorer.event_loop.exception_hooks import Hooks
 from explorer.event_loop.garbage_collector import GarbageCollector
-from explorer.model_client.client import ModelClient
 from explorer.views import VIEWS
-from explorer.widgets.truth_line import TruthLine
+from explorer.widgets.truth_line import ADD_SEEDS, TruthLine
 from explorer.window import Window
 from trainer.store import Workspace
 
@@ -35,9 +34,8 @@ FEW = ("runs", "similarity", "inspect")
 
 
 @pytest.fixture
-def window(qtbot, tmp_path: Path, faults, monkeypatch: pytest.MonkeyPatch) -> Iterator[Window]:
+def window(qtbot, tmp_path: Path, faults) -> Iterator[Window]:
     """Return the real window on a workspace of such texts, with both runs selected; no model is opened in advance."""
-    monkeypatch.setattr(ModelClient, "warm_up", lambda *_, **__: None)
     folder = tmp_path / "workspace"
     workspace = Workspace(folder)
     fill(workspace, tmp_path / "pictures")
@@ -88,10 +86,11 @@ def labels(window: QWidget) -> Iterator[tuple[str, bool]]:
 
 
 def _is_escaped(line: TruthLine) -> bool:
-    """Return whether the line, which holds one link of its own, shows every sign of its text."""
+    """Return whether the line, which holds links of its own, shows every sign of its text."""
     document = QTextDocument()
     document.setHtml(line.text())
-    return document.toPlainText() == line.said and "<img" not in document.toHtml()
+    text = document.toPlainText().removesuffix(ADD_SEEDS).rstrip("\u00a0 ")
+    return text == line.said and "<img" not in document.toHtml()
 
 
 def documents(window: QWidget) -> Iterator[tuple[str, bool]]:

@@ -186,7 +186,7 @@ def test_poisoned_caches_of_images(tmp_path: Path, faults) -> None:
     for file in caches:
         n, found = _wrong(file, [lambda: load(data, **options)], faults.every(11))
         tried, wrong = tried + n, wrong + found
-    pair = StoredPair("a.png", (pictures / "0.png").read_bytes(), "a caption", "a label")
+    pair = StoredPair("a.png", (pictures / "0.png").read_bytes(), ("a caption",), "a label")
     folder = tmp_path / "kept"
     kept(folder, lambda: [pair])
     n, found = _wrong(folder / "pairs.json", [lambda: kept(folder, lambda: [pair])], faults.every(5))

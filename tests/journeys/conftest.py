@@ -101,12 +101,12 @@ def _draw(color: str, shape: str, side: str) -> Image.Image:
     return picture
 
 
-@pytest.fixture(autouse=True, scope="session")
-def projections_when_asked() -> Iterator[None]:
+@pytest.fixture(autouse=True, scope="module")
+def projections_when_asked(cold_models: Callable[..., None]) -> Iterator[None]:
     """Start no projection process in advance, which would compile UMAP for a minute (test_projection_process.py)."""
     from explorer.model_client.client import ModelClient
 
-    patch, warm_up = pytest.MonkeyPatch(), ModelClient.warm_up
+    patch, warm_up = pytest.MonkeyPatch(), cold_models
     patch.setattr(
         ModelClient, "warm_up", lambda self, runs=(), *, projections=False: projections or warm_up(self, runs)
     )

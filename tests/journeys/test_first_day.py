@@ -57,10 +57,10 @@ def open_window(qtbot, folder: Path) -> Iterator[Callable[[], Window]]:
     """Open a window of the workspace, wait until all views are built, and close it at the end."""
     opened: list[tuple[Window, Hooks]] = []
     garbage = GarbageCollector()
+    theme.theme().apply(QGuiApplication.instance(), "light")
 
     def make() -> Window:
         folder.mkdir(exist_ok=True)
-        theme.theme().apply(QGuiApplication.instance(), "light")
         hooks = Hooks(folder)
         hooks.install()
         window = Window(folder, hooks)

@@ -22,16 +22,17 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from tests.lazily import lazily
 from tests.nightly import few_plain
 from trainer.__main__ import main
 from trainer.store import Snapshot, Workspace, read_snapshot
 
-metrics = pytest.importorskip("sklearn.metrics")
-linear_model = pytest.importorskip("sklearn.linear_model")
-special = pytest.importorskip("scipy.special")
-stats = pytest.importorskip("scipy.stats")
-optimize = pytest.importorskip("scipy.optimize")
-spatial = pytest.importorskip("scipy.spatial")
+metrics = lazily("sklearn.metrics")
+linear_model = lazily("sklearn.linear_model")
+special = lazily("scipy.special")
+stats = lazily("scipy.stats")
+optimize = lazily("scipy.optimize")
+spatial = lazily("scipy.spatial")
 
 SEEDED = "a seeded bootstrap; tests/benchmarks/test_coverage.py simulates how often it holds the truth"
 SPOILT = "of pixels that are spoilt by seeded noise: tests/trainer/evaluation/test_run_tasks.py"

@@ -95,7 +95,7 @@ def _is_docstring(node: ast.AST) -> bool:
 STDLIB = {"_exit", "_shutdown", "_run_exitfuncs", "_DummyThread", "_actions", "_SubParsersAction", "_getframe"} | {
     "_C", "_cdata", "_disabled_torch_function_impl", "_ensureCUDADeviceGuardSet", "_make_wrapper_subclass", "_schema",
     "_set_only_lift_cpu_tensors", "_index_put_impl_", "_to_copy", "_unique2", "_unsafe_index",
-    "_repr_png_", "_esm",
+    "_repr_png_", "_esm", "_split_scope",
 }  # fmt: skip
 """Names of Python and other libraries that begin with an underscore.
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.rules.sources import nodes
+from tests.rules.sources import called, nodes
 
 pytestmark = pytest.mark.faults
 
@@ -64,18 +64,18 @@ def violations(source: str, name: str) -> Iterator[str]:
             if node.module == "torch" and "load" in {alias.name for alias in node.names} and name != DOOR:
                 yield f"{where} imports torch.load"
         elif isinstance(node, ast.Call):
-            called = ast.unparse(node.func)
-            if called in CALLS and not (called == "torch.load" and name == DOOR):
-                yield f"{where} {called} {CALLS[called]}"
-            if called.rpartition(".")[2] in METHODS:
-                yield f"{where} {called} {METHODS[called.rpartition('.')[2]]}"
-            if called in ("Image.open", "PIL.Image.open") and name != PICTURES and not _of_memory(node):
-                yield f"{where} {called} is for {PICTURES}"
-            if called == "torch.load" and "weights_only" not in {word.arg for word in node.keywords}:
+            function = called(node)
+            if function in CALLS and not (function == "torch.load" and name == DOOR):
+                yield f"{where} {function} {CALLS[function]}"
+            if function.rpartition(".")[2] in METHODS:
+                yield f"{where} {function} {METHODS[function.rpartition('.')[2]]}"
+            if function in ("Image.open", "PIL.Image.open") and name != PICTURES and not _of_memory(node):
+                yield f"{where} {function} is for {PICTURES}"
+            if function == "torch.load" and "weights_only" not in {word.arg for word in node.keywords}:
                 yield f"{where} torch.load without weights_only"
             for word in node.keywords:
                 if word.arg in MUST_BE and ast.unparse(word.value) != str(MUST_BE[word.arg]):
-                    yield f"{where} {called}({word.arg}={ast.unparse(word.value)})"
+                    yield f"{where} {function}({word.arg}={ast.unparse(word.value)})"
 
 
 def _of_memory(node: ast.Call) -> bool:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.rules.sources import nodes
+from tests.rules.sources import called, nodes
 
 pytestmark = pytest.mark.faults
 
@@ -98,11 +98,11 @@ def reads(source: str) -> Iterator[tuple[int, str]]:
     for node in nodes(source):
         if not isinstance(node, ast.Call):
             continue
-        called = ast.unparse(node.func)
-        owner, _, name = called.rpartition(".")
+        function = called(node)
+        owner, _, name = function.rpartition(".")
         whole = name in METHODS and owner not in ("untrusted_files", "")
-        if (called in CALLS or whole) and not _writes(node):
-            yield node.lineno, called
+        if (function in CALLS or whole) and not _writes(node):
+            yield node.lineno, function
 
 
 def _writes(node: ast.Call) -> bool:

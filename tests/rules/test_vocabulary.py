@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.rules import vocabulary
+from tests.rules import sources, vocabulary
 
 pytestmark = pytest.mark.slow
 
@@ -66,9 +66,8 @@ def test_a_class_is_compared_with_its_file(path: str, name: str, expected: bool)
 
 
 def test_what_a_docstring_raises_is_a_class() -> None:
-    defined = {
-        node.name for tree in vocabulary.trees().values() for node in ast.walk(tree) if isinstance(node, ast.ClassDef)
-    }
+    every = (node for tree in vocabulary.trees().values() for node in sources.walked(tree))
+    defined = {node.name for node in every if isinstance(node, ast.ClassDef)}
     imported = {"CalledProcessError", "TimeoutExpired"}
     gone = [pair for pair in vocabulary.exceptions_named() if pair[1] not in defined | {*dir(builtins)} | imported]
     assert gone == []

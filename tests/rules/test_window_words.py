@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 import runpy
 from pathlib import Path
 
 import pytest
 
+from tests.rules.sources import nodes
+
 ROOT = Path(__file__).parents[2]
 WINDOW_STRINGS = runpy.run_path(str(ROOT / "packaging" / "window_strings.py"))
-strings, files, is_shown = (WINDOW_STRINGS[name] for name in ("strings", "files", "is_shown"))
+files, is_shown = WINDOW_STRINGS["files"], WINDOW_STRINGS["is_shown"]
 PLACES = ("explorer", "trainer/charts", "trainer/config", "trainer/experiments", "trainer/render_mpl")
 OLD = (
     "in all 2 arms",
@@ -67,10 +70,15 @@ FILTER = "image_to_text_R@1>40%"
 _PERCENT = re.compile(r"[\d}…]%(?!\w)|:\.\d%")
 
 
+@functools.cache
+def strings(source: str) -> tuple[tuple[int, str], ...]:
+    return tuple(WINDOW_STRINGS["strings"](nodes(source)))
+
+
 def wrong_percent(source: str) -> list[int]:
     """Return the lines of texts that format a percentage without a space before the sign."""
     lines = []
-    for node in ast.walk(ast.parse(source)):
+    for node in nodes(source):
         if isinstance(node, ast.FormattedValue) and node.format_spec is not None:
             spec = "".join(str(part.value) for part in node.format_spec.values if isinstance(part, ast.Constant))
             if spec.endswith("%"):

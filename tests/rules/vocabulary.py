@@ -48,7 +48,7 @@ def trees() -> dict[Path, ast.Module]:
 
 def functions(tree: ast.AST) -> Iterator[Function]:
     """Yield functions and methods, nested ones included."""
-    return (node for node in ast.walk(tree) if isinstance(node, Function))
+    return (node for node in sources.walked(tree) if isinstance(node, Function))
 
 
 def names_bound_in(function: Function) -> set[str]:
@@ -126,7 +126,7 @@ def misnamed_files() -> tuple[list[str], int]:
 def exceptions_named() -> Iterator[tuple[str, str]]:
     """Yield (file, exception) of every `Raises:` section."""
     for file, tree in trees().items():
-        for node in ast.walk(tree):
+        for node in sources.walked(tree) if "Raises:" in file.read_text() else ():
             if isinstance(node, Function | ast.ClassDef | ast.Module):
                 section = re.search(r"^ *Raises:\n((?: +.*\n?|\n)+)", ast.get_docstring(node) or "", re.MULTILINE)
                 for name in re.findall(r"^ {4}([A-Za-z_.]+):", section.group(1) if section else "", re.MULTILINE):

@@ -38,7 +38,7 @@ def test_a_loss_that_loses_what_it_gained_is_told_within_a_few_hundred_updates(s
 @pytest.fixture
 def alarms(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AlertWatch:
     monkeypatch.setattr(alerts, "disk_full", lambda folder: "")
-    return AlertWatch(tmp_path, 1_000, (1.0, 100.0))
+    return AlertWatch(tmp_path, 50, (1.0, 100.0))
 
 
 def sphere(n: int, d: int, seed: int = 0) -> np.ndarray:
@@ -64,12 +64,17 @@ def test_embeddings_that_fall_into_a_point_or_a_line_collapse_and_come_back(alar
     assert alarms.measured(200, {"image": good, "text": good}) == [Change("collapse", "")]
     line = sphere(2, 32)[np.arange(500) % 2]
     (told,) = alarms.measured(250, {"image": line})
-    assert "hold 99 %" in told.words
+    assert "1 direction holds 99 %" in told.words
+    assert "spread" not in told.words, "it did not fall"
 
 
-def test_an_untrained_model_may_be_flat_but_a_trained_one_may_not(alarms):
-    flat = np.repeat(sphere(1, 16), 50, axis=0) + 1e-4 * sphere(50, 16)
-    assert alarms.measured(0, {"image": flat}) == []
+def test_what_was_as_flat_before_has_not_collapsed_and_nothing_does_within_the_warm_up(alarms):
+    eight = sphere(200, 8) @ np.eye(8, 16, dtype=np.float32)
+    flat = np.eye(16, dtype=np.float32)[15] + 0.0142 * eight
+    assert spread(flat) == pytest.approx(0.01, abs=0.001), "as of a CLIP of 16 steps, which was told to collapse"
+    assert [alarms.measured(step, {"image": flat}) for step in (0, 2, 60)] == [[], [], []]
+    assert alarms.measured(20, {"image": eight}) == []
+    assert alarms.measured(50, {"image": flat}) == [], "a fall within the warm-up"
     assert [change.kind for change in alarms.measured(500, {"image": flat})] == ["collapse"]
 
 

@@ -667,7 +667,7 @@ def test_fit_trains_at_once_on_data_alone(tmp_path: Path, capsys: pytest.Capture
     assert (run.name, run.objective.kind, run.optimizer.batch_size) == ("mine", "cloob", 4)
     assert run.objective.mask_duplicates
     assert (run.model.text_layers, run.model.context_length) == (1, 16)
-    told = "Nothing states a split: 10 % of the pictures, drawn by a hash of their paths, are held out."
+    told = "No split is stated: about 10 % of the pictures are held out, chosen by their paths."
     for folder in (tmp_path / "workspace" / "runs").iterdir():
         assert json.loads((folder / "run.json").read_text(encoding="utf-8"))["facts"]["split"] == told
         assert told in (folder / "log.txt").read_text(encoding="utf-8")

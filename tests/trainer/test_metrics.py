@@ -116,7 +116,7 @@ def test_every_attribute_has_an_accuracy_of_its_own():
 
 
 def test_a_recall_is_named_with_direction_split_and_n_in_one_format():
-    name = "Image to text R@1, renderings, n = 1,024"
+    name = "Image to text R@1, unseen renderings, n = 1,024"
     assert recall_name("image_to_text", split="renderings", n=1024) == name
     assert metric("val/image_to_text_R@1").on("renderings", 1024) == name
     assert headline_name(HEADLINE, {"heldout_pairs": {"renderings": 1024, "combinations": 512}}) == name

@@ -138,7 +138,7 @@ def likely_false_negatives(
     return pairs[:most]
 
 
-def alike_limit(cosines: Float[np.ndarray, " m"], *, fence: float = FENCE) -> float:
+def alike_limit(cosines: Float[np.ndarray, " m"]) -> float:
     """Return the cosine from which two items are alike to a run, by its cosines of different items.
 
     The lower fence of the logarithm of the distances `1 - cosine`, by the rule of `mispair_evidence.suspected`: no
@@ -147,7 +147,7 @@ def alike_limit(cosines: Float[np.ndarray, " m"], *, fence: float = FENCE) -> fl
     is that of float32.
     """
     distances = np.log(np.maximum(1 - cosines, 1e-6))
-    limit = lower_fence(distances, fence)
+    limit = lower_fence(distances, FENCE)
     spread = np.median(distances) - limit if len(distances) else 0.0
     return 1 - math.exp(limit) if spread > 1e-6 else math.inf
 

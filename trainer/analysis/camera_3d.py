@@ -7,11 +7,11 @@ from typing import Final
 
 import numpy as np
 from jaxtyping import Float, Float32
-from threadpoolctl import threadpool_limits
 
+from trainer.analysis.half_precision import widened
 from trainer.analysis.projection import ScatterSum, largest_axes, largest_positive
-from trainer.analysis.tiles import row_blocks
-from trainer.analysis.worker_threads import share_out
+from trainer.analysis.tiles import exact, row_blocks
+from trainer.analysis.worker_threads import share_out, single_blas_thread
 
 _CELLS: Final = 1_000_000
 _MORE_AXES: Final = 8
@@ -50,7 +50,7 @@ def turned(
 
 
 # BLAS's own threads wait for each other by spinning: beside other work they took eight times as long.
-@threadpool_limits.wrap(limits=1, user_api="blas")
+@single_blas_thread
 def components(parts: Sequence[Float[np.ndarray, "_ d"] | None], k: int = 3) -> Float[np.ndarray, "n k"]:
     """Return the `k` principal components of all parts together, after normalizing each row.
 
@@ -62,7 +62,7 @@ def components(parts: Sequence[Float[np.ndarray, "_ d"] | None], k: int = 3) -> 
     scatter = ScatterSum(present[0].shape[1])
     for block in _unit_blocks(present):
         scatter.add(block)
-    return component_points(present, *scatter.axes(k))
+    return component_points(present, *scatter.axes(k)[:2])
 
 
 def component_points(
@@ -70,13 +70,15 @@ def component_points(
 ) -> Float[np.ndarray, "n k"]:
     """Return the coordinates of all parts' rows, brought to unit length, on `axes` from `mean`."""
     points = np.empty((sum(map(len, parts)), axes.shape[1]), np.float32)
-    origin, columns = mean.astype(np.float32), axes.astype(np.float32)
+    shift, columns = (mean @ axes).astype(np.float32), axes.astype(np.float32)
     first = np.cumsum([0, *map(len, parts)])
     blocks = [(part, rows) for part, side in enumerate(parts) for rows in row_blocks(*side.shape, cells=_CELLS)]
 
     def place(block: tuple[int, slice], _: None) -> None:
         part, rows = block
-        points[first[part] :][rows] = (_unit(parts[part][rows]) - origin) @ columns
+        vectors = exact(parts[part][rows])
+        lengths = np.maximum(np.sqrt(np.einsum("kd,kd->k", vectors, vectors)), 1e-12)
+        points[first[part] :][rows] = vectors @ columns / lengths[:, None] - shift
 
     share_out(blocks, place, lambda: None)
     return points
@@ -115,6 +117,6 @@ def _unit_blocks(parts: Sequence[Float[np.ndarray, "_ d"]]) -> Iterator[Float32[
 
 
 def _unit(rows: Float[np.ndarray, "_ d"]) -> Float32[np.ndarray, "_ d"]:
-    block = rows.astype(np.float32)
+    block = widened(rows) if rows.dtype == np.float16 else rows.astype(np.float32)
     block /= np.maximum(np.sqrt(np.einsum("ij,ij->i", block, block)), 1e-12)[:, None]
     return block

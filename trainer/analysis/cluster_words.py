@@ -19,6 +19,8 @@ MOST_READ: Final = 50_000
 """More captions than this are sampled to weigh their words."""
 
 _ROUNDS: Final = 25
+_WORDS: Final = 2
+"""Of a group."""
 _SPARE: Final = 4
 """Further words of a group, taken where its best ones are another group's too."""
 _WORD: Final = re.compile(r"[^\W\d_]{2,}")
@@ -54,8 +56,6 @@ def cluster_words(
     captions: Sequence[str],
     *,
     k: int = 12,
-    most_words: int = 2,
-    seed: int = 0,
     progress: Callable[[float, str], None] | None = None,
 ) -> ClusterWords:
     """Cluster the rows with k-means in the embedding space and name each cluster by its captions' distinctive words.
@@ -64,12 +64,10 @@ def cluster_words(
         vectors: Unit embeddings; rows that are not finite are in group 0.
         captions: One a row, plain text.
         k: Groups; fewer where there are fewer rows.
-        most_words: Words a group.
-        seed: Decides samples and first centers.
         progress: Called with the share done and a note; what it raises ends the computation.
     """
     report = progress or (lambda _share, _note: None)
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     n = len(vectors)
     rows = np.sort(rng.choice(n, MOST_FITTED, replace=False)) if n > MOST_FITTED else np.arange(n)
     report(0.0, "grouping")
@@ -82,11 +80,9 @@ def cluster_words(
     new_number[order] = np.arange(len(order))
     group, counts = new_number[group], counts[order]
     read = np.sort(rng.choice(n, MOST_READ, replace=False)) if n > MOST_READ else np.arange(n)
-    candidates = distinctive_words([captions[i] for i in read], group[read], len(counts), most=most_words + _SPARE)
+    candidates = distinctive_words([captions[i] for i in read], group[read], len(counts), most=_WORDS + _SPARE)
     report(1.0, "named")
-    return ClusterWords(
-        group, distinct_words(candidates, most_words), tuple(int(c) for c in counts), len(rows), len(read)
-    )
+    return ClusterWords(group, distinct_words(candidates, _WORDS), tuple(map(int, counts)), len(rows), len(read))
 
 
 def kmeans(vectors: Float[np.ndarray, "n d"], k: int, rng: np.random.Generator) -> Float[np.ndarray, "k d"]:

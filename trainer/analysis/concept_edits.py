@@ -142,7 +142,6 @@ def nearest_words(
     concept: int,
     vocabulary: Sequence[str],
     vectors: Sequence[Float[np.ndarray, "w d"]],
-    most: int = 3,
 ) -> tuple[str, ...]:
     """Return the words whose embeddings, centered, lie nearest to a concept's direction; the mean cosine of all runs.
 
@@ -155,4 +154,4 @@ def nearest_words(
         lengths = np.linalg.norm(centered, axis=1) * np.linalg.norm(direction)
         share = of.dictionary.shares()[concept, space]
         total += share * (centered @ direction) / np.maximum(lengths, 1e-12)
-    return tuple(vocabulary[at] for at in np.argsort(-total, kind="stable")[:most])
+    return tuple(vocabulary[at] for at in np.argsort(-total, kind="stable")[:3])

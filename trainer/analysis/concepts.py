@@ -162,9 +162,7 @@ def concepts_of(
     return tuple(listed)
 
 
-def concept_words(
-    by_pair: Float[np.ndarray, "n m"], captions: Sequence[str], *, most: int = 3
-) -> tuple[tuple[str, ...], ...]:
+def concept_words(by_pair: Float[np.ndarray, "n m"], captions: Sequence[str]) -> tuple[tuple[str, ...], ...]:
     """Return the words of each concept, the best first.
 
     Weight of word w: p(w | c) log(p(w | c) / p(w)), with p(w | c) the part of captions with w in the activations of
@@ -184,7 +182,7 @@ def concept_words(
     weights = within * np.log(np.maximum(within, 1e-12) / everywhere)
     named = []
     for column in weights.T:
-        best = np.argsort(-column, kind="stable")[:most]
+        best = np.argsort(-column, kind="stable")[:3]
         # A word with less than a third of the best one's weight does not tell what the concept is.
         named.append(tuple(names[at] for at in best if column[at] > max(column[best[0]] / 3, 0)))
     return tuple(named)

@@ -96,13 +96,18 @@ def one_to_one(n: int) -> DistinctItems:
     return DistinctItems(rows, rows, rows, rows, np.arange(n + 1))
 
 
-def answers(asking: Int[np.ndarray, " n"], answering: Int[np.ndarray, " n"]) -> DistinctItems:
-    """Return the correct items among `answering` for the queries `asking` of n pairs."""
+def answers(
+    asking: Int[np.ndarray, " n"], answering: Int[np.ndarray, " n"], order: Int[np.ndarray, " n"] | None = None
+) -> DistinctItems:
+    """Return the correct items among `answering` for the queries `asking` of n pairs.
+
+    With an `order` row i is a right question for row `order[i]`, as after shuffling the answers.
+    """
     question, questions = in_order(asking)
     position, rows = in_order(answering)
-    if len(questions) == len(rows) == len(question):
+    if order is None and len(questions) == len(rows) == len(question):
         return one_to_one(len(rows))
-    edges = np.unique(question * max(len(rows), 1) + position)
+    edges = np.unique(question * max(len(rows), 1) + (position if order is None else position[order]))
     edge_question, right = np.divmod(edges, max(len(rows), 1))
     starts = np.searchsorted(edge_question, np.arange(int(question.max(initial=-1)) + 2))
     return DistinctItems(rows, position, question, right, starts)

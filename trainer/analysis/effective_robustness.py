@@ -45,7 +45,7 @@ def _share(value: Float[np.ndarray, " *n"]) -> Float[np.ndarray, " *n"]:
 
 
 def robustness_line(
-    runs: Sequence[tuple[Float[np.ndarray, " n"], Float[np.ndarray, " n"]]], *, seed: int = 0
+    runs: Sequence[tuple[Float[np.ndarray, " n"], Float[np.ndarray, " n"]]],
 ) -> RobustnessLine | None:
     """Return the line of least squares through all points of the baseline runs; None for fewer than `LEAST_RUNS`.
 
@@ -54,11 +54,10 @@ def robustness_line(
 
     Args:
         runs: Of each baseline run the share on its own data and on the shifted data, a point each evaluation.
-        seed: Of the bootstrap.
     """
     if len(runs) < LEAST_RUNS:
         return None
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     drawn = [_fitted([runs[at] for at in rng.integers(len(runs), size=len(runs))]) for _ in range(DRAWS)]
     intercept, slope = _fitted(runs)
     return RobustnessLine(intercept, slope, np.array(drawn))

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from trainer.analysis.geometry import weighted_sum
 from trainer.analysis.progress import Progress
 from trainer.analysis.sampling import at_most
 from trainer.analysis.tiled_neighbors import neighbors_of_each
@@ -146,7 +147,7 @@ def _center(vectors: Float[np.ndarray, "n d"]) -> tuple[Float[np.ndarray, " d"],
     """Return the mean row and the RMS distance to it; 0 if only rounding error is left."""
     if not len(vectors):
         return np.zeros(vectors.shape[1]), 0.0
-    center = exact(vectors).mean(0, dtype=np.float64)
+    center = weighted_sum(vectors) / len(vectors)
     squares = 0.0
     for rows in row_blocks(len(vectors), vectors.shape[1]):
         squares += float(((vectors[rows].astype(np.float64) - center) ** 2).sum())

@@ -19,17 +19,17 @@ def modality_gap(
 
     Liang et al., Mind the Gap: Understanding the Modality Gap, 2022, https://arxiv.org/abs/2203.02053
     """
-    if matched is None:
-        gap = _weighted_sum(image) / len(image) - _weighted_sum(text) / len(text)
+    if matched is None or len(matched.images) == len(matched.texts) == len(image):
+        gap = weighted_sum(image) / len(image) - weighted_sum(text) / len(text)
         return gap, float(np.linalg.norm(gap))
     sizes = np.diff(matched.texts.starts)
     weights = np.bincount(matched.texts.right, np.repeat(1 / sizes, sizes), len(matched.texts)) / len(sizes)
-    mean = _weighted_sum(text, matched.texts.rows, weights)
-    gap = _weighted_sum(image, matched.images.rows) / len(matched.images) - mean
+    mean = weighted_sum(text, matched.texts.rows, weights)
+    gap = weighted_sum(image, matched.images.rows) / len(matched.images) - mean
     return gap, float(np.linalg.norm(gap))
 
 
-def _weighted_sum(
+def weighted_sum(
     vectors: Float[np.ndarray, "n d"],
     items: Int[np.ndarray, " g"] | None = None,
     weights: Float[np.ndarray, " g"] | None = None,

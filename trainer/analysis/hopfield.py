@@ -12,6 +12,7 @@ from jaxtyping import Float, Int
 from trainer.analysis.losses import hopfield_retrieval
 from trainer.analysis.progress import Progress
 from trainer.analysis.tiles import CELLS, exact, row_blocks
+from trainer.analysis.worker_threads import share_out
 
 Kind = Literal["single pattern", "metastable", "global average"]
 
@@ -20,6 +21,10 @@ SINGLE_MOST: Final = 1.5
 
 GLOBAL_SHARE: Final = 0.5
 """A fixed point that averages more than this share of all patterns is their global average."""
+
+
+_COSINES: Final = 2**26
+"""Cosines that are in memory at once: 256 MiB, so that of a million patterns each is read for 67 states."""
 
 
 def circle_patterns(n: int, seed: int) -> Float[np.ndarray, "n 2"]:
@@ -38,7 +43,7 @@ def retrieval_shares(
     # Block by block: a state in float64 would otherwise be multiplied with a copy of all patterns in float64.
     logits = np.empty(len(stored), np.result_type(stored.dtype, np.asarray(state).dtype))
     for rows in row_blocks(len(stored), stored.shape[1]):
-        logits[rows] = beta * (stored[rows] @ state)
+        logits[rows] = beta * (exact(stored[rows]) @ state)
     weights = np.exp(logits - logits.max())
     return weights / weights.sum()
 
@@ -130,31 +135,56 @@ def updates(
     little where q is near 1.
 
     CLOOB makes one such update and normalizes its result; here nothing is normalized, because only then the energy
-    falls. Memory is O(n).
+    falls. Each update reads the patterns once, block by block, and keeps nothing of them.
     """
-    stored, xi = exact(stored), np.asarray(state, np.float64)
-    largest = float(np.einsum("nd,nd->n", stored, stored).max())
+    xi = np.asarray(state, np.float64)
+    largest = max(float(_squares(exact(stored[rows])).max()) for rows in _blocks(stored))
     states, energies, numbers, converged = [], [], [], False
-    before, rounding = math.inf, 8 * float(np.finfo(stored.dtype).eps)
+    before, rounding = math.inf, 8 * float(np.finfo(np.result_type(stored.dtype, np.float32)).eps)
     for step in range(most + 1):
-        logits = beta * (stored @ xi.astype(stored.dtype)).astype(np.float64)
-        top = logits.max()
-        weights = np.exp(logits - top)
-        total = weights.sum()
+        if progress and step:
+            progress((step - 1) / most, "Updating the query")
+        after, log_sum, number = _retrieved(xi, stored, beta)
         states.append(xi)
-        energies.append(-(top + math.log(total)) / beta + xi @ xi / 2 + math.log(len(stored)) / beta + largest / 2)
-        numbers.append(math.exp(math.log(total) - float(weights @ (logits - top)) / total))
+        energies.append(-log_sum / beta + xi @ xi / 2 + math.log(len(stored)) / beta + largest / 2)
+        numbers.append(number)
         if converged or step == most:
             break
-        if progress:
-            progress(step / most, "Updating the query")
-        after = ((weights / total).astype(stored.dtype) @ stored).astype(np.float64)
         moved = float(np.linalg.norm(after - xi))
         share = moved / before if before > 0 else 0.0
         left = moved * share / (1 - share) if share < 1 else math.inf
         converged = moved < rounding or max(moved, left) < tolerance
         xi, before = after, moved
     return Trail(np.array(states), np.array(energies), np.array(numbers), converged)
+
+
+def _blocks(stored: Float[np.ndarray, "n d"]) -> list[slice]:
+    return [*row_blocks(len(stored), stored.shape[1])]
+
+
+def _squares(rows: Float[np.ndarray, "n d"]) -> Float[np.ndarray, " n"]:
+    return np.einsum("nd,nd->n", rows, rows)
+
+
+def _retrieved(
+    state: Float[np.ndarray, " d"], stored: Float[np.ndarray, "n d"], beta: float
+) -> tuple[Float[np.ndarray, " d"], float, float]:
+    """Return the weighted mean of the patterns, the logarithm of the weights' sum, and their effective number."""
+    blocks = _blocks(stored)
+    tops, sums = np.empty(len(blocks)), np.empty((len(blocks), stored.shape[1] + 2))
+
+    def retrieve(block: int, _: None) -> None:
+        rows = exact(stored[blocks[block]])
+        logits = beta * (rows @ state.astype(rows.dtype)).astype(np.float64)
+        tops[block] = logits.max()
+        weights = np.exp(logits - tops[block])
+        sums[block] = weights.sum(), weights @ logits, *(weights.astype(rows.dtype) @ rows)
+
+    share_out([*range(len(blocks))], retrieve, lambda: None)
+    # Blocks are added in their order, whichever thread was first.
+    total, logits, *mean = np.exp(tops - tops.max()) @ sums
+    log_sum = float(tops.max() + math.log(total))
+    return np.array(mean) / total, log_sum, math.exp(log_sum - float(logits) / total)
 
 
 def fixed_point_kind(number: float, n: int) -> Kind:
@@ -182,20 +212,29 @@ def effective_grid(
     betas: Float[np.ndarray, " b"],
     progress: Progress | None = None,
 ) -> Float[np.ndarray, "m b"]:
-    """Return `effective_number` for each state and beta; block by block, memory O(n)."""
-    stored, states = exact(stored), exact(states)
+    """Return `effective_number` for each state and beta; block by block, the patterns are read once for many states."""
+    states = exact(states)
     grid = np.empty((len(states), len(betas)))
-    for rows in row_blocks(len(states), len(stored), cells=CELLS // 4):
-        cosines = states[rows] @ stored.T
-        cosines -= cosines.max(1, keepdims=True)
-        for cell, beta in enumerate(betas):
-            logits = float(beta) * cosines
-            weights = np.exp(logits)
-            total = weights.sum(1, dtype=np.float64)
-            grid[rows, cell] = np.exp(np.log(total) - np.einsum("mn,mn->m", weights, logits, dtype=np.float64) / total)
-        if progress:
-            progress(rows.stop / len(states), "Retrieving at every beta")
+    for asking in row_blocks(len(states), len(stored), cells=_COSINES):
+        cosines = np.empty((asking.stop - asking.start, len(stored)), np.result_type(states, stored))
+        for columns in _blocks(stored):
+            cosines[:, columns] = states[asking] @ exact(stored[columns]).T
+        for rows in row_blocks(len(cosines), len(stored), cells=CELLS // 4):
+            grid[asking][rows] = _numbers(cosines[rows] - cosines[rows].max(1, keepdims=True), betas)
+            if progress:
+                progress((asking.start + rows.stop) / len(states), "Retrieving at every beta")
     return grid
+
+
+def _numbers(below_top: Float[np.ndarray, "m n"], betas: Float[np.ndarray, " b"]) -> Float[np.ndarray, "m b"]:
+    """Return the effective number of each line of cosines, less the largest of the line, at each beta."""
+    numbers = np.empty((len(below_top), len(betas)))
+    for cell, beta in enumerate(betas):
+        logits = float(beta) * below_top
+        weights = np.exp(logits)
+        total = weights.sum(1, dtype=np.float64)
+        numbers[:, cell] = np.exp(np.log(total) - np.einsum("mn,mn->m", weights, logits, dtype=np.float64) / total)
+    return numbers
 
 
 @dataclass(frozen=True)
@@ -278,7 +317,6 @@ def measured_self_weights(
     betas: Float[np.ndarray, " m"],
     *,
     anchors: int = 256,
-    seed: int = 0,
 ) -> Float[np.ndarray, " m"]:
     """Return a pattern's mean weight in its own retrieval among random batches of each size.
 
@@ -287,9 +325,8 @@ def measured_self_weights(
         sizes: Of the batches, at least 1 and at most n.
         betas: One for each size: a constant, or a rule.
         anchors: How many patterns are averaged over.
-        seed: Of the draws.
     """
-    order = np.random.default_rng(seed).permutation(len(vectors))
+    order = np.random.default_rng(0).permutation(len(vectors))
     queries = exact(vectors[order[:anchors]])
     cosines = np.empty((len(queries), len(order)), queries.dtype)
     for rows in row_blocks(len(order), max(vectors.shape[1], len(queries))):

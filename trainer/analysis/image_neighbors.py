@@ -54,24 +54,24 @@ def image_neighbors(
     return ImageNeighbors(neighbors.rows[:, 0], distances[:, 0], distances.mean(axis=1), distances.shape[1])
 
 
-def near_duplicates(neighbors: ImageNeighbors, *, near: float = NEAR) -> tuple[Bool[np.ndarray, " n"], float]:
+def near_duplicates(neighbors: ImageNeighbors) -> tuple[Bool[np.ndarray, " n"], float]:
     """Return which images have a near duplicate as nearest image, and the distance up to which they have.
 
     The limit is a share of the run's own median distance to the nearest image, since objectives stretch distances at
     will.
     """
-    limit = near * float(np.median(neighbors.distance)) if len(neighbors.distance) else math.nan
+    limit = NEAR * float(np.median(neighbors.distance)) if len(neighbors.distance) else math.nan
     # Identical images differ by rounding only.
     return neighbors.distance <= max(limit, 4 * float(np.finfo(np.float32).eps)), limit
 
 
-def outliers(neighbors: ImageNeighbors, *, far: float = FAR) -> tuple[Bool[np.ndarray, " n"], float]:
+def outliers(neighbors: ImageNeighbors) -> tuple[Bool[np.ndarray, " n"], float]:
     """Return which images are far from all others, and the mean distance above which they are.
 
-    The limit is `median + far * (upper quartile - median)` of the run's own mean distances to `k` neighbors.
+    The limit is `median + FAR * (upper quartile - median)` of the run's own mean distances to `k` neighbors.
     """
     if not len(neighbors.mean):
         return np.zeros(0, bool), math.nan
     median, quartile = np.quantile(neighbors.mean, (0.5, 0.75))
-    limit = float(median + far * (quartile - median))
+    limit = float(median + FAR * (quartile - median))
     return neighbors.mean > limit, limit

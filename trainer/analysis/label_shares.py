@@ -1,9 +1,18 @@
-"""Stratified shares of the labels, for learning from few labeled images."""
+"""Shares of labels: as a text, and stratified ones for learning from few labeled images."""
 
 from __future__ import annotations
 
 import numpy as np
 from jaxtyping import Int
+
+
+def percent(share: float) -> str:
+    """Format a share of a softmax or sigmoid in percent; it is never 0 or 1, whatever a float rounds it to."""
+    if share < 0.0005:
+        return "< 0.1 %"
+    if share >= 0.9995:
+        return "> 99.9 %"
+    return f"{100 * share:.1f} %"
 
 
 def labels_of_share(

@@ -91,8 +91,6 @@ def chosen_decay(
     fitted: tuple[Float[np.ndarray, "n d"], Int[np.ndarray, " n"]],
     validated: tuple[Float[np.ndarray, "m d"], Int[np.ndarray, " m"]],
     classes: int,
-    *,
-    decays: tuple[float, ...] = DECAYS,
 ) -> float:
     """Return the weight decay with the most correct validation rows, the strongest of ties.
 
@@ -100,10 +98,10 @@ def chosen_decay(
     """
     rows, targets = validated
     if not len(rows):
-        return decays[len(decays) // 2]
-    best, chosen, worse = -1.0, decays[-1], 0
+        return DECAYS[len(DECAYS) // 2]
+    best, chosen, worse = -1.0, DECAYS[-1], 0
     start: Float[np.ndarray, "d1 c"] | None = None
-    for decay in sorted(decays, reverse=True):
+    for decay in sorted(DECAYS, reverse=True):
         reading = fit_reading(*fitted, classes, decay=decay, start=start)
         start, right = reading.weights, float(np.mean(reading.predict(rows) == targets))
         best, chosen, worse = (right, decay, 0) if right > best else (best, chosen, worse + (right < best))
@@ -118,7 +116,6 @@ def linear_probe(
     tried: Float[np.ndarray, "m d"],
     classes: int,
     *,
-    seed: int = 0,
     progress: Progress | None = None,
 ) -> LinearProbe:
     """Fit the probe of Radford et al., 2021, A.3: choose the decay on part of the training rows, then fit all.
@@ -128,10 +125,9 @@ def linear_probe(
         targets: Their classes, 0 to `classes` - 1.
         tried: Features to read.
         classes: How many there are.
-        seed: Of the validation part, a fifth.
         progress: Told how far it is.
     """
-    order = np.random.default_rng(seed).permutation(len(targets))
+    order = np.random.default_rng(0).permutation(len(targets))
     validated, fitted = np.split(order, [round(VALIDATION * len(order))])
     _report(progress, 0.1, "Choosing the regularization of the probe")
     train = exact(train)

@@ -34,11 +34,7 @@ def small_versions(images: UInt8[np.ndarray, "n h w 3"]) -> Float32[np.ndarray, 
 
 
 def groups_of_near(
-    hashes: UInt64[np.ndarray, " n"],
-    small: Float32[np.ndarray, "n 192"],
-    *,
-    bits: int = BITS,
-    deviation: float = DEVIATION,
+    hashes: UInt64[np.ndarray, " n"], small: Float32[np.ndarray, "n 192"], *, bits: int = BITS
 ) -> Int[np.ndarray, " n"]:
     """Return the lowest row linked to each image by pairs of near duplicates; its own if it has none.
 
@@ -51,7 +47,7 @@ def groups_of_near(
             near = _distances(hashes[some], hashes[rows]) <= bits
             for i, j in zip(*np.nonzero(near & (some[:, None] < rows[None])), strict=True):
                 a, b = int(some[i]), int(rows[j])
-                if np.sqrt(np.mean((small[a] - small[b]) ** 2)) <= deviation:
+                if np.sqrt(np.mean((small[a] - small[b]) ** 2)) <= DEVIATION:
                     _link(first, a, b)
     return np.array([_root(first, row) for row in range(len(first))], dtype=np.int64)
 

@@ -21,7 +21,7 @@ from trainer.analysis.compiled import compiled
 from trainer.analysis.progress import Progress, between, silent
 from trainer.analysis.tiled_neighbors import KERNELS, nearest, neighbors_of_each
 from trainer.analysis.tiled_ranks import EDGE
-from trainer.analysis.tiles import row_blocks
+from trainer.analysis.tiles import exact, row_blocks
 from trainer.analysis.unit_rows import normalized
 from trainer.analysis.worker_threads import share_out
 
@@ -134,7 +134,7 @@ def _nearest_middle(vectors: Float[np.ndarray, "n d"], middles: Float32[np.ndarr
     cell = np.empty(len(vectors), np.int64)
 
     def assign(rows: slice, _: None) -> None:
-        cell[rows] = (np.asarray(vectors[rows], np.float32) @ middles.T).argmax(axis=1)
+        cell[rows] = (exact(vectors[rows]) @ middles.T).argmax(axis=1)
 
     share_out([*row_blocks(len(vectors), 1, cells=EDGE)], assign, lambda: None)
     return cell
@@ -179,10 +179,10 @@ class _Cells:
         """Compare the rows of a cell with those of its nearest cells; lines and numbers are places in the order."""
         lines = slice(self._starts[cell], self._starts[cell + 1])
         self_rows = np.arange(lines.start, lines.stop)
-        asking = np.asarray(self._vectors[self._order[lines]], np.float32)
+        asking = exact(self._vectors[self._order[lines]])
         for other in self._near[cell, :probes] if len(asking) else ():
             first = self._starts[other]
             for part in row_blocks(self._starts[other + 1] - first, 1, cells=EDGE):
                 columns = slice(first + part.start, first + part.stop)
-                tile = asking @ np.asarray(self._vectors[self._order[columns]], np.float32).T
+                tile = asking @ exact(self._vectors[self._order[columns]]).T
                 keep(tile, best[lines], number[lines], 0, columns.start, self_rows)

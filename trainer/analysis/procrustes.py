@@ -29,6 +29,12 @@ class ProcrustesTransform:
         return (np.asarray(points, np.float64) - self.before) @ self.rotation * self.scale + self.after
 
 
+def nearest_rotation(products: Float[np.ndarray, "d e"]) -> Float[np.ndarray, "d e"]:
+    """Return the rotation or reflection that maximizes the trace of its product with `points.T @ onto`."""
+    left, _, right = np.linalg.svd(products, full_matrices=False)
+    return left @ right
+
+
 def procrustes(
     points: Float[np.ndarray, "n d"],
     onto: Float[np.ndarray, "n e"],

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float
 
-from trainer.analysis.tiles import row_blocks
+from trainer.analysis.tiles import exact, row_blocks
+from trainer.analysis.worker_threads import single_blas_thread
 
 
 def principal_axes(
@@ -44,22 +45,43 @@ class ScatterSum:
         """Begin without rows of this width."""
         self.n = 0
         self._origin: Float[np.ndarray, " d"] | None = None
+        # Kept from block to block: the pages of fresh ones took as long as the sums.
+        self._centered = np.empty((0, width), np.float32)
+        self._product = np.empty((width, width), np.float32)
         self._total, self._products = np.zeros(width), np.zeros((width, width))
 
     def add(self, block: Float[np.ndarray, "b d"]) -> None:
         """Count in some more rows."""
         if self._origin is None:
             self._origin = block.mean(0, dtype=np.float64).astype(np.float32)
-        centered = block.astype(np.float32, copy=False) - self._origin
+        if len(block) > len(self._centered):
+            self._centered = np.empty((len(block), len(self._origin)), np.float32)
+        centered = np.subtract(block, self._origin, out=self._centered[: len(block)], casting="same_kind")
         self.n += len(block)
         self._total += centered.sum(0, dtype=np.float64)
-        self._products += centered.T @ centered
+        self._products += np.matmul(centered.T, centered, out=self._product)
 
-    def axes(self, k: int) -> tuple[Float[np.ndarray, " d"], Float[np.ndarray, "d k"]]:
-        """Return the mean of all rows, and their `k` directions of largest variance as `principal_axes` has them."""
+    @property
+    def is_finite(self) -> bool:
+        """Whether every number of the rows is one."""
+        return bool(np.isfinite(self._products).all())
+
+    def axes(self, k: int) -> tuple[Float[np.ndarray, " d"], Float[np.ndarray, "d k"], Float[np.ndarray, " k"]]:
+        """Return what `principal_axes` returns of all rows."""
         shift = self._total / max(self.n, 1)
         mean = shift if self._origin is None else self._origin + shift
-        return mean, largest_axes(self._products - self.n * np.outer(shift, shift), k)[0]
+        return mean, *largest_axes(self._products - self.n * np.outer(shift, shift), k)
+
+
+# BLAS's own threads wait for each other by spinning.
+@single_blas_thread
+def scatter_of(parts: Sequence[Float[np.ndarray, "_ d"]]) -> ScatterSum:
+    """Return mean and scatter of the rows of all parts, read once, block by block."""
+    scatter = ScatterSum(parts[0].shape[1])
+    for part in parts:
+        for rows in row_blocks(*part.shape):
+            scatter.add(exact(part[rows]))
+    return scatter
 
 
 def largest_axes(scatter: Float[np.ndarray, "d d"], k: int) -> tuple[Float[np.ndarray, "d k"], Float[np.ndarray, " k"]]:
@@ -76,6 +98,11 @@ def largest_axes(scatter: Float[np.ndarray, "d d"], k: int) -> tuple[Float[np.nd
 def largest_positive(axes: Float[np.ndarray, "d k"]) -> Float[np.ndarray, "d k"]:
     """Return the columns, turned so that the largest entry of each is positive."""
     return axes * np.where(axes[np.abs(axes).argmax(0), np.arange(axes.shape[1])] < 0, -1, 1)
+
+
+def percent(share: float) -> str:
+    """Return a share of the variance in words; one axis of hundreds may have less than 1 %."""
+    return f"{100 * share:.0f} %" if share >= 0.0995 else f"{100 * share:.2g} %"
 
 
 def total_variance(parts: Sequence[Float[np.ndarray, "_ d"]]) -> float:

@@ -13,10 +13,13 @@ from trainer.analysis.progress import Progress
 from trainer.analysis.projection import mean_and_scatter
 from trainer.analysis.retrieval import asking_lines, both_sides, ranks_of
 from trainer.analysis.tiled_ranks import AheadCounts, RightCells, count_ahead, right_cells
-from trainer.analysis.tiles import row_blocks
+from trainer.analysis.tiles import exact, inner_products, row_blocks
+from trainer.analysis.worker_threads import share_out
 
 _ROUNDED: Final = 1e-12
 """Share of the scatter of all cosines below which that of the wrong ones is none."""
+_NO_SPREAD: Final = 1e-9
+"""Standard deviation of cosines below which these are equally near."""
 
 
 @dataclass(frozen=True)
@@ -89,6 +92,27 @@ def both_standings(
     return Standing(placed.rank[asking], placed.margin[asking]), text_rank[matching.images.question]
 
 
+def cosines_with_all(query: Float[np.ndarray, "q d"], stored: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "q n"]:
+    """Return the cosines of a few queries with all rows in double precision, from one pass over the rows."""
+    asking, cosines = query.astype(np.float64), np.empty((len(query), len(stored)))
+
+    def multiply(rows: slice, _: None) -> None:
+        cosines[:, rows] = inner_products(asking, exact(stored[rows]).astype(np.float64))
+
+    share_out([*row_blocks(len(stored), stored.shape[1])], multiply, lambda: None)
+    return cosines
+
+
+def standing_of_one(cosines: Float[np.ndarray, " n"], answers: DistinctItems, row: int) -> tuple[int, float]:
+    """Return rank and margin as `standing` has them, of the query `row` by its cosines with all rows."""
+    question, gallery = answers.question[row], cosines[answers.rows]
+    right = answers.right[answers.starts[question] : answers.starts[question + 1]]
+    best, wrong = gallery[right].max(), np.delete(gallery, right)
+    spread = wrong.std() if len(wrong) > 1 else 0.0
+    margin = (best - wrong.max()) / spread if spread > _NO_SPREAD else np.nan
+    return 1 + int(np.count_nonzero(~(wrong < best))), float(margin)
+
+
 def _standing(
     query: Float[np.ndarray, "n d"], gallery: Float[np.ndarray, "m d"], right: RightCells, counts: AheadCounts
 ) -> Standing:
@@ -116,7 +140,7 @@ def _standing(
         margin = (right.best - hardest) / spread
     # The hardest answer is known up to rounding, the rank exactly.
     margin = np.where(rank > 1, np.minimum(margin, 0), margin)
-    return Standing(rank, np.where((wrong >= 2) & (spread > 1e-9), margin, np.nan))
+    return Standing(rank, np.where((wrong >= 2) & (spread > _NO_SPREAD), margin, np.nan))
 
 
 def _sums(values: Float[np.ndarray, " e"], first: Int[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:

@@ -78,18 +78,14 @@ def ranks_of(ahead: Int[np.ndarray, " n"], right: RightCells) -> Int[np.ndarray,
 
 
 def question_ranks(
-    query: Float[np.ndarray, "n d"],
-    stored: Float[np.ndarray, "n d"],
-    answers: DistinctItems,
-    *,
-    progress: Progress | None = None,
+    query: Float[np.ndarray, "n d"], stored: Float[np.ndarray, "n d"], answers: DistinctItems
 ) -> Int[np.ndarray, " q"]:
     """Return `ranks` of each distinct question, in order of first occurrence: what recalls are means of.
 
     A picture with five captions asks once, and any of its captions is right; a caption of five pictures asks once. That
     is how recall on COCO and Flickr30k is counted (Karpathy and Fei-Fei, 2015, section 4.1).
     """
-    return ranks(query, stored, answers, rows=answers.asking(), progress=progress)
+    return ranks(query, stored, answers, rows=answers.asking())
 
 
 def right_answers(
@@ -148,7 +144,6 @@ def average_precision(
     answers: DistinctItems | None = None,
     *,
     rows: Int[np.ndarray, " m"] | None = None,
-    progress: Progress | None = None,
 ) -> Float[np.ndarray, " m"]:
     """Return each query's mean precision over its correct items; ties count as ranked higher.
 
@@ -160,7 +155,6 @@ def average_precision(
         stored: Unit embeddings that are ranked.
         answers: As `ranks` takes them.
         rows: The queries that ask; None: all.
-        progress: Told the share done; may raise to cancel.
     """
     answers = one_to_one(len(stored)) if answers is None else answers
     stored = answers.gallery(stored)
@@ -168,8 +162,6 @@ def average_precision(
     queries = np.arange(len(query)) if rows is None else rows
     precision = np.empty(len(queries))
     for block in row_blocks(len(queries), len(stored)):
-        if progress:
-            progress(block.start / len(queries), "ranking")
         similarity = inner_products(query[queries[block]], stored)
         line, right, first = answers.cells(answers.question[queries[block]])
         answer_cosine = similarity[line, right]

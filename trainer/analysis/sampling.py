@@ -2,8 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 from jaxtyping import Int
+
+MOST_COSINES: Final = 400_000_000
+"""Cosines that a chart computes for one number without being asked: 20,000 questions among 20,000 answers."""
+FEWEST_ASKING: Final = 1_000
+"""Questions that ask however many answers there are: a share of them is known to 3 points."""
+
+
+def most_asking(answers: int) -> int:
+    """Return the number of questions that are drawn where there are this many answers."""
+    return max(FEWEST_ASKING, MOST_COSINES // max(answers, 1))
 
 
 def at_most(rows: Int[np.ndarray, " n"] | int, most: int, *, seed: int = 0) -> Int[np.ndarray, " k"]:

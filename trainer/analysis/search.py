@@ -7,10 +7,12 @@ from typing import Final
 import numpy as np
 from jaxtyping import Float, Int
 
-from trainer.analysis.tiles import exact
+from trainer.analysis import half_precision
+from trainer.analysis.tiles import row_blocks
+from trainer.analysis.worker_threads import share_out
 
-PIECE: Final = 65_536
-"""Rows of one product: 128 MiB of float32 at 512 dimensions, so that half precision is widened piece by piece."""
+PIECE: Final = 16_384
+"""Rows that a thread multiplies at a time."""
 
 
 def products(stored: Float[np.ndarray, "n d"], query: Float[np.ndarray, " d"]) -> Float[np.ndarray, " n"]:
@@ -18,8 +20,12 @@ def products(stored: Float[np.ndarray, "n d"], query: Float[np.ndarray, " d"]) -
     if stored.dtype != np.float16:
         return stored @ np.asarray(query, stored.dtype)
     scores = np.empty(len(stored), np.float32)
-    for start in range(0, len(stored), PIECE):
-        scores[start : start + PIECE] = exact(stored[start : start + PIECE]) @ np.asarray(query, np.float32)
+    asking = np.asarray(query, np.float32)
+
+    def multiply(rows: slice, _: None) -> None:
+        scores[rows] = half_precision.products(stored[rows], asking)
+
+    share_out([*row_blocks(len(stored), 1, cells=PIECE)], multiply, lambda: None)
     return scores
 
 

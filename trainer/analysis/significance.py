@@ -85,9 +85,6 @@ class Groups:
 def paired_bootstrap(
     a: Float[np.ndarray, " n"] | Bool[np.ndarray, " n"],
     b: Float[np.ndarray, " n"] | Bool[np.ndarray, " n"],
-    *,
-    draws: int = DRAWS,
-    seed: int = 0,
 ) -> Paired:
     """Return the percentile bootstrap interval of the mean of `b - a`, paired by sample.
 
@@ -102,14 +99,14 @@ def paired_bootstrap(
     if not n:
         return Paired(math.nan, math.nan, math.nan, 0)
     gap = np.asarray(b, np.float64) - np.asarray(a, np.float64)
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     values, counts = np.unique(gap, return_counts=True)
     if len(values) <= _FEW:
         # How often each value is drawn is all that the mean needs, and that is one multinomial draw.
-        means = rng.multinomial(n, counts / n, size=draws) @ values / n
+        means = rng.multinomial(n, counts / n, size=DRAWS) @ values / n
     else:
         at_once = max(1, _CELLS // n)
-        parts = [min(at_once, draws - start) for start in range(0, draws, at_once)]
+        parts = [min(at_once, DRAWS - start) for start in range(0, DRAWS, at_once)]
         means = np.concatenate([gap[rng.integers(0, n, (part, n))].mean(axis=1) for part in parts])
     low, high = np.quantile(means, [0.025, 0.975])
     return Paired(float(gap.mean()), float(low), float(high), n)
@@ -188,7 +185,7 @@ def mcnemar(a: Bool[np.ndarray, " n"], b: Bool[np.ndarray, " n"]) -> McNemar:
     return McNemar(only_a, only_b, min(p, 1.0))
 
 
-def compare_groups(a: Float[np.ndarray, " n"], b: Float[np.ndarray, " m"], *, seed: int = 0) -> Groups:
+def compare_groups(a: Float[np.ndarray, " n"], b: Float[np.ndarray, " m"]) -> Groups:
     """Return Welch's t-test and the permutation test of the means of two groups of runs.
 
     Welch, The generalization of Student's problem when several different population variances are involved, 1947.
@@ -203,17 +200,15 @@ def compare_groups(a: Float[np.ndarray, " n"], b: Float[np.ndarray, " m"], *, se
         raise ValueError("every value has to be a number")
     gap = float(b.mean() - a.mean())
     low, high, p = _welch(a, b, gap)
-    permuted, least = permutation_p(a, b, seed=seed)
+    permuted, least = permutation_p(a, b)
     stds = float(a.std(ddof=1)), float(b.std(ddof=1))
     return Groups(float(a.mean()), float(b.mean()), *stds, len(a), len(b), gap, low, high, p, permuted, least)
 
 
-def permutation_p(
-    a: Float[np.ndarray, " n"], b: Float[np.ndarray, " m"], *, draws: int = EXACT, seed: int = 0
-) -> tuple[float, float]:
+def permutation_p(a: Float[np.ndarray, " n"], b: Float[np.ndarray, " m"]) -> tuple[float, float]:
     """Return the share of permutations into groups of these sizes whose means differ at least as much.
 
-    Every way is tried where there are at most `EXACT`; else `draws` are drawn, and the real one counts as one more.
+    Every way is tried where there are at most `EXACT`; else so many are drawn, and the real one counts as one more.
 
     Returns:
         The share, and the smallest it could be.
@@ -229,10 +224,10 @@ def permutation_p(
         sums = pool[chosen].sum(axis=1)
         gaps = np.abs((total - sums) / (size - n) - sums / n)
         return float((gaps >= real - slack).mean()), (2 if size == 2 * n else 1) / ways
-    rng = np.random.default_rng(seed)
-    sums = np.array([rng.permutation(pool)[:n].sum() for _ in range(draws)])
+    rng = np.random.default_rng(0)
+    sums = np.array([rng.permutation(pool)[:n].sum() for _ in range(EXACT)])
     gaps = np.abs((total - sums) / (size - n) - sums / n)
-    return float((1 + (gaps >= real - slack).sum()) / (1 + draws)), 1 / (1 + draws)
+    return float((1 + (gaps >= real - slack).sum()) / (1 + EXACT)), 1 / (1 + EXACT)
 
 
 def sign_flip_p(differences: Float[np.ndarray, " n"]) -> float:

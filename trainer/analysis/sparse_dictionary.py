@@ -13,10 +13,10 @@ from typing import Final
 
 import numpy as np
 from jaxtyping import Float, Int
-from threadpoolctl import threadpool_limits
 
 from trainer.analysis.progress import Progress
 from trainer.analysis.unit_rows import normalized
+from trainer.analysis.worker_threads import single_blas_thread
 
 _RATE: Final = 1e-2
 _BETA: Final = (0.9, 0.999)
@@ -105,7 +105,7 @@ def gradients(rows: Float[np.ndarray, "n d"], weights: Weights, active: int) -> 
     return loss, (centered.T @ back, by_bias, codes.T @ error, by_offset), codes
 
 
-@threadpool_limits.wrap(limits=1, user_api="blas")
+@single_blas_thread
 def fit(
     rows: Float[np.ndarray, "n d"],
     *,

@@ -18,7 +18,7 @@ from jaxtyping import Float, Int
 from trainer.analysis.compiled import compiled
 from trainer.analysis.progress import Progress
 from trainer.analysis.tiled_ranks import EDGE, multiplied, product_rounding
-from trainer.analysis.tiles import DOUBLE_CELLS, inner_products, on_grid, row_blocks
+from trainer.analysis.tiles import DOUBLE_CELLS, exact, inner_products, on_grid, row_blocks
 from trainer.analysis.worker_threads import share_out
 
 _SPARE: Final = 8
@@ -138,7 +138,7 @@ class _Tiles:
                 self._kernels.keep_both(tile, self._best, self._number, rows.start, columns.start)
 
     def _product(self, query: np.ndarray, columns: slice, buffers: dict[tuple[int, int], np.ndarray]) -> np.ndarray:
-        return multiplied(query, np.asarray(self._stored[columns], self._dtype), buffers)
+        return multiplied(query, np.asarray(exact(self._stored[columns]), self._dtype), buffers)
 
     def decided(
         self, self_rows: Int[np.ndarray, " n"] | None, *, certain: bool = True
@@ -149,9 +149,9 @@ class _Tiles:
         order = np.lexsort((self._number, -exactly), axis=1)[:, : self._k]
         rows, cosines = (np.take_along_axis(array, order, axis=1) for array in (self._number, exactly))
         width = self._number.shape[1]
-        reach = product_rounding(self._query, self._stored, self._dtype)
         uncertain = (self._number < 0).any(axis=1)
         if certain and width < len(self._stored):
+            reach = product_rounding(self._query, self._stored, self._dtype)
             # A step of the grid more: what differs by less than that ties, also in double precision.
             uncertain |= ~(cosines[:, -1] > self._best[:, -1] + reach + 2.0**-36)
         again = np.flatnonzero(uncertain)

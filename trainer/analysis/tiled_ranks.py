@@ -95,7 +95,6 @@ def count_ahead(
     *,
     hardest: bool = False,
     progress: Progress | None = None,
-    note: str = "ranking",
     counts: AheadCounts | None = None,
     seen: Callable[[AheadCounts], None] | None = None,
 ) -> AheadCounts:
@@ -110,7 +109,6 @@ def count_ahead(
         back: The right lines of each column, to count along the columns, too: the same pairs as in `right`.
         hardest: Whether the largest wrong cosine of each line is wanted.
         progress: Told the share done; may raise to cancel.
-        note: What it is told.
         counts: What was counted before, to go on with; None: nothing.
         seen: Shown what is counted, whenever `progress` is told; it changes meanwhile for nobody.
     """
@@ -133,7 +131,7 @@ def count_ahead(
             with passing.lock:
                 seen(counts)
 
-    share_out(blocks, passing.take, dict, workers=workers, progress=progress and report, note=note)
+    share_out(blocks, passing.take, dict, workers=workers, progress=progress and report, note="ranking")
     return counts
 
 
@@ -172,7 +170,7 @@ class _Pass:
         hardest_column = np.full(len(rows), -1)
         cells, used = np.empty(8 * (EDGE * EDGE // _DOUBTFUL_SHARE + 16), np.int64), 0
         for columns in row_blocks(width, 1, cells=EDGE):
-            stored = np.asarray(self._gallery[columns], self._dtype)
+            stored = np.asarray(exact(self._gallery[columns]), self._dtype)
             tile = multiplied(query, stored, buffers)
             tile[_within(right, columns)] = -np.inf
             listed, most = -1, tile.size // _DOUBTFUL_SHARE + 16

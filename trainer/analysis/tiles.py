@@ -8,6 +8,8 @@ from typing import Final
 import numpy as np
 from jaxtyping import Float
 
+from trainer.analysis.half_precision import widened
+
 CELLS: Final = 4_000_000
 """Most cells of a similarity block: 16 MiB in float32, small enough to stay near the caches."""
 
@@ -29,6 +31,8 @@ def exact(vectors: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n d"]:
 
     Half precision would lose the third digit of a cosine, and numpy multiplies float16 matrices without BLAS.
     """
+    if vectors.dtype == np.float16:
+        return widened(vectors)
     return np.asarray(vectors, dtype=np.result_type(vectors.dtype, np.float32))
 
 

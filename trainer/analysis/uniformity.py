@@ -7,6 +7,7 @@ import math
 import numpy as np
 from jaxtyping import Float, Int
 
+from trainer.analysis.geometry import weighted_sum
 from trainer.analysis.progress import Progress
 from trainer.analysis.tiles import exact, row_blocks
 
@@ -75,9 +76,10 @@ def mean_angle(ajne: float, n: int) -> float:
     return float("nan") if n < 2 else 360 * (n / 4 - ajne) / (n - 1)
 
 
-def mean_resultant_length(vectors: Float[np.ndarray, "n d"]) -> float:
-    """Return the length of the mean row: 0 balanced about the origin, 1 all equal; about `n ** -.5` if uniform."""
-    return float(np.linalg.norm(exact(vectors).mean(0, dtype=np.float64))) if len(vectors) else float("nan")
+def mean_resultant_length(vectors: Float[np.ndarray, "n d"], rows: Int[np.ndarray, " r"] | None = None) -> float:
+    """Return the length of the mean of all rows, or of some: 0 balanced, 1 all equal, `n ** -.5` if uniform."""
+    n = len(vectors) if rows is None else len(rows)
+    return float(np.linalg.norm(weighted_sum(vectors, rows))) / n if n else float("nan")
 
 
 def sphere_angle_density(angle: Float[np.ndarray, " m"], d: int) -> Float[np.ndarray, " m"]:

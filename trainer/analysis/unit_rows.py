@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float
 
+from trainer.analysis.half_precision import widened
+
 
 def is_vector(rows: Float[np.ndarray, "k d"]) -> np.ndarray:
     """Return which rows have a direction: finite numbers, not all zero, and a length that float32 holds."""
@@ -18,12 +20,18 @@ def normalized(vectors: Float[np.ndarray, "*any d"]) -> Float[np.ndarray, "*any 
     return vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-12)
 
 
-def checked_unit_rows(rows: Float[np.ndarray, "k d"]) -> tuple[Float[np.ndarray, "k d"], np.ndarray]:
+def checked_unit_rows(
+    rows: Float[np.ndarray, "k d"], out: Float[np.ndarray, "k d"] | None = None
+) -> tuple[Float[np.ndarray, "k d"], np.ndarray]:
     """Return the rows as float32 of unit length, and which of them have a direction, as `is_vector` says; others are 0.
 
-    Meant for blocks of some thousand rows: one copy of them is made.
+    Meant for blocks of some thousand rows: one copy of them is made, in `out` if there is one.
     """
-    unit = np.array(rows, np.float32)
+    unit = np.empty(rows.shape, np.float32) if out is None else out
+    if rows.dtype == np.float16:
+        widened(rows, unit)
+    else:
+        unit[...] = rows
     with np.errstate(over="ignore", invalid="ignore"):
         squares = np.einsum("kd,kd->k", unit, unit)
         sound = np.isfinite(squares) & (squares > 0)

@@ -267,12 +267,10 @@ def pictures_by_path(
     paths: Int[np.ndarray, " n"],
     vectors: Float[np.ndarray, "m d"] | None,
     rows: Int[np.ndarray, " n"] | None = None,
-    *,
-    far: float = 1e-2,
 ) -> Int[np.ndarray, " n"]:
     """Return picture numbers of these rows (None: all) of the vectors, whose paths have these numbers.
 
-    A path names a picture as long as its embeddings agree, to `far` as a distance (bfloat16 in other batches): a table
+    A path names a picture as long as its embeddings agree, to a distance of 0.01 (bfloat16 in other batches): a table
     of many pictures has one path, too. Rows of one path that differ are one picture where their embeddings are equal.
     """
     numbers, first = in_order(np.asarray(paths))
@@ -285,7 +283,7 @@ def pictures_by_path(
     for start in range(0, len(shared), 4096):
         part = shared[start : start + 4096]
         distance[part] = np.linalg.norm(vectors[rows[part]].astype(np.float32) - vectors[rows[leader[part]]], axis=1)
-    apart = np.flatnonzero(~(distance <= far))
+    apart = np.flatnonzero(~(distance <= 1e-2))
     if not len(apart):
         return numbers
     other = np.zeros(len(numbers), np.int64)

@@ -15,6 +15,8 @@ from trainer.analysis.tiles import exact, row_blocks
 
 CELLS: Final = 16_000_000
 """Cosines of a block, 64 MiB: of so many rows that reading all texts for each block costs little beside multiplying."""
+FEWEST: Final = 128
+"""Rows of a block where 64 MiB hold fewer: of a million texts each block makes single from half precision again."""
 FEW: Final = 2_048
 """Up to so many columns a partition of whole rows is as quick as looking at parts of them first."""
 
@@ -46,12 +48,17 @@ def cosine_blocks(
     progress: Progress | None = None,
 ) -> Iterator[UnmatchedBlock]:
     """Yield the cosines of the images `rows` with all distinct texts, which `answers` defines with the correct ones."""
-    text = exact(answers.gallery(text))
-    for block in row_blocks(len(rows), len(text), cells=CELLS):
+    text, width = answers.gallery(text), text.shape[1]
+    for block in row_blocks(len(rows), len(text), cells=max(CELLS, FEWEST * len(text))):
         if progress:
             progress(block.start / max(len(rows), 1), note)
         line, cell, first = answers.cells(answers.question[rows[block]])
-        yield UnmatchedBlock(block, exact(image[rows[block]]) @ text.T, (line, cell), first)
+        asking = exact(image[rows[block]])
+        cosines = np.empty((len(asking), len(text)), asking.dtype)
+        # By parts: a copy of a million texts in single precision would take 2 GB.
+        for part in row_blocks(len(text), width, cells=CELLS):
+            cosines[:, part] = asking @ exact(text[part]).T
+        yield UnmatchedBlock(block, cosines, (line, cell), first)
 
 
 def largest(cosines: Float[np.ndarray, "b n"], k: int) -> Int[np.ndarray, "b k"]:

@@ -50,11 +50,6 @@ def jittered(picture: Picture, brightness: float, contrast: float, saturation: f
     return np.clip(gray + saturation * (picture - gray) @ _hue_turn(hue).T, 0, 1)
 
 
-def quarter_turned(picture: Picture, quarters: int) -> Picture:
-    """Return the picture turned by quarters against the clock."""
-    return np.rot90(picture, quarters)
-
-
 def cut_out(picture: Picture, side: float, down: float, across: float, color: Float[np.ndarray, 3]) -> Picture:
     """Return the picture with a square of a color; side and center are shares of the picture's sides."""
     rows, columns, _ = picture.shape

@@ -6,16 +6,33 @@ threads of Python with one thread of BLAS each.
 
 from __future__ import annotations
 
+import functools
 import os
 import threading
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from threadpoolctl import threadpool_limits
 
 from trainer.analysis.progress import Progress
 
 Task = TypeVar("Task")
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
+
+
+def single_blas_thread(compute: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
+    """Decorate a function to run with BLAS on one thread.
+
+    Libraries are looked up at the call: `threadpool_limits.wrap` would scan them at import and miss those loaded later.
+    """
+
+    @functools.wraps(compute)
+    def limited(*arguments: Arguments.args, **options: Arguments.kwargs) -> Result:
+        with threadpool_limits(1, user_api="blas"):
+            return compute(*arguments, **options)
+
+    return limited
 
 
 def cores() -> int:

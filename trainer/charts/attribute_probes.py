@@ -27,7 +27,7 @@ from trainer.charts.measures.attribute_probes import Probed, Probes, ProbeSettin
 from trainer.charts.snapshot_label import labels
 from trainer.charts.snapshot_measures import head_of
 from trainer.charts.spec import Chart
-from trainer.metrics import SPLIT_WORDS, recall_name
+from trainer.metrics import SPLIT_LABELS, recall_name
 
 FEW: Final = 30
 """Of fewer tried items an interval is wider than a third."""
@@ -143,7 +143,7 @@ def _runs_table(runs: Sequence[Probed]) -> NumberTable:
             *(f"{each.rank[side]:.1f}" if side in each.rank else "–" for side in ("image", "text")),
         )
         lines.append(NumberRow(each.name, "", cells))
-    recall = recall_name("image_to_text", split=SPLIT_WORDS["val"])
+    recall = recall_name("image_to_text", split=SPLIT_LABELS["val"])
     title = f"What was trained: {recall}, effective directions (99 %), effective rank"
     return NumberTable("runs", title, columns, tuple(lines), badges=False)
 

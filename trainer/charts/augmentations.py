@@ -112,7 +112,7 @@ def _turns(
     picture: Float[np.ndarray, "h w 3"], settings: AugmentationsSettings, generator: np.random.Generator
 ) -> Iterator[Example]:
     for quarters in (1, 2, 3):
-        yield f"rotate {90 * quarters}°", effects.quarter_turned(picture, quarters)
+        yield f"rotate {90 * quarters}°", np.rot90(picture, quarters)
     yield "cutout", effects.cut_out(picture, settings.cutout, generator.random(), generator.random(), MEAN)
 
 

@@ -28,7 +28,8 @@ Negative log-likelihood over the temperature; the best one has the smallest.
 Probabilities are a softmax over the labels; of SigLIP the sigmoid of each label with the run's bias, whose likelihood \
 is that of all labels of an image."""
 NOTE: Final = (
-    "The best tau is fitted on these same images: it shows the best that this run's cosines allow, not a held-out gain."
+    "The best temperature is fitted on these same images: it shows the best that this run's cosines allow, not a "
+    "held-out gain."
 )
 
 
@@ -83,7 +84,7 @@ def _reliability(runs: tuple[CalibrationRun, ...], chosen: list[CalibrationAt]) 
         filled = bins.counts > 0
         x, y = bins.confidence[filled], bins.accuracy[filled]
         sizes = 5 + 13 * np.sqrt(bins.counts[filled] / max(int(bins.counts.max()), 1))
-        name = f"{run.name}, ECE {shown_at.ece:.3f} at τ = {1 / shown_at.inv_tau:.3g}"
+        name = f"{run.name}, ECE {shown_at.ece:.3f} at temperature {1 / shown_at.inv_tau:.3g}"
         curves.append(Series(name, tone, x, y, width=1.5))
         points = zip(x.tolist(), y.tolist(), sizes.tolist(), strict=True)
         dots += [Marker("", tone, at, height, size) for at, height, size in points]
@@ -117,7 +118,7 @@ def _likelihood(runs: tuple[CalibrationRun, ...], chosen: list[CalibrationAt]) -
         dots += [dot for dot in (trained, best, now) if 1 / CURVE[-1] <= dot.x <= 1 / CURVE[0]]
         heights += [1.3 * run.own.nll, 1.2 * shown_at.nll]
     top = max(min(max(heights), max(float(run.curve.max()) for run in runs)), 0.01)
-    x, y = Axis("Temperature τ", 0.001, 1, log=True), Axis("NLL (nats per image)", 0, top)
+    x, y = Axis("Temperature", 0.001, 1, log=True), Axis("NLL (nats per image)", 0, top)
     note = "disc: shown, ring: trained, diamond: best"
     return XYPlot("likelihood", "NLL over the temperature", x, y, tuple(curves), dots=tuple(dots), note=note)
 
@@ -132,7 +133,7 @@ def _table(runs: tuple[CalibrationRun, ...], chosen: list[CalibrationAt]) -> Num
     ]
     for title, hint, read in _MEASURES:
         lines += [NumberRow(f"{title}, {at}", hint, tuple(read(by_name[at]) for by_name in every)) for at in _AT]
-    return NumberTable("numbers", "At current, trained and optimal τ", _names(runs), tuple(lines))
+    return NumberTable("numbers", "At current, trained and optimal temperature", _names(runs), tuple(lines))
 
 
 def _names(runs: tuple[CalibrationRun, ...]) -> tuple[str, ...]:
@@ -141,7 +142,7 @@ def _names(runs: tuple[CalibrationRun, ...]) -> tuple[str, ...]:
 
 _AT: Final = ("shown", "trained", "best")
 _MEASURES: Final = (
-    ("τ", "The temperature.", lambda one: f"{1 / one.inv_tau:.3g}"),
+    ("Temperature", "Of the softmax over the labels.", lambda one: f"{1 / one.inv_tau:.3g}"),
     ("ECE", "Expected calibration error.", lambda one: one.ece),
     ("ECE interval", "95 %, by resampling.", lambda one: f"{one.ece_range.low:.3f} to {one.ece_range.high:.3f}"),
     (

@@ -10,6 +10,7 @@ import numpy as np
 
 from trainer.analysis.caption_swaps import KINDS
 from trainer.analysis.intervals import wilson
+from trainer.analysis.number_text import signed, signed_ends
 from trainer.analysis.progress import Progress
 from trainer.analysis.significance import McNemar, Paired, holm, mcnemar, paired_shares
 from trainer.charts import ChartError
@@ -17,6 +18,7 @@ from trainer.charts.evaluation import LETTERS, EvaluationChart, evaluation_at
 from trainer.charts.marks import Marker, NumberRow, NumberTable, Panel, XYPlot, axis_over, categories, run_tone
 from trainer.charts.measures.groups import p_text
 from trainer.charts.spec import Chart, Request
+from trainer.metrics import data_label
 from trainer.store import Workspace
 from trainer.store.question import question_text
 from trainer.store.task_records import TaskRecord
@@ -30,8 +32,8 @@ captions as bags of words cannot tell swaps apart (Yuksekgonul et al. 2023, arXi
 Swaps of captions exchange two colors, turn a relation into its opposite, or exchange what stands around it \
 (Winoground, Thrush et al. 2022, arXiv 2204.03162). Of Scenes each swap is exactly the caption of another scene.
 
-Intervals are Wilson's, 95 %. B - A has Newcombe's interval and exact McNemar's p over the questions of both, adjusted \
-for the kinds (Holm)."""
+Intervals are Wilson's, 95 %. B against A has Newcombe's interval and exact McNemar's p over the questions of both, \
+adjusted for the kinds (Holm)."""
 CHANCE: Final = 50.0
 _FAR: Final = 75.0
 Key = tuple[str, str, str]
@@ -79,7 +81,7 @@ def compute(workspace: Workspace, request: Request, _settings: Any, _progress: P
     records = [run.tasks.get("caption_choice") for run in chart.runs]
     if not any(records):
         raise ChartError(
-            f"No run has chosen captions on {chart.dataset} {chart.split} yet. Run trainer evaluate RUN --task "
+            f"No run has chosen captions on {data_label(chart)} yet. Run trainer evaluate RUN --task "
             "caption_choice, or choose that task in Evaluate."
         )
     kinds = dict.fromkeys(kind for record in records if record for kind in record.details["kinds"])
@@ -124,28 +126,27 @@ def draw(chart: CaptionChoiceChart, _settings: Any) -> Panel:
     questions = dict.fromkeys(
         question_text(run.tasks["caption_choice"].question) for run in runs if "caption_choice" in run.tasks
     )
-    head = f"{chart.evaluations.dataset}, {chart.evaluations.split}. {'; '.join(questions)}"
+    head = f"{data_label(chart.evaluations)}. {'; '.join(questions)}"
     return Panel(title="Caption choice", head=(head,), rows=((plot,), (_table(chart),)), notes=("A guess: 50 %.",))
 
 
 def _table(chart: CaptionChoiceChart) -> NumberTable:
     runs = chart.evaluations.runs
     both = len(runs) > 1
-    heads = ("n", *(f"{LETTERS[run.index]} · {run.label}" for run in runs), *(("B − A", "95 % interval", "p") * both))
+    names = (f"{LETTERS[run.index]} · {run.label}" for run in runs)
+    heads = ("n", *names, *(("B against A", "95 % interval", "p") * both))
     rows = []
     for line in chart.lines:
         n = max(value[1] for value in line.values if value)
         cells = [f"{n:,}", *(f"{100 * value[0]:.1f} %" if value else "–" for value in line.values)]
         if both and line.paired is not None:
-            ends = f"{100 * line.paired.low:+.1f} to {100 * line.paired.high:+.1f}"
-            cells += [f"{100 * line.paired.difference:+.1f}", ends, p_text(line.p)]
+            ends = signed_ends(100 * line.paired.low, 100 * line.paired.high)
+            cells += [signed(100 * line.paired.difference), ends, p_text(line.p)]
         elif both:
             cells += ["–", "", ""]
         better = {1 + int(line.paired.difference > 0)} if line.paired is not None and line.p < 0.05 else set()
         hint = f"Right in A alone: {line.test.only_a:,}; in B alone: {line.test.only_b:,}" if line.test else ""
-        rows.append(
-            NumberRow(line.label, hint, tuple(cell.replace("-", "−") for cell in cells), best=frozenset(better))
-        )
+        rows.append(NumberRow(line.label, hint, tuple(cells), best=frozenset(better)))
     return NumberTable("numbers", "Kinds of change", heads, tuple(rows), badges=False)
 
 

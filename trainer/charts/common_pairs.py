@@ -53,3 +53,10 @@ def _agree(a: Items, b: Items, at_a: Int[np.ndarray, " n"], at_b: Int[np.ndarray
     texts = [(a.caption[int(at_a[position])], b.caption[int(at_b[position])]) for position in sample]
     equal = [caption == other for caption, other in texts if caption and other]
     return not equal or sum(equal) >= len(equal) / 2
+
+
+def rows_of_ids(ids: Shaped[np.ndarray, " m"], sought: Shaped[np.ndarray, " n"]) -> Int[np.ndarray, " n"]:
+    """Return the row of each sought id."""
+    names = np.asarray(ids, str)
+    order = np.argsort(names)
+    return order[np.searchsorted(names, np.asarray(sought, str), sorter=order)]

@@ -25,7 +25,7 @@ from trainer.charts.class_task import class_task, class_words
 from trainer.charts.marks import ImageRow, NumberRow, NumberTable, RowImage, heading_row, run_tone
 from trainer.charts.snapshots import choose_snapshot
 from trainer.charts.spec import Request
-from trainer.metrics import recall_name
+from trainer.metrics import recall_name, split_label
 from trainer.store import Items, Workspace
 from trainer.store.snapshot_files import Snapshot, read_snapshot
 
@@ -117,7 +117,7 @@ def effects_table(
         both = tuple(100 * recall_without(of, index, switched_off) for switched_off in ((), tuple(off)))
         lines.append(NumberRow(question, "Of pairs that the dictionary was not trained on.", both, 1))
         if texts is not None and len(texts.places):
-            about = f"Zero-shot, {split}, n = {len(texts.places):,}, {len(texts.asked.labels)} classes (%)"
+            about = f"Zero-shot, {split_label(split)}, n = {len(texts.places):,}, {len(texts.asked.labels)} classes (%)"
             part = texts.prompts, texts.places, texts.truth, len(texts.asked.templates)
             accuracy = tuple(
                 100 * zero_shot_without(of, index, switched_off, *part) for switched_off in ((), tuple(off))

@@ -28,7 +28,7 @@ from trainer.charts.marks import (
 from trainer.charts.measures.concepts import STABLE, Concepts, ConceptsSettings, compute, sentences
 from trainer.charts.snapshot_label import labels
 from trainer.charts.spec import Chart
-from trainer.metrics import recall_name
+from trainer.metrics import data_label, recall_name
 
 METHOD: Final = """\
 Images and captions of each run are centered and divided by the run's root mean square; an image and a caption are a \
@@ -64,7 +64,7 @@ def draw(data: Concepts, settings: ConceptsSettings) -> Panel:
         *((strip,) for strip in _strips(data, names, settings.concept)),
     )
     first = data.runs[0]
-    head = f"{first.dataset} {first.split}, {'; '.join(f'{n}, step {r.step:,}' for n, r in zip(names, data.runs))}"
+    head = f"{data_label(first)}, {'; '.join(f'{n}, step {r.step:,}' for n, r in zip(names, data.runs))}"
     return Panel(title="Concepts of the embeddings", head=(head,), rows=rows, notes=tuple(data.held_notes))
 
 

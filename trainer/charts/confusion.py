@@ -13,6 +13,7 @@ from trainer.charts.evaluation import EvaluatedRun, EvaluationChart, confusion_o
 from trainer.charts.marks import HeatMap, NumberRow, NumberTable, Panel
 from trainer.charts.spec import Chart, Request
 from trainer.config.fields import option
+from trainer.metrics import data_label
 from trainer.store import Workspace
 from trainer.store.question import question_text
 
@@ -67,7 +68,7 @@ def draw(chart: EvaluationChart, settings: ConfusionSettings) -> Panel:
         ),
     )
     table = NumberTable("numbers", "Answers", tuple(run.label for run in runs), lines)
-    head = f"{chart.dataset} {chart.split}; " + ", ".join(f"{run.name}, step {run.step:,}" for run in runs)
+    head = f"{data_label(chart)}; " + ", ".join(f"{run.name}, step {run.step:,}" for run in runs)
     return Panel(title="Confusion", head=(head,), rows=(maps, (table,)))
 
 

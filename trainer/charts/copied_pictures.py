@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from trainer.metrics import split_words
 from trainer.store import RunRow
+from trainer.store.quality_reports import pairs_words
 
 
 def copies_notes(rows: Sequence[RunRow]) -> tuple[str, ...]:
@@ -18,7 +18,7 @@ def copies_notes(rows: Sequence[RunRow]) -> tuple[str, ...]:
             if copies:
                 names_by_split.setdefault((split, copies, pairs.get(split, 0)), []).append(row.short_name)
     return tuple(
-        f"{copies:,} of {n:,} {split_words(split)} pairs show pictures that {', '.join(names)} "
+        f"{copies:,} of {pairs_words(n, split)} show pictures that {', '.join(names)} "
         f"{'was' if len(names) == 1 else 'were'} trained on (equal pixels); trainer data duplicates lists them."
         for (split, copies, n), names in names_by_split.items()
     )

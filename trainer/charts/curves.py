@@ -16,8 +16,8 @@ from trainer.store import Workspace
 
 METHOD: Final = """\
 Smoothed: an exponential moving average that starts unbiased, with the weight of the slider but over a tenth of a \
-curve at most; the faint line is what was logged. Held-out metrics share an axis. Losses of different objectives are \
-different quantities: each objective has its own plot."""
+curve at most; the faint line is what was logged. Held-out metrics share an axis where data, \
+split and n are the same. Losses of different objectives are different quantities: each objective has its own plot."""
 _POINTS: Final = 1500
 """Most points of a drawn line: more than a printed page resolves; peaks are kept."""
 _FEW: Final = 40

@@ -28,6 +28,7 @@ from trainer.charts.marks import (
 from trainer.charts.measures.data_efficiency import DEFAULT, PAIRS_SEEN, EfficiencyChart, EfficiencyGroup, efficiency
 from trainer.charts.spec import Chart, Request
 from trainer.config.fields import option
+from trainer.metrics import data_label
 from trainer.store import Workspace
 
 METHOD: Final = """\
@@ -96,7 +97,7 @@ def draw(chart: EfficiencyChart, _settings: EfficiencySettings) -> Panel:
     sentence = chart.sentence()
     notes = [sentence, *([] if sentence == PAIRS_SEEN else [PAIRS_SEEN]), *([BY_WORDS] if chart.words else [])]
     notes += [BY_CAPTIONS] if chart.captions else []
-    head = (", ".join(filter(None, (f"{chart.dataset} {chart.split}", n))), *filter(None, (chart.not_counted,)))
+    head = (", ".join(filter(None, (data_label(chart), n))), *filter(None, (chart.not_counted,)))
     return Panel(title="Data efficiency", head=head, rows=((plot,), (_table(chart, scale),)), notes=tuple(notes))
 
 

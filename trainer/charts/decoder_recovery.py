@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 
 from trainer.charts.marks import Axis, Bars, NumberRow, NumberTable, Panel, Series, Tone, XYPlot, run_tone
+from trainer.metrics import split_label
 
 _TONES: Final[tuple[Tone, ...]] = ("first", "second", "third", "fifth", "sixth", "fourth")
 """Of attributes: those of runs A and B are for runs."""
@@ -26,9 +27,7 @@ class RecoveryRow:
     recovered: Mapping[str, Interval]
 
 
-def recovery_panel(
-    rows: Sequence[RecoveryRow], judge: Mapping[str, Interval], *, split: str, n: int, title: str = "Recovered"
-) -> Panel:
+def recovery_panel(rows: Sequence[RecoveryRow], judge: Mapping[str, Interval], *, split: str, n: int) -> Panel:
     """Return a plot for each run over the steps that are decoded, or bars where each run is decoded at one step.
 
     What comes back at an early step appears first. The judge's own share on the originals is the most that any decoder
@@ -36,12 +35,12 @@ def recovery_panel(
     """
     names = list(dict.fromkeys(row.of_name for row in rows))
     by_run = [sorted((row for row in rows if row.of_name == name), key=lambda row: row.of_step) for name in names]
-    question = f"split {split}, n = {n:,} pictures, one sample each; bands: Wilson 95 %"
+    question = f"{split_label(split)}, n = {n:,} pictures, one sample each; bands: Wilson 95 %"
     if any(len(steps) > 1 for steps in by_run):
         plots = tuple(_over_steps(index, steps, question) for index, steps in enumerate(by_run))
     else:
         plots = (_beside(rows, list(judge), question),)
-    return Panel(title=title, rows=(*tuple((plot,) for plot in plots), (_table(rows, judge),)))
+    return Panel(title="Recovered", rows=(*((plot,) for plot in plots), (_table(rows, judge),)))
 
 
 def _over_steps(index: int, steps: Sequence[RecoveryRow], question: str) -> XYPlot:

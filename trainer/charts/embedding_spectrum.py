@@ -128,7 +128,7 @@ def draw(data: PerRun[EmbeddingSpectra], settings: NoSettings) -> Panel:
         title="In how many directions do the embeddings vary?",
         head=head_of(data.found),
         rows=(plots, tuple(_over_steps(data, measure) for measure in range(len(_STEPS))), (numbers,)),
-        notes=("Spectrum of the covariance of the unit rows, their mean taken off.", *_sampled(data, names)),
+        notes=("Spectrum of the covariance of the centered unit embeddings.", *_sampled(data, names)),
         warnings=tuple(_collapsed(data, names)),
     )
 

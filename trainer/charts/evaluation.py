@@ -16,10 +16,9 @@ from trainer.analysis.zero_shot import confusion
 from trainer.charts import ChartError
 from trainer.charts.matching_splits import SameSplits, same_splits
 from trainer.charts.published_numbers import PublishedNumber, references
-from trainer.charts.snapshot_label import told_apart
 from trainer.charts.spec import targets_of
 from trainer.experiments.over_seeds import over_seeds
-from trainer.metrics import Metric, metric
+from trainer.metrics import Metric, data_label, metric
 from trainer.store import Question, RunRow, Workspace
 from trainer.store.task_records import TaskRecord, evaluation_folder, read_records
 
@@ -213,8 +212,9 @@ def evaluation_at(
     if not any(run.records for run in runs):
         raise ChartError(_at_other_steps(workspace, rows, same, key, [at for _, at in shown_at]))
     runs = [replace(run, tasks=_tasks(run, runs)) for run in runs]
-    names = told_apart([run.name for run in runs], [run.step for run in runs])
-    runs = [replace(run, label=name) for run, name in zip(runs, names, strict=True)]
+    # Runs are measured at their newest checkpoint, which the step that views show does not name.
+    at_one_step = len({run.step for run in runs}) == 1
+    runs = [replace(run, label=run.name if at_one_step else f"{run.name}, step {run.step:,}") for run in runs]
     seeds = over_seeds(workspace, [workspace.runs.get(run.run) for run in runs])
     return EvaluationChart(*key, tuple(runs), _lines(runs), references(key[0]), seeds)
 
@@ -421,9 +421,8 @@ def asked(chart: EvaluationChart, *, with_split: bool = True) -> str:
     """Describe data and split (unless `with_split` is false), samples and classes, for all runs or each."""
     suites = list(dict.fromkeys(text for run in chart.runs if (text := _suite(run))))
     sizes = list(dict.fromkeys(text for run in chart.runs if (text := _size(run))))
-    where = [f"{chart.dataset}, split {chart.split}"] if with_split else []
-    parts = [*where, *([" / ".join(sizes)] if sizes else []), *suites]
-    return ". ".join(parts) + "." if parts else ""
+    where = [data_label(chart)] if with_split else []
+    return ", ".join([*where, *([" / ".join(sizes)] if sizes else []), *suites])
 
 
 def _suite(run: EvaluatedRun) -> str:
@@ -432,9 +431,10 @@ def _suite(run: EvaluatedRun) -> str:
     if record is None or not record.details.get("suite"):
         return ""
     details = record.details
-    templates = f" × {len(details['templates'])} templates" if details.get("templates") else ""
+    count = len(details.get("templates") or ())
+    templates = f", {count} template{'s' * (count != 1)}" if count else ""
     by = ", by the words of their names" if details.get("by") == "words" else ""
-    return f"Suite {details['suite']}: {len(details['classes'])} classes{templates}{by}"
+    return f"{len(details['classes'])} classes of {details['suite']}{templates}{by}"
 
 
 def _size(run: EvaluatedRun) -> str:
@@ -443,4 +443,4 @@ def _size(run: EvaluatedRun) -> str:
         return ""
     seen = record.details.get("trained_on", 0)
     trained_on = f", {seen:,} of them trained on" if seen else ""
-    return f"n = {record.n:,}" + (f" of {record.whole:,}" if record.n < record.whole else "") + trained_on
+    return f"{record.n:,}" + (f" of {record.whole:,}" if record.n < record.whole else "") + " pairs" + trained_on

@@ -11,6 +11,7 @@ from trainer.charts import ChartError
 from trainer.charts.evaluation import EvaluationChart, asked_alike, curves, diagrams, evaluation_at
 from trainer.charts.marks import Axis, Mark, Marker, Panel, Series, Tone, XYPlot, axis_over, run_tone
 from trainer.charts.spec import Chart, Progress, Request
+from trainer.metrics import data_label
 from trainer.store import Workspace
 from trainer.store.question import question_text
 
@@ -39,7 +40,7 @@ def compute(workspace: Workspace, request: Request, _settings: Any, _progress: P
     targets = [(workspace.runs.get(target.run), target.step) for target in request.targets]
     chart = evaluation_at(workspace, targets, request.dataset, request.split)
     if not _plots(chart):
-        where = f"{chart.dataset} {chart.split}"
+        where = data_label(chart)
         raise ChartError(
             f"No reliability, corruption or few-shot curve was measured on {where}. Evaluate zero-shot, robustness or "
             "few-shot."
@@ -49,7 +50,7 @@ def compute(workspace: Workspace, request: Request, _settings: Any, _progress: P
 
 def draw(chart: EvaluationChart, _settings: Any) -> Panel:
     """Draw one plot per kind of curve and question."""
-    head = f"{chart.dataset} {chart.split}; " + ", ".join(f"{run.name}, step {run.step:,}" for run in chart.runs)
+    head = f"{data_label(chart)}; " + ", ".join(f"{run.name}, step {run.step:,}" for run in chart.runs)
     return Panel(title="Evaluation curves", head=(head,), rows=(tuple(_plots(chart)),))
 
 
@@ -73,7 +74,7 @@ def _reliability(key: str, chart: EvaluationChart, question: str) -> list[XYPlot
         filled = np.array(diagram["counts"]) > 0
         x, y = (np.array(diagram[part], dtype=np.float64)[filled] for part in ("confidence", "accuracy"))
         trained = name == "own"
-        label = run.label if trained else f"{run.label}, tau fitted"
+        label = run.label if trained else f"{run.label}, temperature fitted"
         lines.append(Series(label, run_tone(run.index), x, y, dashed=not trained, marked=trained))
         errors.append(f"{100 * diagram['ece']:.1f} ({100 * diagram['ece_calibrated']:.1f} by chance)")
     if len(lines) == 1:

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any, Final
 
+from trainer.analysis.number_text import signed, signed_ends
 from trainer.analysis.progress import Progress
 from trainer.charts.evaluation import (
     LETTERS,
@@ -31,14 +32,16 @@ from trainer.charts.marks import (
     run_tone,
 )
 from trainer.charts.measures.comparison import CERTAIN_NOTE
+from trainer.charts.measures.evaluation_scores import answer_of, winner_of
 from trainer.charts.measures.groups import p_text
 from trainer.charts.published_numbers import published_table
 from trainer.charts.spec import Chart, Request
+from trainer.metrics import split_label
 from trainer.store import Question, Workspace
 from trainer.store.question import question_text
 
 NOTE: Final = (
-    "B - A in points, with Newcombe's 95 % interval over shared samples, each counted once; "
+    "B against A in points, with Newcombe's 95 % interval over shared samples, each counted once; "
     "p is McNemar's (Holm). Bold (or *): better run, p < 0.05 (Holm), these two runs only."
 )
 
@@ -50,31 +53,38 @@ def compute(workspace: Workspace, request: Request, _settings: Any, _progress: P
 
 
 def draw(chart: EvaluationChart, _settings: Any) -> Panel:
-    """Draw A, B, their difference with its interval, and p; shares with their intervals; published results."""
+    """Draw shares with their intervals; A, B, their difference with its interval, and p; published results."""
     shares = [line for line in chart.lines if line.metric.percent and any(line.intervals)]
-    rows: list[tuple[Mark, ...]] = [(_table(chart),)]
-    if shares:
-        rows.append((_plot(chart, shares),))
+    # Rows in which every run reaches 100 % say nothing beside each other; the table has them.
+    perfect = [line for line in shares if all(value in (None, 1) for value in line.values)]
+    drawn = [line for line in shares if line not in perfect] or shares
+    rows: list[tuple[Mark, ...]] = [(_plot(chart, drawn),)] if shares else []
+    rows.append((_table(chart),))
     if chart.published:
         rows.append((published_table(chart.published),))
     certain = any(line.question is not None and line.question.is_certain(line.name) for line in chart.lines)
     notes = (NOTE, *([CERTAIN_NOTE] if certain else [])) if len(chart.runs) > 1 else ()
+    names = ", ".join(line.metric.label for line in perfect)
     return Panel(
-        title="Scores", head=tuple(filter(None, (about(chart), chart.over_seeds))), rows=tuple(rows), notes=notes
+        title="Scores",
+        head=tuple(filter(None, (about(chart), chart.over_seeds))),
+        rows=tuple(rows),
+        notes=(*notes, *([f"Not drawn, 100 % in every run: {names}."] if len(drawn) < len(shares) else [])),
+        table_notes=len(notes),
     )
 
 
 def _table(chart: EvaluationChart) -> NumberTable:
     both = len(chart.runs) > 1
     names = [f"{LETTERS[run.index]} · {run.label}" for run in chart.runs]
-    heads = ["n", *names, *(["B − A", "95 % interval", "p"] if both else ["95 % interval"])]
+    heads = ["n", *names, *(["B against A", "95 % interval", "p"] if both else ["95 % interval"])]
     lines: list[NumberRow] = []
     for task, question in dict.fromkeys((line.task, line.question) for line in chart.lines):
         lines.append(heading_row(_heading(chart, task, question)))
         for line in (member for member in chart.lines if (member.task, member.question) == (task, question)):
             cells = [f"{max(line.n):,}", *(line.metric.text(value) for value in line.values)]
             cells += _difference(line) if both else [_interval(line.intervals[0])]
-            winner = _winner(line)
+            winner = winner_of(line)
             best = frozenset({1 + winner} if winner >= 0 else ())
             lines.append(NumberRow(_label(chart, line), _tip(line), tuple(cells), best=best))
     return NumberTable("numbers", "Numbers", tuple(heads), tuple(lines), badges=False)
@@ -101,7 +111,7 @@ def _plot(chart: EvaluationChart, lines: list[EvaluationLine]) -> XYPlot:
     y = axis_over("%", [[end for dot in dots for end in (dot.y, dot.low, dot.high)]], percent=True)
     note = "with 95 % intervals (Wilson)"
     marks: dict[str, Any] = {"dots": tuple(dots), "names": names, "lying": True, "note": note}
-    return XYPlot("shares", "Shares", categories("", names), y, **marks)
+    return XYPlot("shares", answer_of(chart), categories("", names), y, **marks)
 
 
 def _heading(chart: EvaluationChart, task: str, question: Question | None) -> str:
@@ -110,7 +120,7 @@ def _heading(chart: EvaluationChart, task: str, question: Question | None) -> st
     left_out = [" ".join(record.details["left_out"].values()) for record in records if task == "fine_tune"]
     seen = max((record.details.get("trained_on", 0) for record in records), default=0)
     trained = f", {seen:,} of the pairs trained on" if seen else ""
-    title = f"{TASK_WORDS[task]}, {chart.split}, {question_text(question)}{trained}"
+    title = f"{TASK_WORDS[task]}, {split_label(chart.split)}, {question_text(question)}{trained}"
     return ". ".join([title, *dict.fromkeys(filter(None, left_out))])
 
 
@@ -118,19 +128,11 @@ def _difference(line: EvaluationLine) -> list[str]:
     if line.difference is None:
         return ["–", "", ""]
     gap = line.difference.paired
-    points = f"{100 * gap.difference:+.1f}".replace("-", "−")
-    return [points, _interval((gap.low, gap.high)), p_text(line.difference.p)]
+    return [signed(100 * gap.difference), signed_ends(100 * gap.low, 100 * gap.high), p_text(line.difference.p)]
 
 
 def _interval(ends: tuple[float, float] | None) -> str:
-    return "" if ends is None else f"{100 * ends[0]:.1f} to {100 * ends[1]:.1f}".replace("-", "−")
-
-
-def _winner(line: EvaluationLine) -> int:
-    """Return the index of the better run if the difference is significant, else -1."""
-    if line.difference is None or not line.difference.real or line.metric.better == "none":
-        return -1
-    return int((line.difference.paired.difference > 0) == (line.metric.better == "up"))
+    return "" if ends is None else f"{100 * ends[0]:.1f} to {100 * ends[1]:.1f}"
 
 
 def _tip(line: EvaluationLine) -> str:
@@ -157,7 +159,7 @@ def values(chart: EvaluationChart, _settings: Any) -> list[dict[str, Any]]:
 
 
 def records(chart: EvaluationChart, _settings: Any) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
-    """Return one row per metric and run, with B - A; then corruption curves, reliability and published numbers."""
+    """Return one row per metric and run, with B minus A; then corruption curves, reliability and published numbers."""
     header = ("dataset", "split", "what", "task", "metric", "x", "run", "name", "step", "n", "value", "low", "high")
     more = ("b_minus_a", "b_minus_a_low", "b_minus_a_high", "p_mcnemar_holm", "source", "question")
     return (*header, *more), list(_rows(chart))

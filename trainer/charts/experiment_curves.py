@@ -80,10 +80,12 @@ class ArmCurves:
 class NoResultYetError(ChartError, NotYetError):
     """No run of an experiment has been measured."""
 
-    def __init__(self, name: str, state: str) -> None:
+    def __init__(self, name: str, state: str, arms: int) -> None:
         """Say what comes next of an experiment in this state."""
-        start = f"No run of {name} has been evaluated yet. Press Run, or type trainer experiment run '{name}'."
-        going = f"The first evaluation of a run of {name} begins the curves; the first seed of two arms is the result."
+        button = "Run" if state == "new" else "Resume"
+        start = f"No run of {name} has been evaluated yet. Press {button}, or type trainer experiment run '{name}'."
+        result = f"The result comes when {'both' if arms == 2 else 'two arms'} have finished a seed."
+        going = f"The first evaluation of a run of {name} begins the curves. {result}"
         super().__init__(going if state == "going" else start)
 
 
@@ -112,22 +114,21 @@ def compute(workspace: Workspace, _request: Request, settings: ArmCurveSettings,
     groups = arm_groups(experiment, counted_in(workspace, experiment, workspace.runs.of_experiment(row.name)))
     curves = arm_curves(workspace, experiment, groups, settings.metrics or USUAL)
     if not curves:
-        raise NoResultYetError(row.name, row.state)
+        raise NoResultYetError(row.name, row.state, len(experiment.arms))
     return ArmCurves(row.name, curves, counted_line(groups))
 
 
 def arm_curves(
     workspace: Workspace, experiment: Experiment, groups: Sequence[RunGroup], metrics: Sequence[str]
 ) -> tuple[ArmCurve, ...]:
-    """Return the curve of each metric and arm of which a run has logged it twice."""
+    """Return the curve of each metric and arm that a run has logged; a single value is a dot."""
     curves = []
     for name in metrics:
         for index, arm in enumerate(experiment.arms):
             members = next(group.members for group in groups if group.name == arm.name)
             series = [(member, number_series(workspace, member.run.id, name)) for member in members]
             logged = [(member, curve.steps, curve.values) for member, curve in series if len(curve.steps)]
-            # A single value is no line.
-            if any(len(curve.steps) > 1 for _, curve in series):
+            if logged:
                 curves.append(_curve(experiment, name, index, logged))
     return tuple(curves)
 
@@ -157,7 +158,7 @@ def draw(data: ArmCurves, _settings: ArmCurveSettings) -> Panel:
         groups.setdefault((arm_curve.metric, arm_curve.arm if arm_curve.metric in apart else ""), []).append(arm_curve)
     plots = [arm_plot(f"curves-{at}", name, arm, group) for at, ((name, arm), group) in enumerate(groups.items())]
     rows = tuple(tuple(plots[at : at + 2]) for at in range(0, len(plots), 2))
-    note = "Mean over seeds with its interval, as in the verdict. Thin lines are runs, gray ones do not count."
+    note = "Mean over seeds with its interval, as in the verdict. Thin lines are runs; gray ones do not count."
     head = (data.not_counted,) if data.not_counted else ()
     return Panel(title=f"Curves: {data.name}", head=head, rows=rows, notes=(note,))
 
@@ -167,12 +168,20 @@ def arm_plot(key: str, name: str, arm: str, curves: Sequence[ArmCurve]) -> XYPlo
     metric_of = metric(name)
     factor = 100.0 if metric_of.percent else 1.0
     lines: list[Series] = []
+    quiet = [member for curve in curves for member, _, _ in curve.left_out if not member.run.active]
+    only = f"{quiet[0].run.short_name}, {quiet[0].reason}" if len(quiet) == 1 else ""
+    why = only or f"{len(quiet)} runs not counted"
     for curve in curves:
         tone = arm_tone(curve.place)
         for member, at, logged in (*curve.runs, *curve.left_out):
-            line = "quiet" if member.reason else shade(run_tone(curve.place), max(member.seed, 0))
+            is_quiet = member.reason and not member.run.active
+            line = "quiet" if is_quiet else shade(run_tone(curve.place), max(member.seed, 0))
             numbers = at.astype(np.float64), factor * logged
-            lines.append(Series("", line, *numbers, width=1.0, hint=member.run.short_name))
+            hint = ", ".join(filter(None, (member.run.short_name, member.reason)))
+            legend = why if quiet and member is quiet[0] else ""
+            if member.run.active:
+                legend = f"{member.run.short_name}, in training"
+            lines.append(Series(legend, line, *numbers, width=1.0, hint=hint, marked=len(at) == 1))
         if not curve.runs:
             continue
         steps, mean = curve.steps.astype(np.float64), factor * curve.mean
@@ -180,11 +189,23 @@ def arm_plot(key: str, name: str, arm: str, curves: Sequence[ArmCurve]) -> XYPlo
         low, high = (factor * curve.low, factor * curve.high) if banded else (None, None)
         legend = f"{curve.arm} · {len(curve.runs)} seed{'s' * (len(curve.runs) != 1)}"
         lines.append(Series(legend, tone, steps, mean, low=low, high=high))
-    x = axis_over("Step", [line.x for line in lines], margin=0.015, integer=True)
-    y = axis_over("", [line.y for line in lines])
+    runs = [member.run for curve in curves for member, _, _ in (*curve.runs, *curve.left_out)]
+    # The axes are those of the end: a first value is not to fill the plot.
+    x = axis_over("Step", [*(line.x for line in lines), *(run.total_steps for run in runs)], margin=0.015, integer=True)
+    shares = _share_ends(lines, trains=any(run.active for run in runs)) if metric_of.percent else ()
+    y = axis_over("", [*(line.y for line in lines), *shares], margin=0.015 if shares else 0.05)
     unit = "%" if metric_of.percent else metric_of.unit
     label = f"{metric_of.label}, {arm}" if arm else metric_of.label
-    return XYPlot(key, f"{label} ({unit})" if unit else label, x, y, tuple(lines))
+    # A legend of one entry is not shown.
+    named = [line.name for line in lines if line.name]
+    note = named[0] if len(named) == 1 else ""
+    return XYPlot(key, f"{label} ({unit})" if unit else label, x, y, tuple(lines), note=note)
+
+
+def _share_ends(lines: Sequence[Series], *, trains: bool) -> tuple[float, float]:
+    """Return what an axis of percentages shows at least: all of them, or up to 10 where low ones are final."""
+    high = max((float(np.nanmax(line.y)) for line in lines if np.isfinite(line.y).any()), default=0.0)
+    return 0.0, 100.0 if trains or high >= 50.0 else 10.0
 
 
 def values(data: ArmCurves, _settings: ArmCurveSettings) -> list[dict[str, Any]]:

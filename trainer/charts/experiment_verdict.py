@@ -71,7 +71,7 @@ def compute(
     verdict = judge(workspace, newest(workspace, settings.experiment))
     curves = arm_curves(workspace, verdict.experiment, verdict.groups, (f"val/{verdict.experiment.outcome.metric}",))
     if not (curves or verdict.is_measured):
-        raise NoResultYetError(verdict.experiment.name, verdict.state)
+        raise NoResultYetError(verdict.experiment.name, verdict.state, len(verdict.experiment.arms))
     return DrawnVerdict(**{part.name: getattr(verdict, part.name) for part in fields(verdict)}, curves=curves)
 
 
@@ -112,17 +112,17 @@ def _differences(verdict: ExperimentVerdict) -> XYPlot:
         points.append(Points("", tone, np.column_stack([spread, gaps]), size=8.0 if by_seed else 6.0))
         stems = zip(spread, gaps, strict=True) if by_seed else ()
         lines += [Series("", tone, np.array([at, at]), np.array([0.0, gap]), width=2.0) for at, gap in stems]
-        dots += _bar(comparison, index, len(gaps) if by_seed else index, factor, y)
+        if len(gaps) > 1:
+            dots += _bar(comparison, index, len(gaps) if by_seed else index, factor, y)
     names = _seed_names(verdict) if by_seed else tuple(comparison.arm for comparison in verdict.primary)
     x = categories("", names)
     ends = np.array([x.low, x.high])
     lines.append(Series("", "quiet", ends, np.zeros(2), width=1.0))
-    lines += [
-        Series("", "quiet", ends, np.full(2, at), dashed=True, width=1.0)
-        for at in ((margin, -margin) if margin else ())
-    ]
+    edges = (margin, -margin) if margin else ()
+    lines += [Series("", "quiet", ends, np.full(2, at), dashed=True, width=1.0) for at in edges]
     seeds = len(verdict.seeds)
     note = f"{seeds} seed{'s' if seeds != 1 else ''}" + (f", n = {verdict.samples:,}" if verdict.samples else "")
+    note += f", margin ±{margin:.3g} dashed" if margin else ""
     return XYPlot(
         "difference", f"Difference in {outcome.label}", x, y, tuple(lines), dots=tuple(dots), points=tuple(points),
         names=names, note=note,
@@ -130,10 +130,11 @@ def _differences(verdict: ExperimentVerdict) -> XYPlot:
 
 
 def _seed_names(verdict: ExperimentVerdict) -> tuple[str, ...]:
-    """Return what stands below each seed of the only comparison, and below its mean."""
+    """Return what stands below each seed of the only comparison, and below its mean where there is one."""
     experiment = verdict.experiment
     level = 100 * (1 - experiment.alpha / experiment.comparisons)
-    return *(f"seed {seed}" for seed, _ in verdict.primary[0].differences), f"mean, {level:.4g} %"
+    seeds = tuple(f"seed {seed}" for seed, _ in verdict.primary[0].differences)
+    return (*seeds, f"mean, {level:.4g} %") if len(seeds) > 1 else seeds
 
 
 def _bar(comparison: ArmComparison, index: int, x: int, factor: float, y: Axis) -> list[Marker]:

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from trainer.analysis.number_text import signed, signed_ends
 from trainer.charts.marks import Axis, Marker, NumberRow, NumberTable, Panel, Series, XYPlot, axis_over, run_tone
 from trainer.charts.measure import filled
 from trainer.charts.measures.forgetting import (
@@ -21,6 +22,7 @@ from trainer.charts.measures.forgetting import (
     measure_run,
 )
 from trainer.charts.spec import Chart, PerRun, Request, Target, per_run
+from trainer.metrics import data_label
 from trainer.store import Workspace
 
 METHOD: Final = """\
@@ -59,10 +61,10 @@ def draw(data: PerRun[Forgetting], settings: ForgettingSettings) -> Panel:
 
 
 def _head(run: Forgetting, measure: str) -> str:
-    data = f"{run.name}: own data {run.own.dataset} {run.own.split}, n = {run.own.n(measure):,}"
+    data = f"{run.name}: own data {data_label(run.own)}, n = {run.own.n(measure):,}"
     if run.reference is None:
         return f"{data}; no reference set, so what was forgotten is not known"
-    return f"{data}; reference set {run.reference.dataset} {run.reference.split}, n = {run.reference.n(measure):,}"
+    return f"{data}; reference set {data_label(run.reference)}, n = {run.reference.n(measure):,}"
 
 
 def _plot(runs: Sequence[tuple[Forgetting, int]], settings: ForgettingSettings, *, mixes: bool) -> XYPlot:
@@ -108,8 +110,7 @@ def _dots(
 
 
 def _change_text(change: Any) -> str:
-    points = (100 * change.difference, 100 * change.low, 100 * change.high)
-    return "{:+.1f} points, 95 % {:+.1f} to {:+.1f}".format(*points)
+    return f"{signed(100 * change.difference)} points, 95 % {signed_ends(100 * change.low, 100 * change.high)}"
 
 
 _COUNTS: Final = ("n", "Step, or alpha in %")

@@ -92,16 +92,13 @@ SOURCE: Final = "Humer et al., Amumo: CLIP RN50 on 100 MS-COCO validation pairs,
 def draw(data: PerRun[GapRun], settings: GapSettings) -> Panel:
     """Draw each run's clouds, its gap over the steps, recall and loss over the closed share, and the numbers."""
     runs, names = list(zip(data.found, data.places, strict=True)), labels(data.found)
-    return Panel(
-        title="Modality gap",
-        rows=(
-            tuple(_clouds(run, index, name, settings) for (run, index), name in zip(runs, names, strict=True)),
-            tuple(_table(data.found, names, settings.way, share) for share in dict.fromkeys((0, settings.share))),
-            (_sizes(runs), _recalls(runs, names, settings)),
-            tuple(_losses(run, index, name, settings) for (run, index), name in zip(runs, names, strict=True)),
-        ),
-        notes=tuple(_notes(data.found)),
-    )
+    each = [(*run, name, settings) for run, name in zip(runs, names, strict=True)]
+    clouds, losses = ([plot(*one) for one in each] for plot in (_clouds, _losses))
+    sizes, recalls = _sizes(runs), _recalls(runs, names, settings)
+    # Of two runs, all fits on a small screen.
+    plots = ((*clouds, sizes), (recalls, *losses)) if len(runs) <= 2 else ((*clouds,), (sizes, recalls), (*losses,))
+    tables = tuple(_table(data.found, names, settings.way, share) for share in dict.fromkeys((0, settings.share)))
+    return Panel(title="Modality gap", rows=(*plots, tables), notes=tuple(_notes(data.found)), table_notes=1)
 
 
 def _clouds(run: GapRun, index: int, name: str, settings: GapSettings) -> XYPlot:
@@ -124,7 +121,7 @@ def _clouds(run: GapRun, index: int, name: str, settings: GapSettings) -> XYPlot
         ),
         points=(Points("texts", "quiet", text, live.rows), Points("images", tone, image, live.rows)),
         equal=True,
-        note=f"{len(image):,} of {run.measures.pairs:,} pairs",
+        note=f"{len(image):,} of {run.measures.pairs:,} pairs, two principal axes",
         tone=tone,
     )
 
@@ -153,9 +150,9 @@ def _recalls(runs: Sequence[tuple[GapRun, int]], names: list[str], settings: Gap
         points = run.measures.curve(settings.way)
         x = np.array([100 * point.share for point in points])
         for direction, attribute in (("image to text", "image_to_text"), ("text to image", "text_to_image")):
-            y = np.array([getattr(point, attribute) for point in points])
+            y = 100 * np.array([getattr(point, attribute) for point in points])
             curves.append(Series(f"{name}, {direction}", run_tone(index), x, y, dashed=direction == "text to image"))
-    y_axis = axis_over("recall", [curve.y for curve in curves], include=(0,))
+    y_axis = axis_over("recall (%)", [curve.y for curve in curves], include=(0,), percent=True)
     question_counts = [run.asked(direction) for run, _ in runs for direction in WAYS]
     title = recall_name("both", split=[run.split for run, _ in runs], n=question_counts)
     return XYPlot("recall", title, CLOSED, y_axis, tuple(curves), cursor=settings.share)
@@ -188,14 +185,13 @@ def _words(runs: Sequence[GapRun], name: str, label: str) -> str:
 
 
 def _notes(runs: Sequence[GapRun]) -> Iterator[str]:
-    yield "The clouds lie on the two principal axes of images and texts."
-    yield "The loss is that of n pairs as one batch, none with another's picture or caption, so it grows with n."
+    published = "; ".join(f"{p.what}: gap {p.gap:.4f}, loss {p.loss:.4f}" for p in PUBLISHED)
+    yield f"For comparison, {published}. {SOURCE}"
+    yield "The loss is that of n pairs as one batch, of which no two share a picture or caption, so it grows with n."
     if len({run.measures.objective.kind for run in runs}) > 1:
         yield "Losses of different objectives are different quantities: compare recall."
     if any(len(run.measures.sample.pairs) < run.measures.pairs for run in runs):
         yield f"At most {max(len(run.measures.sample.pairs) for run in runs):,} pairs are measured, drawn at random."
-    published = "; ".join(f"{p.what}: gap {p.gap:.4f}, loss {p.loss:.4f}" for p in PUBLISHED)
-    yield f"For comparison, {published}. {SOURCE}"
 
 
 def values(data: PerRun[GapRun], settings: GapSettings) -> list[dict[str, Any]]:

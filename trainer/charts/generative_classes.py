@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import UInt8
 
 from trainer.analysis.intervals import wilson
+from trainer.analysis.number_text import signed, signed_ends
 from trainer.analysis.significance import holm, mcnemar, paired_shares
 from trainer.charts import ChartError
 from trainer.charts.marks import (
@@ -28,6 +29,7 @@ from trainer.charts.measures.groups import p_text
 from trainer.charts.settings import NoSettings
 from trainer.charts.spec import Chart, PerRun, Progress, Request, Target, per_run
 from trainer.errors import NotYetError
+from trainer.metrics import split_label
 from trainer.store import Workspace
 from trainer.store.generative_results import GenerativeComparison, ReadClasses, read_comparison
 
@@ -93,8 +95,8 @@ def draw(data: PerRun[RunComparison], _settings: NoSettings) -> Panel:
 def _head(run: RunComparison) -> str:
     stored = run.stored
     return (
-        f"{run.name}: {stored.data}, {stored.split}; {stored.updates:,} updates of each generative model on "
-        f"{stored.training:,} pictures of {stored.size} pixels"
+        f"{run.name}: {stored.data}, {split_label(stored.split)}; {stored.updates:,} updates of each generative model "
+        f"on {stored.training:,} pictures of {stored.size} pixels"
     )
 
 
@@ -146,11 +148,11 @@ def _differences(read: ReadClasses, name: str, index: int) -> NumberTable:
     lines = [NumberRow(read.models[0], "argmax p(x | y) p(y)", (f"{100 * bayes.mean():.1f} %", "", "", ""))]
     for model, other, test, p in zip(read.models[1:], others, tests, adjusted, strict=True):
         paired = paired_shares(bayes, other)
-        ends = f"{100 * paired.low:+.1f} to {100 * paired.high:+.1f}"
-        cells = (f"{100 * other.mean():.1f} %", f"{100 * paired.difference:+.1f}", ends, p_text(p))
+        ends = signed_ends(100 * paired.low, 100 * paired.high)
+        cells = (f"{100 * other.mean():.1f} %", signed(100 * paired.difference), ends, p_text(p))
         hint = f"Right in Bayes' rule alone: {test.only_a:,}; in the probe alone: {test.only_b:,}"
-        lines.append(NumberRow(model, hint, tuple(cell.replace("-", "−") for cell in cells)))
-    heads = ("accuracy", "− Bayes' rule", "95 % interval", "p")
+        lines.append(NumberRow(model, hint, cells))
+    heads = ("accuracy", "against Bayes' rule", "95 % interval", "p")
     title = f"{name}: both classifiers on the same {len(read.truth):,} pictures"
     return NumberTable(f"differences-{index}", title, heads, tuple(lines), badges=False)
 

@@ -90,7 +90,7 @@ def draw(data: PerRun[Geometry], settings: GeometrySettings) -> Panel:
     tables = tuple(_spreads(data, names, modality) for modality in present)
     return Panel(
         title="Geometry",
-        rows=((*angles, _course_plot(data, settings)), tables, (_pairs(data, names), _published())),
+        rows=(tuple(angles), (_course_plot(data, settings),), tables, (_pairs(data, names), _published())),
         notes=(_sampled(data.found), SOURCE),
     )
 
@@ -210,7 +210,7 @@ def records(data: PerRun[Geometry], _settings: GeometrySettings) -> tuple[tuple[
 CHART: Final = Chart(
     name="geometry",
     view="geometry",
-    label="Geometry",
+    label="Uniformity",
     question="How evenly do the embeddings cover the sphere?",
     cost="Grows with the square of the pairs that are drawn, 4,000 unless set otherwise.",
     method=METHOD,

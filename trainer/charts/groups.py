@@ -39,7 +39,7 @@ from trainer.charts.measures.groups import (
     sections,
 )
 from trainer.charts.spec import Chart, Request
-from trainer.metrics import split_words
+from trainer.metrics import split_label
 from trainer.store import Workspace
 from trainer.store.question import question_text
 
@@ -111,7 +111,7 @@ def _plot(table: GroupTable, lines: Sequence[GroupLine]) -> XYPlot:
     y, names = axis_over("%", [every, *(cloud.xy[:, 1] for cloud in clouds)], percent=True), tuple(_rows_of(lines))
     note = "diamond: mean ± standard deviation; dot: a run, in the tone of its seed"
     marks: dict[str, Any] = {"dots": tuple(dots), "points": tuple(clouds), "names": names, "lying": True, "note": note}
-    return XYPlot("shares", "Shares", categories("", names), y, **marks)
+    return XYPlot("shares", "Scores", categories("", names), y, **marks)
 
 
 def _names(table: GroupTable) -> tuple[str, ...]:
@@ -124,7 +124,7 @@ def _rows_of(lines: Sequence[GroupLine]) -> list[str]:
     several_splits = len({line.split for line in lines}) > 1
     names = []
     for line in lines:
-        label, split = _label(line), split_words(line.split)
+        label, split = _label(line), split_label(line.split)
         parts = (label, split if several_splits and f", {split}" not in label else "", line.dataset * several_sets)
         names.append(", ".join(filter(None, parts)))
     often = Counter(names)

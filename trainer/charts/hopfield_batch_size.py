@@ -8,7 +8,9 @@ from typing import Final
 import numpy as np
 from jaxtyping import Float, Int
 
+from trainer.analysis.geometry import weighted_sum
 from trainer.analysis.hopfield import equal_self_weight_beta, measured_self_weights, self_weight
+from trainer.analysis.similarity import matched_cosines
 from trainer.charts.hopfield_patterns import (
     Patterns,
     StoredSettings,
@@ -120,8 +122,8 @@ def _mean_cosine(vectors: np.ndarray) -> float:
     n = len(vectors)
     if n < 2:
         return 0.0
-    total = vectors.sum(0, dtype=np.float64)
-    diagonal = float(np.einsum("nd,nd->", vectors, vectors, dtype=np.float64))
+    total = weighted_sum(vectors)
+    diagonal = float(matched_cosines(vectors, vectors).sum(dtype=np.float64))
     return float((total @ total - diagonal) / n / (n - 1))
 
 
@@ -130,7 +132,7 @@ CHART: Final = Chart(
     view="hopfield",
     label="Batch size",
     question="How much of itself does a pattern retrieve, the more are stored?",
-    cost="Grows with the square of the largest batch, at most 4,096 pairs.",
+    cost="Grows with the stored patterns: 128 of them, drawn at random, ask in batches of up to all.",
     settings=BatchSizeSettings,
     compute=per_run(self_weights),
     draw=draw,

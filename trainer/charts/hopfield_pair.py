@@ -16,6 +16,7 @@ from trainer.analysis.hopfield import (
     retrieval_shares,
     top_shares,
 )
+from trainer.analysis.label_shares import percent
 from trainer.charts.hopfield_patterns import (
     KEPT,
     Patterns,
@@ -27,7 +28,6 @@ from trainer.charts.hopfield_patterns import (
     head,
     minus,
     patterns,
-    percent,
     query_setting,
 )
 from trainer.charts.marks import Axis, ImageRow, NumberRow, NumberTable, Panel, Series, Tone, XYPlot, run_tone

@@ -10,7 +10,8 @@ from weakref import WeakValueDictionary
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from trainer.analysis.projection import principal_axes
+from trainer.analysis.label_shares import percent
+from trainer.analysis.projection import scatter_of
 from trainer.analysis.sampling import at_most
 from trainer.analysis.tiles import exact
 from trainer.analysis.units import UNIT_OF, Unit, Units
@@ -21,6 +22,7 @@ from trainer.charts.snapshot_label import SnapshotLabel, shown
 from trainer.charts.snapshots import choose_snapshot
 from trainer.charts.spec import Progress, Request, Target
 from trainer.config.fields import option
+from trainer.metrics import data_label
 from trainer.store import SnapshotRow, Workspace, read_snapshot
 from trainer.store.snapshot_files import Items
 
@@ -81,7 +83,7 @@ class Patterns(SnapshotLabel):
     Attributes:
         rows: Rows of the snapshot that are stored: of each distinct picture, or caption, one.
         units: Which rows of the snapshot are one.
-        stored: Their embeddings in float32.
+        stored: Their embeddings as the snapshot has them: of all pairs, its file.
         image, text: All pairs of the snapshot.
         plane, mean, axes: Of the plane on which the stored patterns are drawn (PCA); `shares`: its variance.
         points: The stored patterns on it, at most 3,000.
@@ -185,14 +187,14 @@ def _read(row: Any, chosen: SnapshotRow, settings: StoredSettings, plane: Plane)
     rows = _stored_rows(snapshot.items, settings, snapshot.n)
     # Of copies each would get a part of one pattern's weight.
     rows = rows[units.taken(rows).rows(UNIT_OF[settings.stored[:-1]])]
-    stored = exact(vectors[rows])
-    if not np.isfinite(stored).all():
+    stored = vectors if len(rows) == snapshot.n else vectors[rows]
+    parts = [stored] if plane == "stored" else [part for part in (snapshot.image, snapshot.text) if part is not None]
+    scatter = scatter_of(parts)
+    if not scatter.is_finite:
         raise ChartError(
             f"The embeddings of {row.name} are not numbers: training has diverged. Choose an earlier step."
         )
-    parts = [part for part in (snapshot.image, snapshot.text) if part is not None]
-    spanning = stored if plane == "stored" else np.concatenate([exact(part) for part in parts])
-    mean, axes, shares = principal_axes(spanning, 2)
+    mean, axes, shares = scatter.axes(2)
     drawn = at_most(len(stored), MOST_MAPPED)
     return Patterns(
         **shown(row, snapshot, units),
@@ -215,11 +217,6 @@ def _read(row: Any, chosen: SnapshotRow, settings: StoredSettings, plane: Plane)
 def cell(run: Patterns, row: int, share: float, *, strong: bool) -> RowImage:
     """Return a stored pattern's image with its share."""
     return RowImage(row, run.items.path[row], run.items.caption[row], percent(share), share, strong)
-
-
-def percent(share: float) -> str:
-    """Format a share in percent with the digits it needs: `98.2 %`, `0.07 %`."""
-    return f"{100 * share:.1f} %" if share >= 0.001 else "< 0.1 %" if share > 0 else "0 %"
 
 
 def both_of(
@@ -259,7 +256,7 @@ def _stored_rows(items: Items, settings: StoredSettings, n: int) -> Int[np.ndarr
 
 def head(runs: Sequence[Patterns], *parts: str) -> tuple[str, ...]:
     """Return the runs, and further facts in one line."""
-    return "; ".join(f"{run.name}, step {run.step:,}, {run.dataset} {run.split}" for run in runs), " · ".join(parts)
+    return "; ".join(f"{run.name}, step {run.step:,}, {data_label(run)}" for run in runs), " · ".join(parts)
 
 
 def stored_words(runs: Sequence[Patterns], settings: StoredSettings) -> str:

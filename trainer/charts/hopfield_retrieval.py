@@ -20,6 +20,7 @@ from trainer.analysis.hopfield import (
     top_shares,
     updates,
 )
+from trainer.analysis.label_shares import percent
 from trainer.charts.hopfield_patterns import (
     KEPT,
     Patterns,
@@ -30,7 +31,6 @@ from trainer.charts.hopfield_patterns import (
     cell,
     head,
     patterns,
-    percent,
     query_setting,
     stored_words,
 )

@@ -8,10 +8,10 @@ from typing import Any, Final
 import numpy as np
 from jaxtyping import Int
 
-from trainer.analysis.hubness import csls_queries, csls_vectors, k_occurrence, mean_of_nearest, skewness
+from trainer.analysis.hubness import CslsVectors, csls_queries, k_occurrence, mean_of_nearest, skewness
 from trainer.analysis.progress import Progress
 from trainer.analysis.retrieval import ranks, recall_at
-from trainer.analysis.sampling import at_most
+from trainer.analysis.sampling import at_most, most_asking
 from trainer.charts.marks import Axis, NumberRow, NumberTable, Panel, Rug, Series, XYPlot, axis_over, run_tone
 from trainer.charts.matching import matching_of
 from trainer.charts.measure import facts_of
@@ -19,7 +19,7 @@ from trainer.charts.opened_snapshot import open_target
 from trainer.charts.snapshot_label import SnapshotLabel, labels
 from trainer.charts.spec import Chart, PerRun, Request, Target, per_run
 from trainer.config.fields import option
-from trainer.metrics import recall_name
+from trainer.metrics import data_label, recall_name
 from trainer.store import Workspace
 
 METHOD: Final = """\
@@ -33,9 +33,6 @@ al., 2018).
 Texts and images are distinct: identical captions count as one query, identical images as one item. Recall is of \
 texts that find an image of their own among the first 1, 5 or 10 of all distinct images."""
 
-MOST_QUERIES: Final = 20_000
-"""More distinct texts than this are sampled as questions: each is compared with every distinct image."""
-
 MOST_BARS: Final = 60
 
 
@@ -47,6 +44,7 @@ class HubSettings:
         10, "Hits per text", "An image is found by a text if it is among its first k hits.", low=1, high=100
     )
     csls: bool = option(True, "CSLS", "Show the counts by CSLS as an outline.", redraws=True)
+    exact: bool = option(False, "All texts", "Search by every text, not by a sample: the cost grows with n squared.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,19 +94,22 @@ def hubness(
     opened = open_target(workspace, target, request)
     snapshot, (image, text) = opened.snapshot, opened.both("hubs of a search need")
     matching = matching_of(snapshot)
-    drawn = at_most(matching.texts.rows, MOST_QUERIES)
+    drawn = matching.texts.rows
+    if not settings.exact:
+        drawn = at_most(drawn, most_asking(len(matching.images)))
     image, text = matching.images.gallery(image), text[drawn]
     offsets = mean_of_nearest(image, text, settings.k, _part(progress, 0, 1, "scale of every image"))
-    wide, asks = csls_vectors(image, offsets), csls_queries(text)
+    wide, asks = CslsVectors(image, offsets), csls_queries(text)
     # Both sides are distinct already: questions are numbered by the captions, the images in their own order.
     answers = replace(matching.images, question=matching.images.question[drawn], rows=np.arange(len(image)))
+    searches: tuple[tuple[Any, Any], ...] = ((text, image), (asks, wide))
     counts = [
         k_occurrence(q, s, settings.k, _part(progress, 1 + pass_number, 1, "who finds whom"))
-        for pass_number, (q, s) in enumerate(((text, image), (asks, wide)))
+        for pass_number, (q, s) in enumerate(searches)
     ]
     rankings = [
         ranks(q, s, answers, progress=_part(progress, 3 + pass_number, 1, "ranking"))
-        for pass_number, (q, s) in enumerate(((text, image), (asks, wide)))
+        for pass_number, (q, s) in enumerate(searches)
     ]
     recalls = [{at: recall_at(ranking, at) for at in (1, 5, 10)} for ranking in rankings]
     return Hubness(
@@ -194,7 +195,7 @@ def _recall(k: int) -> Any:
 
 def _asked(run: Hubness) -> str:
     sampled = f" of {run.texts:,}" if run.n < run.texts else ""
-    return f"{run.dataset} {run.split}, {run.n:,}{sampled} distinct texts, {run.images:,} images"
+    return f"{data_label(run)}, {run.n:,}{sampled} distinct texts, {run.images:,} images"
 
 
 def values(data: PerRun[Hubness], _settings: HubSettings) -> list[dict[str, Any]]:
@@ -232,7 +233,8 @@ CHART: Final = Chart(
     view="search",
     label="Hubs",
     question="Which images are hits of too many texts?",
-    cost="Grows with n: at most 20,000 texts, drawn at random, ask among all images.",
+    cost="Grows with n: texts that are drawn ask all images, 20,000 up to 20,000, 4,000 of 100,000, 1,000 from 400,000 "
+    "on. All texts: with n squared.",
     method=METHOD,
     settings=HubSettings,
     compute=per_run(hubness),

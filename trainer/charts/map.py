@@ -12,11 +12,11 @@ from jaxtyping import Bool, Float, Int
 
 from trainer.analysis.pair_ranks import agreement
 from trainer.analysis.progress import Progress
-from trainer.analysis.projection import total_variance
+from trainer.analysis.projection import percent, total_variance
 from trainer.charts import BOTH, ChartError, objective_label
 from trainer.charts.colored_points import ColoredPoints
 from trainer.charts.common_pairs import same_pairs
-from trainer.charts.marks import PairMap, Panel, run_tone
+from trainer.charts.marks import FEW_LIT, PairMap, Panel, run_tone
 from trainer.charts.metadata_columns import MetadataColumn, column, is_scale
 from trainer.charts.pair_changes import changes
 from trainer.charts.pair_colors import (
@@ -35,6 +35,7 @@ from trainer.charts.pair_colors import (
 from trainer.charts.snapshot_label import SnapshotLabel, shown
 from trainer.charts.snapshots import choose_snapshot
 from trainer.charts.spec import targets_of
+from trainer.metrics import data_label
 from trainer.store import Workspace
 from trainer.store.snapshot_files import Items, Snapshot, read_snapshot
 
@@ -165,9 +166,9 @@ def draw(charts: Sequence[MapChart]) -> Panel:
 def _mark(chart: MapChart, index: int, *, bar: bool) -> PairMap:
     names = [""] * 2
     if chart.method == "pca" and chart.side is None:
-        of_variance = [f", {100 * share:.0f} % of the variance" for share in chart.shares or ()] or [""] * 2
+        of_variance = [f", {percent(share)} of the variance" for share in chart.shares or ()] or [""] * 2
         names = [f"Component {number}{share}" for number, share in enumerate(of_variance, start=1)]
-    detail = f"{objective_label(chart.objective)}, step {chart.step:,}, {chart.dataset} {chart.split}"
+    detail = f"{objective_label(chart.objective)}, step {chart.step:,}, {data_label(chart)}"
     count = f"n = {chart.n:,} pairs{' (sampled)' if chart.sampled else ''}"
     drawn = {name: getattr(chart, name) for name in ("images", "texts", "colors", "lit", "near")}
     return PairMap(
@@ -192,8 +193,8 @@ def _note(charts: Sequence[MapChart]) -> str:
         notes.append("Maps of the same pairs are aligned to the first")
     highlighted = next((chart for chart in charts if chart.lit is not None), None)
     if highlighted is not None:
-        lit = highlighted.lit_note
-        notes.append(f"{lit[0].upper()}{lit[1:]}, n = {highlighted.lit_n:,}; the others gray")
+        lit, look = highlighted.lit_note, "pale" if highlighted.lit_n <= FEW_LIT else "gray"
+        notes.append(f"{lit[0].upper()}{lit[1:]}, n = {highlighted.lit_n:,}; the others {look}")
     missing = "; gray where it is missing" if any(chart.colors.has_missing for chart in charts) else ""
     notes += color_notes(first.colors, missing)
     return ". ".join(notes) + "."
@@ -232,7 +233,7 @@ def _selected(chart: MapChart, pairs: Int[np.ndarray, " k"]) -> MapChart:
     selected = np.zeros(chart.n, bool)
     selected[pairs] = True
     lit = selected if chart.lit is None else selected & chart.lit
-    said = f"{len(pairs):,} selected pairs in color"
+    said = f"{len(pairs):,} selected pair{'s' * (len(pairs) != 1)} in color"
     return replace(chart, lit=lit, lit_note=f"{chart.lit_note}; {said}" if chart.lit_note else said)
 
 

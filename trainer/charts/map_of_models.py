@@ -11,15 +11,17 @@ from jaxtyping import Float
 
 from trainer.analysis.embedding_similarity import compare_spaces
 from trainer.analysis.model_distances import apartness, plane_of, procrustes_distances
+from trainer.analysis.number_text import signed
 from trainer.analysis.progress import Progress
 from trainer.analysis.units import UNIT_OF
 from trainer.charts import ChartError
-from trainer.charts.common_pairs import common_ids
+from trainer.charts.common_pairs import common_ids, rows_of_ids
 from trainer.charts.marks import Marker, NumberRow, NumberTable, Panel, Series, XYPlot, axis_over, run_tone
-from trainer.charts.representation_similarity import Space, common_units, places_of, snapshots_of
+from trainer.charts.representation_similarity import Space, common_units, snapshots_of
 from trainer.charts.snapshot_label import shown
 from trainer.charts.spec import Chart, Request
 from trainer.config.fields import option
+from trainer.metrics import data_label
 from trainer.store import Workspace
 
 METHOD: Final = """\
@@ -33,8 +35,8 @@ Outlier runs: the mean distance of a run to the others at its last step, and how
 robust deviations (MAD); above 3.5 is usually called an outlier. It needs four runs, and says nothing about who is \
 right."""
 MEASURES: Final[dict[str, str]] = {
-    "cka": "1 - CKA",
-    "neighbors": "1 - shared neighbors",
+    "cka": "1 − CKA",
+    "neighbors": "1 − shared neighbors",
     "procrustes": "Procrustes distance",
 }
 MOST_PAIRS: Final = 1_500
@@ -110,7 +112,7 @@ def compute(workspace: Workspace, request: Request, settings: ModelMapSettings, 
             raise ChartError(f"These runs have {len(drawn)} distinct {modality}s in common; at least 3 are compared.")
         n[modality] = len(drawn)
         vectors = [
-            np.asarray(array[places_of(snapshot.items.id, drawn)], np.float32)
+            np.asarray(array[rows_of_ids(snapshot.items.id, drawn)], np.float32)
             for array, (_, snapshot) in zip(arrays, chosen, strict=True)
         ]
         parts.append(_distances(vectors, settings, progress))
@@ -141,17 +143,12 @@ def draw(data: ModelMap, settings: ModelMapSettings) -> Panel:
     first = data.spaces[0]
     sampled = f" of {data.pairs:,}, drawn at random (seed 0)" if MOST_PAIRS in data.n.values() else ""
     counts = dict.fromkeys(f"{n:,} {'pictures' if name == 'image' else 'captions'}" for name, n in data.n.items())
-    stress = f"stress {data.stress:.3f}"
-    question = f"{' and '.join(counts)}{sampled} of {first.dataset}, {first.split}"
-    notes = (f"{MEASURES[settings.measure]} on {question} · {stress}.",)
-    return Panel(
-        title="Map of models",
-        rows=((_plane(data, stress),), (_apart(data, settings),)),
-        notes=notes,
-    )
+    question = f"{' and '.join(counts)}{sampled} of {data_label(first)}"
+    notes = (f"{MEASURES[settings.measure]} on {question}.",)
+    return Panel(title="Map of models", rows=((_plane(data),), (_apart(data, settings),)), notes=notes)
 
 
-def _plane(data: ModelMap, stress: str) -> XYPlot:
+def _plane(data: ModelMap) -> XYPlot:
     curves, dots = [], []
     runs = list(dict.fromkeys(space.run for space in data.spaces))
     for index, run in enumerate(runs):
@@ -171,7 +168,7 @@ def _plane(data: ModelMap, stress: str) -> XYPlot:
     axes = [axis_over("", [np.array([at - half, at + half])], margin=0.05) for at in middle]
     return XYPlot(
         "map", "Snapshots: closer = more similar; diamond = final step", axes[0], axes[1], tuple(curves),
-        dots=tuple(dots), equal=True, note=stress,
+        dots=tuple(dots), equal=True, note=f"stress {data.stress:.3f}",
     )  # fmt: skip
 
 
@@ -182,7 +179,7 @@ def _apart(data: ModelMap, settings: ModelMapSettings) -> NumberTable:
         space = data.spaces[data.last[index]]
         unusual = float(data.unusual[index])
         says = "outlier" if unusual > ODD else "" if math.isfinite(unusual) else "–"
-        values = (f"{data.mean[index]:.3f}", f"{unusual:+.1f}" if math.isfinite(unusual) else "–", says)
+        values = (f"{data.mean[index]:.3f}", signed(unusual) if math.isfinite(unusual) else "–", says)
         label = f"{space.name}, step {space.step:,}"
         lines.append(NumberRow(label, "", values, strong=says == "outlier"))
     columns = (f"Mean {MEASURES[settings.measure]} to the others", "Robust deviations from the median", "")

@@ -6,13 +6,14 @@ No Qt and no matplotlib here: `explorer.render_qt` and the matplotlib renderer a
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 import numpy as np
 from jaxtyping import Bool, Float, Int, UInt8
 
+from trainer.analysis.number_text import signed
 from trainer.charts.colored_points import ColoredPoints
 
 Tone = str
@@ -41,6 +42,20 @@ def shade(tone: Tone, lightness: int) -> Tone:
 def arm_tone(index: int) -> Tone:
     """Return the tone of the arm at this index of an experiment: a hue, whichever of its runs are A and B."""
     return shade(run_tone(index), 0)
+
+
+def own_tone(tone: Tone, sides: Sequence[tuple[int, int]]) -> Tone:
+    """Return the hue and lightness of a run in place of its letter, which dashes and patterns go by like its color.
+
+    Args:
+        tone: Of a run by its place, or any other, which stays.
+        sides: Hue and tone of A and B. Where both have one hue, as two seeds of an arm, their letters tell them apart.
+    """
+    index = RUN_TONES.index(tone) if tone in RUN_TONES else len(sides)
+    if index >= len(sides) or len({hue for hue, _ in sides}) < len(sides):
+        return tone
+    hue, lightness = sides[index]
+    return shade(HUES[hue % len(HUES)], lightness)
 
 
 def hue_of(tone: Tone) -> tuple[Tone, int | None]:
@@ -118,6 +133,9 @@ class Axis:
         return [(10.0**power, f"{10.0**power:,g}" if plain else _raised(power)) for power in sorted(powers)]
 
 
+_SHARE_STEPS: Final = (0.5, 1, 2, 5, 10, 20)
+
+
 def axis_over(
     label: str,
     values: Iterable[Any],
@@ -129,7 +147,8 @@ def axis_over(
 ) -> Axis:
     """Return a linear axis over all finite values (arrays or numbers) and `include`, with margins.
 
-    An end at an included value gets no margin: an axis of counts that includes 0 starts at 0.
+    An end at an included value gets no margin: an axis of counts that includes 0 starts at 0. One of shares ends at
+    numbers that its ticks show.
     """
     fixed = [float(value) for value in include]
     parts = [np.asarray(value, dtype=np.float64).ravel() for value in values]
@@ -140,6 +159,8 @@ def axis_over(
     low, high = float(every.min()), float(every.max())
     room = margin * ((high - low) or abs(high) or 1.0)
     low, high = low if low in fixed else low - room, high if high in fixed and high > low else high + room
+    if percent and (step := next((step for step in _SHARE_STEPS if high - low <= 6 * step), 0)):
+        low, high = step * math.floor(low / step + 1e-9), step * math.ceil(high / step - 1e-9)
     return Axis(label, low, high, percent=percent, integer=integer)
 
 
@@ -178,6 +199,7 @@ class Marker:
     Attributes:
         size: Its diameter in pixels.
         label: Written beside it where there is room; earlier ones come first.
+        curve: Name of the curve that the label names, in place of a legend; empty for none.
         low, high: Ends of an error bar along y; NaN for none.
         hint: What the window says of it under the pointer; its label where empty.
     """
@@ -192,6 +214,7 @@ class Marker:
     low: float = math.nan
     high: float = math.nan
     hint: str = ""
+    curve: str = ""
 
     @property
     def outward(self) -> tuple[float, float]:
@@ -220,6 +243,12 @@ class Points:
     at: int = 0
 
 
+FEW_LIT: Final = 12
+"""Pairs in color up to which the others of a map keep their hue, only paler."""
+HUE_KEPT: Final = 0.6
+"""Share of its color that a point keeps beside these few."""
+
+
 @dataclass(frozen=True)
 class PairMap:
     """Pairs in the plane, whose axes have one scale and no numbers: images are discs, texts diamonds.
@@ -230,7 +259,7 @@ class PairMap:
         tone: Of the swatch before its title.
         notes: Lines under the title.
         frame: Left, bottom, right and top of what is seen; None: all points.
-        lit: Pairs in color while the others are gray; None: all.
+        lit: Pairs in color while the others are gray, or pale beside a few; None: all.
         near: How near each point is to the eye, images first: distant ones are paler. None in the plane.
         size: Of the points: of a map of half a page 1.
         bar: The scale of its numbers stands beside it.
@@ -300,6 +329,10 @@ class Region:
     high: float
 
 
+SHARE_ROOM: Final = 0.015
+"""Of an axis of shares, beyond 0 and 100: half a marker."""
+
+
 @dataclass(frozen=True)
 class XYPlot:
     """Series, points, markers and bars over fixed axes.
@@ -314,6 +347,7 @@ class XYPlot:
         lying: The bars lie: the categories stand at the left, the first on top, and `y` is drawn below them. Bars, dots
             and points are drawn then.
         rug: The single pairs behind a histogram; None where it is not of pairs.
+        legend: Whether one names the series; else labels beside them do.
         ids_are: What the ids of the points are: pairs, which the window selects and rings, or numbers of concepts.
     """
 
@@ -334,7 +368,30 @@ class XYPlot:
     brushes: Literal["", "x", "xy"] = ""
     lying: bool = False
     rug: Rug | None = None
+    legend: bool = True
     ids_are: Literal["pairs", "concepts"] = "pairs"
+
+    @property
+    def curve_labels(self) -> dict[str, str]:
+        """The name of each curve that a marker names -> the label of that marker, `matched, mean 0.94`."""
+        return {dot.curve: dot.label for dot in self.dots if dot.curve}
+
+    @property
+    def value_ends(self) -> tuple[float, float]:
+        """Ends of the axis of values; of shares a little beyond 0 and 100 where something lies there, drawn whole."""
+        low, high = self.y.low, self.y.high
+        if not self.y.percent or self.y.log:
+            return low, high
+        values = np.concatenate(
+            [
+                *(each.y for each in self.curves),
+                *(cloud.xy[:, 1] for cloud in self.points),
+                [dot.y for dot in self.dots],
+            ]
+        )
+        room = SHARE_ROOM * (high - low)
+        below, above = (bool((abs(values - end) < room).any()) for end in (0.0, 100.0))
+        return low - room * (below and low == 0), high + room * (above and high == 100)
 
 
 def bar_text(height: float) -> str:
@@ -455,6 +512,8 @@ class NumberRow:
     Attributes:
         values: Empty: the row is a heading of those that follow.
         best: Columns whose value is written strongly.
+        percent: Shares are written in percent: 98.4 % of three digits.
+        signed: Differences are written with their sign, those of shares in points.
     """
 
     words: str
@@ -463,6 +522,8 @@ class NumberRow:
     digits: int = 3
     strong: bool = False
     best: frozenset[int] = frozenset()
+    percent: bool = False
+    signed: bool = False
 
     def text(self, column: int) -> str:
         """Format a column's value with a true minus sign; a dash if missing."""
@@ -471,8 +532,12 @@ class NumberRow:
             return value
         if value != value:
             return "–"
+        if self.percent:
+            digits = max(self.digits - 2, 0)
+            return f"{signed(100 * value, digits)} points" if self.signed else f"{100 * value:.{digits}f} %"
         small = 0 < abs(value) < 0.5 * 10**-self.digits
-        return (f"{value:.1e}" if small else f"{value:,.{self.digits}f}").replace("-", "−")
+        sign = "+" if self.signed else ""
+        return (f"{value:{sign}.1e}" if small else f"{value:{sign},.{self.digits}f}").replace("-", "−")
 
 
 def one_number(label: str, value: float, digits: int, hint: str = "", *, strong: bool = False) -> NumberRow:
@@ -526,6 +591,7 @@ class Panel:
         head: Quiet lines under the title: runs, steps, n, settings.
         rows: The marks, row by row.
         notes: What must be known to read it; shown under the panel.
+        table_notes: How many of them, the first ones, explain the tables of numbers: the window shows them with these.
         warnings: What is wrong with the embeddings, a sentence each.
         commands: What fills in what is missing, for a terminal; in the window a button does.
         steps: Name and step of each run, where these differ.
@@ -536,6 +602,7 @@ class Panel:
     rows: tuple[tuple[Mark, ...], ...]
     head: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    table_notes: int = 0
     warnings: tuple[str, ...] = ()
     commands: tuple[str, ...] = ()
     steps: tuple[tuple[str, int], ...] = ()

@@ -5,16 +5,17 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+from jaxtyping import Float
 
 from trainer.analysis.distinct import Matching
+from trainer.analysis.number_text import signed
 from trainer.analysis.progress import Progress
-from trainer.analysis.rank_margins import standing
-from trainer.analysis.tiled_neighbors import nearest
+from trainer.analysis.rank_margins import cosines_with_all, standing_of_one
+from trainer.analysis.tiled_neighbors import largest
 from trainer.charts import ChartError
 from trainer.charts.common_pairs import same_pairs
 from trainer.charts.matching import matching_of
@@ -23,6 +24,7 @@ from trainer.charts.snapshots import choose_snapshot
 from trainer.charts.spec import Request, Target
 from trainer.errors import UserError
 from trainer.store import RunRow, SnapshotRow, Workspace
+from trainer.store.columns import equal_rows
 from trainer.store.reviews import pair_keys
 from trainer.store.snapshot_files import Snapshot, read_snapshot
 
@@ -116,6 +118,7 @@ class OnePair:
         key: As `trainer.store.reviews.pair_keys` makes it; names the pair to `trainer data review`.
         runs: One entry a run that has the pair.
         problems: A sentence for each run that does not.
+        ranked: Whether ranks and neighbors were asked for.
     """
 
     row: int
@@ -129,6 +132,7 @@ class OnePair:
     key: str
     runs: tuple[PairInRun, ...]
     problems: tuple[str, ...] = ()
+    ranked: bool = True
 
 
 @dataclass(frozen=True)
@@ -167,7 +171,13 @@ def open_snapshots(workspace: Workspace, request: Request, before: OpenSnapshots
 
 
 def one_pair(
-    workspace: Workspace, opened: OpenSnapshots, row: int, *, k: int = NEAREST, progress: Progress | None = None
+    workspace: Workspace,
+    opened: OpenSnapshots,
+    row: int,
+    *,
+    k: int = NEAREST,
+    ranked: bool = True,
+    progress: Progress | None = None,
 ) -> OnePair:
     """Return the pair in this row of the first opened snapshot, as each run sees it.
 
@@ -178,6 +188,7 @@ def one_pair(
         opened: What `open_snapshots` returned; pictures of earlier steps are added to its `courses`.
         row: From 0.
         k: Nearest pairs of each run.
+        ranked: Whether ranks and neighbors are wanted, for which all vectors are read.
         progress: Called with the share done and a note; what it raises ends the computation.
 
     Raises:
@@ -195,7 +206,10 @@ def one_pair(
         if its_row < 0:
             problems.append(f"{side.run.short_name} has no such pair in {side.row.key}.")
             continue
-        runs.append(_in_run(workspace, opened, index, side, its_row, k))
+        values = _ranked(workspace, opened, side, its_row, k) if ranked else {}
+        modality = "image" if side.snapshot.image is not None else "text"
+        label = shown(side.run, side.row)
+        runs.append(PairInRun(**label, place=index, n=side.snapshot.n, modality=modality, **values))
     identity = items.id[row]
     return OnePair(
         row,
@@ -209,6 +223,7 @@ def one_pair(
         _key(workspace, first, row),
         tuple(runs),
         tuple(problems),
+        ranked,
     )
 
 
@@ -217,36 +232,31 @@ def _chosen(workspace: Workspace, target: Target, dataset: str | None, split: st
     return run, choose_snapshot(workspace, run, step=target.step, dataset=dataset, split=split)
 
 
-def _in_run(workspace: Workspace, opened: OpenSnapshots, index: int, side: OpenSnapshot, row: int, k: int) -> PairInRun:
+def _ranked(workspace: Workspace, opened: OpenSnapshots, side: OpenSnapshot, row: int, k: int) -> dict[str, Any]:
+    """Return ranks, margin, course and neighbors of a pair in a run, by their names in `PairInRun`."""
     snapshot = side.snapshot
-    values: dict[str, Any] = {}
-    if snapshot.image is not None and snapshot.text is not None:
-        query = np.array([row])
-        by_image = standing(snapshot.image, snapshot.text, side.matching.texts, rows=query)
-        by_text = standing(snapshot.text, snapshot.image, side.matching.images, rows=query)
-        values = {
-            "caption_rank": int(by_image.rank[0]),
-            "captions": len(side.matching.texts),
-            "image_rank": int(by_text.rank[0]),
-            "images": len(side.matching.images),
-            "margin": float(by_image.margin[0]),
-            "course": _course(workspace, opened, side, row),
-        }
-    return PairInRun(
-        **shown(side.run, side.row),
-        place=index,
-        n=snapshot.n,
-        modality="image" if snapshot.image is not None else "text",
-        near=_near(opened.found[0][1], side, row, k),
-        **values,
-    )
+    vectors = [array for array in (snapshot.image, snapshot.text) if array is not None]
+    # Each side is read once: for its neighbors, and for the rank among its rows.
+    cosines = cosines_with_all(np.stack([array[row] for array in vectors]), vectors[0])
+    near = _near(opened.found[0][1], side, row, k, cosines[0])
+    if len(vectors) < 2:
+        return {"near": near}
+    caption_rank, margin = _caption_standing(snapshot, side, row)
+    return {
+        "near": near,
+        "caption_rank": caption_rank,
+        "captions": len(side.matching.texts),
+        "image_rank": standing_of_one(cosines[1], side.matching.images, row)[0],
+        "images": len(side.matching.images),
+        "margin": margin,
+        "course": _course(workspace, opened, side, row),
+    }
 
 
-def _near(first: OpenSnapshot, side: OpenSnapshot, row: int, k: int) -> tuple[NearPair, ...]:
-    vectors = side.snapshot.image if side.snapshot.image is not None else side.snapshot.text
-    if vectors is None:
-        return ()
-    rows, _ = nearest(vectors[row : row + 1], vectors, k + 1)
+def _near(
+    first: OpenSnapshot, side: OpenSnapshot, row: int, k: int, cosines: Float[np.ndarray, " n"]
+) -> tuple[NearPair, ...]:
+    rows = largest(np.nan_to_num(cosines[None], nan=-np.inf), min(k + 1, len(cosines)))
     items = side.snapshot.items
     others = [int(neighbor) for neighbor in rows[0] if neighbor != row][:k]
     return tuple(
@@ -275,7 +285,7 @@ def _course(workspace: Workspace, opened: OpenSnapshots, side: OpenSnapshot, row
     for step in steps:
         snapshot = _earlier(opened, side, rows[step])
         if snapshot is not None:
-            course.append((step, _caption_rank(snapshot, side, row)))
+            course.append((step, _caption_standing(snapshot, side, row)[0]))
     return tuple(course)
 
 
@@ -293,19 +303,19 @@ def _earlier(opened: OpenSnapshots, side: OpenSnapshot, row: SnapshotRow) -> Sna
     return snapshot if same and np.array_equal(snapshot.items.id, side.snapshot.items.id) else None
 
 
-def _caption_rank(snapshot: Snapshot, side: OpenSnapshot, row: int) -> int:
+def _caption_standing(snapshot: Snapshot, side: OpenSnapshot, row: int) -> tuple[int, float]:
     assert snapshot.image is not None, "asked before"
     assert snapshot.text is not None, "asked before"
     # The pairs are the same, so what is one and what belongs together is too.
-    return int(standing(snapshot.image, snapshot.text, side.matching.texts, rows=np.array([row])).rank[0])
+    cosines = cosines_with_all(snapshot.image[row : row + 1], snapshot.text)
+    return standing_of_one(cosines[0], side.matching.texts, row)
 
 
 def _key(workspace: Workspace, side: OpenSnapshot, row: int) -> str:
     """Return the pair's key; a pair that repeats is counted among those before it, as `pair_keys` counts."""
     items = side.snapshot.items
     path, caption = items.path[row], items.caption[row]
-    same_path = [earlier for earlier, other in enumerate(islice(items.path, row + 1)) if other == path]
-    count = sum(items.caption[earlier] == caption for earlier in same_path)
+    count = int((equal_rows(items.path, path, row + 1) & equal_rows(items.caption, caption, row + 1)).sum())
     return pair_keys([path] * count, [caption] * count, workspace.folder)[-1]
 
 
@@ -332,7 +342,7 @@ def rank_lines(pair: OnePair) -> list[tuple[str, ...]]:
         lines.append(
             (f"{label} of {among.pop():,}" if same else label, *(_rank(rank, n, same=same) for rank, n in values))
         )
-    return [*lines, ("Margin (σ)", *("–" if math.isnan(run.margin) else f"{run.margin:+.2f}" for run in runs))]
+    return [*lines, ("Margin (σ)", *("–" if math.isnan(run.margin) else signed(run.margin, 2) for run in runs))]
 
 
 def _rank(rank: int, among: int, *, same: bool) -> str:

@@ -11,6 +11,7 @@ from jaxtyping import Float, Int
 
 from trainer import catalog
 from trainer.analysis.embedding_similarity import jaccard, procrustes_residuals
+from trainer.analysis.geometry import weighted_sum
 from trainer.analysis.progress import Progress
 from trainer.analysis.rank_margins import both_standings, standing
 from trainer.analysis.tiled_neighbors import nearest, neighbors_of_each
@@ -24,6 +25,7 @@ from trainer.charts.matching import matching_of, units_of
 from trainer.charts.metadata_columns import NOTHING, column, is_class
 from trainer.charts.snapshot_label import SnapshotLabel, shown
 from trainer.charts.snapshots import choose_snapshot
+from trainer.metrics import data_label
 from trainer.store import Workspace
 from trainer.store.snapshot_files import Items, Snapshot, read_snapshot
 
@@ -63,12 +65,12 @@ MEASURES: Final[dict[str, PairMeasure]] = {
     "image_rank_a": PairMeasure("Caption rank A", "Rank of the correct caption for the image, in A.", 0),
     "image_rank_b": PairMeasure("Caption rank B", "Rank of the correct caption for the image, in B.", 0),
     "image_rank_change": PairMeasure(
-        "Caption rank, B − A", "Change of the rank of the correct caption; negative: better in B.", 0, signed=True
+        "Caption rank, B against A", "Change of the rank of the correct caption; negative: better in B.", 0, signed=True
     ),
     "text_rank_a": PairMeasure("Image rank A", "Rank of the correct image for the caption, in A.", 0, unit="caption"),
     "text_rank_b": PairMeasure("Image rank B", "Rank of the correct image for the caption, in B.", 0, unit="caption"),
     "text_rank_change": PairMeasure(
-        "Image rank, B − A",
+        "Image rank, B against A",
         "Change of the rank of the correct image; negative: better in B.",
         0,
         signed=True,
@@ -83,7 +85,7 @@ MEASURES: Final[dict[str, PairMeasure]] = {
         "Correct cosine minus the best incorrect one, in standard deviations of the image's incorrect cosines, in B.",
     ),
     "margin_change": PairMeasure(
-        "Margin, B − A", "Change of the standardized margin; positive: clearer in B.", 2, signed=True
+        "Margin (σ), B against A", "Change of the standardized margin; positive: clearer in B.", 2, signed=True
     ),
     "overlap": PairMeasure(
         "Shared neighbors", "Jaccard overlap of the k nearest neighbors in A and in B: 1 the same, 0 none shared."
@@ -152,10 +154,10 @@ class Changes:
     def note(self) -> str:
         """A description of the numbers, including n."""
         left = len(self.items) - (self.pairs or self.n)
-        parts = [f"{self.n:,} pairs of {self.a.dataset}, {self.a.split}"]
+        parts = [f"{self.n:,} pairs of {data_label(self.a)}"]
         if self.n < self.pairs:
             parts[0] = (
-                f"{self.n:,} of {self.pairs:,} pairs of {self.a.dataset}, {self.a.split}, drawn at random (seed 0), "
+                f"{self.n:,} of {self.pairs:,} pairs of {data_label(self.a)}, drawn at random (seed 0), "
                 "each compared with all"
             )
         parts += [self.units.words().partition(": ")[2]] if self.units.counted else []
@@ -396,7 +398,7 @@ def classes_of(items: Items, rows: np.ndarray) -> tuple[tuple[str, ...], Int[np.
 
 def _class_means(text: Float[np.ndarray, "n d"], label: Int[np.ndarray, " n"], count: int) -> Float[np.ndarray, "c d"]:
     """Return the normalized mean of each class's captions."""
-    return normalized(np.stack([np.asarray(text[label == c], np.float32).mean(0) for c in range(count)]))
+    return normalized(np.stack([weighted_sum(text, np.flatnonzero(label == c)) for c in range(count)]))
 
 
 def _rows(vectors: np.ndarray | None, rows: np.ndarray) -> np.ndarray | None:

@@ -10,7 +10,7 @@ METRICS: Final = ("cosine", "euclidean")
 LABELS: Final = {
     "pca": "PCA",
     "umap": "UMAP",
-    "umap-learn": "umap-learn",
+    "umap-learn": "UMAP (umap-learn)",
     "tsne": "t-SNE",
     "pacmap": "PaCMAP",
     "file": "From a file",

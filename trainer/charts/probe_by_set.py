@@ -12,6 +12,7 @@ from trainer.charts import ChartError
 from trainer.charts.marks import Axis, Marker, NumberRow, NumberTable, Panel, Series, XYPlot, run_tone
 from trainer.charts.spec import Chart, Progress, Request
 from trainer.config.fields import option
+from trainer.metrics import data_label
 from trainer.store import Workspace
 
 METHOD: Final = """\
@@ -84,7 +85,7 @@ def _by_set(workspace: Workspace, run: int) -> dict[tuple[str, int], dict[str, f
     values: dict[tuple[str, int], dict[str, float]] = {}
     for evaluation in workspace.results.answers(run):
         plain = {key.rpartition("/")[2]: float(value) for key, value in evaluation.metrics.items()}
-        values.setdefault((f"{evaluation.dataset} {evaluation.split}", evaluation.step), {}).update(plain)
+        values.setdefault((data_label(evaluation), evaluation.step), {}).update(plain)
     return values
 
 

@@ -19,6 +19,7 @@ from trainer.charts.snapshot_label import SnapshotLabel
 from trainer.charts.snapshots import choose_snapshot
 from trainer.charts.spec import Chart, Request, Target
 from trainer.config.fields import option
+from trainer.metrics import data_label
 from trainer.store import Workspace
 from trainer.store.snapshot_files import Items
 
@@ -180,7 +181,7 @@ def draw(data: Strip, _settings: StripSettings) -> Panel:
         for at in range(max(map(len, runs))):
             rows.append(tuple(_row(number, frames[at]) for frames in runs if at < len(frames)))
     first = data.frames[0]
-    head = f"{first.dataset} {first.split}, {len(first.items):,} pairs"
+    head = f"{data_label(first)}, {len(first.items):,} pairs"
     return Panel(title="Probe strip", head=(head,), rows=tuple(rows), notes=("Compare the order of the hits.",))
 
 

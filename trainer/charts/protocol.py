@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
+from trainer.analysis.number_text import signed
 from trainer.analysis.progress import Progress
 from trainer.charts import ChartError
 from trainer.charts.evaluation import EvaluatedRun, EvaluationChart, evaluation_at
@@ -25,7 +26,7 @@ from trainer.charts.measures.groups import p_text
 from trainer.charts.published_numbers import published_table
 from trainer.charts.spec import Chart, Request
 from trainer.config.fields import option
-from trainer.metrics import recall_name
+from trainer.metrics import data_label, recall_name
 from trainer.store import Workspace
 from trainer.store.task_records import TaskRecord
 
@@ -72,7 +73,7 @@ def compute(workspace: Workspace, request: Request, settings: ProtocolSettings, 
     if not _measured(chart, settings.task):
         task = settings.task
         raise ChartError(
-            f"{task.replace('_', '-').capitalize()} on {chart.dataset} {chart.split} is not explained yet. "
+            f"{task.replace('_', '-').capitalize()} on {data_label(chart)} is not explained yet. "
             f"Run trainer evaluate RUN --task {task} --explain, or choose that task in Evaluate."
         )
     return chart
@@ -92,7 +93,7 @@ def draw(chart: EvaluationChart, settings: ProtocolSettings) -> Panel:
             rows += [(_table(run, measure, record, details),)]
     published = [number for number in chart.published if number.task == settings.task]
     rows += [(published_table(published),)] if published else []
-    head = f"{chart.dataset}, {chart.split}: " + ", ".join(f"{run.name}, step {run.step:,}" for run, _ in measured)
+    head = f"{data_label(chart)}: " + ", ".join(f"{run.name}, step {run.step:,}" for run, _ in measured)
     return Panel(title="Published protocol", head=(head,), rows=tuple(rows))
 
 
@@ -153,7 +154,7 @@ def _line(factor: dict[str, Any], details: dict[str, Any]) -> NumberRow:
 
 
 def _points(share: float) -> str:
-    return f"{100 * share:+.2f}".replace("-", "−")
+    return signed(100 * share, 2)
 
 
 def records(chart: EvaluationChart, _settings: ProtocolSettings) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:

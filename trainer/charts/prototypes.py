@@ -28,6 +28,7 @@ from trainer.charts.matching import units_of
 from trainer.charts.snapshots import choose_snapshot
 from trainer.charts.spec import Chart, PerRun, Progress, Request, Target, per_run
 from trainer.config.fields import option
+from trainer.metrics import data_label
 from trainer.store import Items, Workspace
 from trainer.store.snapshot_files import read_snapshot
 
@@ -122,7 +123,7 @@ def draw(data: PerRun[RunPrototypes], settings: PrototypesSettings) -> Panel:
     for run, index in drawn:
         rows += [(_phi(run, index),), *((strip,) for strip in _strips(run, index))]
     rows.append((_table(data),))
-    head = tuple(f"{o.name}: {o.dataset} {o.split}, step {o.steps[-1]:,}, n = {len(o.rows):,}" for o, _ in drawn)
+    head = tuple(f"{o.name}: {data_label(o)}, step {o.steps[-1]:,}, n = {len(o.rows):,}" for o, _ in drawn)
     return Panel(title=f"{settings.clusters} prototypes", head=head, rows=tuple(rows))
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import csv
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
-from trainer.catalog import assets_dir
+from trainer.catalog import assets_dir, plain_name
 from trainer.charts.marks import NumberRow, NumberTable
 from trainer.metrics import metric
 
@@ -73,20 +73,6 @@ def published_table(published: Sequence[PublishedNumber]) -> NumberTable:
 
 
 def _reference(row: dict[str, str]) -> PublishedNumber:
-    return PublishedNumber(
-        row["dataset"],
-        row["task"],
-        row["metric"],
-        row["model"],
-        row["pretraining"],
-        row["epochs"],
-        float(row["value"]) / 100,
-        float(row["std"]) / 100 if row["std"] else None,
-        int(row["runs"]),
-        row["source"],
-    )
-
-
-def plain_name(name: str) -> str:
-    """Return the letters and digits of a name, in lower case."""
-    return "".join(c for c in name.lower() if c.isalnum())
+    texts: dict[str, Any] = {name: row[name] for name in row.keys() & PublishedNumber.__dataclass_fields__.keys()}
+    std = float(row["std"]) / 100 if row["std"] else None
+    return PublishedNumber(**texts | {"value": float(row["value"]) / 100, "std": std, "runs": int(row["runs"])})

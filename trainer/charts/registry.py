@@ -10,13 +10,13 @@ from __future__ import annotations
 import importlib
 import os
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any, Final
 
 from trainer.charts import ChartError
 from trainer.charts.spec import Chart
-from trainer.plugins import loaded, module_of
+from trainer.plugins import installed, loaded, module_of
 
 GROUP: Final = "contrastive_explorer.charts"
 FILE: Final = "CONTRASTIVE_EXPLORER_CHART"
@@ -135,7 +135,7 @@ def _chart_in(module: Any, where: str) -> Chart[Any, Any]:
 @cache
 def other_charts() -> dict[str, EntryPoint | Path]:
     """Return name -> entry point; a file's name is that of its chart."""
-    entries: dict[str, EntryPoint | Path] = {entry.name: entry for entry in entry_points(group=GROUP)}
+    entries: dict[str, EntryPoint | Path] = {entry.name: entry for entry in installed().select(group=GROUP)}
     for text in filter(None, os.environ.get(FILE, "").split(os.pathsep)):
         path = Path(text)
         entries[path.stem.replace("_", "-")] = path

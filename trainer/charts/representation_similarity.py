@@ -15,13 +15,14 @@ from trainer.analysis.progress import Progress, part_of
 from trainer.analysis.sampling import at_most
 from trainer.analysis.units import UNIT_OF, Units
 from trainer.charts import ChartError
-from trainer.charts.common_pairs import common_ids
+from trainer.charts.common_pairs import common_ids, rows_of_ids
 from trainer.charts.marks import HeatMap, Panel
 from trainer.charts.matching import units_of
 from trainer.charts.snapshot_label import SnapshotLabel, shown
 from trainer.charts.snapshots import choose_snapshot
 from trainer.charts.spec import Chart, Request, Target
 from trainer.config.fields import option
+from trainer.metrics import data_label
 from trainer.store import RunRow, Workspace
 from trainer.store.snapshot_files import Snapshot, read_snapshot
 
@@ -94,7 +95,7 @@ class RepresentationSimilarity:
         n = ", ".join(f"{self.n[key]:,} {name}" for key, name in names.items() if key in self.n)
         drawn = f" of {self.pairs:,}, drawn at random (seed 0)" if MOST_ROWS in counts else ""
         rsa_n = f" · RSA of {MOST_RSA:,} of them" if max(counts) > MOST_RSA else ""
-        return f"{n}{drawn} of {first.dataset}, {first.split}{rsa_n} · {self.k} neighbors"
+        return f"{n}{drawn} of {data_label(first)}{rsa_n} · {self.k} neighbors"
 
 
 def representation_similarity(
@@ -112,12 +113,13 @@ def representation_similarity(
     if len(ids) < 3:
         raise ChartError(f"These runs have {len(ids)} pairs of {dataset} in common; at least 3 are compared.")
     units = common_units(chosen, ids)
+    rows_by_snapshot = [rows_of_ids(snapshot.items.id, ids) for _, snapshot in chosen]
     spaces, vectors = [], []
     for modality in ("image", "text"):
-        for row, snapshot in chosen:
+        for (row, snapshot), rows in zip(chosen, rows_by_snapshot, strict=True):
             if (array := getattr(snapshot, modality)) is not None:
                 spaces.append(Space(modality=modality, **shown(row, snapshot, units)))
-                vectors.append(array[places_of(snapshot.items.id, ids)])
+                vectors.append((array, rows))
     if len(spaces) > MOST_SPACES:
         raise ChartError(f"{len(spaces)} spaces are too many for one matrix; take fewer steps or runs ({MOST_SPACES}).")
     modalities = [space.modality for space in spaces]
@@ -128,16 +130,16 @@ def representation_similarity(
 def common_units(chosen: Sequence[tuple[RunRow, Snapshot]], ids: Shaped[np.ndarray, " n"]) -> Units:
     """Return the units of the pairs that all snapshots hold."""
     first = chosen[0][1]
-    return units_of(first, places_of(first.items.id, ids))
+    return units_of(first, rows_of_ids(first.items.id, ids))
 
 
 def _compared(
-    vectors: Sequence[np.ndarray], modalities: Sequence[str], units: Units, k: int, progress: Progress
+    vectors: Sequence[tuple[np.ndarray, ...]], modalities: Sequence[str], units: Units, k: int, progress: Progress
 ) -> tuple[dict[str, np.ndarray], dict[str, int]]:
     """Return the matrices, and how many rows each modality was compared on: those that are independent of each other.
 
     Images with images: distinct pictures; texts with texts: distinct captions; images with texts: pairs of which no two
-    share either.
+    share either. Of the vectors, each with the rows of the pairs in it, no more is read than is compared.
     """
     rows = {name: units.rows(UNIT_OF[name], MOST_ROWS) for name in UNIT_OF if name in modalities}
     if len(rows) == 2:
@@ -149,7 +151,7 @@ def _compared(
         at = [index for index, modality in enumerate(modalities) if name in ("both", modality)]
         if len(of) < 3:
             continue
-        some = [np.asarray(vectors[index][of], np.float32) for index in at]
+        some = [np.asarray(vectors[index][0][vectors[index][1][of]], np.float32) for index in at]
         blocks = compare_spaces(some, min(k, len(of) - 1), MOST_RSA, part_of(progress, part, len(parts)))
         for key, matrix in blocks.items():
             matrices[key][np.ix_(at, at)] = matrix
@@ -229,13 +231,6 @@ def _steps_of(workspace: Workspace, row: RunRow, target: Target, dataset: str, s
         return (last.step,)
     steps = sorted(s.step for s in workspace.results.snapshots(row.id) if (s.dataset, s.split) == (dataset, split))
     return [steps[index] for index in sorted({round(at) for at in np.linspace(0, len(steps) - 1, most)})]
-
-
-def places_of(ids: Shaped[np.ndarray, " m"], sought: Shaped[np.ndarray, " n"]) -> np.ndarray:
-    """Return the row of each sought id."""
-    names = np.asarray(ids, str)
-    order = np.argsort(names)
-    return order[np.searchsorted(names, np.asarray(sought, str), sorter=order)]
 
 
 CHART: Final = Chart(

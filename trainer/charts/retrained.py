@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Bool, Int
 
 from trainer.analysis.distinct import Matching
+from trainer.analysis.number_text import signed, signed_ends
 from trainer.analysis.rank_margins import standing
 from trainer.analysis.significance import McNemar, Paired, holm, mcnemar, paired_shares
 from trainer.charts import BOTH, ChartError
@@ -99,7 +100,7 @@ def retrained_lines(comparison: Retrained) -> list[str]:
         gap, low, high = (
             100 * value for value in (direction.paired.difference, direction.paired.low, direction.paired.high)
         )
-        change = f"{gap:+.1f} points (95 %: {low:+.1f} to {high:+.1f})".replace("-", "−")
+        change = f"{signed(gap)} points (95 %: {signed_ends(low, high)})"
         lines.append(
             f"{_question(comparison, direction)}: {100 * direction.old:.1f} % → {100 * direction.new:.1f} %, {change}, "
             f"right only before {direction.discordant.only_a}, only after {direction.discordant.only_b}, "

@@ -19,7 +19,7 @@ from trainer.charts.matching import matching_of
 from trainer.charts.measures.retrieval_share import alike_in_all_but_share
 from trainer.charts.snapshots import choose_snapshot
 from trainer.charts.spec import Chart, Progress, Request
-from trainer.metrics import recall_name
+from trainer.metrics import data_label, recall_name
 from trainer.store import RunRow, SnapshotRow, Workspace, read_snapshot
 
 METHOD: Final = """\
@@ -139,7 +139,7 @@ def draw(data: ShareRuns, _settings: Any) -> Panel:
     seeds = ", ".join(f"{len(data.of(share, 0))} of s = {share:g}" for share in data.shares())
     others = len(data.of(None, 0))
     head = (
-        f"{data.dataset} {data.split}, step {data.step:,}, n = {data.n:,}",
+        f"{data_label(data)}, step {data.step:,}, n = {data.n:,}",
         f"runs: {seeds or 'none of CLOOB'}{f', {others} of CLIP' if others else ''}",
         f"β {data.beta:g}, batches of {data.batch_size:,}",
     )

@@ -8,11 +8,11 @@ from typing import Any, Final
 
 from trainer.charts.marks import RUN_TONES, HeatMap, NumberTable, Panel, Tone, XYPlot, run_tone, shade
 from trainer.charts.spec import Request
-from trainer.experiments.run_style import RunStyle, run_style
+from trainer.experiments.run_style import RunStyle, side_styles
 from trainer.store import Workspace
 
 FEWEST: Final = 3
-"""Runs from which on each is drawn in its own color; of two, A and B have the first hues, by which all tells them."""
+"""Runs from which on marks say which run they are about; of two they say A and B, whose colors renderers know."""
 
 
 def style_tone(style: RunStyle) -> Tone:
@@ -24,11 +24,9 @@ def in_run_colors(panel: Panel, workspace: Workspace | None, request: Request) -
     """Return the panel with the plots, maps and heads of tables of each run of the request in the run's own color."""
     if workspace is None or len({target.run for target in request.targets}) < FEWEST:
         return panel
-    styles = run_style(workspace.runs.all())
     ids = [workspace.runs.get(target.run).id for target in request.targets]
-    tones: dict[Tone | None, Tone] = {
-        tone: style_tone(styles[run]) for tone, run in zip(RUN_TONES, ids) if run in styles
-    }
+    styles = side_styles(workspace.runs.all(), ids)
+    tones: dict[Tone | None, Tone] = {tone: style_tone(style) for tone, style in zip(RUN_TONES, styles)}
     return replace(panel, rows=tuple(tuple(_in_tones(mark, tones) for mark in row) for row in panel.rows))
 
 

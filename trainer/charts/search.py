@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from threading import Lock
 from typing import Any, Final, Literal
@@ -13,7 +14,7 @@ from jaxtyping import Float, Int
 
 from trainer.analysis.hubness import mean_of_nearest
 from trainer.analysis.progress import Progress
-from trainer.analysis.sampling import at_most
+from trainer.analysis.sampling import at_most, most_asking
 from trainer.analysis.search import products
 from trainer.charts import ChartError
 from trainer.charts.distinct_hits import Target, best_distinct, distinct_count
@@ -26,6 +27,7 @@ from trainer.charts.snapshots import choose_snapshot
 from trainer.charts.spec import Chart, PerRun, Request, per_run
 from trainer.charts.spec import Target as RunAtStep
 from trainer.config.fields import option
+from trainer.metrics import data_label
 from trainer.store import Workspace
 from trainer.store.snapshot_files import Items, Snapshot, read_snapshot
 
@@ -36,7 +38,6 @@ reduces hubness: from the cosine, half of an item's mean cosine to its 10 neares
 Equal pictures and equal captions are one hit. Cosines are not comparable across runs: compare the order of the \
 hits."""
 CSLS_K: Final = 10
-MOST_CSLS: Final = 20_000
 _KEPT: Final = 8
 _OFFSETS: OrderedDict[tuple[Path, Target], np.ndarray] = OrderedDict()
 _LOCK: Final = Lock()
@@ -100,7 +101,7 @@ def search(
     """
     row = workspace.runs.get(run)
     chosen = choose_snapshot(workspace, row, step=step, dataset=dataset, split=split)
-    snapshot = read_snapshot(chosen.folder)
+    snapshot = _opened(chosen.folder, chosen.folder.stat().st_mtime_ns)
     vectors = _vectors(snapshot, target, row.short_name)
     if len(query) != snapshot.d:
         raise ChartError(
@@ -125,10 +126,16 @@ def search(
     )
 
 
+@lru_cache(maxsize=2)
+def _opened(folder: Path, _changed: int) -> Snapshot:
+    """Return a snapshot; those that were searched last are kept, as reading what a million pairs are takes longer."""
+    return read_snapshot(folder)
+
+
 def offsets(snapshot: Snapshot, target: Target, progress: Progress | None = None) -> Float[np.ndarray, " n"]:
     """Return each item's CSLS scale: its mean cosine to its 10 nearest of the other modality, as stand-in queries.
 
-    Kept for the latest snapshots. At most 20,000 distinct items of the other modality, drawn at random, are asked.
+    Kept for the latest snapshots. Of more than `most_asking` distinct items of the other modality some are drawn.
 
     Raises:
         ChartError: The snapshot lacks the other modality.
@@ -142,8 +149,7 @@ def offsets(snapshot: Snapshot, target: Target, progress: Progress | None = None
     matching = matching_of(snapshot)
     asking = matching.texts if target == "image" else matching.images
     asks = asking.gallery(_vectors(snapshot, "text" if target == "image" else "image", snapshot.model))
-    if len(asks) > MOST_CSLS:
-        asks = asks[at_most(len(asks), MOST_CSLS)]
+    asks = asks[at_most(len(asks), most_asking(len(stored)))]
     report = None if progress is None else lambda share, _note: progress(share, f"scale of every {target}")
     scale = mean_of_nearest(stored, asks, CSLS_K, report)
     with _LOCK:
@@ -199,9 +205,7 @@ def _row(hits: Hits, index: int) -> ImageRow:
         for row, cosine in zip(hits.rows.tolist(), hits.cosines.tolist(), strict=True)
     )
     method = "CSLS" if hits.csls else "cosine"
-    facts = (
-        f"step {hits.step:,}, {hits.dataset} {hits.split}, {method}, first {len(cells)} of {hits.n:,} {hits.target}s"
-    )
+    facts = f"step {hits.step:,}, {data_label(hits)}, {method}, first {len(cells)} of {hits.n:,} {hits.target}s"
     return ImageRow(f"hits-{index}", hits.name, run_tone(index), cells, facts)
 
 
@@ -243,7 +247,8 @@ CHART: Final = Chart(
     view="search",
     label="Hits",
     question="Which items are nearest to a text or an image in each run?",
-    cost="Grows with n. CSLS compares the items with at most 20,000 of the other modality, once.",
+    cost="Grows with n. CSLS compares the items with items of the other modality that are drawn, once: "
+    "20,000 up to 20,000, 4,000 of 100,000, 1,000 from 400,000 on.",
     method=METHOD,
     settings=SearchSettings,
     compute=per_run(compute),

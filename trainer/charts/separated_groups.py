@@ -34,6 +34,7 @@ from trainer.charts.opened_snapshot import open_targets
 from trainer.charts.snapshot_label import told_apart
 from trainer.charts.spec import Chart, Request
 from trainer.config.fields import option
+from trainer.metrics import data_label
 from trainer.store import Workspace
 
 METHOD: Final = """\
@@ -87,7 +88,7 @@ def draw(chart: SeparatedGroupsChart, _settings: SeparatedGroupsSettings) -> Pan
         f"{'AB'[side]} {each.run.short_name}, step {each.row.step:,}" for side, each in enumerate(chart.opened)
     )
     drawn = f" of {chart.whole:,}" if chart.n < chart.whole else ""
-    head = f"{row.dataset}, {row.split}, n = {chart.n:,}{drawn} {chart.unit}s. {steps}"
+    head = f"{data_label(row)}, n = {chart.n:,}{drawn} {chart.unit}s. {steps}"
     counted = filter(None, (chart.opened[0].units.counted,))
     none = () if chart.groups else ("No group is kept apart by one run and merged by the other.",)
     return Panel(title="Groups that only one run separates", head=(head,), rows=tuple(rows), notes=(*none, *counted))

@@ -14,10 +14,9 @@ from trainer.analysis.progress import Progress
 from trainer.analysis.spectra import covariance_spectrum, effective_rank, shares_of
 from trainer.analysis.units import Units
 from trainer.charts import ChartError
-from trainer.charts.common_pairs import common_ids
+from trainer.charts.common_pairs import common_ids, rows_of_ids
 from trainer.charts.marks import Axis, Panel, Points, Series, XYPlot, axis_over
 from trainer.charts.opened_snapshot import open_targets
-from trainer.charts.representation_similarity import places_of
 from trainer.charts.snapshot_label import SnapshotLabel, labels
 from trainer.charts.spec import Chart, Request
 from trainer.config.fields import option
@@ -98,7 +97,7 @@ def compute(workspace: Workspace, request: Request, _settings: MultiplesSettings
     ids = common_ids([opened.snapshot.items for opened in chosen])
     if len(ids) < 3:
         raise ChartError(f"These runs have {len(ids)} pairs in common; at least 3 are needed.")
-    every = chosen[0].units.taken(places_of(chosen[0].snapshot.items.id, ids))
+    every = chosen[0].units.taken(rows_of_ids(chosen[0].snapshot.items.id, ids))
     measured = every.whole("picture", MOST_PICTURES)
     ids, units = ids[measured], every.taken(measured)
     pictures, pairs = units.rows("picture"), units.rows("pair")
@@ -107,7 +106,7 @@ def compute(workspace: Workspace, request: Request, _settings: MultiplesSettings
     onto: np.ndarray | None = None
     for index, (opened, both) in enumerate(zip(chosen, sides, strict=True)):
         progress(index / len(chosen), opened.run.short_name)
-        rows = places_of(opened.snapshot.items.id, ids)
+        rows = rows_of_ids(opened.snapshot.items.id, ids)
         image, text = (np.asarray(side[rows], np.float64) for side in both)
         plane, held = _plane(image, text, units)
         points = np.concatenate([plane[: len(ids)][drawn], plane[len(ids) :][drawn]])

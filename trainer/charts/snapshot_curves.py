@@ -21,6 +21,7 @@ from trainer.charts.snapshot_series import (
     timeline_run,
 )
 from trainer.charts.spec import Chart, PerRun, Progress, Request, Target, per_run
+from trainer.metrics import data_label
 from trainer.store import Workspace
 
 METHOD: Final = """\
@@ -53,10 +54,7 @@ def draw(data: PerRun[MeasuredRun], _settings: Any) -> Panel:
     runs = [at_step.run for at_step in data.found]
     cursor = data.found[0].step if len({at_step.step for at_step in data.found}) == 1 else math.nan
     plots = [measure_plot(measure, runs, cursor=cursor) for measure in MEASURES]
-    facts = [
-        f"{at_step.run.name}: {at_step.run.dataset} {at_step.run.split}, n = {at_step.run.n:,}"
-        for at_step in data.found
-    ]
+    facts = [f"{at_step.run.name}: {data_label(at_step.run)}, n = {at_step.run.n:,}" for at_step in data.found]
     rows = tuple(tuple(plots[at : at + 2]) for at in range(0, len(plots), 2))
     return Panel(title="Geometry over training", head=("; ".join(facts),), rows=((_table(data),), *rows))
 

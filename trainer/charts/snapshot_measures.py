@@ -15,6 +15,7 @@ from trainer.charts.snapshot_label import SnapshotLabel
 from trainer.charts.snapshots import BATCH, choose_snapshot
 from trainer.charts.spec import Request, Target
 from trainer.config.fields import option
+from trainer.metrics import data_label
 from trainer.store import RunRow, SnapshotRow, Workspace, read_snapshot
 from trainer.store.snapshot_files import Snapshot
 
@@ -138,4 +139,4 @@ def course(name: str, tone: Any, points: Float[np.ndarray, "n 2"], *, dashed: bo
 
 def head_of(runs: Sequence[SnapshotLabel]) -> tuple[str, ...]:
     """Describe the runs and snapshots."""
-    return ("; ".join(f"{run.name}, step {run.step:,}, {run.dataset} {run.split}" for run in runs),)
+    return ("; ".join(f"{run.name}, step {run.step:,}, {data_label(run)}" for run in runs),)

@@ -52,7 +52,7 @@ MEASURES: Final = (
     TimelineMeasure("uniformity", "Uniformity, images", logged=("{}/uniformity_image",)),
     TimelineMeasure("rank", "Effective rank, images", digits=1, logged=("{}/effective_rank_image",)),
     TimelineMeasure("ajne", "Ajne / n, images", digits=4),
-    TimelineMeasure("tau", "Tau", digits=4, logged=("train/inv_tau",)),
+    TimelineMeasure("tau", "τ", digits=4, logged=("train/inv_tau",)),
 )
 
 
@@ -113,6 +113,13 @@ class TimelineRun:
     pictures: int = 0
     counted: str = ""
     curves: dict[str, MeasureCurve] = field(default_factory=dict)
+
+    @functools.cached_property
+    def frame(self) -> tuple[float, float, float, float]:
+        """Left, bottom, right and top of all finite points of every step."""
+        low = np.array([np.nanmin(xy, axis=0) for xy in self.points]).min(0)
+        high = np.array([np.nanmax(xy, axis=0) for xy in self.points]).max(0)
+        return float(low[0]), float(low[1]), float(high[0]), float(high[1])
 
     def at(self, step: float) -> int:
         """Return the place of the last snapshot at or before `step`; the first if there is none."""

@@ -37,9 +37,10 @@ def choose_snapshot(
             raise NoSnapshotYetError(
                 f"The embeddings of {run.short_name}, if it has any, are on their way from its computer."
             )
-        raise NoSnapshotYetError(
-            f"Run {run.short_name} has no snapshot yet: wait for its first evaluation, or train it further."
-        )
+        what_next = "wait for its first evaluation" if run.active else "train it further"
+        if run.status == "queued":
+            what_next = "it waits in the queue"
+        raise NoSnapshotYetError(f"Run {run.short_name} has no snapshot yet: {what_next}.")
     fitting = [row for row in rows if dataset in (None, row.dataset) and split in (None, row.split)]
     if not fitting:
         choices = sorted({str(row.key) for row in rows})

@@ -1,4 +1,4 @@
-"""Geometry over training: maps of all snapshots in one fixed frame, and curves over the steps."""
+"""Geometry over training: maps of all snapshots in a fixed frame of each run, and curves over the steps."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from typing import Any, Final
 import numpy as np
 from jaxtyping import Float
 
-from trainer.analysis.procrustes import ProcrustesTransform, procrustes
+from trainer.analysis.procrustes import nearest_rotation
 from trainer.analysis.progress import Progress, silent
-from trainer.analysis.projection import principal_axes
+from trainer.analysis.projection import ScatterSum
+from trainer.analysis.tiles import row_blocks
 from trainer.charts import BOTH, ChartError
 from trainer.charts.colored_points import ColoredPoints
 from trainer.charts.common_pairs import same_pairs
@@ -43,22 +44,20 @@ MOST_STEPS: Final = 5
 MOST_CLASSES: Final = 256
 """A column of more different words is an identity, not a class."""
 Layouts = Callable[[Sequence[Sequence[Path]]], Sequence[Sequence[np.ndarray]]]
-"""Places of the points of each snapshot of each run, in one frame."""
+"""Places of the points of each snapshot of each run, along the same axes."""
 
 
 @dataclass(frozen=True)
 class TimelineChart:
-    """All runs in one frame.
+    """All runs along the same axes.
 
     Attributes:
-        frame: Left, bottom, right and top that hold every point of every run and step.
         placement: How points are placed.
         note: What was fixed, turned and sampled.
         colors: Of each run's pairs; empty: by class where there are some.
     """
 
     runs: tuple[TimelineRun, ...]
-    frame: tuple[float, float, float, float]
     placement: PointPlacement
     note: str
     colors: tuple[ColoredPoints, ...] = ()
@@ -106,7 +105,7 @@ def timeline(
     elif layouts is None:
         raise ChartError(f"A timeline by {placement.words} has to place its points.")
     else:
-        placed, note = layouts(folders), f"{placement.words}; each step initialized from the next one and aligned to it"
+        placed, note = same_box(layouts(folders)), series_words(placement)
     made = []
     for index, (row, snapshots, points) in enumerate(zip(rows, chosen, placed, strict=True)):
         run = timeline_run(index, row, snapshots, points)
@@ -114,11 +113,30 @@ def timeline(
             part = lambda share, note_of_run, index=index: report(0.2 + 0.8 * (index + share) / len(rows), note_of_run)  # noqa: E731
             run.curves.update(measured(workspace, run, progress=part))
         made.append(run)
-    return TimelineChart(tuple(made), frame_of([xy for run in made for xy in run.points]), placement, note)
+    return TimelineChart(tuple(made), placement, note)
+
+
+def series_words(placement: PointPlacement) -> str:
+    """Return how layouts of several steps were made."""
+    return f"{placement.words}; each step initialized from the next one, aligned to it and scaled to the same size"
+
+
+def same_box(placed: Sequence[Sequence[np.ndarray]]) -> list[list[Float[np.ndarray, "m 2"]]]:
+    """Return the layouts of each run, every step moved and scaled into the box of its last: their axes have no unit.
+
+    Without this one scattered step would make all others small in the frame.
+    """
+    return [[_into(xy, np.asarray(steps[-1])) for xy in steps] for steps in placed]
+
+
+def _into(xy: np.ndarray, box: np.ndarray) -> Float[np.ndarray, "m 2"]:
+    (low, high), (left, right) = ((np.nanmin(each, axis=0), np.nanmax(each, axis=0)) for each in (xy, box))
+    share = float((right - left).max()) / max(float((high - low).max()), 1e-12)
+    return ((xy - (low + high) / 2) * share + (left + right) / 2).astype(np.float32)
 
 
 def draw(chart: TimelineChart) -> Panel:
-    """Return one row of maps per run, all in one frame, above the curves."""
+    """Return one row of maps per run, all of a run in one frame, above the curves."""
     steps = _chosen(chart.steps)
     maps = tuple(
         tuple(map_at(chart, run, step, size=0.45, bar=step == steps[-1]) for step in steps) for run in chart.runs
@@ -140,7 +158,7 @@ def map_at(chart: TimelineChart, run: TimelineRun, step: int, *, size: float = 1
         colors,
         run_tone(run.index),
         notes=(run.name,),
-        frame=chart.frame,
+        frame=run.frame,
         size=size,
         bar=bar and (colors.own_scale or run is chart.runs[-1]),
     )
@@ -277,16 +295,15 @@ def pca_frames(folders: Sequence[Sequence[Path]]) -> tuple[list[list[Float[np.nd
     the same items. Without the turn the axes of the last step would show little of the steps before.
     """
     reference = read_snapshot(folders[0][-1])
-    basis = _vectors(reference)
-    mean, axes, shares = principal_axes(basis, 2)
+    first = _plane(reference)
     placed, alone = [], 0
     for run in folders:
         last = read_snapshot(run[-1])
-        aim, seen = basis, (mean, axes)
+        aim, plane = reference, first
         if not _same(last, reference):
-            aim, alone = _vectors(last), alone + 1
-            seen = principal_axes(aim, 2)[:2]
-        placed.append([_seen(_vectors(read_snapshot(folder)), aim, *seen) for folder in run])
+            aim, plane, alone = last, _plane(last), alone + 1
+        placed.append([_seen(read_snapshot(folder), aim, *plane[:2]) for folder in run])
+    shares = first[2]
     note = (
         f"PCA: the axes of the last step ({100 * shares.sum():.0f} % of its variance), every step aligned to it in "
         "embedding space"
@@ -294,16 +311,20 @@ def pca_frames(folders: Sequence[Sequence[Path]]) -> tuple[list[list[Float[np.nd
     return placed, note + ("; runs of other pairs have axes of their own" if alone else "")
 
 
-def frame_of(layouts: Sequence[Float[np.ndarray, "m 2"]]) -> tuple[float, float, float, float]:
-    """Return left, bottom, right and top of all finite points."""
-    low = np.array([np.nanmin(xy, axis=0) for xy in layouts]).min(0)
-    high = np.array([np.nanmax(xy, axis=0) for xy in layouts]).max(0)
-    return float(low[0]), float(low[1]), float(high[0]), float(high[1])
+def _blocks(snapshot: Snapshot) -> Iterator[Float[np.ndarray, "b d"]]:
+    """Yield all rows, images first: a copy of a million would not fit the memory."""
+    for part in (snapshot.image, snapshot.text):
+        for rows in row_blocks(0 if part is None else len(part), snapshot.d):
+            assert part is not None, "it has rows"
+            yield np.asarray(part[rows], np.float32)
 
 
-def _vectors(snapshot: Snapshot) -> Float[np.ndarray, "m d"]:
-    parts = [np.asarray(part, np.float32) for part in (snapshot.image, snapshot.text) if part is not None]
-    return np.concatenate(parts)
+def _plane(snapshot: Snapshot) -> tuple[Float[np.ndarray, " d"], Float[np.ndarray, "d 2"], Float[np.ndarray, " 2"]]:
+    """Return the mean of all rows, their two principal axes, and the shares of the variance."""
+    rows = ScatterSum(snapshot.d)
+    for block in _blocks(snapshot):
+        rows.add(block)
+    return rows.axes(2)
 
 
 def _same(snapshot: Snapshot, other: Snapshot) -> bool:
@@ -311,8 +332,13 @@ def _same(snapshot: Snapshot, other: Snapshot) -> bool:
     return modalities[0] == modalities[1] and np.array_equal(np.asarray(snapshot.items.id), np.asarray(other.items.id))
 
 
-def _seen(vectors: np.ndarray, aim: np.ndarray, mean: np.ndarray, axes: np.ndarray) -> Float[np.ndarray, "m 2"]:
-    turn = ProcrustesTransform(np.eye(len(mean)), 1.0, np.zeros(len(mean)), np.zeros(len(mean)))
-    if vectors is not aim and len(vectors) == len(aim) and not np.array_equal(vectors, aim):
-        turn = procrustes(vectors, aim, moved=False)
-    return ((turn.apply(vectors) - mean) @ axes).astype(np.float32)
+def _seen(
+    snapshot: Snapshot, aim: Snapshot, mean: Float[np.ndarray, " d"], axes: Float[np.ndarray, "d 2"]
+) -> Float[np.ndarray, "m 2"]:
+    turned = axes
+    if snapshot.folder != aim.folder and _same(snapshot, aim):
+        products = np.zeros((snapshot.d, aim.d))
+        for block, onto in zip(_blocks(snapshot), _blocks(aim), strict=True):
+            products += block.T @ onto
+        turned = nearest_rotation(products) @ axes
+    return np.concatenate([(block @ turned - mean @ axes).astype(np.float32) for block in _blocks(snapshot)])

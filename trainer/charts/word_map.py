@@ -20,6 +20,7 @@ from trainer.charts.point_placement import CAUTION, LABELS, PointPlacement
 from trainer.charts.snapshot_label import SnapshotLabel, labels, shown
 from trainer.charts.spec import Chart, PerRun, Progress, Request, Target, per_run
 from trainer.config.fields import option
+from trainer.metrics import data_label
 from trainer.store import Workspace
 
 METHOD: Final = """\
@@ -154,7 +155,7 @@ def draw(data: PerRun[WordMapRun], settings: WordMapSettings) -> Panel:
     shares = tuple(100 * run.kept for run in data.found)
     row = NumberRow("Neighbors kept (%)", f"Of each word's {NEIGHBORS} nearest by cosine.", shares, 0)
     table = NumberTable("kept", "The map", tuple(labels(data.found)), (row,))
-    head = tuple(f"{n}: {o.dataset} {o.split}, step {o.step:,}" for n, o in zip(labels(data.found), data.found))
+    head = tuple(f"{n}: {data_label(o)}, step {o.step:,}" for n, o in zip(labels(data.found), data.found))
     return Panel(
         title="Words of the captions",
         head=head,

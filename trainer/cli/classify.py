@@ -180,27 +180,15 @@ def _unseen(workspace: Workspace, predictions: Predictions) -> list[str]:
 
 
 def _document(predictions: Predictions) -> dict[str, Any]:
-    return {
-        "images": list(predictions.images),
-        "labels": list(predictions.labels),
-        "templates": list(predictions.templates),
-        "runs": [
-            {
-                "run": run.run,
-                "name": run.name,
-                "objective": run.objective,
-                "step": run.step,
-                "inv_tau": run.inv_tau,
-                "bias": run.bias,
-                "shares": run.shares,
-                "milliseconds": run.milliseconds,
-                "probabilities": None if run.shares == "none" else run.probabilities.tolist(),
-                "cosines": run.cosines.tolist(),
-            }
-            for run in predictions.runs
-        ],
-        "unreadable": predictions.unreadable,
-    }
+    plain = ("run", "name", "objective", "step", "inv_tau", "bias", "shares", "milliseconds")
+    runs = [
+        {name: getattr(run, name) for name in plain}
+        | {"probabilities": None if run.shares == "none" else run.probabilities.tolist()}
+        | {"cosines": run.cosines.tolist()}
+        for run in predictions.runs
+    ]
+    words = {name: list(getattr(predictions, name)) for name in ("images", "labels", "templates")}
+    return words | {"runs": runs, "unreadable": predictions.unreadable}
 
 
 def _picture(path: str) -> np.ndarray:

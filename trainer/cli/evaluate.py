@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from trainer.analysis.number_text import signed, signed_ends
 from trainer.cli.export import report
 from trainer.untrusted.terminal import say, say_json
 
@@ -154,7 +155,7 @@ def _course_lines(rows: list[dict[str, Any]]) -> list[str]:
         line += f"  ({low:.1f} to {high:.1f}, n = {row['n']:,})"
         if row["change"] == row["change"]:
             change, low, high = (100 * row[name] for name in ("change", "change_low", "change_high"))
-            line += f"  change {change:+.1f} ({low:+.1f} to {high:+.1f})"
+            line += f"  change {signed(change)} ({signed_ends(low, high)})"
         lines.append(line)
     return lines
 
@@ -256,9 +257,9 @@ def _cost_lines(details: dict[str, Any]) -> list[str]:
         if alone is None:
             lines.append(f"  {factor['label']:<26}{factor['why_not']}")
             continue
-        interval = f"{100 * alone['low']:+.2f} to {100 * alone['high']:+.2f}"
-        ordered = f"{100 * after['difference']:>+10.2f}{100 * after['share']:>7.2f} %" if after else ""
-        cells = f"{100 * alone['difference']:>+8.2f}{interval:>18}{alone['p_holm']:>8.3f}{ordered}"
+        interval = signed_ends(100 * alone["low"], 100 * alone["high"], 2)
+        ordered = f"{signed(100 * after['difference'], 2):>10}{100 * after['share']:>7.2f} %" if after else ""
+        cells = f"{signed(100 * alone['difference'], 2):>8}{interval:>18}{alone['p_holm']:>8.3f}{ordered}"
         lines.append(f"  {factor['label']:<26}{factor['changed']:<28}{cells}")
     return [*lines, "  points; p is McNemar's, or by the delta method where rows count unequally, adjusted by Holm"]
 

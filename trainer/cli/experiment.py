@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -206,10 +205,10 @@ def _verdict(args: argparse.Namespace) -> int:
     from trainer.charts.panel_tables import as_text
     from trainer.experiments.verdict import judge
     from trainer.render_mpl.experiment_page import write_verdict
-    from trainer.render_mpl.files import json_text
+    from trainer.render_mpl.files import check_suffixes, json_text
 
     files: list[Path] = getattr(args, "out", [])
-    check_files(files)
+    check_suffixes(files, SUFFIXES)
     verdict = judge(args.workspace, _name(args))
     for file in (file for file in files if file.suffix.lower() == ".toml"):
         _write(file, verdict.experiment)
@@ -217,17 +216,6 @@ def _verdict(args: argparse.Namespace) -> int:
     drawn = CHART.panel(verdict, ExperimentSettings(verdict.experiment.name))
     say_json(json_text(as_values(verdict))) if args.json else say(as_text(drawn))
     return 0
-
-
-def check_files(files: Sequence[Path]) -> None:
-    """Check that a verdict can be written to files of these names.
-
-    Raises:
-        UserError: One has another ending.
-    """
-    for file in files:
-        if file.suffix.lower() not in SUFFIXES:
-            raise UserError(f"{file.name}: choose a name that ends in {', '.join(SUFFIXES)}.")
 
 
 def _export(args: argparse.Namespace) -> int:

@@ -12,6 +12,7 @@ from trainer.untrusted.terminal import say, say_json
 
 if TYPE_CHECKING:
     from trainer import config
+    from trainer.vectors.open_run import OpenedVectors
 
 GROUP = "Train"
 HELP = "open a pretrained model, or vectors of another program, as a run, without training"
@@ -118,27 +119,38 @@ def _list(args: argparse.Namespace) -> int:
 def _open_vectors(args: argparse.Namespace) -> int:
     """Open vectors here: that takes no model, no torch and little time."""
     from trainer import config
-    from trainer.vectors.found import VectorError
+    from trainer.vectors.matrices import VectorError
     from trainer.vectors.open_run import add_step, open_here
 
     if (args.into is None) != (args.step is None):
         raise VectorError("--into RUN and --step N belong together: the run of vectors, and the step to add to it.")
     if args.into is None:
         number = args.workspace.runs.create(_vectors(args))
-        opened = open_here(args.workspace, number)
+        opened = open_here(args.workspace, number, lambda opened: _say_opened(args, number, opened))
     else:
         data = _vectors(args).data
         assert isinstance(data, config.Vectors)
         number, opened = add_step(args.workspace, args.into, data, args.step)
+        _say_opened(args, number, opened)
+    note = f"{opened.note} {opened.recall}".strip()
+    if args.json:
+        row = args.workspace.runs.get(number)
+        answer = {"id": number, "name": row.name, "status": row.status, "rows": opened.rows, "kept": opened.kept}
+        answer |= {"left_out": opened.left_out, "width": opened.width, "note": note, "steps": opened.steps}
+        say_json(json.dumps(answer))
+    elif note:
+        say(note)
+    return 0
+
+
+def _say_opened(args: argparse.Namespace, number: int, opened: OpenedVectors) -> None:
+    """Say what can be looked at; the first questions of many pairs are asked afterwards."""
+    if args.json:
+        return
     row = args.workspace.runs.get(number)
     left_out = f", {opened.left_out:,} left out that are zero or no numbers" if opened.left_out else ""
-    answer = {"id": number, "name": row.name, "status": row.status, "rows": opened.rows, "kept": opened.kept}
     text = f"Run {number} ({row.name}): {opened.kept:,} of {opened.rows:,} vectors of {opened.width} numbers{left_out}."
-    answer |= {"left_out": opened.left_out, "width": opened.width, "note": opened.note, "steps": opened.steps}
-    if opened.steps > 1:
-        text = f"{text} {opened.steps} steps, the last is {row.step}."
-    say_json(json.dumps(answer)) if args.json else say(f"{text} {opened.note}".strip())
-    return 0
+    say(f"{text} {opened.steps} steps, the last is {row.step}." if opened.steps > 1 else text)
 
 
 def _vectors(args: argparse.Namespace) -> config.Run:
@@ -150,7 +162,7 @@ def _vectors(args: argparse.Namespace) -> config.Run:
     from pathlib import Path
 
     from trainer import config
-    from trainer.vectors.found import VectorError, find
+    from trainer.vectors.matrices import VectorError, find
     from trainer.vectors.open_run import run_of
 
     ignored = [name for name in ("data", "preset", "like") if getattr(args, name)]

@@ -8,17 +8,14 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from trainer.charts.point_placement import METHODS, METRICS, PointPlacement
 from trainer.untrusted.terminal import say, say_json
 
 if TYPE_CHECKING:
-    from trainer.charts.point_placement import PointPlacement
     from trainer.store import SnapshotRow
 
 GROUP = "Look"
 HELP = "project a snapshot's images and texts to 2-D with PCA, UMAP, t-SNE or PaCMAP"
-
-METHODS = ("pca", "umap", "umap-learn", "tsne", "pacmap", "file")
-"""A test compares them with `trainer.charts.point_placement`."""
 
 _NEXT = "Say where to put the points: --out FILE.npy."
 
@@ -48,9 +45,7 @@ def add_placement_arguments(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument("--neighbors", type=int, default=15, help="size of a neighborhood; t-SNE: the perplexity (15)")
     group.add_argument("--min-dist", type=float, default=0.1, help="UMAP: how close points may lie (0.1)")
-    group.add_argument(
-        "--metric", choices=("cosine", "euclidean"), default="cosine", help="UMAP, t-SNE: distance of vectors (cosine)"
-    )
+    group.add_argument("--metric", choices=METRICS, default="cosine", help="UMAP, t-SNE: distance of vectors (cosine)")
     group.add_argument("--seed", type=int, default=0, help="random seed (0)")
     group.add_argument(
         "--coordinates", type=Path, metavar="FILE", help="file: .npy, .csv or .parquet with x and y, images first"
@@ -63,7 +58,6 @@ def placement_of(args: argparse.Namespace) -> PointPlacement:
     Raises:
         ProjectError: The method `file` without a file.
     """
-    from trainer.charts.point_placement import PointPlacement
     from trainer.projection import ProjectError
 
     if args.method == "file" and args.coordinates is None:
@@ -96,9 +90,8 @@ def run(args: argparse.Namespace) -> int:
         return choose_snapshot(args.workspace, row, step=args.step, dataset=args.dataset, split=args.split)
 
     snapshot, placement = chosen(args.run), placement_of(args)
-    onto = chosen(args.onto).folder if args.onto else None
-    fields = {name: getattr(placement, name) for name in placement.__dataclass_fields__}
-    layout = layout_file(args.workspace.folder, snapshot.folder, **fields, onto=onto, progress=report)
+    onto = (chosen(args.onto).folder,) if args.onto else ()
+    layout = layout_file(args.workspace.folder, snapshot.folder, placement, onto=onto, progress=report)
     file = layout.file
     if args.out is not None:
         file = args.out if args.out.suffix == ".npy" else args.out.with_name(f"{args.out.name}.npy")

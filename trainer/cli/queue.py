@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Sequence
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -235,7 +236,7 @@ def _report(args: argparse.Namespace, workspace: Workspace, extra: dict[str, Any
         document = {
             "queued": lines,
             "ends_s": total,
-            "slots": queue.plain(room),
+            "slots": asdict(room),
             "runner": queue.is_kept_going(workspace),
         }
         say_json(json.dumps(document | extra, indent=1))

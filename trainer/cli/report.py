@@ -222,15 +222,13 @@ def _maps(workspace: Workspace, rows: list[RunRow], folder: Path) -> tuple[list[
 
 def _live(workspace: Workspace, rows: list[RunRow], placement: export_map.Placement) -> LiveSection:
     """Return the part of the page with maps to zoom into."""
-    from trainer.charts.point_placement import PointPlacement
     from trainer.cli.export import report
     from trainer.projection.live_maps import live_maps
     from trainer.render_html import live_map
     from trainer.render_mpl.report import LiveSection
 
     color = placement.color or next(iter(_class_column(workspace, rows)), "modality")
-    how = {name: getattr(placement, name) for name in PointPlacement.__dataclass_fields__}
-    data = live_maps(workspace, [row.id for row in rows], placement=PointPlacement(**how), color=color, progress=report)
+    data = live_maps(workspace, [row.id for row in rows], placement=placement, color=color, progress=report)
     return LiveSection(live_map.section(data), live_map.style(), live_map.policy())
 
 

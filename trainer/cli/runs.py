@@ -101,9 +101,10 @@ def _add_import_arguments(parser: argparse.ArgumentParser) -> None:
         "--from",
         dest="tracker",
         default=None,
-        choices=("auto", "tensorboard", "wandb", "open_clip", "bundle"),
+        choices=("auto", "tensorboard", "wandb", "open_clip", "log", "bundle"),
         help="what PATH holds (auto, unless it is the folder of a run): event files of TensorBoard, a history of "
-        "Weights & Biases (CSV, JSON lines, Parquet, or the folder wandb), results of open_clip, or an evidence bundle",
+        "Weights & Biases (CSV, JSON lines, Parquet, or the folder wandb), results of open_clip, a training's "
+        "log (CSV or JSON lines with a column step or epoch), or an evidence bundle",
     )
 
 

@@ -7,6 +7,7 @@ import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from trainer.analysis.number_text import signed
 from trainer.cli.export import add_step_argument, step_words
 from trainer.untrusted import shell
 from trainer.untrusted.terminal import say, say_json
@@ -118,7 +119,7 @@ def as_text(chart: SaliencyChart) -> str:
         row, column = divmod(cell, run.cells.shape[1])
         lines.append(
             f"{run.name}: cosine {run.cosine:.4f}; most of it in row {row + 1}, column {column + 1} of "
-            f"{run.cells.shape[0]} ({run.cells.flat[cell]:+.4f})"
+            f"{run.cells.shape[0]} ({signed(run.cells.flat[cell], 4)})"
         )
     if chart.agreement is not None:
         lines.append(f"correlation of the maps {chart.agreement:.3f}")

@@ -2,6 +2,7 @@
 
 from trainer.config.checking import check, check_kernels, check_ranks, faults, problems
 from trainer.config.data import (
+    TORCHVISION_FILES,
     ClassFolder,
     Data,
     Folder,
@@ -49,6 +50,7 @@ from trainer.config.run_name import MOST_LETTERS, name_fault, repaired_name
 from trainer.config.tuning import OF_START, Tuning
 
 __all__ = [
+    "TORCHVISION_FILES",
     "ELSEWHERE",
     "FINE_TUNING",
     "LORA",

@@ -262,6 +262,15 @@ class Named(DataKind):
     train_share: float = train_share_option()
 
 
+TORCHVISION_FILES: Final = {
+    "CIFAR10": "cifar-10-batches-py/data_batch_1",
+    "CIFAR100": "cifar-100-python/train",
+    "MNIST": "MNIST/raw/train-images-idx3-ubyte",
+    "FashionMNIST": "FashionMNIST/raw/train-images-idx3-ubyte",
+}
+"""A file by which the folder of a data set of torchvision is told, below its root; of those that are no pictures."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class HubDataset(DataKind):
     """A data set from the Hugging Face hub, or one that was saved to a folder."""
@@ -274,10 +283,12 @@ class HubDataset(DataKind):
     subset: str = option("", "Subset", "Its configuration, if it has several.", advanced=True)
     image_column: str = option("image", "Image column", "Column with the images.")
     caption_column: str = option(
-        "text", "Caption column", "Column with the captions; a list gives its first. A class column makes captions."
+        "text", "Caption column", "Column with the captions; of a list, each is a pair. A class column makes captions."
     )
     split: str = option("train", "Training split", "Its name on the hub.", advanced=True)
-    heldout_split: str = option("", "Held-out split", "Its name; empty: a share of the first.", advanced=True)
+    heldout_split: str = option(
+        "", "Held-out split", "Its name; empty: by a column split, else a share of the first.", advanced=True
+    )
     heldout_share: float = _heldout_share()
     template: str = option(
         "a photo of a(n) {}.", "Caption", "Of classes; {} is the name, a(n) its article.", advanced=True

@@ -79,19 +79,18 @@ def weights_words(run: Run) -> str:
     )
 
 
-def fine_tuning_of(source: Run, start: str, *, data: Data | None = None, name: str = "") -> Run:
+def fine_tuning_of(source: Run, start: str, *, data: Data | None = None) -> Run:
     """Return the run that fine-tunes the weights of another: its towers and objective, optimized by what they are.
 
     Args:
         source: The configuration of the run with the weights.
         start: What it is called in `tuning.start`.
         data: What is learned; None: the data of `source`. Its held-out pairs are the reference set where it has others.
-        name: Of the run; empty: after `source`.
     """
     chosen = data or source.data
     return dataclasses.replace(
         source,
-        name=name or f"{source.name} tuned",
+        name=f"{source.name} tuned",
         data=chosen,
         optimizer=Optimizer(
             batch_size=source.optimizer.batch_size,

@@ -62,9 +62,8 @@ def _tokens(captions: Counter[str], model: TinyTowers) -> list[str]:
     notes = []
     if long:
         notes.append(
-            f"{long:,} {_captions(long, of)} longer than the {model.context_length - _SPECIAL} tokens that a tower "
-            f"with model.context_length {model.context_length} reads; the longest has {longest:,}. Of each "
-            "the rest is cut."
+            f"{long:,} {_captions(long, of)} longer than the {model.context_length - _SPECIAL} tokens that the "
+            f"text tower reads (context length {model.context_length}); the longest has {longest:,}. The rest is cut."
         )
     if unknown:
         notes.append(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -48,13 +48,16 @@ class DatasetIndex:
     log: ImportLog = field(default_factory=ImportLog)
 
 
-def listing(data: config.Data, workspace_folder: Path, progress: Progress) -> DatasetIndex:
+def listing(
+    data: config.Data, workspace_folder: Path, progress: Progress, *, drawn: Sequence[str] = scenes.SPLITS
+) -> DatasetIndex:
     """Return the pairs of a data set of any type.
 
     Args:
         data: Which.
         workspace_folder: Where Scenes are drawn, downloads go and compressed tars are decompressed.
         progress: Told the share done; may raise to stop.
+        drawn: Splits of Scenes whose pictures are needed; of the others the pairs are listed before they are drawn.
 
     Raises:
         DataError: There is nothing there that could be used.
@@ -62,12 +65,16 @@ def listing(data: config.Data, workspace_folder: Path, progress: Progress) -> Da
     data = data_here(workspace_folder, data)
     name = folder_name(config.data_name(data))
     if isinstance(data, config.Scenes):
-        folder = scenes.write(data, scenes.folder_of(data, workspace_folder), progress)
-        splits = {split: scenes.sources(folder, split) for split in scenes.SPLITS}
+        folder = scenes.write(data, scenes.folder_of(data, workspace_folder), progress, splits=drawn)
+        splits = {split: scenes.planned_sources(data, folder, split) for split in scenes.SPLITS if split not in drawn}
+        splits = {split: splits.get(split) or scenes.sources(folder, split) for split in scenes.SPLITS}
         return DatasetIndex("scenes", splits, [], prompt_suites().get("scenes"))
     splits, problems = _found(data, workspace_folder, progress, log := ImportLog())
     if len(splits) == 1 and isinstance(data, config.Folder | config.Table | config.ClassFolder):
         splits, more = _shared(data, splits["train"], log)
+        problems = problems + more
+    if len(splits) == 1 and isinstance(data, config.HubDataset):
+        splits, more = shared_by_column(splits["train"], log)
         problems = problems + more
     log.notes += _unread(data, splits, log)
     pairs = [source for sources in splits.values() for source in sources]
@@ -98,7 +105,7 @@ def _shared(
     lists = data.train_list.strip(), data.heldout_list.strip()
     if any(lists):
         log.split = f"Lists name the split: {' and '.join(Path(name).name for name in lists if name)}."
-        return shared_by_lists(sources, *lists)
+        return shared_by_lists(sources, *lists, log)
     if data.split_from == "share":
         return {"train": sources}, []
     splits: dict[str, list[Source]] = {"train": sources}

@@ -10,6 +10,7 @@ from typing import Any, Final
 from trainer import config
 from trainer.analysis.progress import Progress
 from trainer.data.pairs import DataError, Source, captioned
+from trainer.data.split_lists import SPLIT
 from trainer.data.stored_pairs import StoredPair, Unusable, kept
 from trainer.untrusted import files as untrusted_files
 from trainer.untrusted.files import refusal_of_downloads
@@ -57,10 +58,15 @@ def _rows(data: config.HubDataset, split: str, progress: Progress) -> Any:
         folder = Path(data.name).expanduser()
         if folder.is_dir():
             loaded = datasets.load_from_disk(str(folder))
+            if isinstance(loaded, datasets.DatasetDict) and split not in loaded:
+                names = ", ".join(map(repr, loaded))
+                raise DataError(f"{data.name} has no split {split!r}; it has {names}. Set data.split to one of them.")
             rows = loaded[split] if isinstance(loaded, datasets.DatasetDict) else loaded
         else:
             with bars.shown():
                 rows = datasets.load_dataset(data.name, data.subset or None, split=split)
+    except DataError:
+        raise
     except Exception as error:  # the library raises its own, urllib's, pyarrow's and bare ones
         if bars.ended is not None:
             raise bars.ended from None
@@ -124,6 +130,7 @@ def _check_columns(data: config.HubDataset, rows: Any) -> None:
 
 def _pictures(data: config.HubDataset, rows: Any, progress: Progress) -> Iterator[StoredPair | Unusable]:
     names = getattr(rows.features[data.caption_column], "names", None)
+    with_split = getattr(rows.features.get(SPLIT), "dtype", "") == "string"
     for number, row in enumerate(rows):
         if number % 500 == 0:
             progress(number / len(rows), f"Caching the images of {data.name}: {number:,} of {len(rows):,}")
@@ -131,13 +138,13 @@ def _pictures(data: config.HubDataset, rows: Any, progress: Progress) -> Iterato
         if names is not None and isinstance(caption, int):
             label = names[caption].replace("_", " ") if 0 <= caption < len(names) else ""
             caption = captioned(data.template, label) if label else ""
-        if isinstance(caption, list):
-            caption = next((text for text in caption if isinstance(text, str)), "")
         pixels = _bytes(image)
-        if not pixels or not isinstance(caption, str) or not caption.strip():
+        texts = caption if isinstance(caption, list) else [caption]
+        captions = tuple(" ".join(text.split()) for text in texts if isinstance(text, str) and text.strip())
+        if not pixels or not captions:
             yield Unusable(f"row {number}", "It has no caption." if pixels else "It has no image.")
             continue
-        yield StoredPair(f"{number:08}", pixels, " ".join(caption.split()), label)
+        yield StoredPair(f"{number:08}", pixels, captions, label, str(row.get(SPLIT) or "") if with_split else "")
 
 
 def _bytes(image: dict[str, Any] | None) -> bytes:

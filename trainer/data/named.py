@@ -6,6 +6,7 @@ import io
 import socket
 import tarfile
 import zipfile
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.client import HTTPException
@@ -17,13 +18,11 @@ from PIL import Image
 from trainer import config
 from trainer.analysis.progress import Progress
 from trainer.catalog import published_suite
+from trainer.config import TORCHVISION_FILES
 from trainer.data.class_names import class_names
 from trainer.data.pairs import DataError, Source, captioned
 from trainer.data.stored_pairs import StoredPair, kept
 from trainer.untrusted.files import refusal_of_downloads
-
-_ARRAYS: Final = ("CIFAR10", "CIFAR100", "MNIST", "FashionMNIST")
-"""Held by torchvision as one array; the others are files."""
 
 _TROUBLE: Final = (OSError, RuntimeError, ValueError, EOFError, HTTPException, tarfile.TarError, zipfile.BadZipFile)
 """What torchvision raises where there is no network, or not what it expects."""
@@ -54,9 +53,11 @@ def named_sources(data: config.Named, workspace_folder: Path, progress: Progress
 
 
 def _of_split(data: config.Named, root: Path, kept_at: Path, training: bool, progress: Progress) -> list[Source]:
-    opened = _opened(data.name, root, training, progress)
-    if data.name in _ARRAYS:
-        folder = kept_at / f"{data.name}-{'train' if training else 'test'}"
+    opened = _opened(data, root, training, progress)
+    if data.name in TORCHVISION_FILES:
+        # Files of one name in two folders are two data sets.
+        where = f"-{zlib.crc32(str(root.resolve()).encode()):08x}" if data.root.strip() else ""
+        folder = kept_at / f"{data.name}-{'train' if training else 'test'}{where}"
         sources, _ = kept(folder, lambda: _pictures(data.name, opened, progress))
         return [_captioned(source, data.template) for source in sources]
     names = _class_names(data.name, opened)
@@ -66,17 +67,24 @@ def _of_split(data: config.Named, root: Path, kept_at: Path, training: bool, pro
     ]
 
 
-def _opened(name: str, root: Path, training: bool, progress: Progress) -> Any:
+def _opened(data: config.Named, root: Path, training: bool, progress: Progress) -> Any:
     import torchvision
 
-    refusal = refusal_of_downloads()
-    switch = {"train": training} if name in _ARRAYS else {"split": "train" if training else "test"}
+    name, refusal = data.name, refusal_of_downloads()
+    # What a person has put there is not replaced by a download.
+    supplied = bool(data.root.strip()) and name in TORCHVISION_FILES and (root / TORCHVISION_FILES[name]).is_file()
+    switch = {"train": training} if name in TORCHVISION_FILES else {"split": "train" if training else "test"}
     dataset_class = getattr(torchvision.datasets, name)
     try:
         with downloads_shown(progress, name):
             # StanfordCars has no address any more, and says so when it is asked to download what is there.
-            return dataset_class(root=str(root), download=name != "StanfordCars" and not refusal, **switch)
+            return dataset_class(root=str(root), download=not (supplied or refusal or name == "StanfordCars"), **switch)
     except _TROUBLE as error:
+        if supplied:
+            raise DataError(
+                f"The files of {name} in {root} are incomplete or not the published ones. Complete them, or choose "
+                "another data.root."
+            ) from error
         if refusal:
             raise DataError(f"{name} is not in {root}. {refusal}") from error
         reason = next(iter(str(error).splitlines()), "") or type(error).__name__
@@ -127,7 +135,7 @@ def _pictures(name: str, opened: Any, progress: Progress) -> Iterator[StoredPair
         buffer = io.BytesIO()
         image = Image.fromarray(pixels if name in _COLORED else pixels.numpy())
         image.save(buffer, "PNG", compress_level=1)
-        yield StoredPair(f"{row:06}.png", buffer.getvalue(), "", names[int(target)])
+        yield StoredPair(f"{row:06}.png", buffer.getvalue(), ("",), names[int(target)])
 
 
 def _captioned(source: Source, template: str) -> Source:

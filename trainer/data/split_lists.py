@@ -9,6 +9,7 @@ from typing import Final
 from trainer.data.csv_lines import numbered
 from trainer.data.pairs import DataError, ImportLog, Source
 from trainer.format_detection import names_in
+from trainer.format_detection.proposal import heldout_lists, numbered_list
 from trainer.format_detection.splits import (
     Part,
     StatedSplit,
@@ -27,7 +28,7 @@ SPLIT: Final = "split"
 
 
 def shared_by_lists(
-    sources: Sequence[Source], train_list: str, heldout_list: str
+    sources: Sequence[Source], train_list: str, heldout_list: str, log: ImportLog
 ) -> tuple[dict[str, list[Source]], Problems]:
     """Return the pairs of "train" and "heldout" by lists of images; with one list, the rest is the other split.
 
@@ -38,6 +39,7 @@ def shared_by_lists(
         sources: All pairs, in order.
         train_list: Path of a text file, or empty.
         heldout_list: The same; one of both is given.
+        log: Receives what only a third list beside the held-out one names, such as the list of another part.
 
     Raises:
         DataError: A list cannot be read.
@@ -55,11 +57,20 @@ def shared_by_lists(
         "train": [source for source in sources if source.relative in train],
         "heldout": [source for source in sources if source.relative in heldout],
     }
-    problems += [
-        (source.relative, "The lists of the split do not name it.")
-        for source in sources
-        if source.relative not in train and source.relative not in heldout
-    ]
+    others = {
+        image: file.name
+        for file in (heldout_lists(Path(heldout_list).parent) if heldout_list.strip() else ())
+        if file.name != Path(heldout_list).name
+        for image in _named(file, images, [])
+    }
+    for source in sources:
+        if source.relative in train or source.relative in heldout:
+            continue
+        if other := others.get(source.relative):
+            why = f"{other} names it; what {Path(heldout_list).name} names is held out."
+            log.other_parts.append((source.relative, why))
+        else:
+            problems.append((source.relative, "The lists of the split do not name it."))
     return splits, problems
 
 
@@ -153,14 +164,26 @@ def _index(sources: Iterable[Source]) -> dict[str, str]:
     return images
 
 
+def _trained_numbers(path: Path) -> set[str]:
+    """Return the numbers of the images to train on of a list with lines of a number and 1 or 0."""
+    with untrusted_files.open_ordinary(path) as file:
+        rows = (raw.decode("utf-8", "replace").split() for _, raw in numbered(file) if not isinstance(raw, str))
+        return {row[0] for row in rows if row[1:] == ["1"]}
+
+
 def _named(path: Path, images: dict[str, str], problems: Problems) -> set[str]:
     listed: set[str] = set()
     try:
-        with untrusted_files.open_ordinary(path) as file:
+        chosen = _trained_numbers(path) if (names := numbered_list(path)) else None
+        with untrusted_files.open_ordinary(names or path) as file:
             for number, raw in numbered(file):
                 line = raw if isinstance(raw, str) else raw.decode("utf-8-sig", "replace").strip()
                 if not line or line.startswith("#"):
                     continue
+                if chosen is not None:
+                    image_number, _, line = line.partition(" ")
+                    if image_number not in chosen:
+                        continue
                 image = next((images[name] for name in names_in(line) if images.get(name)), "")
                 if image:
                     listed.add(image)

@@ -211,10 +211,10 @@ def split_sentence(data: config.Data, listed: DatasetIndex) -> str:
         unit = data.unit
         units = f"{count:,} {unit}s of other parts are" if count > 1 else f"1 {unit} of another part is"
         return f"{listed.log.split} {units} not used." if count else listed.log.split
-    why = "data.split_from is share" if getattr(data, "split_from", "") == "share" else "Nothing states a split"
+    why = "data.split_from is share" if getattr(data, "split_from", "") == "share" else "No split is stated"
     pairs = sum(map(len, listed.splits.values()))
     most = f", {MOST_HELD_OUT:,} at the most" if share * pairs > MOST_HELD_OUT else ""
-    return f"{why}: {100 * share:g} % of the pictures{most}, drawn by a hash of their paths, are held out."
+    return f"{why}: about {100 * share:g} % of the pictures{most} are held out, chosen by their paths."
 
 
 def _share_of(sources: list[Source], share: float) -> list[Source]:

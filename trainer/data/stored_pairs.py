@@ -21,19 +21,21 @@ Problems = list[tuple[str, str]]
 
 @dataclass(frozen=True)
 class StoredPair:
-    """The stored data of one pair.
+    """The stored data of an image and its captions.
 
     Attributes:
         name: Unique in its tar, with the ending of its format.
         image: Bytes of a file of that format.
-        caption: Its text.
+        captions: Its texts, each of which is a pair.
         label: Its class, or "".
+        split: What the data say of the part that it is of, or "".
     """
 
     name: str
     image: bytes
-    caption: str
+    captions: tuple[str, ...]
     label: str = ""
+    split: str = ""
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,8 @@ def kept(folder: Path, rows: Callable[[], Iterable[StoredPair | Unusable]]) -> t
     folder = derived.place(folder.parents[2], folder)
 
     def write(unfinished: Path) -> None:
-        captions: list[tuple[str, str]] = []
+        pairs: list[tuple[int, str, str, str]] = []
+        images = 0
         problems: Problems = []
         with (
             io.BufferedWriter(confined.open_file(unfinished, "images.tar", "wb")) as file,  # type: ignore[type-var]
@@ -63,14 +66,18 @@ def kept(folder: Path, rows: Callable[[], Iterable[StoredPair | Unusable]]) -> t
                 if isinstance(row, Unusable):
                     problems.append((row.where, row.reason))
                 else:
-                    captions.append(_add(archive, row))
-        facts = {"words": captions, "problems": problems}
+                    info = tarfile.TarInfo(row.name)
+                    info.size = len(row.image)
+                    archive.addfile(info, io.BytesIO(row.image))
+                    pairs += ((images, caption, row.label, row.split) for caption in row.captions)
+                    images += 1
+        facts = {"pairs": pairs, "problems": problems}
         confined.write(unfinished, "pairs.json", json.dumps(facts).encode())
 
     written_once(folder, write, lambda: None)
     try:
         return _read(folder)
-    except (OSError, ValueError, KeyError, TypeError, tarfile.TarError) as error:
+    except (OSError, ValueError, LookupError, TypeError, tarfile.TarError) as error:
         raise DataError(f"The pairs kept in {folder} are damaged. Remove that folder: they are made again.") from error
 
 
@@ -78,18 +85,13 @@ def _read(folder: Path) -> tuple[list[Source], Problems]:
     facts = untrusted_files.read_json(folder / "pairs.json", untrusted_files.MOST_FACTS)
     with tarfile.open(folder / "images.tar", "r:") as archive:
         members = [Member(folder / "images.tar", info.offset_data, info.size, info.name) for info in archive]
-    captions = facts["words"]
-    if not all(isinstance(text, str) for pair in (*captions, *facts["problems"]) for text in pair):
+    pairs = [(members[row], *texts) for row, *texts in facts["pairs"]]
+    if not all(
+        isinstance(text, str) for texts in (*(pair[1:] for pair in pairs), *facts["problems"]) for text in texts
+    ):
         raise ValueError("pairs.json holds no texts")
     sources = [
-        Source(member, f"{folder.name}/{member.name}", caption, label)
-        for member, (caption, label) in zip(members, captions, strict=True)
+        Source(member, f"{folder.name}/{member.name}", caption, label, {"split": split} if split else {})
+        for member, caption, label, split in pairs
     ]
     return sources, [(where, reason) for where, reason in facts["problems"]]
-
-
-def _add(archive: tarfile.TarFile, picture: StoredPair) -> tuple[str, str]:
-    info = tarfile.TarInfo(picture.name)
-    info.size = len(picture.image)
-    archive.addfile(info, io.BytesIO(picture.image))
-    return picture.caption, picture.label

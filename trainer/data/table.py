@@ -48,7 +48,7 @@ def table_sources(
     if not sources:
         first = f" The first: {problems[0][0]}: {problems[0][1]}" if problems else ""
         raise DataError(f"{path.name} has no usable line below its header.{first}", problems)
-    return at_root(sources, path, table), problems
+    return at_root(sources, path, table, log), problems
 
 
 def _first_line(path: Path, encoding: str) -> str:

@@ -17,8 +17,8 @@ from trainer.data.folder import TOLD_EVERY
 from trainer.data.pairs import DataError, ImportLog, Source
 from trainer.format_detection import columns_of, encoding_of, form_of, image_root, parquet_files, token_parts
 from trainer.format_detection.encodings import NAMES
-from trainer.format_detection.tables import Form, native_names
-from trainer.images import Cell
+from trainer.format_detection.tables import Form, native_names, omitted_ending
+from trainer.images import SUFFIXES, Cell
 from trainer.untrusted import bounded
 from trainer.untrusted import files as untrusted_files
 
@@ -73,7 +73,7 @@ def record_sources(
                 raise DataError(f"{path.name} has no {column!r}; it has {named}. Set {field} to one of them.", problems)
         first = f" The first: {problems[0][0]}: {problems[0][1]}" if problems else ""
         raise DataError(f"{path.name} has no usable row.{first}", problems)
-    return at_root(sources, path, table), problems
+    return at_root(sources, path, table, log), problems
 
 
 def check_usable(path: Path, problems: Problems) -> None:
@@ -90,12 +90,16 @@ def check_usable(path: Path, problems: Problems) -> None:
         )
 
 
-def at_root(sources: list[Source], path: Path, table: config.Table) -> list[Source]:
-    """Return the pairs with relative image paths joined to the folder of the images."""
+def at_root(sources: list[Source], path: Path, table: config.Table, log: ImportLog | None) -> list[Source]:
+    """Return the pairs with relative image paths joined to the folder of the images, and an omitted ending added."""
     relatives = [source.relative for source in sources if isinstance(source.path, Path)]
     native = native_names(path, relatives, table.image_folder)
-    if native != relatives:
-        sources = [_renamed(path, pair) for pair in sources]
+    ending = omitted_ending(path, native, SUFFIXES, table.image_folder)
+    if ending and log is not None:
+        log.notes.append(f"The column {table.image_column!r} names pictures without an ending; {ending} is added.")
+    if ending or native != relatives:
+        sources = [_renamed(path, pair, ending) for pair in sources]
+        native = [name + ending for name in native]
     named = native[:1_000_000]
     root = image_root(path, named, table.image_folder) if named else path.parent
     if root == path.parent:
@@ -103,11 +107,11 @@ def at_root(sources: list[Source], path: Path, table: config.Table) -> list[Sour
     return [replace(pair, path=root / pair.relative) if isinstance(pair.path, Path) else pair for pair in sources]
 
 
-def _renamed(path: Path, source: Source) -> Source:
-    """Return the pair with forward slashes in the path of its image."""
+def _renamed(path: Path, source: Source, ending: str) -> Source:
+    """Return the pair with forward slashes in the path of its image, and the ending that the table omits."""
     if not isinstance(source.path, Path):
         return source
-    relative = source.relative.replace("\\", "/")
+    relative = source.relative.replace("\\", "/") + ending
     return replace(source, path=path.parent / untrusted_files.expanded(relative), relative=relative)
 
 

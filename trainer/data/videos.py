@@ -77,7 +77,7 @@ def _frames(films: Sequence[Path], root: Path, program: str, progress: Progress)
                 progress(number / len(films), f"Extracting middle frames of videos: {number:,} of {len(films):,}")
                 name = film.relative_to(root).as_posix()
                 if isinstance(picture, bytes):
-                    yield StoredPair(f"{number:06}.png", picture, name)
+                    yield StoredPair(f"{number:06}.png", picture, (name,))
                 else:
                     yield Unusable(name, picture)
         finally:

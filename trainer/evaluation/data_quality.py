@@ -40,6 +40,7 @@ from trainer.store.quality_reports import (
     Measured,
     QualityFinding,
     QualityReport,
+    pairs_words,
     write_quality,
 )
 from trainer.store.reviews import pair_keys
@@ -117,7 +118,7 @@ def check_data(
         embedded: list[Embedded] = []
         for row, heldout, model in zip(rows, heldouts, opened, strict=True):
             share = 0.3 + 0.3 * (len(parts) + len(embedded) / len(rows)) / (1 + len(splits.heldout))
-            alive = partial(progress, share, f"embedding {len(some):,} pairs of {split} with {row.short_name}")
+            alive = partial(progress, share, f"embedding {pairs_words(len(some), split)} with {row.short_name}")
             embedded.append(heldout.embed(model.model, model.device, alive=alive))
         parts[split] = _Part(some, len(pairs), drawn, [keys[row] for row in drawn], heldouts[0], embedded)
     named = [(row.id, row.short_name, model.step) for row, model in zip(rows, opened, strict=True)]
@@ -172,7 +173,8 @@ def _ask_others(
                 continue
             rows = np.flatnonzero(not_learned(models, row, part.pairs, other))
             if len(rows) >= LEAST_JUDGED:
-                note = f"embedding {len(part.pairs):,} pairs of {split} with {row.short_name}, which did not learn them"
+                some = pairs_words(len(part.pairs), split)
+                note = f"embedding {some} with {row.short_name}, which did not learn them"
                 embedded = embedded_by(part.pairs, other, progress, note)
                 runs = [(row.id, row.short_name, other.step)]
                 judged = judge(

@@ -17,7 +17,8 @@ from trainer.analysis import embedding_moves as moves
 from trainer.analysis.intervals import wilson
 from trainer.analysis.kept_information import kept_bits
 from trainer.analysis.kernel_distance import kernel_distance
-from trainer.analysis.progress import Progress
+from trainer.analysis.number_text import signed, signed_ends
+from trainer.analysis.progress import Progress, between
 from trainer.analysis.sampling import at_most
 from trainer.analysis.significance import McNemar, mcnemar, paired_difference
 from trainer.analysis.unit_rows import normalized
@@ -35,7 +36,6 @@ from trainer.inference.decode import (
     check_comparable,
     foreseen,
     sample,
-    within,
 )
 from trainer.losses import noise_schedule
 from trainer.methods.decoder import DecoderPictures
@@ -219,7 +219,7 @@ def measure_decoders(
         first.run.data,
         image_size=first.opened.image_size,
         workspace_folder=workspace.folder,
-        progress=within(progress, 0.0, 0.1),
+        progress=between(progress, 0.0, 0.1),
         loading=first.run.loading,
         preprocessing=first.opened.preprocessing,
     )
@@ -228,15 +228,15 @@ def measure_decoders(
     # A picture with five captions is one picture: the intervals are of as many.
     held = distinct_pictures(held)
     held = held.part(at_most(np.arange(len(held)), request.most), split=split)
-    report = within(progress, 0.1, 0.3)
+    report = between(progress, 0.1, 0.3)
     judge, labels = judge_of(workspace.folder, splits.train, first.method.size, request.judge_epochs, report)
     originals = pictures_at(held, first.method.size)
     truth = truth_of(held, labels)
     measures, answers = [], []
     for number, decoder in enumerate(opened):
-        report = within(progress, 0.3 + 0.7 * number / len(opened), 0.3 + 0.7 * (number + 1) / len(opened))
-        reference = decoders.reference(decoder, within(report, 0.0, 0.1))
-        drawn = _drawn(decoder, held, request.steps, within(report, 0.1, 0.8))
+        report = between(progress, 0.3 + 0.7 * number / len(opened), 0.3 + 0.7 * (number + 1) / len(opened))
+        reference = decoders.reference(decoder, between(report, 0.0, 0.1))
+        drawn = _drawn(decoder, held, request.steps, between(report, 0.1, 0.8))
         report(0.9, "bits kept")
         bits = _bits(decoder, originals, drawn)
         cosines, ranks = _re_embedded(opened, held, torch.from_numpy(drawn.first))
@@ -309,8 +309,10 @@ def as_text(measures: Measures) -> str:
             of = f"{decoder.of_name} at step {decoder.of_step:,}"
             lines.append(f"    decodable from {of} {recovered}, linearly readable {probed}")
         for pair in (each for each in measures.compared if each.attribute == name):
-            lines.append(f"    B - A {100 * pair.difference:+.1f} points ({100 * pair.low:+.1f} to "
-                         f"{100 * pair.high:+.1f}), McNemar p = {pair.test.p:.3g}")  # fmt: skip
+            ends = signed_ends(100 * pair.low, 100 * pair.high)
+            lines.append(
+                f"    B against A {signed(100 * pair.difference)} points ({ends}), McNemar p = {pair.test.p:.3g}"
+            )
     for decoder in measures.decoders:
         lines.append(f"{decoder.name} of {decoder.of_name} at step {decoder.of_step:,}:")
         for encoder, cosine in decoder.cosines.items():
@@ -331,8 +333,8 @@ def as_text(measures: Measures) -> str:
         lines.append(f"    from caption to picture, cosine: {share}.{wins}")
     for gap in measures.paired:
         digits = 0 if gap.what.startswith("bits") else 3
-        ends = f"{gap.low:+.{digits}f} to {gap.high:+.{digits}f}, n = {gap.n:,}"
-        lines.append(f"B - A {gap.what}: {gap.difference:+.{digits}f} ({ends})")
+        ends = f"{signed_ends(gap.low, gap.high, digits)}, n = {gap.n:,}"
+        lines.append(f"B against A, {gap.what}: {signed(gap.difference, digits)} ({ends})")
     return "\n".join(lines)
 
 
@@ -409,7 +411,7 @@ def _drawn(decoder: OpenDecoder, held: Pairs, steps: int, progress: Progress) ->
         [decoder.opened.embed_images(np.array(held.images[at : at + _AT_ONCE])) for at in range(0, len(held), _AT_ONCE)]
     )
     first, second = (
-        _samples(decoder.method, rows, which, steps, within(progress, which / 2, (which + 1) / 2)) for which in (0, 1)
+        _samples(decoder.method, rows, which, steps, between(progress, which / 2, (which + 1) / 2)) for which in (0, 1)
     )
     return _Drawn(rows, first, second)
 
@@ -421,7 +423,7 @@ def _samples(
     for at in range(0, len(rows), _AT_ONCE):
         part = rows[at : at + _AT_ONCE]
         seeds = [1_000_003 * (which + 1) + at + k for k in range(len(part))]
-        report = within(progress, at / len(rows), (at + len(part)) / len(rows))
+        report = between(progress, at / len(rows), (at + len(part)) / len(rows))
         drawn.append(sample(method, part, noises=seeds, steps=steps, guidance=1.0, progress=report))
     return np.concatenate(drawn)
 

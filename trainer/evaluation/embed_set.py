@@ -35,8 +35,8 @@ from trainer.places.storage import Storage
 from trainer.store.snapshot_files import Items
 from trainer.untrusted import confined
 from trainer.untrusted import files as untrusted_files
-from trainer.vectors.found import find
 from trainer.vectors.item_table import read_items
+from trainer.vectors.matrices import find
 
 TRIED: Final = "tried"
 TRAIN: Final = "train"
@@ -280,7 +280,8 @@ def _followed(done: Iterator[WrittenShard], shards: Sequence[Shard], progress: P
     for finished in done:
         written.append(finished)
         rows += finished.rows + len(finished.unreadable)
-        waits = f", waiting for pictures {finished.waited:.0%} of the time" if finished.waited > _WORTH_TELLING else ""
+        share = f"{100 * finished.waited:.0f} %"
+        waits = f", waiting for pictures {share} of the time" if finished.waited > _WORTH_TELLING else ""
         progress(rows / max(total, 1), f"embedded {rows:,} of {total:,} pairs{waits}")
     return sorted(written, key=lambda finished: finished.number)
 

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from trainer import data
 from trainer.analysis.intervals import wilson
 from trainer.analysis.linear_probe import VALIDATION, linear_probe
-from trainer.analysis.progress import Progress
+from trainer.analysis.progress import Progress, between
 from trainer.analysis.sampling import at_most
 from trainer.data import DataSplits, Pairs
 from trainer.data.augment import normalized
@@ -25,7 +25,6 @@ from trainer.data.content import distinct_pictures
 from trainer.data.streamed_images import StreamedImages
 from trainer.errors import UserError
 from trainer.inference.batches import embed_features, embed_images
-from trainer.inference.decode import within
 from trainer.inference.model_cache import CachedModel, ModelCache
 from trainer.losses import autoregressive, denoising, noise_schedule, variational_bound
 from trainer.methods.decoder import pictures_of
@@ -111,7 +110,7 @@ def compare_generative(
         first.data,
         image_size=opened[0].opened.image_size,
         workspace_folder=models.workspace.folder,
-        progress=within(progress, 0.0, 0.05),
+        progress=between(progress, 0.0, 0.05),
         loading=first.loading,
         preprocessing=opened[0].opened.preprocessing,
     )
@@ -122,11 +121,11 @@ def compare_generative(
     if len(pictures) < request.batch:
         raise UserError(f"{len(pictures):,} training pictures are fewer than a batch of {request.batch}.")
     measured = held_pictures[at_most(np.arange(len(held_pictures)), request.most)]
-    denoiser = trained_denoiser(pictures, request, within(progress, 0.1, 0.35))
-    cnn = trained_cnn(pictures, request, parameters_of(denoiser), within(progress, 0.35, 0.6))
+    denoiser = trained_denoiser(pictures, request, between(progress, 0.1, 0.35))
+    cnn = trained_cnn(pictures, request, parameters_of(denoiser), between(progress, 0.35, 0.6))
     progress(0.6, "Bits of the PixelCNN")
     cnn_bits = bits_of_cnn(cnn, measured)
-    diffusion_bits = bits_of_diffusion(denoiser, measured, request, within(progress, 0.62, 0.65))
+    diffusion_bits = bits_of_diffusion(denoiser, measured, request, between(progress, 0.62, 0.65))
     cnn_read = _best(_cnn_features(cnn, pictures, held_pictures, rows), rows)
     diffusion_read = _best(_diffusion_features(denoiser, pictures, held_pictures, rows, request), rows)
     table = [
@@ -391,7 +390,7 @@ def _bayes(
 ) -> _Bayes:
     learned, tried = pictures[rows.train], held[rows.tried]
     chosen = at_most(np.arange(len(tried)), request.most)
-    model = trained_class_cnn(learned, rows.targets, rows.classes, request, parameters, within(progress, 0.65, 0.9))
+    model = trained_class_cnn(learned, rows.targets, rows.classes, request, parameters, between(progress, 0.65, 0.9))
     progress(0.9, "Bayes' rule of the gated PixelCNN")
     likelihoods = log_likelihoods(model, tried[chosen], rows.classes)
     prior = np.bincount(rows.targets, minlength=rows.classes) / len(rows.targets)

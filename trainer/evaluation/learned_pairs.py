@@ -101,7 +101,7 @@ def learned_pairs(data: config.Data, workspace_folder: Path, progress: Progress)
     if isinstance(data, config.Scenes) and not is_drawn(folder_of(data, workspace_folder), "train"):
         return LearnedPairs()
     try:
-        listed = listing(data, workspace_folder, progress)
+        listed = listing(data, workspace_folder, progress, drawn=("train",))
     except DataError:
         return LearnedPairs()
     return LearnedPairs(parts_of(data, listed)["train"])

@@ -12,6 +12,7 @@ import numpy as np
 
 from trainer.analysis.progress import Progress, part_of
 from trainer.catalog import ZERO_SHOT, suite_of_facts
+from trainer.charts.evaluation import TASK_WORDS
 from trainer.errors import UserError
 from trainer.inference.model_cache import AnswerError, CachedModel, ModelCache
 from trainer.messages import Evaluate
@@ -102,7 +103,9 @@ def evaluate_runs(
 
     Raises:
         UserError: There is no such run, or nothing of what is wanted can be measured of the only run.
+        LookOnly: The results could not be stored; before anything is drawn or measured.
     """
+    models.workspace.results.check_kept()
     if question.explain:
         named_tasks = question.tasks or ("zero_shot",)
         also = (EXPLAINED[task] for task in named_tasks if task in EXPLAINED)
@@ -161,7 +164,7 @@ def _possible(
     """Return the tasks that can be measured for a run, and why others cannot."""
     evaluations = _evaluations(models, row, request, loaded, _Stage(progress))
     reasons = {task: evaluations[task].possible()[task] for task in evaluations if task in (request.tasks or CHEAP)}
-    left_out = {f"{row.short_name}: {task}": reason for task, reason in reasons.items() if reason}
+    left_out = {f"{row.short_name}, {TASK_WORDS.get(task, task)}": reason for task, reason in reasons.items() if reason}
     return [task for task, reason in reasons.items() if not reason], left_out
 
 
@@ -408,7 +411,7 @@ def _suite_of(workspace: Workspace, row: RunRow, dataset: str, stage: _Stage) ->
     from trainer.data.dataset_index import listing
 
     try:
-        listed = listing(workspace.runs.config_of(row.id).data, workspace.folder, stage)
+        listed = listing(workspace.runs.config_of(row.id).data, workspace.folder, stage, drawn=())
     except DataError:
         return None
     return listed.suite if listed.name == dataset else None

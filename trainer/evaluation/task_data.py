@@ -253,7 +253,7 @@ def choose_pairs(
     progress: Progress,
 ) -> ChosenPairs:
     """Return the pairs of an evaluation, before any is decoded; the arguments are those of `load_task_data`."""
-    listed = listed_splits(data, workspace_folder, progress, learn=learn or split == "train")
+    listed = listed_splits(data, workspace_folder, progress, learn=learn or split == "train", split=split)
     name, tried, train = _parts(listed, split, learn=learn)
     total = len(tried) if name == "sample" else len(listed.splits[name])
     chosen = _chosen_suite(suite, listed, [*tried, *train])
@@ -398,18 +398,22 @@ def _real_paths(data: config.Data) -> list[str]:
     return [os.path.realpath(Path(path).expanduser()) for path in paths if path]
 
 
-def listed_splits(data: str | config.Data, workspace_folder: Path, progress: Progress, *, learn: bool = True) -> Listed:
+def listed_splits(
+    data: str | config.Data, workspace_folder: Path, progress: Progress, *, learn: bool = True, split: str | None = None
+) -> Listed:
     """Return the pairs of each split; for a run's data `train` and the held-out split or share.
 
     In a folder of folders of tars each folder is a split, as in CLIP_benchmark.
 
-    Without `learn` the folder `train` is left out where there are others: listing large compressed tars takes long.
+    Without `learn` the folder `train` is left out where there are others: listing large compressed tars takes long. Of
+    Scenes only the pictures of `split` are drawn then; None: of the split that runs are judged by.
 
     Raises:
         DataError: There is no such data.
     """
     if not isinstance(data, str):
-        listed = listing(data, workspace_folder, progress)
+        needed = {} if learn else {"drawn": (split,) if split in data.heldout else data.heldout[:1]}
+        listed = listing(data, workspace_folder, progress, **needed)
         return Listed(listed.name, parts_of(data, listed), listed.suite, _root_of(data), chosen=True)
     path = Path(data).expanduser().absolute()
     if not path.exists() and (named := _named(data)) is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
@@ -229,8 +229,6 @@ def fine_tuning(
     label: Int[np.ndarray, " m"],
     *,
     n_labels: int,
-    seed: int = 0,
-    shares: Mapping[float, int] = SHARES,
 ) -> tuple[dict[str, float], dict[str, Any], dict[str, np.ndarray]]:
     """Return fine-tuning on a share of each class's labels, and the linear probe on the same labels.
 
@@ -239,11 +237,9 @@ def fine_tuning(
         targets: Classes of the labeled images.
         label: Of the tried images.
         n_labels: Images of the labeled split, of which these may be a sample: the share is one of the whole.
-        seed: Of the labels drawn.
-        shares: Share -> epochs.
     """
     metrics, arrays, used, left_out = {}, {"label": label}, [], {}
-    for share, epochs in shares.items():
+    for share, epochs in SHARES.items():
         name = f"{100 * share:g}pct"
         counts = labels_of_share(targets, share, total=n_labels)
         if counts is None:
@@ -251,14 +247,14 @@ def fine_tuning(
                 f"{100 * share:g} % of {n_labels:,} labels are more than the {len(targets):,} that were read."
             )
             continue
-        rows = stratified(targets, counts, seed=seed)
+        rows = stratified(targets, counts, seed=0)
         learned = learn(rows, epochs)
         for kind, logits in (("fine_tune", learned.tuned), ("fine_tune_linear", learned.linear)):
             ranks = places_of(logits, label)
             metrics |= {f"{kind}_{name}_acc1": recall_at(ranks, 1), f"{kind}_{name}_acc5": recall_at(ranks, 5)}
             arrays[f"{kind}_{name}"] = ranks
         used.append({"share": share, "labels": len(rows), "epochs": learned.epochs, "per_class": counts.tolist()})
-    return metrics, {"shares": used, "left_out": left_out, "whole": n_labels, "seed": seed}, arrays
+    return metrics, {"shares": used, "left_out": left_out, "whole": n_labels, "seed": 0}, arrays
 
 
 def knn(

@@ -18,7 +18,7 @@ from trainer import catalog, config
 from trainer.config import ConfigError
 from trainer.config.ablation import FOUR, PRESET
 from trainer.config.grid import repeated as repeated_runs
-from trainer.metrics import metric, split_words
+from trainer.metrics import data_label, metric, split_label
 from trainer.untrusted import files as untrusted_files
 
 MOST_ARMS: Final = 12
@@ -49,8 +49,7 @@ class Outcome:
     @property
     def label(self) -> str:
         """The metric and where it is measured, for people."""
-        split = split_words(self.split)
-        where = f"{self.dataset} {split}" if self.dataset else split
+        where = data_label(self) if self.dataset else split_label(self.split)
         return f"{metric(f'val/{self.metric}').label}, {where}"
 
 
@@ -278,28 +277,47 @@ def repeated(run: config.Run, field: str, texts: Sequence[str], outcome: Outcome
     return made
 
 
-def clip_and_cloob(run: config.Run | None, taken: Iterable[str] = ()) -> Experiment:
+def clip_and_cloob(run: config.Run | None, taken: Iterable[str] = (), *, seeds: int | None = None) -> Experiment:
     """Return the experiment of the window's first button: CLIP against CLOOB, 3 to 5 seeds, a margin of 2 points.
 
     Args:
         run: Both arms have its data, towers and schedule; None: the presets of Scenes.
         taken: Names of experiments that cannot be used again.
+        seeds: Each objective is trained with exactly so many; None: 3 to 5.
     """
     presets = ("clip-scenes", "cloob-scenes")
-    objectives = (config.Clip(), config.Cloob())
+    masks = run is not None and getattr(run.objective, "mask_duplicates", False)
+    objectives = (config.Clip(mask_duplicates=masks), config.Cloob(mask_duplicates=masks))
     made = (
         [catalog.preset(name) for name in presets] if run is None else [replace(run, objective=o) for o in objectives]
     )
-    arms = tuple(Arm(run_config.objective.label, run_config) for run_config in made)
-    name = free_name(f"CLIP + CLOOB on {config.data_name(made[0].data)}", taken)
-    outcome = default_outcome(made[0])
-    secondary = Outcome("text_to_image_R@1", outcome.split)
-    experiment = Experiment(
-        name=name, question="Does CLOOB find captions better than CLIP?", arms=arms, outcome=outcome,
-        secondaries=(secondary,), fields=differing(arms), margin=0.02,
+    budget: dict[str, Any] = {} if seeds is None else {"least_seeds": seeds, "most_seeds": seeds}
+    return of_pair(
+        made[0], made[1], taken, question="Does CLOOB find captions better than CLIP?",
+        secondaries=(Outcome("text_to_image_R@1", default_outcome(made[0]).split),),
+        first_seed=0 if run is None else run.seed, **budget,
     )  # fmt: skip
-    check(experiment)
-    return experiment
+
+
+def of_pair(run_a: config.Run, run_b: config.Run, taken: Iterable[str] = (), **values: Any) -> Experiment:
+    """Return the experiment of two runs: 3 to 5 seeds that neither has, a margin of 2 points, but for `values`.
+
+    Raises:
+        ConfigError: They do not differ, or cannot be trained with the same outcome.
+    """
+    runs = (run_a, run_b)
+    labels = [run.objective.label for run in runs]
+    if labels[0] == labels[1]:
+        labels = [config.repaired_name(run.name[:60]) for run in runs]
+    arms = tuple(Arm(label, run) for label, run in zip(labels, runs, strict=True))
+    name = free_name(f"{labels[0]} + {labels[1]} on {config.data_name(run_a.data)}", taken)
+    about: dict[str, Any] = {"question": f"Is {labels[1]} better than {labels[0]}?"}
+    about |= {"first_seed": 1 + max(run.seed for run in runs)} | values
+    made = Experiment(
+        name=name, arms=arms, outcome=default_outcome(run_a), fields=differing(arms), margin=0.02, **about
+    )
+    check(made)
+    return made
 
 
 def free_name(name: str, taken: Iterable[str]) -> str:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from trainer import config
 from trainer.experiments.counted import CountedRun, RunGroup, counted_line, standing
 from trainer.experiments.verdict import ArmComparison, ExperimentVerdict, judge
 from trainer.store import StoreError, Workspace
+
+ONE_EACH: Final = "1 seed each"
 
 
 @dataclass(frozen=True)
@@ -17,8 +19,8 @@ class SeedTruth:
     """What is known over seeds of two runs.
 
     Attributes:
-        seeds: How many seeds these two runs are: `1 seed each`; empty where nothing is compared.
-        verdict: What their experiment says, `over 3 seeds: undecided`; empty without one.
+        seeds: How many seeds these two runs are: `1 seed each`; empty where the verdict says it or nothing is compared.
+        verdict: What is decided: `over 3 seeds: undecided`, or `1 seed each: undecided`.
         not_counted: Which of its runs do not count, `1 run not counted: CLIP · s3 stopped at 46 of 384`; may be empty.
         experiment: Name of the experiment; empty without one.
     """
@@ -47,25 +49,22 @@ def seed_truth(workspace: Workspace, run_a: int | None, run_b: int | None) -> Se
     name = rows[0].experiment
     if not name or rows[1].experiment != name:
         both = RunGroup("", tuple(CountedRun(row, -1, standing(row)) for row in rows))
-        return SeedTruth("1 seed each", "no experiment compares them", counted_line([both], brief=True))
+        return SeedTruth("", f"{ONE_EACH}: undecided", counted_line([both], brief=True))
     try:
         verdict = judge(workspace, name)
     except (StoreError, config.ConfigError):
-        return SeedTruth("1 seed each")
-    seeds = "1 seed each" if len(arms) > 1 else f"2 seeds of {arms[0]}"
-    return SeedTruth(seeds, _said_over_seeds(verdict, arms), _not_counted(verdict, arms), name)
-
-
-def _said_over_seeds(verdict: ExperimentVerdict, arms: Sequence[str]) -> str:
-    control = verdict.experiment.control.name
-    others = [arm for arm in arms if arm != control]
-    compared = [comparison for comparison in verdict.primary if comparison.arm in others]
+        return SeedTruth(ONE_EACH)
+    control, not_counted = verdict.experiment.control.name, _not_counted(verdict, arms)
+    compared = [each for each in verdict.primary if each.arm in arms and each.arm != control]
+    seeds = ONE_EACH if len(arms) > 1 else f"2 seeds of {arms[0]}"
     if not compared:
-        return "one variant: nothing is compared"
-    return ", ".join(_of_comparison(verdict, comparison, several=len(compared) > 1) for comparison in compared)
+        return SeedTruth(seeds, "one variant: nothing is compared", not_counted, name)
+    is_single = len(arms) > 1 and all(len(each.differences) == 1 for each in compared)
+    said = [_of_comparison(verdict, each, several=len(compared) > 1, is_single=is_single) for each in compared]
+    return SeedTruth("" if is_single else seeds, ", ".join(said), not_counted, name)
 
 
-def _of_comparison(verdict: ExperimentVerdict, comparison: ArmComparison, *, several: bool) -> str:
+def _of_comparison(verdict: ExperimentVerdict, comparison: ArmComparison, *, several: bool, is_single: bool) -> str:
     n = len(comparison.differences)
     if not n:
         return f"waiting for the first seed of {comparison.arm} and {comparison.control}"
@@ -75,7 +74,7 @@ def _of_comparison(verdict: ExperimentVerdict, comparison: ArmComparison, *, sev
         decision = f"{comparison.arm} undecided" if several else "undecided"
     else:
         decision = f"{comparison.arm} is {comparison.decision}"
-    return f"over {n} seed{'s' * (n != 1)}: {decision}"
+    return f"{ONE_EACH if is_single else f'over {n} seed' + 's' * (n != 1)}: {decision}"
 
 
 def _not_counted(verdict: ExperimentVerdict, arms: Sequence[str]) -> str:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from trainer.analysis.anytime_valid import Decision, Interval, decide
+from trainer.analysis.number_text import signed
 from trainer.analysis.repeated_intervals import OPEN, interval, p_value
 from trainer.analysis.significance import FEWEST_FLIPS, holm, sign_flip_p
 from trainer.experiments.counted import CountedRun, RunGroup, arm_groups, counted_in, counted_line
@@ -170,12 +171,18 @@ class ExperimentVerdict:
         measure, gaps = metric(f"val/{comparison.outcome.metric}"), [gap for _, gap in comparison.differences]
         arm, control, n = comparison.arm, comparison.control, len(gaps)
         if not n:
-            return f"Waiting for the first seed of {control} and {arm}"
+            waits = self.state in ("new", "going")
+            arms = f"{control} and {arm}"
+            if not waits:
+                return f"No seed has finished in both {arms}"
+            return self._half_of_a_seed(comparison) or f"Waiting for the first seed of {arms}"
         mean = difference_text(measure, comparison.interval.mean)
         if comparison.decision in ("better", "worse"):
             return f"{arm} is {comparison.decision} than {control}: {mean} after {n} seeds"
         if comparison.decision == "equal":
             return f"{arm} and {control} are {self.equal_text(comparison)}, after {n} seeds"
+        if n == 1 and self.experiment.most_seeds == 1:
+            return f"One seed cannot decide: {arm} {mean}"
         if n < self.experiment.least_seeds:
             seeds = "the one seed" if n == 1 else f"the {n} seeds"
             return f"Too early to say: {arm} {mean} on {seeds} that both have finished"
@@ -184,6 +191,18 @@ class ExperimentVerdict:
             f"Not decided after {n} seed{'s' * (n != 1)}: {arm} {mean}, seeds from {low.removesuffix(' points')} to "
             + high
         )
+
+    def _half_of_a_seed(self, comparison: ArmComparison) -> str:
+        """Return the value of the only arm that has finished, and what the other does; empty before."""
+        pair = (comparison.control, comparison.arm)
+        means = {each.arm: each.mean for each in self.arms if each.outcome == comparison.outcome and each.n}
+        finished = [arm for arm in pair if arm in means]
+        if len(finished) != 1:
+            return ""
+        other = next(arm for arm in pair if arm not in means)
+        trains = any(outcome.arm == other and outcome.run.status == "running" for outcome in self.runs)
+        value = metric(f"val/{comparison.outcome.metric}").text(means[finished[0]])
+        return f"{finished[0]} {value}; {other} is {'training' if trains else 'waiting'}"
 
 
 def judge(workspace: Workspace, ref: int | str) -> ExperimentVerdict:
@@ -228,8 +247,7 @@ def difference_text(measure: Metric, value: float) -> str:
     """Format a difference with its sign, shares in points."""
     if math.isnan(value):
         return "–"
-    text = f"{100 * value:+.1f} points" if measure.percent else f"{value:+.{measure.digits}f}"
-    return text.replace("-", "−")
+    return f"{signed(100 * value)} points" if measure.percent else signed(value, measure.digits)
 
 
 def interval_text(measure: Metric, bounds: Interval) -> str:
@@ -237,7 +255,7 @@ def interval_text(measure: Metric, bounds: Interval) -> str:
     if math.isinf(bounds.low):
         return "[no interval yet: needs more seeds]"
     factor, digits = (100, 1) if measure.percent else (1, measure.digits)
-    return f"[{factor * bounds.low:+.{digits}f}, {factor * bounds.high:+.{digits}f}]".replace("-", "−")
+    return f"[{signed(factor * bounds.low, digits)}, {signed(factor * bounds.high, digits)}]"
 
 
 def _outcome_of(workspace: Workspace, experiment: Experiment, member: CountedRun) -> RunOutcome:
@@ -362,7 +380,7 @@ def _notes(experiment: Experiment, runs: Sequence[RunOutcome], primary: Sequence
         )
     gone = sum(run.run.deleted_at is not None for run in runs)
     if gone:
-        notes.append(f"{gone} of the runs were deleted; they are counted and listed all the same.")
+        notes.append(f"{gone} run{'s were' if gone > 1 else ' was'} deleted since, and counted all the same.")
     signs = [
         f"{comparison.arm} {comparison.sign_flip:.3f}" for comparison in primary if math.isfinite(comparison.sign_flip)
     ]
@@ -371,7 +389,9 @@ def _notes(experiment: Experiment, runs: Sequence[RunOutcome], primary: Sequence
             f"Exact test of the signs of the differences, without an assumption about their distribution: p = "
             f"{', '.join(signs)}, for this look alone, not corrected."
         )
-    return (*notes, *method_notes(experiment))
+    # How an interval is made helps nobody before there is one.
+    has_interval = any(math.isfinite(comparison.interval.low) for comparison in primary)
+    return (*notes, *(method_notes(experiment) if has_interval else ()))
 
 
 def method_notes(experiment: Experiment) -> tuple[str, ...]:

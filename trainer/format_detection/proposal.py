@@ -10,9 +10,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from trainer.config import ClassFolder, ConfigError, Data, Folder, HubDataset, Shards, Table
+from trainer.config import TORCHVISION_FILES, ClassFolder, ConfigError, Data, Folder, HubDataset, Named, Shards, Table
+from trainer.format_detection.readme import default_configuration
 from trainer.format_detection.splits import Part, heldout_of, is_split, part_of, without_keyword
 from trainer.format_detection.tables import (
     CAPTIONS,
@@ -25,6 +26,7 @@ from trainer.format_detection.tables import (
     form_of,
     image_root,
     native_names,
+    omitted_ending,
 )
 from trainer.images import SUFFIXES
 from trainer.untrusted import files as untrusted_files
@@ -35,6 +37,8 @@ CAPTION_SUFFIXES: Final = (".txt", ".caption")
 
 _LOOKED_AT: Final = 2_000
 """Files of a folder that are looked at; more would keep a person waiting."""
+_FEW: Final = 8
+"""Texts next to pictures that are read."""
 _MOST_TABLES: Final = 60
 """Files that are tried as a table of captions."""
 _DEEPEST: Final = 3
@@ -55,7 +59,7 @@ _TEXTS: Final = frozenset(
     (
         *(".txt", ".md", ".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".parquet", ".xml", ".html"),
         *(".pdf", ".mat", ".npy", ".npz", ".pkl", ".py", ".ipynb", ".log", ".zip", ".gz"),
-        *(".toml", ".yaml", ".yml", ".token", ".docx", ".db"),
+        *(".toml", ".yaml", ".yml", ".token", ".docx", ".db", ".meta"),
     )
 )
 """Endings of what is no picture and no film."""
@@ -74,6 +78,10 @@ _OF_FIFTYONE: Final = (
     "labels.json next to a folder data is how FiftyOne exports labels, which are not read, and data names no class. "
     "Export the data set as ImageClassificationDirectoryTree, which is read."
 )
+_OF_BOXES: Final = (
+    "The texts next to the images hold a class and coordinates a line, as YOLO writes objects, and no captions."
+)
+_BOX: Final = re.compile(r"\d+(\s+-?\d*\.?\d+(e-?\d+)?){4,}")
 NAMED: Final = re.compile(r"(?P<name>.*[^\W\d_].*?)[_\- ]+\d+")
 """A file name of a class and a number."""
 
@@ -134,7 +142,8 @@ def open_question(proposal: Proposal, changes: Sequence[str]) -> str:
     """Return the question for the user and its command-line answers; empty if `--set data=KIND` answers it."""
     if not proposal.question or any(change.partition("=")[0].strip() == "data" for change in changes):
         return ""
-    ways = [*_ways(proposal), ("these folders as classes", proposal.data)]
+    first = {Folder: "the texts next to them", Table: _captions_of(proposal.data)}
+    ways = [*_ways(proposal), (first.get(type(proposal.data), "these folders as classes"), proposal.data)]
     return f"{proposal.question} Choose {_by_command(proposal, ways)}."
 
 
@@ -151,18 +160,26 @@ def _by_command(proposal: Proposal, ways: Sequence[tuple[str, Data]]) -> str:
 def _ways(proposal: Proposal) -> Iterator[tuple[str, Data]]:
     """Yield the choices of the user, with descriptions."""
     for other in proposal.others:
-        if isinstance(other, Folder):
+        if isinstance(other, Named):
+            yield other.name, other
+        elif isinstance(other, Folder):
             yield "file names as captions", other
         elif isinstance(other, ClassFolder):
-            yield "classes by file names", other
+            yield f"classes by {'file names' if other.class_from == 'names' else 'folders'}", other
         else:
-            yield f"the captions of {Path(getattr(other, 'path', '')).name}", other
+            yield _captions_of(other), other
+
+
+def _captions_of(table: Data) -> str:
+    file = Path(getattr(table, "path", ""))
+    return f"the captions of {file.parent.name if file.suffix == '.parquet' else file.name}"
 
 
 def _command(first: Data, other: Data) -> str:
     """Return the arguments to add to a command to read it this way."""
     if isinstance(other, Table):
-        return f"--data {other.path}"
+        parts = other.path.endswith(".parquet") and other.heldout_path
+        return f"--data {Path(other.path).parent if parts else other.path}"
     fields = {name: value for name, value in vars(other).items() if value != getattr(type(other)(), name)}
     options = [f"--set data.{name}={value}" for name, value in fields.items() if value != getattr(first, name, None)]
     return " ".join([f"--set data={other.kind}", *options])
@@ -205,12 +222,14 @@ class _Look:
         beside: Pictures and films in the folder itself.
         inside: The same in folders of it.
         texts: Files .txt beside a picture of their name, at any depth.
+        first_texts: Some of them.
         folders: Names of its folders that have pictures or films at any depth.
     """
 
     beside: int
     inside: int
     texts: int
+    first_texts: tuple[Path, ...]
     folders: tuple[str, ...]
 
     @property
@@ -232,7 +251,11 @@ def _folder(root: Path, depth: int = 0) -> Proposal:
         return Proposal(Shards(path=str(root)))
     if shards := _parquet_folder(root, entries):
         return Proposal(shards)
+    if configurations := _configurations(root, entries):
+        return configurations
     look = _look(root, entries)
+    if not look.beside + look.inside and (sets := _of_torchvision(root)):
+        return Proposal(sets[0], others=tuple(sets[1:]))
     if not look.captioned:
         pictures = _without_captions(root, entries, look)
         if (table := _table_beside(root, entries)) and not (look.per_class and table.caption_column == "label"):
@@ -244,20 +267,62 @@ def _folder(root: Path, depth: int = 0) -> Proposal:
         if "labels.json" in entries and _FIFTYONE in look.folders:
             return replace(pictures, question=_OF_FIFTYONE)
         return _with_unclear_table(pictures, root, entries)
+    if _are_boxes(look.first_texts):
+        pictures = _without_captions(root, entries, look)
+        by_folders = (pictures.data,) if isinstance(pictures.data, ClassFolder) else ()
+        return Proposal(Folder(path=str(root)), _OF_BOXES, (*by_folders, *pictures.others))
     return Proposal(ClassFolder(path=str(root)) if look.per_class else Folder(path=str(root)))
 
 
+def _of_torchvision(root: Path) -> list[Named]:
+    """Return the data sets of torchvision whose files lie in a folder, or of which it is a part."""
+    return [
+        Named(name=name, root=str(above))  # type: ignore[arg-type]  # a name of the mapping
+        for name, file in TORCHVISION_FILES.items()
+        for above in (root, *list(root.parents)[:2])
+        if (above / file).is_file() and (above / file).is_relative_to(root)
+    ]
+
+
+def _are_boxes(files: Sequence[Path]) -> bool:
+    """Return whether texts next to pictures hold objects as YOLO writes them: lines of a class and coordinates."""
+    lines: list[str] = []
+    for file in files:
+        with untrusted_files.open_ordinary(file) as opened:
+            lines += opened.read(1 << 12).decode("utf-8", "replace").split("\n")[:_FEW]
+    objects = [line for line in map(str.strip, lines) if line]
+    return bool(objects) and all(map(_BOX.fullmatch, objects))
+
+
 def _saved(folder: Path) -> HubDataset:
-    """Return what `save_to_disk` of Hugging Face `datasets` wrote, with the parts that its list of splits names."""
-    try:
-        listed = json.loads(untrusted_files.read_text(folder / "dataset_dict.json"))["splits"]
-        names = [name for name in listed if isinstance(name, str)]
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        return HubDataset(name=str(folder))
+    """Return what `save_to_disk` of `datasets` wrote, with its parts and columns as its files name them."""
+    listed = _json_of(folder / "dataset_dict.json").get("splits")
+    listed = listed if isinstance(listed, list) else []
+    names = [name for name in listed if isinstance(name, str) and name == Path(name).name]
+    data = HubDataset(name=str(folder))
     parts = {part: name for name in reversed(names) if (part := part_of(name))}
-    if not is_split(parts):
-        return HubDataset(name=str(folder))
-    return HubDataset(name=str(folder), split=parts["train"], heldout_split=parts[heldout_of(parts)])
+    if is_split(parts):
+        data = replace(data, split=parts["train"], heldout_split=parts[heldout_of(parts)])
+    elif names and data.split not in names:
+        data = replace(data, split=names[0])
+    features = _json_of((folder / data.split if names else folder) / "dataset_info.json").get("features")
+    types = {
+        str(name): str(feature.get("_type")) if isinstance(feature, dict) else "List"
+        for name, feature in (features.items() if isinstance(features, dict) else ())
+    }
+    image, caption = _chosen(list(types))
+    image = next((name for name, kind in types.items() if kind == "Image"), image)
+    caption = caption or next((name for name, kind in types.items() if kind == "ClassLabel"), "")
+    return replace(data, image_column=image or data.image_column, caption_column=caption or data.caption_column)
+
+
+def _json_of(file: Path) -> dict[str, Any]:
+    """Return an object of a file; empty if there is none."""
+    try:
+        content = json.loads(untrusted_files.read_text(file))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return content if isinstance(content, dict) else {}
 
 
 def _is_flat(proposal: Proposal) -> bool:
@@ -275,12 +340,15 @@ def _has_tars(root: Path, entries: Mapping[str, Path]) -> bool:
 
 def _look(root: Path, entries: Mapping[str, Path]) -> _Look:
     beside = inside = texts = 0
+    first_texts: list[Path] = []
     for number, (folder, _, files) in enumerate(untrusted_files.walk(root)):
         names = [name for name in files if not name.startswith(".")]
         stems = [stem for stem, _ in map(os.path.splitext, filter(_is_shown, names))]
         count, distinct = len(stems), set(stems)
-        captions = (stem for stem, ending in map(os.path.splitext, names) if ending.lower() in CAPTION_SUFFIXES)
-        texts += len(distinct.intersection(captions))
+        captions = [name for name in names if os.path.splitext(name)[1].lower() in CAPTION_SUFFIXES]
+        captions = [name for name in captions if os.path.splitext(name)[0] in distinct]
+        texts += len({os.path.splitext(name)[0] for name in captions})
+        first_texts += (Path(folder, name) for name in captions[: _FEW - len(first_texts)])
         if Path(folder) == root:
             beside += count
         else:
@@ -288,7 +356,8 @@ def _look(root: Path, entries: Mapping[str, Path]) -> _Look:
         if texts + inside + beside > _LOOKED_AT or number > _LOOKED_AT:
             break
     names = sorted(name for name, entry in entries.items() if not name.startswith(".") and entry.is_dir())
-    return _Look(beside, inside, texts, tuple(name for name in names if _has_shown(entries[name])))
+    with_pictures = tuple(name for name in names if _has_shown(entries[name]))
+    return _Look(beside, inside, texts, tuple(first_texts), with_pictures)
 
 
 def _is_shown(name: str) -> bool:
@@ -407,6 +476,22 @@ def _parquet_folder(root: Path, entries: Mapping[str, Path]) -> Table | None:
     return None
 
 
+def _configurations(root: Path, entries: Mapping[str, Path]) -> Proposal | None:
+    """Return the default of several configurations, each a folder of Parquet as on the hub; None if there are none."""
+    folders = {name: entry for name, entry in sorted(entries.items()) if entry.is_dir() and not name.startswith(".")}
+    if len(folders) < 2 or any(map(part_of, folders)) or any(map(_has_shown, folders.values())):
+        return None
+    tables = {name: table for name, folder in folders.items() if (table := _parquet_folder(folder, {}))}
+    if len(tables) < 2:
+        return None
+    stated = next((name for name in (default_configuration(root), "default") if name in tables), "")
+    names = ", ".join(map(repr, map(untrusted_files.spelled, tables)))
+    name = untrusted_files.spelled(root.name)
+    question = f"{name} holds Parquet in {len(tables)} folders, each of which is a data set of its own: {names}."
+    data = tables.pop(stated or next(iter(tables)))
+    return Proposal(data, "" if stated else question, tuple(tables.values()))
+
+
 def _nested(folder: Path) -> Iterator[Path]:
     """Yield the folder, and within each other its `data` folder or the only one, such as the hub's `default`."""
     for _ in range(_DEEPEST + 1):
@@ -434,8 +519,10 @@ def _has_images(table: Table) -> bool:
 
 def _exist(file: Path, names: Sequence[str]) -> bool:
     names = native_names(file, names)
+    ending = omitted_ending(file, names, SUFFIXES)
+    names = [name + ending for name in names if "\0" not in name and len(name) < 1_000]
     root = image_root(file, names)
-    return any((root / name).is_file() for name in names if "\0" not in name and len(name) < 1_000)
+    return any((root / name).is_file() for name in names)
 
 
 def _in_parts(file: Path, every: Path) -> Table:
@@ -563,6 +650,10 @@ _HELDOUT_LISTS: Final = (
 )
 
 
+NUMBERED: Final = "train_test_split.txt"
+"""Lines of an image's number and 1 where it is trained on."""
+
+
 def names_in(line: str) -> Iterator[str]:
     """Yield possible image names in a list line: the line or its first column, also without leading folders."""
     for text in dict.fromkeys((line.strip(), *line.split(maxsplit=1)[:1], line.partition(",")[0].strip())):
@@ -589,7 +680,15 @@ def _with_lists(chosen: Path, data: Data) -> Data:
         train, heldout = _lists_in(folder, root)
         if train and heldout:
             return replace(data, train_list=str(train), heldout_list=str(heldout))
+        if numbered_list(folder / NUMBERED):
+            return replace(data, train_list=str(folder / NUMBERED))
     return data
+
+
+def numbered_list(file: Path) -> Path | None:
+    """Return the list of images that a list of their numbers refers to, as CUB-200-2011 has both; None for others."""
+    images = file.with_name("images.txt")
+    return images if file.name == NUMBERED and file.is_file() and images.is_file() else None
 
 
 def _text_folders(folder: Path) -> list[Path]:
@@ -600,17 +699,21 @@ def _text_folders(folder: Path) -> list[Path]:
     return [Path(entry.path) for entry in itertools.islice(filter(untrusted_files.is_dir, called), 10)]
 
 
-def _lists_in(folder: Path, root: Path) -> tuple[Path | None, Path | None]:
-    if not folder.is_dir():
-        return None, None
+def heldout_lists(folder: Path) -> list[Path]:
+    """Return the files of a folder that are called as lists of what is held out, the likeliest first."""
     texts = sorted(name for name in os.listdir(folder) if name.lower().endswith(".txt"))
     if len(texts) > _LOOKED_AT:  # captions, one a picture
+        return []
+    return [folder / name for likely in _HELDOUT_LISTS for name in texts if likely.fullmatch(name)]
+
+
+def _lists_in(folder: Path, root: Path) -> tuple[Path | None, Path | None]:
+    if not folder.is_dir() or not (held := heldout_lists(folder)):
         return None, None
-    train = next((name for name in texts if _TRAIN_LIST.fullmatch(name)), None)
-    held = next((name for likely in _HELDOUT_LISTS for name in texts if likely.fullmatch(name)), None)
-    if train is None or held is None or not all(_names_pictures(folder / name, root) for name in (train, held)):
+    train = next((folder / name for name in sorted(os.listdir(folder)) if _TRAIN_LIST.fullmatch(name)), None)
+    if train is None or not all(_names_pictures(file, root) for file in (train, held[0])):
         return None, None
-    return folder / train, folder / held
+    return train, held[0]
 
 
 def _names_pictures(file: Path, root: Path) -> bool:

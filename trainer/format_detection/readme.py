@@ -17,6 +17,35 @@ _PART: Final = re.compile(
 )
 
 
+_CONFIGURATION: Final = re.compile(r"""config_name:[ \t]*["']?([^"'\n]+?)["']?[ \t]*$""", re.MULTILINE)
+_DEFAULT: Final = re.compile(r"^[ \t]+default:[ \t]*true[ \t]*$", re.MULTILINE)
+
+
+def _header_of(folder: Path) -> str:
+    """Return the header of the README of a folder; empty if it has none.
+
+    Raises:
+        OSError: It cannot be read.
+    """
+    if not (folder / NAME).is_file():
+        return ""
+    with untrusted_files.open_ordinary(folder / NAME) as file:
+        header = _HEADER.match(file.read(_MOST).decode("utf-8", "replace"))
+    return header[1] if header else ""
+
+
+def default_configuration(folder: Path) -> str:
+    """Return the configuration that the README of a folder states to be the default; empty if it states none.
+
+    Raises:
+        OSError: It cannot be read.
+    """
+    names = list(_CONFIGURATION.finditer(header := _header_of(folder)))
+    ends = [*(match.start() for match in names[1:]), len(header)]
+    stated = (match[1] for match, end in zip(names, ends) if _DEFAULT.search(header, match.end(), end))
+    return next(stated, "")
+
+
 def unread_split(folder: Path, *, is_split: bool) -> str:
     """Return a sentence about a split that the README of a folder states, as it is not read; empty if it adds nothing.
 
@@ -27,11 +56,8 @@ def unread_split(folder: Path, *, is_split: bool) -> str:
     Raises:
         OSError: It cannot be read.
     """
-    if not (folder / NAME).is_file():
-        return ""
-    with untrusted_files.open_ordinary(folder / NAME) as file:
-        header = _HEADER.match(file.read(_MOST).decode("utf-8", "replace"))
-    stated = _PART.findall(header[1]) if header and "data_files:" in header[1] else []
+    header = _header_of(folder)
+    stated = _PART.findall(header) if "data_files:" in header else []
     if not stated or (is_split and all(_agrees(split, files) for split, files in stated)):
         return ""
     names = ", ".join(dict.fromkeys(split[:40] for split, _ in stated[:8]))

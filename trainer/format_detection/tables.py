@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from trainer.format_detection.encodings import encoding_of
+from trainer.format_detection.splits import part_of
 from trainer.untrusted import bounded
 from trainer.untrusted import files as untrusted_files
 
@@ -152,8 +153,39 @@ def image_root(table: Path, names: Sequence[str], folder: str = "") -> Path:
     fits = {
         candidate: _present(candidate, sample) for candidate in itertools.islice(_folders_near(base), _MOST_FOLDERS)
     }
-    best = max(fits, key=lambda candidate: fits[candidate], default=base)
+    part = part_of(table.name)
+
+    def fitness(candidate: Path) -> tuple[bool, int]:
+        # Pictures of two parts may have equal names: captions_val.json means those in val.
+        same_part = bool(part) and any(part_of(step) == part for step in candidate.parts[len(base.parent.parts) :])
+        return fits[candidate] > 0 and same_part, fits[candidate]
+
+    best = max(fits, key=fitness, default=base)
     return best if fits.get(best) else base
+
+
+def omitted_ending(table: Path, names: Sequence[str], endings: Collection[str], folder: str = "") -> str:
+    """Return the ending that a table leaves off all names of its images, as lists of ids do; empty if it does not.
+
+    Args:
+        table: The file.
+        names: Some of its image paths.
+        endings: Of pictures, with the dot.
+        folder: As of `image_root`.
+    """
+    step = max(1, len(names) // _ASKED)
+    sample = list(names[::step][:_ASKED])
+    if not sample or any(os.path.splitext(name)[1] for name in sample):
+        return ""
+    if _present(image_root(table, sample, folder), sample):
+        return ""
+
+    counts: dict[str, int] = {}
+    for ending in (*endings, *map(str.upper, endings)):
+        completed = [name + ending for name in sample]
+        counts[ending] = _present(image_root(table, completed, folder), completed)
+    best = max(counts, key=lambda ending: counts[ending])
+    return best if counts[best] else ""
 
 
 def native_names(table: Path, names: Sequence[str], folder: str = "") -> list[str]:
@@ -167,29 +199,32 @@ def native_names(table: Path, names: Sequence[str], folder: str = "") -> list[st
     return slashed
 
 
-def first_images(path: Path, column: str, separator: str = "auto") -> list[str]:
+def first_images(path: Path, column: str) -> list[str]:
     """Return some of the first image paths of a table, to check that they exist; empty if embedded."""
     try:
         if form_of(path) == "json" and _is_coco(path):
             return [name.decode("utf-8", "replace") for name in _COCO_NAME.findall(_head(path))[:_ASKED]]
-        rows = itertools.islice(_rows(path, separator), _ASKED)
+        rows = itertools.islice(_rows(path, "auto"), _ASKED)
         return [name for row in rows if isinstance(name := row.get(column), str) and name.strip()]
     except (OSError, ValueError, csv.Error, TypeError, RecursionError):
         return []
 
 
-def column_of_pictures(path: Path, endings: Collection[str], separator: str = "auto") -> str:
+def _first_rows(path: Path) -> list[dict[str, Any]]:
+    try:
+        return list(itertools.islice(_rows(path, "auto"), _ASKED))
+    except (OSError, ValueError, csv.Error, TypeError, RecursionError):
+        return []
+
+
+def column_of_pictures(path: Path, endings: Collection[str]) -> str:
     """Return the first column that mostly contains image names; empty if none or unreadable.
 
     Args:
         path: A table of any form.
         endings: Of pictures, in small letters with the dot.
-        separator: As `config.Table.separator`.
     """
-    try:
-        rows = list(itertools.islice(_rows(path, separator), _ASKED))
-    except (OSError, ValueError, csv.Error, TypeError, RecursionError):
-        return ""
+    rows = _first_rows(path)
     columns = dict.fromkeys(name for row in rows for name in row)
     named = {name: sum(_is_picture(row.get(name), endings) for row in rows) for name in columns}
     best = max(named, key=lambda name: named[name], default="")
@@ -200,12 +235,9 @@ def _is_picture(value: Any, endings: Collection[str]) -> bool:
     return isinstance(value, str) and "://" not in value and os.path.splitext(value.strip())[1].lower() in endings
 
 
-def caption_beside(path: Path, image: str, separator: str = "auto") -> str:
+def caption_beside(path: Path, image: str) -> str:
     """Return the only column of words besides that of the images; empty if there is none, or more than one."""
-    try:
-        rows = list(itertools.islice(_rows(path, separator), _ASKED))
-    except (OSError, ValueError, csv.Error, TypeError, RecursionError):
-        return ""
+    rows = _first_rows(path)
     columns = dict.fromkeys(name for row in rows for name in row if name != image)
     worded = [name for name in columns if 2 * sum(_is_worded(row.get(name)) for row in rows) > len(rows)]
     return worded[0] if len(worded) == 1 else ""

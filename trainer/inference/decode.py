@@ -17,7 +17,7 @@ from jaxtyping import Float, UInt8
 
 from trainer import config, data, device
 from trainer.analysis import embedding_moves as moves
-from trainer.analysis.progress import Progress
+from trainer.analysis.progress import Progress, between
 from trainer.analysis.sampling import at_most
 from trainer.charts.decode import DecodedChart, DecodedRun, NearPicture, ReverseStrip, measured_of
 from trainer.checkpoints import checkpoint
@@ -212,8 +212,8 @@ def decode(
         check_comparable(opened[0], other)
     original, decoded = None, []
     for index, decoder in enumerate(opened):
-        report = within(progress, index / len(opened), (index + 1) / len(opened))
-        reference = decoders.reference(decoder, within(report, 0.0, 1 / 3))
+        report = between(progress, index / len(opened), (index + 1) / len(opened))
+        reference = decoders.reference(decoder, between(report, 0.0, 1 / 3))
         row, seen = embedding_of(decoder, request, reference)
         original = seen if original is None else original
         strip = StripRecorder(request.steps) if request.reverse else None
@@ -223,7 +223,7 @@ def decode(
             noises=request.noises,
             steps=request.steps,
             guidance=request.guidance,
-            progress=within(report, 1 / 3, 1.0),
+            progress=between(report, 1 / 3, 1.0),
             strip=strip,
         )
         cosines = reference.image @ row
@@ -242,11 +242,6 @@ def decode(
             )
         )
     return original, decoded
-
-
-def within(progress: Progress, low: float, high: float) -> Progress:
-    """Return a callback that reports part of the work as that part of the whole."""
-    return lambda share, note: progress(low + (high - low) * share, note)
 
 
 def chart_of(

@@ -16,7 +16,7 @@ _POINTS_AT_ONCE: Final = 8192
 
 
 def k_means(
-    points: Float[Tensor, "n d"], clusters: int, *, generator: torch.Generator, rounds: int = ROUNDS
+    points: Float[Tensor, "n d"], clusters: int, *, generator: torch.Generator
 ) -> tuple[Float[Tensor, "k d"], Int[Tensor, " n"], Float[Tensor, " n"]]:
     """Return centers, each point's cluster, and its distance to the center, after Lloyd's iterations.
 
@@ -27,13 +27,12 @@ def k_means(
         points: At least as many as clusters.
         clusters: How many.
         generator: On the CPU; decides the start.
-        rounds: Updates of the centers, fewer once nothing changes.
     """
     start = torch.randperm(len(points), generator=generator)[:clusters]
     centers = points[sent(start, points.device)].clone()
     nearest, distance = _assigned(points, centers)
     before = torch.full_like(nearest, -1)
-    for _ in range(rounds):
+    for _ in range(ROUNDS):
         count = nearest.new_zeros(clusters).index_add_(0, nearest, torch.ones_like(nearest))
         changed, lost = torch.stack(((nearest != before).any().long(), (count == 0).sum())).tolist()
         if not changed:

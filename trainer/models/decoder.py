@@ -143,13 +143,12 @@ class Denoiser(nn.Module):
 class ResidualPrior(nn.Module):
     """A residual MLP that foresees a picture's embedding from its caption's; trained on the squared error."""
 
-    def __init__(self, embed_dim: int, width: int, *, blocks: int = 4, condition_width: int = 0) -> None:
+    def __init__(self, embed_dim: int, width: int, *, condition_width: int = 0) -> None:
         """Create it.
 
         Args:
             embed_dim: Of the embeddings.
             width: Of the hidden layers.
-            blocks: How many.
             condition_width: Columns of what else is known; 0 for nothing.
         """
         super().__init__()
@@ -158,7 +157,7 @@ class ResidualPrior(nn.Module):
             nn.Sequential(
                 nn.LayerNorm(width), nn.Linear(width, 2 * width), nn.SiLU(), _zero(nn.Linear(2 * width, width))
             )
-            for _ in range(blocks)
+            for _ in range(4)
         )
         self.end = nn.Linear(width, embed_dim)
 

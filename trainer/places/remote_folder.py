@@ -194,7 +194,7 @@ class RemoteFolder:
                 content.write(part[: file.size - start])
                 start += len(part)
                 if file.size > 8 * MOST_READ:
-                    say(f"bringing {file.name}: {start / file.size:.0%}")
+                    say(f"bringing {file.name}: {100 * start / file.size:.0f} %")
             content.flush()
         if start < file.size:  # it was cut there meanwhile
             confined.remove(parent, draft)

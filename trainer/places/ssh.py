@@ -25,7 +25,6 @@ CODE: Final = ".cache/contrastive-explorer/code"
 _LEAST_PYTHON: Final = (3, 11)
 _WAIT_S: Final = 60.0
 SEND_S: Final = 600.0
-_UPLOAD_S: Final = 7 * 86_400.0
 _MOST_WORDS: Final = 1 << 22
 _MOST_ERRORS: Final = 1 << 16
 _ERRORS_S: Final = 1.0

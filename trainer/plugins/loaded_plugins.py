@@ -99,14 +99,19 @@ def load_all() -> LoadedPlugins:
 
 def _found() -> Iterator[tuple[str, str, Callable[[], Any]]]:
     """Yield the name of each plug-in, what it adds (empty: a file says), and a function that loads it."""
-    installed = _installed(tuple(sys.path))
+    entries = installed()
     for what, group in GROUPS.items():
         if what == "chart":
             continue  # loaded one by one, when they are drawn
-        for entry in installed.select(group=group):
+        for entry in entries.select(group=group):
             yield f"{entry.name} of {_package(entry)}", what, partial(_without_torch, entry.load)
     for text in filter(None, os.environ.get(FILES, "").split(os.pathsep)):
         yield Path(text).name, "", partial(_without_torch, partial(module_of, Path(text)))
+
+
+def installed() -> Any:
+    """Return the entry points of all packages, `EntryPoints`; read once."""
+    return _installed(tuple(sys.path))
 
 
 @lru_cache(maxsize=1)

@@ -26,6 +26,8 @@ MOST_FITTED: Final = 200_000
 all."""
 BY_UMAP_LEARN: Final = 20_000
 """Points up to which UMAP is umap-learn's; more are arranged on all cores (`arranging`)."""
+MOST_DOUBLE: Final = 2**27
+"""Numbers up to which principal components come from products in double precision, which take twice as long."""
 FEWEST: Final = 4
 PLACED_BY: Final = 15
 """Neighbors that decide where a point that was not fitted stands."""
@@ -93,7 +95,7 @@ def fit(
     if m < FEWEST:
         raise ProjectError(f"{m} points are too few for a map: at least {FEWEST} are needed.")
     if placement.method == "pca":
-        return Fitted(pca(vectors, 2), m)
+        return Fitted(pca(vectors, 2) if vectors.size < MOST_DOUBLE else components([vectors], 2), m)
     if placement.method == "umap" and m > BY_UMAP_LEARN:
         return _arranged(vectors, placement, progress, start, show)
     if m <= most:

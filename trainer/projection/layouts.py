@@ -12,14 +12,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from jaxtyping import Float
 
 from trainer.analysis.map_quality import map_quality
 from trainer.analysis.progress import Progress, silent
-from trainer.analysis.tiles import row_blocks
+from trainer.analysis.tiles import exact, row_blocks
 from trainer.charts.point_placement import CAUTION, PointPlacement
 from trainer.projection import fitting
 from trainer.projection.coordinates import read_coordinates
@@ -36,6 +36,7 @@ from trainer.untrusted.bounded.arrays import load_npy, map_npy, temporary_array
 Show: TypeAlias = Callable[[Float[np.ndarray, "m 2"]], None]
 """Gets the points on the way to a layout."""
 
+PCA: Final = PointPlacement()
 VERSION: Final = 4
 """Of how layouts are computed: layouts of another version are not found again."""
 _MOST_IN_MEMORY: Final = 2**27
@@ -65,53 +66,66 @@ class Layout:
     fitted: int
 
 
-def layout(workspace_folder: Path, snapshot_folder: Path, **choices: object) -> Float[np.ndarray, "m 2"]:
+def layout(
+    workspace_folder: Path, snapshot_folder: Path, placement: PointPlacement = PCA, **choices: Any
+) -> Float[np.ndarray, "m 2"]:
     """Return the points of `layout_file`, which takes the same arguments: images first, then texts.
 
     Raises:
         ProjectError: As `layout_file`.
     """
-    return load_npy(layout_file(workspace_folder, snapshot_folder, **choices).file)
+    return load_npy(layout_file(workspace_folder, snapshot_folder, placement, **choices).file)
 
 
 def layout_file(
     workspace_folder: Path,
     snapshot_folder: Path,
+    placement: PointPlacement = PCA,
     *,
-    method: str = "pca",
-    neighbors: int = 15,
-    min_dist: float = 0.1,
-    metric: str = "cosine",
-    seed: int = 0,
-    file: str = "",
-    onto: Path | None = None,
+    onto: Sequence[Path] = (),
     most: int = MOST_FITTED,
-    progress: Progress | None = None,
+    progress: Progress = silent,
+    show: Show | None = None,
 ) -> Layout:
     """Return the projection of a snapshot, cached by vectors and parameters.
 
     Args:
         workspace_folder: Layouts are kept in its `layouts`; while it is look only, as long as this process lives.
         snapshot_folder: Folder of the snapshot.
-        method: `pca`, `umap`, `tsne`, `pacmap`, or `file` for coordinates from `file`.
-        neighbors: Size of a neighborhood, t-SNE's perplexity; capped by the number of points.
-        min_dist: UMAP's `min_dist`, how close points may lie in the picture.
-        metric: `cosine` or `euclidean`.
-        seed: Makes everything reproducible (and UMAP single-threaded).
-        file: Coordinates, a row a point, images first.
-        onto: Folder of another snapshot whose layout (same parameters, computed if need be) this one is to face;
-            nothing happens where the two have too few items in common, and the note says so.
+        placement: How; neighbors are capped by the number of points, and a seed makes UMAP single-threaded.
+        onto: Folders of other snapshots: this layout is to face that of the first (same parameters, computed if need
+            be), which faces the second, and so on; nothing happens where two have too few items in common, and the
+            note says so.
         most: Of more points, so many are fitted and the rest placed among them.
         progress: Called with a share in [0, 1] and a note; whatever it raises ends the computation.
+        show: Called with the points on the way, where the method has any.
 
     Raises:
         ProjectError: An unknown method, too few points, or coordinates that do not fit.
         UserError: The method's library is not installed.
     """
-    placement = PointPlacement(
-        method=method, neighbors=neighbors, min_dist=min_dist, metric=metric, seed=seed, file=file
-    )
-    return _layout(Path(workspace_folder), Path(snapshot_folder), placement, onto, most, progress or silent)
+    if placement.method not in fitting.METHODS:
+        raise ProjectError(f"Unknown projection {placement.method!r}: choose one of {', '.join(fitting.METHODS)}.")
+    snapshot = read_snapshot(snapshot_folder)
+    if placement.method == "file":
+        return _imported(workspace_folder, snapshot, placement)
+    name = f"{FOLDER}/{_name(snapshot_folder, placement, onto, most)}"
+    points_file = derived.place(workspace_folder, workspace_folder / f"{name}.npy")
+    facts_file = points_file.with_suffix(".json")
+    facts = _kept_facts(points_file, facts_file, snapshot)
+    if facts is None:  # not one of these, or none that is sound
+        points_file = derived.root(workspace_folder) / f"{name}.npy"
+        facts_file = points_file.with_suffix(".json")
+        other = None
+        if onto:
+            first = lambda share, note: progress(share / 2, f"reference map first: {note}")  # noqa: E731
+            other = layout_file(workspace_folder, onto[0], placement, onto=onto[1:], most=most, progress=first)
+        started = time.perf_counter()
+        points, notes, fitted = _compute(snapshot, placement, onto[:1], other, most, progress, show)
+        facts = _facts(snapshot, placement, notes, fitted) | {"seconds": round(time.perf_counter() - started, 3)}
+        facts["of"] = made_of(workspace_folder, (snapshot_folder, *onto))
+        _keep(points_file, facts_file, points, facts)
+    return Layout(points_file, *(facts[name] for name in ("images", "texts", "method", "seconds", "note", "fitted")))
 
 
 def series(
@@ -120,7 +134,7 @@ def series(
     placement: PointPlacement,
     *,
     onto: Path | None = None,
-    progress: Progress | None = None,
+    progress: Progress = silent,
     show: Show | None = None,
 ) -> list[Layout]:
     """Return layouts of a run's snapshots, each aligned to the next later one.
@@ -137,13 +151,13 @@ def series(
         ProjectError: As `layout_file`.
     """
     made: list[Layout] = []
-    chain: tuple[Path, ...] = () if onto is None else (Path(onto),)
+    chain: tuple[Path, ...] = () if onto is None else (onto,)
     total = len(snapshot_folders)
     for index, folder in enumerate(reversed(snapshot_folders)):
-        report = partial(_part, progress or silent, index, total) if total > 1 else progress or silent
+        report = partial(_part, progress, index, total) if total > 1 else progress
         seen = None if index else show
-        made.insert(0, _layout(Path(workspace_folder), Path(folder), placement, chain, MOST_FITTED, report, seen))
-        chain = (Path(folder), *chain)
+        made.insert(0, layout_file(workspace_folder, folder, placement, onto=chain, progress=report, show=seen))
+        chain = (folder, *chain)
     return made
 
 
@@ -166,46 +180,10 @@ def unit_rows(snapshot: Snapshot) -> Float[np.ndarray, "m d"]:
     rows, done = temporary_array(shape, dtype), 0
     for part in parts:
         for block in row_blocks(*part.shape):
-            unit = fitting.normalize(np.array(part[block], np.float32))
+            unit = fitting.normalize(np.array(exact(part[block])))
             rows[done : done + len(unit)] = unit
             done += len(unit)
     return rows
-
-
-def _layout(
-    workspace_folder: Path,
-    folder: Path,
-    placement: PointPlacement,
-    onto: Path | Sequence[Path] | None,
-    most: int,
-    progress: Progress,
-    show: Show | None = None,
-) -> Layout:
-    """Return the layout of `folder`, aligned to the first of `onto`, which is aligned to the second, and so on."""
-    chain = (onto,) if isinstance(onto, Path) else tuple(onto or ())
-    if placement.method not in fitting.METHODS:
-        raise ProjectError(f"Unknown projection {placement.method!r}: choose one of {', '.join(fitting.METHODS)}.")
-    snapshot = read_snapshot(folder)
-    if placement.method == "file":
-        return _imported(workspace_folder, snapshot, placement)
-    name = f"{FOLDER}/{_name(folder, placement, chain, most)}"
-    points_file = derived.place(workspace_folder, workspace_folder / f"{name}.npy")
-    facts_file = points_file.with_suffix(".json")
-    facts = _kept_facts(points_file, facts_file, snapshot)
-    if facts is None:  # not one of these, or none that is sound
-        points_file = derived.root(workspace_folder) / f"{name}.npy"
-        facts_file = points_file.with_suffix(".json")
-    if facts is None:
-        other = None
-        if chain:
-            first = lambda share, note: progress(share / 2, f"reference map first: {note}")  # noqa: E731
-            other = _layout(workspace_folder, chain[0], placement, chain[1:], most, first)
-        started = time.perf_counter()
-        points, notes, fitted = _compute(snapshot, placement, chain[:1], other, most, progress, show)
-        facts = _facts(snapshot, placement, notes, fitted) | {"seconds": round(time.perf_counter() - started, 3)}
-        facts["of"] = made_of(workspace_folder, (folder, *chain))
-        _keep(points_file, facts_file, points, facts)
-    return Layout(points_file, *(facts[name] for name in ("images", "texts", "method", "seconds", "note", "fitted")))
 
 
 def _kept_facts(points_file: Path, facts_file: Path, snapshot: Snapshot) -> dict | None:

@@ -52,11 +52,10 @@ def live_maps(
         choose_snapshot(workspace, workspace.runs.get(target.run), step=target.step, dataset=dataset, split=split)
         for target in targets_of(runs, steps)
     ]
-    fields = {name: getattr(placement, name) for name in placement.__dataclass_fields__}
     placed = []
     for row in rows:
-        onto = None if row.folder == rows[0].folder or placement.method == "file" else rows[0].folder
-        points = layout(workspace.folder, row.folder, **fields, onto=onto, progress=progress)
+        onto = () if row.folder == rows[0].folder or placement.method == "file" else (rows[0].folder,)
+        points = layout(workspace.folder, row.folder, placement, onto=onto, progress=progress)
         placed.append(Placed(row.folder, points, placement.method, placement.words.partition(", ")[2]))
     maps = []
     for chart, row in zip(embedding_maps(workspace, placed, color=color, progress=progress), rows, strict=True):

@@ -20,6 +20,12 @@ function rgb(hex) {
   return (255 << 24) | ((value & 255) << 16) | (value & 0xff00) | (value >> 16);
 }
 
+function paler(color, kept) {
+  let made = 255 << 24;
+  for (const shift of [0, 8, 16]) made |= Math.round(255 - kept * (255 - ((color >> shift) & 255))) << shift;
+  return made;
+}
+
 class LiveMap {
   constructor(root, data, owner) {
     this.data = data;
@@ -111,15 +117,17 @@ class LiveMap {
     const width = canvas.width = Math.max(1, Math.round(canvas.clientWidth * ratio));
     const height = canvas.height = Math.max(1, Math.round(canvas.clientHeight * ratio));
     const context = canvas.getContext("2d"), picture = context.createImageData(width, height);
-    const pixels = new Uint32Array(picture.data.buffer), radius = Math.max(1, Math.round(this.owner.size * ratio / 2));
-    const gray = 0xffdcd7d3;  // maps stand on white, as in the figures: black is a class, too
+    const pixels = new Uint32Array(picture.data.buffer), plain = Math.max(1, Math.round(this.owner.size * ratio / 2));
+    // Maps stand on white, as in the figures: black is a class, too. Beside few pairs the others keep their hue, paler.
+    const few = this.owner.few, dim = few ? (color) => paler(color, this.owner.data.hue_kept) : () => 0xffdcd7d3;
     for (let pass = 0; pass < 2; pass++) {
       for (let i = 0; i < this.x.length; i++) {
         const lit = this.shown(i);
         if (lit !== (pass === 1)) continue;
+        const radius = lit && few ? 2 * plain : plain;
         const [fx, fy] = this.place(i, width, height), x = Math.round(fx), y = Math.round(fy);
         if (x < -radius || y < -radius || x >= width + radius || y >= height + radius) continue;
-        const diamond = i >= this.data.images, color = lit ? this.colors[i] : gray;
+        const diamond = i >= this.data.images, color = lit ? this.colors[i] : dim(this.colors[i]);
         for (let dy = -radius; dy <= radius; dy++) {
           const half = diamond ? radius - Math.abs(dy) : Math.round(Math.sqrt((radius + 0.5) ** 2 - dy * dy) - 0.5);
           const row = y + dy;
@@ -131,7 +139,7 @@ class LiveMap {
     }
     context.putImageData(picture, 0, 0);
     const pair = this.owner.pair;
-    if (pair >= 0) for (const point of this.pointsOf(pair)) this.ring(context, ...this.place(point, width, height), radius + 4 * ratio);
+    if (pair >= 0) for (const point of this.pointsOf(pair)) this.ring(context, ...this.place(point, width, height), (few ? 2 * plain : plain) + 4 * ratio);
     if (this.histogram) this.drawHistogram();
   }
 
@@ -245,6 +253,7 @@ class LiveMaps {
       count += lit[i];
     }
     this.lit = count === pairs ? null : lit;
+    this.few = count <= this.data.few;
     this.count.textContent = `${count.toLocaleString("en")} of ${pairs.toLocaleString("en")} pairs`;
     this.draw();
   }

@@ -19,8 +19,10 @@ from jaxtyping import Float, Int, UInt8
 from trainer.charts import objective_label
 from trainer.charts.colored_points import ColoredPoints
 from trainer.charts.map import MapChart
+from trainer.charts.marks import FEW_LIT, HUE_KEPT
 from trainer.charts.pair_colors import MODALITY, words
 from trainer.errors import UserError
+from trainer.metrics import data_label
 from trainer.render_mpl.pair_map import colors_of_pairs, colors_of_table
 from trainer.render_mpl.style import IMAGE_COLOR, TEXT_COLOR, run_color
 
@@ -78,6 +80,8 @@ def live_map(maps: Sequence[LiveMapInput], thumbnails: Thumbnails) -> dict[str, 
         "pictures": pictures,
         "ends": [float(np.floor(together.min() * 1000) / 1000), float(np.ceil(together.max() * 1000) / 1000)],
         "size": 6 if len(rows) < 3_000 else 3 if len(rows) < 30_000 else 1,
+        "few": FEW_LIT,
+        "hue_kept": HUE_KEPT,
         "legend": _legend(first.colors),
         "note": f"Color: {words(first.colors.by)}. Images are discs, texts diamonds.{sampled}{some}",
     }
@@ -160,7 +164,7 @@ def _map(live: LiveMapInput, name: str, index: int, rows: Int[np.ndarray, " k"])
     plain = [IMAGE_COLOR] * (chart.images is not None) + [TEXT_COLOR] * (chart.texts is not None)
     colors = np.concatenate([_colors(chart.colors, color, rows) for color in plain])
     step = f"step {chart.step:,}" if chart.step is not None else ""
-    facts = (objective_label(chart.objective), step, f"{chart.dataset} {chart.split}", f"n = {chart.n:,} pairs")
+    facts = (objective_label(chart.objective), step, data_label(chart), f"n = {chart.n:,} pairs")
     method = {"pca": "PCA of images and texts together", "umap": "UMAP; distances between clusters mean nothing"}
     method["umap-learn"] = method["umap"]
     return {

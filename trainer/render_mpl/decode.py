@@ -11,6 +11,7 @@ import numpy as np
 from trainer.charts.decode import WHITE, DecodedChart, DecodedRun
 from trainer.render_mpl.files import NumberRows
 from trainer.render_mpl.film import FilmFrame
+from trainer.render_mpl.panel import read_square
 from trainer.render_mpl.style import QUIET, footnote, in_style, new_figure, run_color
 
 if TYPE_CHECKING:
@@ -109,7 +110,10 @@ def _draw_row(cells: list[Axes], chart: DecodedChart, run: DecodedRun, line: int
     pictures: list[tuple[np.ndarray | None, str]] = [
         (chart.original, "original" if chart.original is not None else "a sentence"),
         (run.mean, "mean picture"),
-        (None if near is None else _picture(near.path), "nearest" if near is None else f"nearest, {near.cosine:.2f}"),
+        (
+            None if near is None else read_square(near.path),
+            "nearest" if near is None else f"nearest, {near.cosine:.2f}",
+        ),
         *((picture, f"noise {seed}") for picture, seed in zip(run.samples, chart.noises, strict=True)),
     ]
     for axes, (pixels, caption) in zip(cells, pictures, strict=False):
@@ -147,16 +151,6 @@ def _write_above(axes: Axes, caption: str, above_pt: float, *, size: float = 6.5
         caption, (0, 1), (0, above_pt), xycoords="axes fraction", textcoords="offset points", fontsize=size, color=color
     )
     text.set_in_layout(False)
-
-
-def _picture(path: str) -> np.ndarray | None:
-    from trainer.images import HelperError, read_pictures
-
-    try:
-        pixels, (answer,) = read_pictures([path], 128)
-    except (HelperError, OSError):
-        return None
-    return None if answer.reason else pixels[0]
 
 
 def _cut(text: str, most: int) -> str:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import base64
-import html
 import io
 from collections.abc import Sequence
+from html import escape
 from pathlib import Path
 
 from trainer.charts import ChartError
@@ -62,29 +62,29 @@ def page(workspace: Workspace, verdict: ExperimentVerdict, command: str) -> str:
     drawn = chart.CHART.panel(verdict, settings)
     parts = ['<a class="skip" href="#main">Skip to the verdict</a>', '<main id="main">']
     parts += [
-        f"<h1>{_text(verdict.experiment.name)}</h1>",
-        f'<p class="quiet">{_text(verdict.experiment.question)}</p>',
+        f"<h1>{escape(verdict.experiment.name)}</h1>",
+        f'<p class="quiet">{escape(verdict.experiment.question)}</p>',
     ]
     sentences = verdict.words.splitlines()
-    parts += [f"<p><strong>{'<br>'.join(map(_text, sentences))}</strong></p>"]
+    parts += [f"<p><strong>{'<br>'.join(map(escape, sentences))}</strong></p>"]
     parts.append(_image(_without_tables(drawn), f"Differences and values: {' '.join(sentences)}"))
     parts += [_table(mark) for mark in drawn.marks if isinstance(mark, NumberTable)]
-    parts += [f'<p class="quiet">{_text(line)}</p>' for line in (*drawn.warnings, *drawn.notes)]
+    parts += [f'<p class="quiet">{escape(line)}</p>' for line in (*drawn.warnings, *drawn.notes)]
     try:
         lines = curves.CHART.panel(
             curves.compute(workspace, Request(), curves.ArmCurveSettings(verdict.experiment.name), _quiet),
             curves.ArmCurveSettings(verdict.experiment.name),
         )
         parts += ["<h2>Training curves</h2>", _image(lines, "Mean and interval of each arm over seeds, runs thin")]
-        parts += [f'<p class="quiet">{_text(line)}</p>' for line in lines.notes]
+        parts += [f'<p class="quiet">{escape(line)}</p>' for line in lines.notes]
     except ChartError as problem:
-        parts += ["<h2>Training curves</h2>", f"<p>{_text(str(problem))}</p>"]
+        parts += ["<h2>Training curves</h2>", f"<p>{escape(str(problem))}</p>"]
     data = base64.b64encode(to_toml(verdict.experiment).encode()).decode()
     link = f'<a download="experiment.toml" href="data:text/plain;charset=utf-8;base64,{data}">definition as TOML</a>'
-    parts.append(f"<h2>Again</h2><p>The {link} repeats it.</p><code>{_text(command)}</code></main>")
+    parts.append(f"<h2>Again</h2><p>The {link} repeats it.</p><code>{escape(command)}</code></main>")
     head = f'<meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="{POLICY}">'
     head += '<meta name="viewport" content="width=device-width, initial-scale=1">'
-    head += f"<title>{_text(drawn.title)}</title><style>{STYLE}</style>"
+    head += f"<title>{escape(drawn.title)}</title><style>{STYLE}</style>"
     body = "\n".join(parts)
     return f'<!doctype html>\n<html lang="en"><head>{head}</head>\n<body>\n{body}\n</body></html>\n'
 
@@ -99,28 +99,24 @@ def _image(drawn: Panel, description: str) -> str:
     content = io.BytesIO()
     figure.draw(drawn).savefig(content, format="svg")
     data = base64.b64encode(content.getvalue()).decode()
-    return f'<figure><img alt="{_text(description)}" src="data:image/svg+xml;base64,{data}"></figure>'
+    return f'<figure><img alt="{escape(description)}" src="data:image/svg+xml;base64,{data}"></figure>'
 
 
 def _table(table: NumberTable) -> str:
-    head = "".join(f'<th scope="col">{_text(name)}</th>' for name in ("", *table.columns))
+    head = "".join(f'<th scope="col">{escape(name)}</th>' for name in ("", *table.columns))
     rows = []
     for line in table.lines:
         if not line.values:
             span = len(table.columns) + 1
-            rows.append(f'<tr class="split"><th scope="colgroup" colspan="{span}">{_text(line.words)}</th></tr>')
+            rows.append(f'<tr class="split"><th scope="colgroup" colspan="{span}">{escape(line.words)}</th></tr>')
             continue
         mark = ' class="best"' if line.strong else ""
-        cells = "".join(f"<td{mark}>{_text(line.text(column))}</td>" for column in range(len(table.columns)))
-        rows.append(f'<tr><th scope="row">{_text(line.words)}</th>{cells}</tr>')
+        cells = "".join(f"<td{mark}>{escape(line.text(column))}</td>" for column in range(len(table.columns)))
+        rows.append(f'<tr><th scope="row">{escape(line.words)}</th>{cells}</tr>')
     body = f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
-    name = _text(table.title)
+    name = escape(table.title)
     return f'<h2>{name}</h2><div class="wide" role="region" tabindex="0" aria-label="{name}">{body}</div>'
 
 
 def _quiet(_share: float, _note: str) -> None:
     """Say nothing."""
-
-
-def _text(text: str) -> str:
-    return html.escape(text)

@@ -47,15 +47,15 @@ class NumberRows:
     rows: Iterable[Sequence[Any]]
 
 
-def check_suffixes(files: Iterable[Path]) -> None:
-    """Check that every file has a supported suffix; to be called before anything slow.
+def check_suffixes(files: Iterable[Path], suffixes: Sequence[str] = SUFFIXES) -> None:
+    """Check that every file has one of the suffixes; to be called before anything slow.
 
     Raises:
         UserError: Names the file and the endings there are.
     """
     for file in files:
-        if file.suffix.lower() not in SUFFIXES:
-            raise UserError(f"{file.name}: choose a name that ends in {', '.join(SUFFIXES)}.")
+        if file.suffix.lower() not in suffixes:
+            raise UserError(f"{file.name}: choose a name that ends in {', '.join(suffixes)}.")
 
 
 def write_figure(

@@ -9,18 +9,19 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from trainer.charts.colored_points import SHADES, ColoredPoints, Palette
-from trainer.charts.marks import PairMap, XYPlot, dash_of
+from trainer.charts.marks import FEW_LIT, PairMap, XYPlot, dash_of
 from trainer.charts.pair_colors import MODALITY, words
 from trainer.render_mpl.style import (
     HAIRLINE,
     IMAGE_COLOR,
+    INK,
     QUIET,
     TEXT_COLOR,
     class_colors,
     heading,
     run_color,
 )
-from trainer.render_mpl.xy_plot import tone_color
+from trainer.render_mpl.xy_plot import in_own_look, tone_color
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 MOST_VECTOR_POINTS: Final = 50_000
 """More points than this in a figure are drawn as a picture of 300 dpi inside it; text and axes stay vectors."""
+LAYERS: Final = 16
+"""Of images and of texts, in turn, where points are a picture: else texts, drawn last, hide the images."""
 _MOST_CLASSES: Final = 20
 """Classes that the legend names."""
 _LETTERS: Final = 32
@@ -59,8 +62,8 @@ def colors_of_table(points: ColoredPoints) -> list[str]:
     return ["#" + bytes(row).hex() for row in points.table(palette())[:-1].tolist()]
 
 
-def draw_map(axes: Axes, mark: PairMap, *, rasterized: bool = False) -> list[Any]:
-    """Draw the map and return the drawn images and texts in color, which a film moves."""
+def draw_map(axes: Axes, mark: PairMap, *, rasterized: bool = False, layers: int = 1) -> list[Any]:
+    """Draw the map and return the drawn images and texts in color, which a film moves; each in layers."""
     # Area in points^2: about a tenth of the panel is covered, whatever n, within what an eye can see.
     size = mark.size * float(np.clip(9000 / max(mark.count, 1), 1.2, 16))
     images, drawn = 0 if mark.images is None else len(mark.images), []
@@ -76,9 +79,17 @@ def draw_map(axes: Axes, mark: PairMap, *, rasterized: bool = False) -> list[Any
         style: dict[str, Any] = {"linewidths": 0, "rasterized": rasterized, "marker": marker, "s": size * scale}
         if mark.lit is not None:
             lit = mark.lit[: len(points)]
-            axes.scatter(points[~lit, 0], points[~lit, 1], c=HAIRLINE, alpha=0.7, zorder=1, **style)
-            points, alpha, color = points[lit], alpha[lit], color if isinstance(color, str) else color[lit]
-        drawn.append(axes.scatter(points[:, 0], points[:, 1], c=color, alpha=alpha, zorder=2, **style))
+            is_few, one_color = mark.lit.sum() <= FEW_LIT, isinstance(color, str)
+            rest = HAIRLINE if not is_few else color if one_color else color[~lit]
+            axes.scatter(points[~lit, 0], points[~lit, 1], c=rest, alpha=0.35 if is_few else 0.7, zorder=1, **style)
+            points, alpha, color = points[lit], 1 if is_few else alpha[lit], color if one_color else color[lit]
+            style |= {"s": 4 * size * scale, "linewidths": 1, "edgecolors": INK} if is_few else {}
+        layer = np.random.default_rng(0).integers(layers, size=len(points))
+        for number in range(layers):
+            part = layer == number
+            look = {"c": color, "alpha": alpha} | style
+            look |= {name: look[name][part] for name in ("c", "alpha") if np.ndim(look[name])}
+            drawn.append(axes.scatter(*points[part].T, zorder=2 + number / layers, **look))
     _frame(axes, mark)
     if mark.bar and (scale_of_colors := scale_of(mark.colors)) is not None:
         bar = axes.figure.colorbar(scale_of_colors, cax=axes.inset_axes((1.03, 0.2, 0.04, 0.6)))
@@ -134,7 +145,7 @@ def legend_of(marks: Sequence[Any], page_in: float) -> tuple[list[Any], int]:
         return [], 1
     tones = {curve.name: curve.tone for mark in marks if isinstance(mark, XYPlot) for curve in mark.curves}
     handles = [
-        Line2D([], [], color=tone_color(tone), label=name, linestyle=(0, dash_of(tone) or (1, 0)))
+        Line2D([], [], color=tone_color(tone), label=name, linestyle=(0, dash_of(in_own_look(tone)) or (1, 0)))
         for name, tone in tones.items()
     ]
     by_modality = maps[0].colors.by == MODALITY

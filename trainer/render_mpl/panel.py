@@ -25,10 +25,19 @@ from trainer.charts.marks import (
     XYPlot,
     run_tone,
 )
-from trainer.render_mpl.pair_map import MOST_VECTOR_POINTS, draw_map, legend_of
+from trainer.render_mpl.pair_map import LAYERS, MOST_VECTOR_POINTS, draw_map, legend_of
 from trainer.render_mpl.style import HAIRLINE, INK, PAGE_IN, QUIET, footnote, heading, in_style, new_figure
 from trainer.render_mpl.text_fitting import shortened
-from trainer.render_mpl.xy_plot import TONES, draw_plot, draw_small, legend_lines, lying_names, note_lines, tone_color
+from trainer.render_mpl.xy_plot import (
+    TONES,
+    draw_plot,
+    draw_small,
+    legend_lines,
+    lying_names,
+    note_lines,
+    tone_color,
+    with_legend,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -60,6 +69,8 @@ MOST_BESIDE: Final = 3
 """More marks of one row than these go into further lines."""
 LEAST_MARK_IN: Final = 1.7
 """Of a plot next to another."""
+LEAST_NAMED_IN, LONG_NAME = 2.6, 24
+"""The same of a plot whose legend has names longer than this."""
 MOST_SMALL, LEAST_SMALL_IN, SMALL_IN = 5, 1.4, 1.45
 """The same of small marks, and the height of a small plot."""
 LARGEST_MAP_IN: Final = 4.4
@@ -72,7 +83,7 @@ LETTERS_PER_IN: Final = 132 / PAGE_IN
 @in_style
 def draw(panel: Panel, choices: FigureChoices = WHOLE, runs: Sequence[str] = ()) -> Figure:
     """Draw the chosen parts of the panel, whose runs have these labels."""
-    panel, page_in = chosen_panel(panel, choices, runs), choices.layout_in
+    panel, page_in = _with_legends(chosen_panel(panel, choices, runs), notes=choices.notes), choices.layout_in
     maps = [mark for mark in panel.marks if isinstance(mark, PairMap)]
     if len(panel.marks) == len(maps) == 1:
         page_in = min(page_in, LARGEST_MAP_IN)
@@ -100,7 +111,7 @@ def draw(panel: Panel, choices: FigureChoices = WHOLE, runs: Sequence[str] = ())
         for column, mark in enumerate(row):
             axes = figure.add_subplot(inner[column])
             if isinstance(mark, PairMap):
-                draw_map(axes, mark, rasterized=rasterized)
+                draw_map(axes, mark, rasterized=rasterized, layers=LAYERS if rasterized else 1)
             elif isinstance(mark, XYPlot) and panel.compact:
                 draw_small(axes, mark)
             else:
@@ -114,6 +125,19 @@ def draw(panel: Panel, choices: FigureChoices = WHOLE, runs: Sequence[str] = ())
     return figure
 
 
+def _with_legends(panel: Panel, *, notes: bool) -> Panel:
+    """Return the panel with the labels of curves in legends; notes take in what all of its plots note."""
+    plots = [mark for mark in panel.marks if isinstance(mark, XYPlot)]
+    same = {plot.note for plot in plots}
+    moved = notes and len(plots) > 1 == len(same) and not panel.compact
+
+    def drawn(mark: Mark) -> Mark:
+        return replace(with_legend(mark), note="" if moved else mark.note) if isinstance(mark, XYPlot) else mark
+
+    rows = tuple(tuple(map(drawn, row)) for row in panel.rows)
+    return replace(panel, rows=rows, notes=(*(filter(None, same) if moved else ()), *panel.notes))
+
+
 def _lines(panel: Panel, page_in: float) -> Iterator[tuple[Mark, ...]]:
     """Yield the rows of the panel, stacking tables that are too wide to be side by side."""
     for row in panel.rows:
@@ -124,6 +148,8 @@ def _lines(panel: Panel, page_in: float) -> Iterator[tuple[Mark, ...]]:
             yield from _fitting(tables, page_in)
         else:
             most, least_in = (MOST_SMALL, LEAST_SMALL_IN) if panel.compact else (MOST_BESIDE, LEAST_MARK_IN)
+            if any(isinstance(mark, XYPlot) and any(len(dot.name) > LONG_NAME for dot in mark.dots) for mark in row):
+                least_in = LEAST_NAMED_IN
             beside = max(1, min(most, int(page_in / least_in)))
             yield from (row[at : at + beside] for at in range(0, len(row), beside))
 
@@ -328,7 +354,7 @@ def _draw_image(axes: Axes, column: int, cell: RowImage) -> None:
     from matplotlib.patches import Rectangle
 
     left, side = column + 0.04, 0.92
-    picture = _picture(cell.path) if cell.pixels is None else cell.pixels
+    picture = read_square(cell.path) if cell.pixels is None else cell.pixels
     if picture is not None:
         axes.imshow(picture, extent=(left, left + side, 0, side), zorder=1)
     else:
@@ -341,8 +367,8 @@ def _draw_image(axes: Axes, column: int, cell: RowImage) -> None:
     axes.text(y=-0.06, s="\n".join(lines[:3]), va="top", color=QUIET, fontsize=4.5, linespacing=1.1, **middle)
 
 
-def _picture(path: str) -> np.ndarray | None:
-    """Return its center square in 128 pixels; None if it is missing or unreadable."""
+def read_square(path: str) -> np.ndarray | None:
+    """Return the center square of an image file in 128 pixels; None if it is missing or unreadable."""
     from trainer.images import HelperError, read_pictures
 
     try:

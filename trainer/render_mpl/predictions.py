@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from jaxtyping import Float, UInt8
 
+from trainer.analysis.label_shares import percent
 from trainer.charts import objective_label
 from trainer.messages import Shares
 from trainer.render_mpl.files import NumberRows
@@ -57,7 +58,7 @@ class RunPredictions:
         """Return the share of a label in percent, or its cosine where it has none."""
         if self.shares == "none":
             return f"cosine {self.cosines[image, label]:.3f}"
-        return f"{100 * self.probabilities[image, label]:.1f} %"
+        return percent(float(self.probabilities[image, label]))
 
 
 @dataclass(frozen=True)
@@ -183,6 +184,7 @@ def _note(chart: Predictions) -> str:
     parts = [f"Softmax of cosine / τ over {over}" if softmax else over, *notes(chart)]
     if n > MOST_LABELS:
         parts.append(f"the {MOST_LABELS} largest shown")
-    if len(chart.images) > MOST_IMAGES:
-        parts.append(f"{MOST_IMAGES} of {len(chart.images)} images")
+    if rest := [Path(image).name for image in chart.images[MOST_IMAGES:]]:
+        more = f" and {len(rest) - 3} more" if len(rest) > 3 else ""
+        parts.append(f"only {MOST_IMAGES} images fit; without {', '.join(rest[:3])}{more}")
     return "; ".join(parts)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import base64
-import html
 from collections.abc import Sequence
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path
 from typing import Any, Final
 
@@ -117,7 +117,7 @@ POLICY: Final = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 def page(report: Report, folder: Path) -> str:
     """Return the page as one file, with figures and numbers embedded from their files in `folder`."""
     parts = ['<a class="skip" href="#main">Skip to the numbers</a>', '<main id="main">']
-    parts += [f"<h1>{_text(report.title)}</h1>", f'<p class="quiet">{_text(report.made)}</p>']
+    parts += [f"<h1>{escape(report.title)}</h1>", f'<p class="quiet">{escape(report.made)}</p>']
     parts += ["<h2>Runs</h2>", _facts(report.facts)]
     if report.live:
         parts.append(report.live.body)
@@ -126,10 +126,10 @@ def page(report: Report, folder: Path) -> str:
         parts += ["<h2>What differs</h2>", _plain_table("What differs", ["Field", *names], report.differences)]
     parts += [
         "<h2>Held-out numbers</h2>",
-        *([f"<p>{_text(report.table.over_seeds)}</p>"] if report.table.over_seeds else []),
+        *([f"<p>{escape(report.table.over_seeds)}</p>"] if report.table.over_seeds else []),
         _comparison(report.table),
-        *(f"<p>{_text(warning)}</p>" for warning in report.table.warnings),
-        f'<p class="quiet">{_text(report.table.notes)}</p>',
+        *(f"<p>{escape(warning)}</p>" for warning in report.table.warnings),
+        f'<p class="quiet">{escape(report.table.notes)}</p>',
     ]
     parts += [_figure(figure, folder) for figure in report.figures]
     if report.left_out:
@@ -140,7 +140,7 @@ def page(report: Report, folder: Path) -> str:
     policy = f"{POLICY}; {report.live.policy}" if report.live else POLICY
     head = f'<meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="{policy}">'
     head += '<meta name="viewport" content="width=device-width, initial-scale=1">'
-    head += f"<title>{_text(report.title)}</title><style>{STYLE}{report.live.style if report.live else ''}</style>"
+    head += f"<title>{escape(report.title)}</title><style>{STYLE}{report.live.style if report.live else ''}</style>"
     body = "\n".join(parts)
     return f'<!doctype html>\n<html lang="en"><head>{head}</head>\n<body>\n{body}\n</body></html>\n'
 
@@ -149,18 +149,18 @@ def _facts(facts: Sequence[dict[str, str]]) -> str:
     headings = list(dict.fromkeys(name for row in facts for name in row))
     rows = []
     for index, row in enumerate(facts):
-        first, *cells = [_text(row.get(name, "")) for name in headings]
+        first, *cells = [escape(row.get(name, "")) for name in headings]
         swatch = f'<span class="swatch" style="background:{run_color(index)}"></span>'
         rows.append(_heading_cell(f"{swatch}{first}") + "".join(f"<td>{cell}</td>" for cell in cells))
-    return _table("Runs", [_text(name) for name in headings], rows)
+    return _table("Runs", [escape(name) for name in headings], rows)
 
 
 def _comparison(table: Comparison) -> str:
     rows = []
     for title, members in sections(table):
-        rows.append(f'<th scope="colgroup" colspan="{len(table.runs) + 1}">{_text(title)}</th>')
-        rows += [_heading_cell(_text(row.label)) + _values(row) for row in members]
-    names = (f"{_text(run.name)}<br><small>{_text(objective_label(run.objective))}</small>" for run in table.runs)
+        rows.append(f'<th scope="colgroup" colspan="{len(table.runs) + 1}">{escape(title)}</th>')
+        rows += [_heading_cell(escape(row.label)) + _values(row) for row in members]
+    names = (f"{escape(run.name)}<br><small>{escape(objective_label(run.objective))}</small>" for run in table.runs)
     html = _table("Held-out numbers", ["Metric", *names], rows)
     return html.replace('<tr><th scope="colgroup"', '<tr class="split"><th scope="colgroup"')
 
@@ -170,7 +170,7 @@ def _values(row: ComparisonRow) -> str:
     for index in range(len(row.values)):
         value, interval = value_text(row, index)
         best = ' class="best"' if index in row.best else ""
-        cells.append(f"<td{best}>{_text(value)} <small>{_text(interval)}</small></td>")
+        cells.append(f"<td{best}>{escape(value)} <small>{escape(interval)}</small></td>")
     return "".join(cells)
 
 
@@ -178,12 +178,12 @@ def _figure(figure: ReportFigure, folder: Path) -> str:
     # As an image and not inline: the ids inside two SVGs would clash, and nothing in one can run as a script.
     data = base64.b64encode((folder / f"{figure.stem}.svg").read_bytes()).decode()
     numbers = _download(folder / f"{figure.stem}.csv", "numbers as CSV")
-    alt = _text(f"{figure.title}. {figure.text}")
+    alt = escape(f"{figure.title}. {figure.text}")
     return (
-        f"<h2>{_text(figure.title)}</h2><figure><p>{_text(figure.text)}</p>"
+        f"<h2>{escape(figure.title)}</h2><figure><p>{escape(figure.text)}</p>"
         f'<img alt="{alt}" src="data:image/svg+xml;base64,{data}">'
         f'<figcaption class="quiet">{f"Its {numbers}. " if numbers else ""}Drawn by:</figcaption></figure>'
-        f"<code>{_text(figure.command)}</code>"
+        f"<code>{escape(figure.command)}</code>"
     )
 
 
@@ -193,14 +193,15 @@ def _download(file: Path, label: str) -> str:
         return ""
     data = base64.b64encode(file.read_bytes()).decode()
     kind = {".csv": "text/csv", ".json": "application/json"}.get(file.suffix, "text/plain")
-    return f'<a download="{_text(file.name)}" href="data:{kind};charset=utf-8;base64,{data}">{_text(label)}</a>'
+    return f'<a download="{escape(file.name)}" href="data:{kind};charset=utf-8;base64,{data}">{escape(label)}</a>'
 
 
 def _plain_table(name: str, headings: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     cells = [
-        _heading_cell(_text(str(row[0]))) + "".join(f"<td>{_text(str(cell))}</td>" for cell in row[1:]) for row in rows
+        _heading_cell(escape(str(row[0]))) + "".join(f"<td>{escape(str(cell))}</td>" for cell in row[1:])
+        for row in rows
     ]
-    return _table(name, [_text(heading) for heading in headings], cells)
+    return _table(name, [escape(heading) for heading in headings], cells)
 
 
 def _heading_cell(html: str) -> str:
@@ -211,8 +212,4 @@ def _table(name: str, headings: Sequence[str], rows: Sequence[str]) -> str:
     head = "".join(f'<th scope="col">{heading}</th>' for heading in headings)
     body = "".join(f"<tr>{row}</tr>" for row in rows)
     table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-    return f'<div class="wide" role="region" tabindex="0" aria-label="{_text(name)}">{table}</div>'
-
-
-def _text(text: str) -> str:
-    return html.escape(text)
+    return f'<div class="wide" role="region" tabindex="0" aria-label="{escape(name)}">{table}</div>'

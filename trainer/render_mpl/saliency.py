@@ -44,7 +44,7 @@ def draw(chart: SaliencyChart) -> Figure:
         colors = (run_color(chart.runs[0].index), run_color(chart.runs[1].index))
         _draw_map(figure, axes[-1], chart.image, difference, colors, "← A more, B more →")
         agreement = chart.agreement
-        heading(axes[-1], "Difference", "" if agreement is None else f"B − A; correlation {agreement:.2f}")
+        heading(axes[-1], "Difference", "" if agreement is None else f"B against A; correlation {agreement:.2f}")
     grid = chart.runs[0].cells.shape[0]
     how = "covering parts of the image" if chart.method == "occlusion" else "integrated gradients"
     sentence = f"“{_cut(chart.caption, 90)}” by {how}, {grid} × {grid} cells."

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
 from trainer.analysis import palette
 from trainer.catalog import assets_dir
+from trainer.experiments.run_style import SIDES
 from trainer.render_mpl.text_fitting import fit_words, mark_heading
 
 if TYPE_CHECKING:
@@ -91,8 +92,8 @@ _STYLE: Final[dict[str, Any]] = {
 
 
 def run_color(index: int) -> str:
-    """Return the color of the run at `index`: A is blue, B is orange, further ones follow Okabe and Ito."""
-    return OKABE_ITO[index % len(OKABE_ITO)]
+    """Return the color of the run at `index`: the one that it has in every view, else that of its place."""
+    return palette.side_color(index, SIDES.get())
 
 
 def class_colors(n: int) -> list[str]:

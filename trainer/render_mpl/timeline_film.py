@@ -1,4 +1,4 @@
-"""The geometry timeline as a film: maps in one frame, curves with the time cursor."""
+"""The geometry timeline as a film: maps in a frame of each run, curves with the time cursor."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from trainer.charts import objective_label
 from trainer.charts.snapshot_curves import measure_plot
 from trainer.charts.snapshot_series import MEASURES
 from trainer.charts.timeline import TimelineChart, map_at, note_of
+from trainer.metrics import data_label
 from trainer.render_mpl.film import FilmFrame
 from trainer.render_mpl.pair_map import MOST_VECTOR_POINTS, draw_map, legend_of
 from trainer.render_mpl.style import INK, PAGE_IN, footnote, in_style, new_figure
@@ -57,7 +58,7 @@ class Film:
         self._titles: list[Any] = []
         maps = []
         for axes, run in zip(grid, chart.runs, strict=True):
-            detail = f"{objective_label(run.objective)}, {run.dataset} {run.split}, n = {run.n:,} pairs"
+            detail = f"{objective_label(run.objective)}, {data_label(run)}, n = {run.n:,} pairs"
             notes = (detail + (" (sampled)" if run.sampled else ""),)
             maps.append(replace(map_at(chart, run, chart.steps[0]), title=run.name, notes=notes))
             self.marks.append(draw_map(axes, maps[-1], rasterized=maps[-1].count > MOST_VECTOR_POINTS))

@@ -8,11 +8,26 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from trainer.analysis.number_text import whole
 from trainer.analysis.palette import readable, run_shade
 from trainer.charts.color_words import own_colors
-from trainer.charts.marks import HATCHES, HUES, SYMBOLS, Points, Series, Tone, XYPlot, bar_text, dash_of, hue_of
+from trainer.charts.marks import (
+    HATCHES,
+    HUES,
+    RUN_TONES,
+    SYMBOLS,
+    Points,
+    Series,
+    Tone,
+    XYPlot,
+    bar_text,
+    dash_of,
+    hue_of,
+    own_tone,
+)
+from trainer.experiments.run_style import SIDES
 from trainer.render_mpl.dot_labels import label_dots
-from trainer.render_mpl.style import INK, OKABE_ITO, QUIET, class_colors, heading
+from trainer.render_mpl.style import INK, OKABE_ITO, QUIET, class_colors, heading, run_color
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -43,8 +58,15 @@ TONES: Final = {
 
 def tone_color(tone: Tone) -> str:
     """Return the color of a tone on paper."""
+    if tone in RUN_TONES:
+        return run_color(RUN_TONES.index(tone))
     hue, lightness = hue_of(tone)
     return TONES[hue] if lightness is None else run_shade(HUES.index(hue), lightness)
+
+
+def in_own_look(tone: Tone) -> Tone:
+    """Return the hue and lightness of a run of the figure in place of its letter, as `own_tone` does."""
+    return own_tone(tone, SIDES.get())
 
 
 _SYMBOLS: Final = {"square": "s", "triangle": "^", "pentagon": "p", "hexagon": "h"}
@@ -84,7 +106,7 @@ def draw_plot(axes: Axes, plot: XYPlot, *, columns: int = 4, legend: bool = True
     if np.isfinite(plot.cursor):
         axes.axvline(plot.cursor, color=INK, linewidth=0.7, linestyle=(0, (4, 3)), zorder=0.5)
     _scale(axes, plot)
-    if legend:
+    if legend and plot.legend:
         _legend(axes, columns)
     lines = legend_lines(plot, columns) if legend else 0
     swatch = tone_color(plot.tone) if plot.tone else None
@@ -118,10 +140,10 @@ def _draw_series(axes: Axes, curve: Series) -> None:
     if curve.faint:
         style |= {"color": faint(color), "linewidth": 0.5}
     if curve.stepped:
-        pattern = () if curve.filled else dash_of(curve.tone, dashed=curve.dashed)
+        pattern = () if curve.filled else dash_of(in_own_look(curve.tone), dashed=curve.dashed)
         axes.stairs(curve.y, curve.x, fill=curve.filled, linestyle=(0, pattern) if pattern else "-", **style)
     else:
-        pattern = dash_of(curve.tone, dashed=curve.dashed)
+        pattern = dash_of(in_own_look(curve.tone), dashed=curve.dashed)
         dashes = (0, pattern) if pattern and not curve.faint else "-"
         axes.plot(curve.x, curve.y, linestyle=dashes, marker="o" if curve.marked else "", markersize=3, **style)
     if curve.low is not None and curve.high is not None:
@@ -148,7 +170,7 @@ def _draw_bars(axes: Axes, plot: XYPlot) -> None:
 
 
 def _bar_style(tone: Tone) -> dict[str, Any]:
-    hue, _ = hue_of(tone)
+    hue, _ = hue_of(in_own_look(tone))
     hatch = {"hatch": 2 * HATCHES[hue], "hatch_linewidth": 0.6} if hue in HATCHES else {}
     return {"color": tone_color(tone), "edgecolor": "white", "linewidth": 0, **hatch}
 
@@ -183,9 +205,17 @@ def legend_lines(plot: XYPlot, columns: int) -> int:
     every = [[m.name for m in plot.points], [m.name for m in plot.curves], [m.name for m in plot.bars]]
     every.append([m.name for m in plot.dots])
     names = [*dict.fromkeys(name for some in every for name in some if name)]
-    if len(names) < 2:
+    if len(names) < 2 or not plot.legend:
         return 0
     return -(-len(names) // _columns(names, columns)) if columns > 1 else sum(len(_narrow(name)) for name in names)
+
+
+def with_legend(plot: XYPlot) -> XYPlot:
+    """Return the plot with the labels of markers that name a curve, `matched, mean 0.94`, in its legend."""
+    labels = plot.curve_labels
+    dots = [replace(dot, name=dot.label, label="") if dot.curve else dot for dot in plot.dots]
+    curves = [replace(curve, name="") if curve.name in labels else curve for curve in plot.curves]
+    return replace(plot, legend=plot.legend or bool(labels), dots=tuple(dots), curves=tuple(curves))
 
 
 def note_lines(plot: XYPlot, columns: int) -> list[str]:
@@ -222,7 +252,7 @@ def _draw_dots(axes: Axes, plot: XYPlot) -> None:
         style: dict[str, Any] = {"facecolor": "none" if dot.mark == "ring" else color, "edgecolor": color}
         label = None if dot.name in named else dot.name
         named.add(dot.name)
-        marker = _MARKS.get(dot.mark) or _SYMBOLS.get(SYMBOLS.get(hue_of(dot.tone)[0], ""), "o")
+        marker = _MARKS.get(dot.mark) or _SYMBOLS.get(SYMBOLS.get(hue_of(in_own_look(dot.tone))[0], ""), "o")
         x, y = (dot.y, dot.x) if plot.lying else (dot.x, dot.y)
         axes.scatter(
             [x], [y], s=(0.6 * dot.size) ** 2, marker=marker, zorder=3, label=label, clip_on=not plot.lying, **style
@@ -237,9 +267,7 @@ def _scale(axes: Axes, plot: XYPlot) -> None:
     from matplotlib.ticker import MaxNLocator, NullLocator, ScalarFormatter
 
     if plot.lying:
-        axes.set(
-            xlabel=plot.y.label, xlim=(plot.y.low, plot.y.high), ylabel=plot.x.label, ylim=(plot.x.high, plot.x.low)
-        )
+        axes.set(xlabel=plot.y.label, xlim=plot.value_ends, ylabel=plot.x.label, ylim=(plot.x.high, plot.x.low))
         return
     for axis, side in (("x", plot.x), ("y", plot.y)):
         getattr(axes, f"set_{axis}label")(side.label)
@@ -252,8 +280,9 @@ def _scale(axes: Axes, plot: XYPlot) -> None:
             # An offset, "1e-6+2.7e-1", would lie on the title.
             numbers.set_useOffset(False)
             if side.integer:
+                getattr(axes, f"{axis}axis").set_major_formatter(lambda value, _at: whole(value))
                 getattr(axes, f"{axis}axis").set_major_locator(MaxNLocator("auto", integer=True, min_n_ticks=1))
-        getattr(axes, f"set_{axis}lim")(side.low, side.high)
+        getattr(axes, f"set_{axis}lim")(*(plot.value_ends if axis == "y" else (side.low, side.high)))
     if plot.equal:
         # At the left of its place: a title as wide as that has room.
         axes.set_aspect("equal", anchor="W")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
 
 from trainer.config import ConfigError
 from trainer.store import RunRow, StoreError, Workspace
@@ -13,6 +14,13 @@ if TYPE_CHECKING:
     from trainer.experiments.experiment import Arm, Experiment
     from trainer.experiments.verdict import ExperimentVerdict
     from trainer.store.experiments import ExperimentRow
+
+SEEDS_FOR_VERDICT: Final = 3
+"""Seeds that an experiment of a single one is extended to; two decide next to nothing."""
+
+MORE_SEEDS: Final = 2
+"""Of an experiment that repeats one without a winner."""
+_SPENT: Final = "No seeds can be added: all declared looks are used. Start a new experiment with other and more seeds"
 
 
 def start(workspace: Workspace, name: str) -> list[int]:
@@ -38,6 +46,53 @@ def start(workspace: Workspace, name: str) -> list[int]:
     if _in_progress(workspace.runs.of_experiment(row.name)):
         workspace.experiments.set_state(row.name, "going")
     return [*again, *made]
+
+
+def extend(workspace: Workspace, name: str) -> list[int]:
+    """Give an experiment whose budget is too small for a verdict the seeds that it lacks, and start them.
+
+    The error rate stays that of a budget of so many from the start: with fewer nothing could be decided.
+
+    Raises:
+        StoreError: There is no such experiment, or the workspace is not this user's own.
+        ConfigError: As from `start`.
+    """
+    from dataclasses import replace
+
+    from trainer.experiments.experiment import from_toml, to_toml
+
+    row = workspace.experiments.get(name)
+    experiment = from_toml(row.definition, source=row.name)
+    if missing_seeds(experiment):
+        experiment = replace(experiment, least_seeds=SEEDS_FOR_VERDICT, most_seeds=SEEDS_FOR_VERDICT)
+        workspace.experiments.replace_definition(row.name, to_toml(experiment))
+    return start(workspace, row.name)
+
+
+def missing_seeds(experiment: Experiment) -> int:
+    """Return how many seeds an experiment of one seed lacks for a verdict; 0 of every other."""
+    return SEEDS_FOR_VERDICT - 1 if experiment.most_seeds == 1 else 0
+
+
+def is_spent(row: ExperimentRow, experiment: Experiment, verdict: ExperimentVerdict) -> bool:
+    """Return whether no seed can be added: a further look would decide wrongly more often than alpha."""
+    return row.state == "ended" and not verdict.decided and len(verdict.seeds) >= experiment.most_seeds > 1
+
+
+def repeat(workspace: Workspace, name: str) -> str:
+    """Store the experiment again with other and two more seeds, start it, and return its name.
+
+    Raises:
+        StoreError, ConfigError: As from `begin`.
+    """
+    from trainer.experiments.experiment import free_name, from_toml
+
+    row = workspace.experiments.get(name)
+    experiment = from_toml(row.definition, source=row.name)
+    seeds, first = experiment.most_seeds + MORE_SEEDS, experiment.first_seed + experiment.most_seeds
+    name = free_name(experiment.name, (each.name for each in workspace.experiments.all()))
+    begin(workspace, replace(experiment, name=name, first_seed=first, least_seeds=seeds, most_seeds=seeds))
+    return name
 
 
 def begin(workspace: Workspace, experiment: Experiment) -> list[int]:
@@ -147,15 +202,16 @@ def _advance(workspace: Workspace, experiment: Experiment) -> list[int]:
 
 
 def progress(row: ExperimentRow, experiment: Experiment, verdict: ExperimentVerdict) -> str:
-    """Return how far an experiment is: `running: CLIP 2 of 3 seeds, CLOOB 1 of 3`."""
-    decided = "decided" if verdict.decided else "no winner yet"
+    """Return how far an experiment is: `running: CLIP 2/3 seeds, CLOOB 1/3`."""
     done, most = len(verdict.seeds), experiment.most_seeds
-    seeds = f"{done} of {most} seeds" if most else f"{done} seed{'s' * (done != 1)}"
+    seeds = f"{done} of {most} seed{'s' * (most != 1)}" if most else f"{done} seed{'s' * (done != 1)}"
     if row.state == "new":
         return f"not started: {most or 'any number of'} seeds of {' and '.join(arm.name for arm in experiment.arms)}"
     if row.state == "going":
         return f"running: {_seeds_by_arm(experiment, verdict)}"
-    return f"{'stopped' if row.state == 'stopped' else 'ended'} after {seeds}, {decided}"
+    if is_spent(row, experiment, verdict):
+        return f"ended after {seeds}, no winner. {_SPENT}"
+    return f"{'stopped' if row.state == 'stopped' else 'ended'} after {seeds}{', decided' * verdict.decided}"
 
 
 def planned_seeds(experiment: Experiment, verdict: ExperimentVerdict) -> int:
@@ -167,5 +223,5 @@ def _seeds_by_arm(experiment: Experiment, verdict: ExperimentVerdict) -> str:
     """Return how many seeds of each arm count, of those that have a run."""
     planned = planned_seeds(experiment, verdict)
     counts = [sum(run.arm == arm.name and not run.note for run in verdict.runs) for arm in experiment.arms]
-    parts = [f"{arm.name} {count} of {planned}" for arm, count in zip(experiment.arms, counts, strict=True)]
-    return ", ".join([f"{parts[0]} seeds", *parts[1:]])
+    parts = [f"{arm.name} {count}/{planned}" for arm, count in zip(experiment.arms, counts, strict=True)]
+    return ", ".join([f"{parts[0]} seed{'s' * (planned != 1)}", *parts[1:]])

@@ -14,7 +14,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from trainer.distribution.training_part import TrainingPartMissing
@@ -390,8 +390,3 @@ def locked(workspace: Workspace, name: str, *, wait_s: float = 0.0) -> Iterator[
     finally:
         if lock is not None:
             lock.release()
-
-
-def plain(room: QueueSlots) -> dict[str, Any]:
-    """Return the slots as JSON."""
-    return asdict(room)

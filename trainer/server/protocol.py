@@ -12,7 +12,7 @@ import traceback
 from collections.abc import Callable
 from typing import BinaryIO, Final
 
-from trainer.errors import UserError
+from trainer.errors import UserError, reason_words
 from trainer.inference.model_cache import AnswerError
 from trainer.messages import (
     Cancel,
@@ -144,6 +144,8 @@ def _failure(error: Exception) -> Failure:
     if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
         return Failure("memory", "There is not enough memory for this.", "Try fewer images, labels or points.")
     traceback.print_exc(file=sys.stderr)
+    if isinstance(error, OSError) and error.errno is not None:
+        return Failure("unreadable", reason_words(error))
     last = traceback.extract_tb(error.__traceback__)[-1]
     where = f"{os.path.basename(last.filename)}:{last.lineno}"
     return Failure(

@@ -12,6 +12,7 @@ from typing import Final
 
 from trainer.store.files import write_text
 from trainer.untrusted import files as untrusted_files
+from trainer.untrusted.documents import BadDocument, decode
 
 FILE: Final = "caption_words.json"
 MOST_CAPTIONS: Final = 1_000_000
@@ -56,10 +57,8 @@ def write_caption_words(folder: Path, captions: Sequence[str]) -> None:
 def read_caption_words(folder: Path) -> CaptionWords | None:
     """Return the words of a run's training captions; None where they were not counted or cannot be read."""
     try:
-        document = untrusted_files.read_record(folder / FILE, untrusted_files.MOST_TOKENIZER)
-        counts = {str(word): int(count) for word, count in document["counts"].items()}
-        return CaptionWords(int(document["captions"]), counts)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return decode(folder / FILE, CaptionWords, untrusted_files.MOST_TOKENIZER)
+    except (OSError, BadDocument):
         return None
 
 

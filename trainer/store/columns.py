@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-from jaxtyping import Float, Int, Shaped
+from jaxtyping import Bool, Float, Int, Shaped
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -150,6 +150,15 @@ def taken(values: Sequence[Any], rows: Int[np.ndarray, " k"]) -> Sequence[Any]:
     if isinstance(values, StoredColumn):
         return values.take(rows)
     return [values[row] for row in np.asarray(rows).tolist()]
+
+
+def equal_rows(values: Sequence[str], value: str, stop: int) -> Bool[np.ndarray, " stop"]:
+    """Return which of the first rows of a list or a column have this value."""
+    if not isinstance(values, StoredColumn):
+        return np.array([other == value for other in values[:stop]], bool)
+    import pyarrow.compute as pc
+
+    return _numpy(pc.equal(values._array.slice(0, stop), value).fill_null(False).cast("int8")).astype(bool)
 
 
 def read_ids(column: StoredColumn) -> np.ndarray:

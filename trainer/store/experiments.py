@@ -98,6 +98,14 @@ class Experiments:
                 connection.execute(insert(table).values(name=name, definition=definition, created_at=time.time()))
         return self.get(name)
 
+    def replace_definition(self, name: str, definition: str) -> None:
+        """Replace what an experiment asks; for one that could not decide anything with what it had."""
+        self._check_mine()
+        if wrong := cells.faults("experiment", {"name": name, "definition": definition}):
+            raise StoreError(f"The experiment cannot be stored: {'; '.join(wrong.values())}.")
+        with self._database.write() as connection:
+            connection.execute(update(table).where(table.c.name == name).values(definition=definition))
+
     def set_state(self, name: str, state: str) -> None:
         """Set whether runs are added."""
         self._check_mine()

@@ -47,14 +47,12 @@ def made_of(workspace_folder: Path, snapshot_folders: Sequence[Path]) -> list[st
     return [folder.relative_to(workspace_folder).as_posix() for folder in inside]
 
 
-def has_layout(workspace_folder: Path, snapshot_folder: Path, method: str) -> bool:
-    """Return whether a layout of this snapshot by this method lies in the workspace."""
-    names = made_of(workspace_folder, [snapshot_folder])
-    for name, _ in _files(workspace_folder):
-        source = _source(workspace_folder, name)
-        if source is not None and source.method == method and [*source.of[:1]] == names:
-            return True
-    return False
+def has_layout(workspace_folder: Path, snapshot_folders: Sequence[Path], method: str) -> bool:
+    """Return whether layouts of all these snapshots by this method lie in the workspace."""
+    sources = [_source(workspace_folder, name) for name, _ in _files(workspace_folder)]
+    laid_out = {source.of[0] for source in sources if source is not None and source.method == method and source.of}
+    names = made_of(workspace_folder, snapshot_folders)
+    return 0 < len(names) == len(snapshot_folders) and laid_out.issuperset(names)
 
 
 def remove_of_run(workspace_folder: Path, run_folder_name: str, components: Sequence[str]) -> None:

@@ -23,14 +23,14 @@ import time
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from trainer import catalog
 from trainer.store import on_demand, owner_key
 from trainer.store.database_access import access_of, address, has_files_of_another, is_writable
 from trainer.store.files import write_text
 from trainer.untrusted import shell
-from trainer.untrusted.files import read_text
+from trainer.untrusted.documents import BadDocument, decode
 
 NAME: Final = "workspace.json"
 _MOST: Final = 1 << 16
@@ -97,12 +97,12 @@ def _look(folder: Path, database: Path) -> State:
         return "other user"
     try:
         key = owner_key.existing_key()
-        maker = _parsed(_document(folder))
+        maker = decode(folder / NAME, Maker, _MOST)
     except FileNotFoundError:
         return "unknown" if os.path.lexists(file) or _holds_runs(folder, database) else "new"
     except owner_key.NoKey:
         return "no key"
-    except (OSError, ValueError, TypeError, KeyError, RecursionError):
+    except (OSError, BadDocument):
         return "unreadable"
     if key is None or not _is_code(maker.owner, key, "owner"):
         return "other key"
@@ -128,7 +128,7 @@ def next_step(state: State, folder: Path) -> str:
     """Return what makes a look-only workspace in this state one's own, as a sentence."""
     quoted = shell.quote(str(folder))
     if state == "sample":
-        return "Train your own in another workspace: Home says how."
+        return "Train your own in another workspace, which opens without --sample."
     if state == "mirror":
         return "Open it on the computer where it lies, or train in a workspace of this one."
     if state in ("other user", "read only"):
@@ -162,23 +162,10 @@ def was_at(folder: Path, path: Path) -> bool:
 def _own(folder: Path) -> Maker | None:
     """Return what this user has recorded of the workspace; None if it is somebody else's."""
     try:
-        maker, key = _parsed(_document(folder)), owner_key.existing_key()
-    except (OSError, ValueError, TypeError, KeyError, RecursionError, owner_key.NoKey):
+        maker, key = decode(folder / NAME, Maker, _MOST), owner_key.existing_key()
+    except (OSError, BadDocument, owner_key.NoKey):
         return None
     return maker if key is not None and _is_code(maker.owner, key, "owner") else None
-
-
-def _document(folder: Path) -> dict[str, Any]:
-    document = json.loads(read_text(folder / NAME, _MOST))
-    if not isinstance(document, dict):
-        raise ValueError(f"{NAME} holds no object")
-    return document
-
-
-def _parsed(document: dict[str, Any]) -> Maker:
-    values = {name: document[name] for name in Maker.__dataclass_fields__ if name != "former"}
-    former = document.get("former", [])
-    return Maker(**values, former=tuple(str(code) for code in former) if isinstance(former, list) else ())
 
 
 def _maker(folder: Path, key: bytes) -> Maker:

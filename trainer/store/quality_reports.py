@@ -13,6 +13,7 @@ from typing import Annotated, Final
 from msgspec import Meta
 
 from trainer.analysis.intervals import wilson
+from trainer.metrics import split_label
 from trainer.store.files import write_text
 from trainer.untrusted import confined
 from trainer.untrusted import files as untrusted_files
@@ -88,10 +89,9 @@ class Judgment:
     @property
     def words(self) -> str:
         """What was judged, by whom, and what that is worth, in one line."""
-        split = {"train": "training", "heldout": "held-out"}.get(self.split, self.split)
         by = " and ".join(f"{name} (step {step:,})" for _, name, step in self.runs)
         which = "which learned them" if self.trained else "which did not learn them"
-        line = f"{self.suspected:,} of {self.pairs:,} {split} pairs suspected by {by}, {which}"
+        line = f"{self.suspected:,} of {pairs_words(self.pairs, self.split)} suspected by {by}, {which}"
         if self.planted:
             low, high = (100 * share for share in self.interval)
             share = f"{100 * self.detected / self.planted:.0f} %, {low:.0f} to {high:.0f}"
@@ -100,6 +100,12 @@ class Judgment:
             line += f"; too few pairs{' are held out' * self.trained} to plant mispairs"
         each = "these runs" if len(self.runs) > 1 else "this run"
         return line if self.can_tell else f"{line}: {each} cannot tell which pairs are mispaired"
+
+
+def pairs_words(n: int, split: str) -> str:
+    """Return `3,520 training pairs`, or `1,024 pairs of unseen renderings`."""
+    name = split_label(split)
+    return f"{n:,} {name} pairs" if name in ("training", "held-out") else f"{n:,} pairs of {name}"
 
 
 @dataclass(frozen=True)

@@ -54,7 +54,7 @@ class ResultsTable:
     ) -> None:
         self._database = database
         self._check_mine = check_mine
-        self._check_kept = check_kept
+        self.check_kept = check_kept
         self.folder = folder
 
     def scalars_after(self, last_id: int, *, runs: Sequence[int] | None = None, limit: int = 50_000) -> list[ScalarRow]:
@@ -198,7 +198,7 @@ class ResultsTable:
 
     def add_snapshot(self, run: int, step: int, dataset: str, split: str, folder: Path, *, n: int, d: int) -> None:
         """Register a complete snapshot, replacing one with the same step, dataset and split."""
-        self._check_kept()
+        self.check_kept()
         with self._database.write() as connection:
             values = {"step": step, "dataset": dataset, "split": split, "n": n, "d": d}
             self._put(connection, schema.snapshot, run, values | {"folder": self._inside(connection, run, folder)})
@@ -250,7 +250,7 @@ class ResultsTable:
             metrics: Name -> value.
             questions: Task -> what was asked; numbers of other tasks are stored without a question.
         """
-        self._check_kept()
+        self.check_kept()
         with self._database.write() as connection:
             for question, numbers in by_question(metrics, questions or {}).items():
                 values = {"step": step, "dataset": dataset, "split": split}

@@ -21,7 +21,7 @@ from trainer.store.journal import Entry, Journal, number_to_json
 from trainer.store.process_lock import ProcessLock, identity
 from trainer.store.question import Question
 from trainer.store.rows import ENDED, DatabaseBusy, DatabaseGone, RunRow, StoreError, ValueRefused
-from trainer.store.snapshot_files import Items, snapshot_name, write_snapshot
+from trainer.store.snapshot_files import ArrayFile, Items, snapshot_name, write_snapshot
 from trainer.store.workspace import Workspace
 from trainer.untrusted import confined, shell
 from trainer.untrusted.terminal import say
@@ -309,8 +309,8 @@ class RunLog:
         dataset: str,
         split: str,
         *,
-        image: Float[np.ndarray, "n d"] | None,
-        text: Float[np.ndarray, "n d"] | None,
+        image: Float[np.ndarray, "n d"] | ArrayFile | None,
+        text: Float[np.ndarray, "n d"] | ArrayFile | None,
         items: Items,
         **details: Any,
     ) -> Path:
@@ -320,7 +320,7 @@ class RunLog:
             step: Of the embeddings.
             dataset: Name of the data.
             split: Of the data.
-            image: Embeddings; None for no such side.
+            image: Embeddings, or a file of them that is moved; None for no such side.
             text: The same.
             items: What the rows are.
             **details: Further arguments of `trainer.store.write_snapshot`.

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from jaxtyping import Int
 from sqlalchemy import delete, insert, select
 
+from trainer.analysis.progress import Progress, silent
 from trainer.store import cells
 from trainer.store.columns import taken
 from trainer.store.database import fetch
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 
     from trainer.store.database import Database
     from trainer.store.snapshot_files import Items
+
+_AT_ONCE: Final = 32_768
+"""Pairs that are Python's values at a time: those of a million take half a gigabyte."""
 
 
 @dataclass(frozen=True)
@@ -131,7 +135,7 @@ def rows_of(selection: NamedSelection, items: Items) -> Int[np.ndarray, " k"]:
     return np.flatnonzero(np.isin(items.id, ids)).astype(np.int64)
 
 
-def write_selection(items: Items, rows: Int[np.ndarray, " k"], file: Path) -> None:
+def write_selection(items: Items, rows: Int[np.ndarray, " k"], file: Path, progress: Progress = silent) -> None:
     """Write the pairs: `.parquet` or `.csv` with all metadata, `.txt` as a list of image paths.
 
     Raises:
@@ -144,7 +148,7 @@ def write_selection(items: Items, rows: Int[np.ndarray, " k"], file: Path) -> No
     if writer is None:
         raise StoreError(f"{file.name} needs the ending .parquet, .csv, or .txt (image paths, one per line).")
     try:
-        write_atomically(file, lambda draft: writer(items, rows, draft))
+        write_atomically(file, lambda draft: writer(items, rows, draft, progress))
     except OSError as error:
         raise StoreError(f"{file} cannot be written: {error.strerror or error}. Choose another folder.") from error
 
@@ -158,26 +162,43 @@ def _table(items: Items, rows: Int[np.ndarray, " k"]) -> Any:
     return pa.table(columns)
 
 
-def _write_parquet(items: Items, rows: Int[np.ndarray, " k"], file: Path) -> None:
+def _parts(items: Items, rows: Int[np.ndarray, " k"]) -> Iterator[tuple[float, Any]]:
+    """Yield the table part by part, each with the share that is before it."""
+    for start in range(0, max(len(rows), 1), _AT_ONCE):
+        yield start / max(len(rows), 1), _table(items, rows[start : start + _AT_ONCE])
+
+
+def _write_parquet(items: Items, rows: Int[np.ndarray, " k"], file: Path, progress: Progress) -> None:
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    pq.write_table(_table(items, rows), file)
+    schemas = []
+    for share, part in _parts(items, rows):
+        progress(share / 2, "reading columns")
+        schemas.append(part.schema)
+    # Numbers of one part may be whole, and all values of another missing.
+    schema = pa.unify_schemas(schemas, promote_options="permissive")
+    with pq.ParquetWriter(file, schema) as writer:
+        for share, part in _parts(items, rows):
+            progress((1 + share) / 2, "writing pairs")
+            writer.write_table(part.cast(schema))
 
 
-def _write_csv(items: Items, rows: Int[np.ndarray, " k"], draft: Path) -> None:
+def _write_csv(items: Items, rows: Int[np.ndarray, " k"], draft: Path, progress: Progress) -> None:
     import csv
 
     from trainer.untrusted.escaping import cell
 
-    table = _table(items, rows)
-    columns = [column.to_pylist() for column in table.columns]
     with draft.open("w", encoding="utf-8", newline="") as out:
         writer = csv.writer(out, lineterminator="\n")
-        writer.writerow([cell(name) for name in table.column_names])
-        writer.writerows([cell(value) for value in row] for row in zip(*columns, strict=True))
+        writer.writerow([cell(name) for name in _table(items, rows[:0]).column_names])
+        for share, part in _parts(items, rows):
+            progress(share, "writing pairs")
+            columns = [column.to_pylist() for column in part.columns]
+            writer.writerows([cell(value) for value in row] for row in zip(*columns, strict=True))
 
 
-def _write_paths(items: Items, rows: Int[np.ndarray, " k"], draft: Path) -> None:
+def _write_paths(items: Items, rows: Int[np.ndarray, " k"], draft: Path, _progress: Progress) -> None:
     # One of two lines would be two others.
     paths = [path for path in taken(items.path, rows) if path and "\n" not in path]
     if not paths:

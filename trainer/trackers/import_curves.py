@@ -1,4 +1,4 @@
-"""Import curves that TensorBoard, Weights & Biases or open_clip wrote, as runs that have ended.
+"""Import curves that trackers, open_clip or a person's own training wrote, as runs that have ended.
 
 What the files say is read by a helper process with limits of memory and time; of long curves a part is kept.
 """
@@ -23,7 +23,7 @@ from trainer.store.run_texts import MOST_SETTINGS, MOST_WORDS, SETTINGS, plain_s
 from trainer.trackers.curves import Curve, Curves
 from trainer.trackers.event_folders import join_parts
 from trainer.trackers.metric_names import shared_name
-from trainer.trackers.recognition import RECORDS, Kind, event_files, histories, kind_of, open_clip_folders
+from trainer.trackers.recognition import RECORDS, Kind, event_files, histories, kind_of, log_tables, open_clip_folders
 from trainer.untrusted.bounded import Unreadable, read
 from trainer.untrusted.bounded.tracker_rows import MOST_STEP
 from trainer.untrusted.files import encodable, read_text
@@ -32,6 +32,7 @@ LABELS: Final[dict[Kind, str]] = {
     "tensorboard": "TensorBoard",
     "wandb": "Weights & Biases",
     "open_clip": "open_clip",
+    "log": "training log",
 }
 _MOST_FILES: Final = 2_000
 _MEMORY: Final = 400 * 2**20
@@ -100,7 +101,8 @@ def import_curves(
     if chosen is None:
         raise UserError(
             f"{path} holds no event files of TensorBoard, no history of Weights & Biases (CSV, JSON lines or Parquet "
-            "with a column of steps, or run-ID.wandb) and no out.log of open_clip. Name another, or use --from."
+            "with a column of steps, or run-ID.wandb), no out.log of open_clip and no CSV or JSON lines with a column "
+            "step or epoch. Name another, or use --from. A training of transformers comes by trainer watch --once."
         )
     if chosen == "open_clip" and path.is_file():
         path = next(iter(open_clip_folders(path)), path.parent)
@@ -117,7 +119,7 @@ def import_curves(
     if not curves.runs:
         reasons = " ".join(sentence for sentences in curves.notes.values() for sentence in sentences)
         raise UserError(
-            f"{path} holds no numbers that {LABELS[chosen]} logged at steps. {reasons[:600]}{reasons and ' '}Name "
+            f"{path} holds no numbers at steps of the kind {LABELS[chosen]}. {reasons[:600]}{reasons and ' '}Name "
             "another file or folder."
         )
     return [
@@ -189,6 +191,9 @@ def _sources(path: Path, kind: Kind) -> tuple[list[CurveSource], dict[str, dict[
         return [CurveSource(path, "event_file")], {}
     if kind == "wandb":
         return _wandb(path), {}
+    if kind == "log":
+        files = [path] if path.is_file() else log_tables(path)
+        return [CurveSource(file, "log_table", file.stem if len(files) > 1 else "") for file in files], {}
     return open_clip_sources(path)
 
 

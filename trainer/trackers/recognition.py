@@ -1,4 +1,4 @@
-"""Recognize curves of TensorBoard, Weights & Biases and open_clip, by names and first lines. Reads nothing whole."""
+"""Recognize curves of trackers and logs of a person's own, by names and first lines. Reads nothing whole."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Final, Literal, get_args
 from trainer.untrusted.bounded.wandb_chart import HISTORY_STEP, axis_of, marked_encoding
 from trainer.untrusted.files import open_ordinary
 
-Kind = Literal["tensorboard", "wandb", "open_clip"]
+Kind = Literal["tensorboard", "wandb", "open_clip", "log"]
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 RECORDS: Final = ".wandb"
 """How the names of the files end that a run of Weights & Biases writes on its own computer."""
@@ -29,12 +29,12 @@ def kind_of(path: Path) -> Kind | None:
                 return "open_clip"
             if next(event_files(path), None) is not None:
                 return "tensorboard"
-            return "wandb" if histories(path) else None
+            return "wandb" if histories(path) else "log" if log_tables(path) else None
         if path.name in ("out.log", "results.jsonl") and open_clip_folders(path):
             return "open_clip"
         if is_event_file(path.name):
             return "tensorboard"
-        return "wandb" if is_history(path) else None
+        return "wandb" if is_history(path) else "log" if is_log_table(path) else None
     except OSError:
         return None
 
@@ -107,6 +107,32 @@ def is_history(file: Path) -> bool:
         headers = [[name.strip('"') for name in first.strip().split(sign)] for sign in ",;\t"]
         return any(HISTORY_STEP in header or axis_of(header) for header in headers)
     return '"_step"' in first and first.lstrip().startswith("{")
+
+
+def log_tables(folder: Path) -> list[Path]:
+    """Return the tables of numbers directly in a folder."""
+    return [file for file in _listed(folder) if is_log_table(file)]
+
+
+def is_log_table(file: Path) -> bool:
+    """Return whether a file has a number at a step in its first record: a table, or JSON lines; no list of images."""
+    # Not before: the window asks what is dropped, and paints without numpy.
+    from trainer.format_detection.tables import CAPTIONS, IMAGES
+    from trainer.untrusted.bounded.log_reading import first_record, log_columns
+    from trainer.untrusted.bounded.tracker_rows import number_of
+
+    suffix = file.suffix.lower()
+    if suffix not in (".csv", ".tsv", ".jsonl", ".ndjson", ".txt", ".log") or not file.is_file():
+        return False
+    with open_ordinary(file) as opened:
+        begin = opened.read(_LOOKED_AT)
+    record = first_record(begin.decode(marked_encoding(begin), "replace"), is_table=suffix in (".csv", ".tsv"))
+    columns = log_columns(list(record))
+    if not columns.step or {name.strip().lower() for name in record} & {*IMAGES, *CAPTIONS} - {"path", "file"}:
+        return False
+    return number_of(record[columns.step]) is not None and any(
+        number_of(str(record[name]).replace(",", ".")) is not None for name in columns.numbers
+    )
 
 
 def _listed(folder: Path) -> list[Path]:

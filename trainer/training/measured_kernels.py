@@ -54,7 +54,7 @@ def _verdict(losses: Any, objective: str, pairs: int) -> tuple[bool, str]:
     others = [float(other) for other in same if _is_number(other)]
     if not others or seconds >= min(others):
         return False, f"with {n:,} pairs they are not faster"
-    return True, f"with {n:,} pairs they take {seconds / min(others):.0%} of the time"
+    return True, f"with {n:,} pairs they take {100 * seconds / min(others):.0f} % of the time"
 
 
 def _count(row: dict[str, Any]) -> int:

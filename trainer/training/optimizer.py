@@ -74,12 +74,17 @@ def build(
     return torch.optim.AdamW(groups, lr=choice.learning_rate, betas=betas, eps=choice.epsilon, fused=True)
 
 
+def warmup_of(choice: config.Optimizer, total_steps: int) -> int:
+    """Return the steps of warm-up: at most half of the run."""
+    return min(choice.warmup_steps, total_steps // 2)
+
+
 def learning_rate(step: int, *, total_steps: int, choice: config.Optimizer) -> float:
     """Return the learning rate of the update after `step`: linear warm-up to the peak, then half a cosine to 0.
 
     With several cycles the cosine starts anew at the peak; only the first has a warm-up, as published with CLOOB.
     """
-    warmup = min(choice.warmup_steps, total_steps // 2)
+    warmup = warmup_of(choice, total_steps)
     if step < warmup:
         return choice.learning_rate * (step + 1) / warmup
     done = (step - warmup) / max(1, total_steps - warmup)

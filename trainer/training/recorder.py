@@ -23,7 +23,7 @@ from trainer.evaluation import Embedded, HeldOut, NeighborReference
 from trainer.evaluation.measurement import measurement_of
 from trainer.evaluation.questions import of_reference
 from trainer.evaluation.reference import REFERENCE
-from trainer.metrics import headline
+from trainer.metrics import headline, split_label
 from trainer.scheduling.energy import METRIC
 from trainer.store import EVALUATING, RunLog, crash_points
 from trainer.store.question import Question
@@ -31,6 +31,7 @@ from trainer.training import system_load
 from trainer.training.control import ControlFlags
 from trainer.training.disk_guard import DiskGuard
 from trainer.training.forgetting_watch import ForgettingWatch
+from trainer.training.optimizer import warmup_of
 from trainer.training.session import FitError, TrainingSession, Update
 from trainer.training.text_log import TextLog
 
@@ -160,7 +161,8 @@ class Recorder:
         size = self._run.optimizer.batch_size
         self._measurement = measurement_of(training.method, training.device, batch_size=size)
         if self._evaluation is None:
-            self._alarms = AlertWatch(self._log.folder, total, training.method.inv_tau_limits)
+            warmup = warmup_of(self._run.optimizer, total)
+            self._alarms = AlertWatch(self._log.folder, warmup, training.method.inv_tau_limits)
         self._log.memory = lambda: system_load.memory(training.device)
         self._energy = system_load.energy_meter(training.device, self._used_wh)
         mixes = set(self._run.tuning.percents) if self._run.tuning.mix else None
@@ -411,7 +413,7 @@ class Recorder:
         """Measure one split, record its numbers and questions, and save its snapshot if one is due."""
         training, pairs, measurement = self._training, heldout.pairs, self._measurement
         is_due = evaluation.step in self._snapshot_steps
-        alive = self._sign(f"embedding and measuring {len(pairs):,} {pairs.split}")
+        alive = self._sign(f"embedding and measuring {len(pairs):,} pairs, {split_label(pairs.split)}")
         features = is_due and self._run.watching.features
         embedded = heldout.embed(training.measured, training.device, features=features, alive=alive)
         numbers = measurement.numbers(training.measured, heldout, embedded, alive=alive)

@@ -3,7 +3,7 @@
 Nothing is computed but lengths and, of pairs, how often the right answer comes first.
 """
 
-from trainer.vectors.found import VectorError, find
+from trainer.vectors.matrices import VectorError, find
 from trainer.vectors.open_run import open_vectors
 
 __all__ = ["VectorError", "find", "open_vectors"]

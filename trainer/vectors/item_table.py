@@ -19,7 +19,7 @@ from trainer.untrusted import confined
 from trainer.untrusted.bounded import Unreadable
 from trainer.untrusted.bounded.vector_tables import BARE, PLAIN, QUOTED, SUFFIXES
 from trainer.untrusted.files import encodable, spelled
-from trainer.vectors.found import LANCE, VectorError, describe, taken
+from trainer.vectors.matrices import LANCE, VectorError, describe, taken
 
 NAMES: Final[dict[str, tuple[str, ...]]] = {
     "id": ("id", "key", "uid", "item_id", "image_id", "ids", "keys"),

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 import numpy as np
 from jaxtyping import Int
-from threadpoolctl import threadpool_limits
 
 from trainer import config
 from trainer.analysis.camera_3d import component_points
+from trainer.analysis.worker_threads import single_blas_thread
 from trainer.charts.matching import units_of
 from trainer.charts.snapshots import choose_snapshot
 from trainer.store import Items, RunLog, Snapshot, Workspace, disk, read_snapshot
@@ -21,8 +21,8 @@ from trainer.store.component_files import WORTH_KEEPING, keep_components
 from trainer.store.rows import MOST_STEP
 from trainer.untrusted import confined
 from trainer.untrusted.files import expanded
-from trainer.vectors.found import FoundVectors, Matrix, VectorError, files_of_steps, find
 from trainer.vectors.item_table import check_items, read_items
+from trainer.vectors.matrices import FoundVectors, Matrix, VectorError, files_of_steps, find
 from trainer.vectors.recall import MAIN, MeasuredRecall, measure_step, reporting
 from trainer.vectors.step_files import Side
 from trainer.vectors.unit_copy import UnitCopy, copy_unit_rows
@@ -39,6 +39,7 @@ class OpenedVectors:
 
     Attributes:
         steps: How many steps were opened; the other numbers are of the last of them.
+        recall: In words, where only some questions were asked.
     """
 
     rows: int
@@ -47,6 +48,7 @@ class OpenedVectors:
     width: int
     note: str = ""
     steps: int = 1
+    recall: str = ""
 
 
 def run_of(data: config.Vectors, name: str = "") -> config.Run:
@@ -143,8 +145,15 @@ def _shape_of(data: config.Vectors) -> tuple[int, int]:
     return matrix.rows, matrix.width
 
 
-def open_vectors(log: RunLog, data: config.Vectors) -> OpenedVectors:
+def open_vectors(
+    log: RunLog, data: config.Vectors, ready: Callable[[OpenedVectors], None] = lambda _: None
+) -> OpenedVectors:
     """Write the snapshots of the run, register them, and measure how often the right answer comes first.
+
+    Args:
+        log: Of the run.
+        data: The vectors.
+        ready: Called once the last step and its map are stored, before its questions are asked.
 
     Raises:
         VectorError: The files hold no vectors that can be used.
@@ -152,16 +161,19 @@ def open_vectors(log: RunLog, data: config.Vectors) -> OpenedVectors:
     by_step = at_steps(data)
     recalls = []
     for step, of_step in by_step.items():
-        opened, recall = _open_step(log, of_step, step)
-        recalls += [] if recall is None else [recall]
+        opened, snapshot = _open_step(log, of_step, step)
         log.progress(step=step, total_steps=max(by_step))
+        if step == max(by_step):
+            ready(replace(opened, steps=len(by_step)))
+        opened, recall = _measured(log, opened, snapshot)
+        recalls += [] if recall is None else [recall]
     if recalls:
         log.headline(recalls[-1], max(recalls))
     return replace(opened, steps=len(by_step))
 
 
-def _open_step(log: RunLog, data: config.Vectors, step: int) -> tuple[OpenedVectors, float | None]:
-    """Store one step; return what was kept, and the main metric where there are images and texts."""
+def _open_step(log: RunLog, data: config.Vectors, step: int) -> tuple[OpenedVectors, Snapshot]:
+    """Store one step and its map; return what was kept."""
     located_vectors = located(data)
     first = located_vectors.image or located_vectors.text
     assert first is not None
@@ -194,22 +206,26 @@ def _open_step(log: RunLog, data: config.Vectors, step: int) -> tuple[OpenedVect
     arrays = [array for array in (snapshot.image, snapshot.text) if array is not None]
     if len(arrays) * snapshot.n >= WORTH_KEEPING:
         _keep_map(log, folder, arrays, copy)
-    units = units_of(snapshot)
-    recall = None
-    if len(arrays) == 2:
+    return opened, snapshot
+
+
+def _measured(log: RunLog, opened: OpenedVectors, snapshot: Snapshot) -> tuple[OpenedVectors, float | None]:
+    """Store the main metric where there are images and texts; return it, and how equal pictures are recognized."""
+    units, recall = units_of(snapshot), None
+    if snapshot.image is not None and snapshot.text is not None:
         measured = measure_step(log, snapshot, units, most=MOST_COSINES)
         recall = measured.main
-        opened = replace(opened, note=f"{opened.note} {measured.words(log.run.id)}".strip())
+        opened = replace(opened, recall=measured.words(log.run.id))
     if snapshot.image is not None and units.count("picture") < len(units):
         # How pictures are told apart changes every number where several rows show one.
         opened = replace(opened, note=f"{units.words()}. {opened.note}".strip())
     return opened, recall
 
 
-@threadpool_limits.wrap(limits=1, user_api="blas")
+@single_blas_thread
 def _keep_map(log: RunLog, folder: Path, arrays: Sequence[np.ndarray], copy: UnitCopy) -> None:
     """Keep the components of all points: the sums of the pass are there, so the map waits for nothing."""
-    keep_components(log.folder.parents[1], folder, component_points(arrays, *copy.scatter.axes(3)))
+    keep_components(log.folder.parents[1], folder, component_points(arrays, *copy.scatter.axes(3)[:2]))
 
 
 def sample(rows: int, most: int) -> Int[np.ndarray, " k"]:
@@ -236,18 +252,30 @@ def _only(items: Items, rows: Int[np.ndarray, " k"]) -> Items:
     return replace(items, id=items.id[rows], metadata=metadata, content=content, **columns)
 
 
-def open_here(workspace: Workspace, run: int) -> OpenedVectors:
+def open_here(workspace: Workspace, run: int, ready: Callable[[OpenedVectors], None] = lambda _: None) -> OpenedVectors:
     """Open the vectors of a new run in this process; afterwards it has finished, or failed and says why.
+
+    Who interrupts it once it is ready keeps a finished run, without recall.
 
     Raises:
         UserError: As `open_vectors`.
     """
     data = workspace.runs.config_of(run).data
     assert isinstance(data, config.Vectors)
+    is_ready = False
+
+    def opened(vectors: OpenedVectors) -> None:
+        nonlocal is_ready
+        ready(vectors)
+        is_ready = True
+
     with RunLog.claim(workspace, run) as log:
-        opened = open_vectors(log, data)
-        log.status("finished")
-    return opened
+        try:
+            vectors = open_vectors(log, data, opened)
+        finally:
+            if is_ready:
+                log.status("finished")
+    return vectors
 
 
 def add_step(workspace: Workspace, ref: int | str, data: config.Vectors, step: int) -> tuple[int, OpenedVectors]:
@@ -285,7 +313,7 @@ def add_step(workspace: Workspace, ref: int | str, data: config.Vectors, step: i
         )
     with RunLog.claim(workspace, row.id) as log:
         try:
-            opened, recall = _open_step(log, data, step)
+            opened, recall = _measured(log, *_open_step(log, data, step))
             log.progress(step=max(step, row.step), total_steps=max(step, row.step))
             if recall is not None:
                 last = recall if step >= row.step or row.last is None else row.last

@@ -6,6 +6,7 @@ that of a block, and for half of the time the files' pages.
 
 from __future__ import annotations
 
+import hashlib
 import io
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -16,14 +17,15 @@ from typing import Any, Final
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
-from threadpoolctl import threadpool_limits
 
+from trainer.analysis.half_precision import narrowed
 from trainer.analysis.progress import Progress
 from trainer.analysis.projection import ScatterSum
 from trainer.analysis.unit_rows import checked_unit_rows
+from trainer.analysis.worker_threads import single_blas_thread
 from trainer.store.snapshot_files import ArrayFile
 from trainer.untrusted import confined
-from trainer.vectors.found import Matrix, VectorError
+from trainer.vectors.matrices import Matrix, VectorError
 from trainer.vectors.step_files import Side
 
 HALF_FROM: Final = 2**27
@@ -46,7 +48,7 @@ class UnitCopy:
 
 
 # Its own threads wait for each other by spinning: beside other work the sums took half of the time of opening.
-@threadpool_limits.wrap(limits=1, user_api="blas")
+@single_blas_thread
 def copy_unit_rows(
     sides: Mapping[Side, Matrix], rows: Int[np.ndarray, " k"], folder: Path, progress: Progress | None = None
 ) -> UnitCopy:
@@ -62,22 +64,28 @@ def copy_unit_rows(
         VectorError: Fewer than two rows are left.
     """
     width = next(iter(sides.values())).width
-    scatter, sound, summed = ScatterSum(width), np.zeros(len(rows), bool), list[Future[None]]()
-    with ExitStack() as stack, ThreadPoolExecutor(1) as summing:
+    scatter, sound, waited = ScatterSum(width), np.zeros(len(rows), bool), list[Future[None]]()
+    with ExitStack() as stack, ThreadPoolExecutor(2) as beside:
         files = {side: _File(stack, folder / f"{side}.npy", matrix, len(rows)) for side, matrix in sides.items()}
-        for block in _blocks(len(rows), min(matrix.at_once for matrix in sides.values())):
+        height = min(len(rows), *(matrix.at_once for matrix in sides.values()))
+        # The sums read one while the next rows fill the other: the pages of fresh ones took as long as the sums.
+        buffers = [[np.empty((height, width), np.float32) for _ in sides] for _ in range(1 + (height < len(rows)))]
+        for number, block in enumerate(_blocks(len(rows), height)):
             if progress is not None:
                 progress(block.start / len(rows), "reading vectors")
-            checked = {side: checked_unit_rows(matrix.take(rows[block])) for side, matrix in sides.items()}
+            checked = {
+                side: checked_unit_rows(matrix.take(rows[block]), buffer[: block.stop - block.start])
+                for (side, matrix), buffer in zip(sides.items(), buffers[number % len(buffers)], strict=True)
+            }
             sound[block] = np.logical_and.reduce([is_sound for _, is_sound in checked.values()])
-            for earlier in summed:
+            for earlier in waited:
                 earlier.result()
             units = [unit if sound[block].all() else unit[sound[block]] for unit, _ in checked.values()]
-            # Half of the time goes into the sums, which the next block need not wait for.
-            summed = [summing.submit(scatter.add, unit) for unit in units]
+            # Half of the time goes into the sums, which the next block need not wait for; nor for the digests.
+            waited = [beside.submit(_add_all, scatter, units)]
             for side, unit in zip(checked, units, strict=True):
-                files[side].write(unit)
-        for earlier in summed:
+                waited.append(beside.submit(files[side].digest.update, files[side].write(unit).data))
+        for earlier in waited:
             earlier.result()
         if sound.sum() < 2:
             raise VectorError(
@@ -86,33 +94,54 @@ def copy_unit_rows(
         return UnitCopy(sound, {side: file.finished() for side, file in files.items()}, scatter)
 
 
+def _add_all(scatter: ScatterSum, blocks: list[np.ndarray]) -> None:
+    for block in blocks:
+        scatter.add(block)
+
+
 def _blocks(count: int, height: int) -> Iterator[slice]:
     for start in range(0, count, height):
         yield slice(start, min(start + height, count))
 
 
 class _File:
-    """A `.npy` that is written row after row; its header has room for their number, which is known in the end."""
+    """A `.npy` that is written row after row; its header has room for their number, which is known in the end.
+
+    Attributes:
+        digest: Gets what was written after the header.
+    """
 
     def __init__(self, stack: ExitStack, path: Path, matrix: Matrix, most: int) -> None:
         half = matrix.half and most * matrix.width >= HALF_FROM
         self._dtype, self._width, self.path = np.dtype(np.float16 if half else np.float32), matrix.width, path
-        self._rows = 0
+        self._rows, self._most, self.digest = 0, most, hashlib.sha256(_header(most, self._width, self._dtype))
         self._stream = stack.enter_context(io.BufferedWriter(confined.open_file(path.parent, path.name, "wb")))  # type: ignore[type-var]
-        self._begin = self._write_header(most)
+        self._half = np.empty((0, self._width), np.float16)
+        self._stream.write(_header(most, self._width, self._dtype))
 
-    def write(self, unit: Float[np.ndarray, "b d"]) -> None:
-        self._stream.write(np.ascontiguousarray(unit, self._dtype).data)
+    def write(self, unit: Float[np.ndarray, "b d"]) -> np.ndarray:
+        """Write some more rows; return them as they are in the file."""
+        rows = np.ascontiguousarray(unit)
+        if self._dtype == np.float16:
+            self._half = self._half if len(self._half) >= len(rows) else np.empty(rows.shape, np.float16)
+            rows = narrowed(rows, self._half[: len(rows)])
+        self._stream.write(rows.data)
         self._rows += len(unit)
+        return rows
 
     def finished(self) -> ArrayFile:
-        self._stream.seek(0)
-        if self._write_header(self._rows) != self._begin:  # numpy leaves room for a larger first number
+        first, header = (_header(rows, self._width, self._dtype) for rows in (self._most, self._rows))
+        if len(header) != len(first):  # numpy leaves room for a larger first number
             raise AssertionError("the header has another length")
+        self._stream.seek(0)
+        self._stream.write(header)
         self._stream.flush()
-        return ArrayFile(self.path, (self._rows, self._width), self._dtype)
+        sha256 = self.digest.hexdigest() if header == first else ""
+        return ArrayFile(self.path, (self._rows, self._width), self._dtype, sha256)
 
-    def _write_header(self, rows: int) -> int:
-        header: dict[str, Any] = {"descr": self._dtype.str, "fortran_order": False, "shape": (rows, self._width)}
-        np.lib.format.write_array_header_1_0(self._stream, header)
-        return self._stream.tell()
+
+def _header(rows: int, width: int, dtype: np.dtype) -> bytes:
+    header: dict[str, Any] = {"descr": dtype.str, "fortran_order": False, "shape": (rows, width)}
+    stream = io.BytesIO()
+    np.lib.format.write_array_header_1_0(stream, header)
+    return stream.getvalue()

@@ -21,17 +21,6 @@ SHOWN = (
     "verdict",
 )
 """Columns of the table, in order."""
-SHORT = {
-    "image_rank_a": "Text rank A",
-    "image_rank_b": "B",
-    "image_rank_change": "B − A",
-    "text_rank_a": "Image rank A",
-    "text_rank_b": "B",
-    "margin_change": "Margin",
-    "overlap": "Overlap",
-    "residual": "Procrustes residual",
-    "verdict": "Prediction",
-}
 
 
 def columns_of(changes: Changes, indices: Int[np.ndarray, " k"]) -> list[PairColumn]:
@@ -41,10 +30,9 @@ def columns_of(changes: Changes, indices: Int[np.ndarray, " k"]) -> list[PairCol
         if key in changes.values:
             about = MEASURES[key]
             hint = f"{about.words}. {about.hint}"
-            names = ("differs", "same") if key == "verdict" else ()
-            made.append(
-                PairColumn(key, SHORT[key], hint, changes.values[key][indices], about.digits, about.signed, names)
-            )
+            names, head = (("differs", "same"), "Prediction") if key == "verdict" else ((), about.words)
+            head = head.replace(", ", ",\n") if ", " in head else head.replace(" ", "\n", 1)
+            made.append(PairColumn(key, head, hint, changes.values[key][indices], about.digits, about.signed, names))
     return made
 
 

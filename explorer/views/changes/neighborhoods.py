@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 from PySide6.QtCore import Qt
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QWidget
 
 from explorer import theme
 from explorer.models.thumbnails import Thumbnails
 from explorer.views.selected import PairTile, Tiles
 from explorer.widgets import layouts
+from explorer.widgets.image_row import SPACIOUS_PX
 from explorer.widgets.run_badge import RunBadge
 from trainer.charts.pair_changes import MEASURES, Changes
+
+EDGE_PX: Final = 56
 
 
 class Neighborhoods(QWidget):
@@ -21,7 +27,9 @@ class Neighborhoods(QWidget):
         super().__init__(parent, objectName="changes-neighborhoods")
         self.title, self.note = layouts.elided(role="strong"), layouts.text(role="small")
         self.rows = tuple(
-            Tiles(pictures, name=f"changes-near-{x.lower()}", label=f"Nearest in {x}", edge=64, lines=1, one_row=True)
+            Tiles(
+                pictures, name=f"changes-near-{x.lower()}", label=f"Nearest in {x}", edge=EDGE_PX, lines=1, one_row=True
+            )
             for x in "AB"
         )
         head = layouts.row((self.title, 1), self.note)
@@ -31,14 +39,13 @@ class Neighborhoods(QWidget):
             column.addLayout(layouts.row((badge, 0, Qt.AlignmentFlag.AlignVCenter), (row, 1)))
         self.show_pair(None, -1)
 
-    def show_pair(self, changes: Changes | None, index: int, *, first: bool = False) -> None:
-        """Show the neighbors of the pair at `index` of the comparison.
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        for row in self.rows:
+            row.enlarge(2 * EDGE_PX if self.width() >= SPACIOUS_PX else EDGE_PX)
 
-        Args:
-            changes: The comparison.
-            index: Of the pair; below 0 for none.
-            first: Nothing is selected, and it is the first one of the table.
-        """
+    def show_pair(self, changes: Changes | None, index: int) -> None:
+        """Show the neighbors of the pair at `index` of the comparison; below 0 is none."""
         is_chosen = changes is not None and 0 <= index < changes.n
         for badge in self._badges:
             badge.setVisible(is_chosen)
@@ -52,15 +59,15 @@ class Neighborhoods(QWidget):
         shared = np.intersect1d(*near)
         pair = int(changes.rows[index])
         caption = changes.items.caption[pair] or changes.items.path[pair]
-        self.title.setText(f"{caption} (row 1)" if first else caption)
+        self.title.setText(f"Nearest {changes.modality}s of “{caption}”")
         parts = [f"{len(shared)} of {changes.k} nearest {changes.modality}s shared"]
         if "image_rank_a" in changes.values:
             ranks = [f"{changes.values[f'image_rank_{side}'][index]:,.0f}" for side in "ab"]
-            parts.append(f"caption rank {ranks[0]} → {ranks[1]}")
+            parts.append(f"caption rank A {ranks[0]}, B {ranks[1]}")
         if len(changes.classes) and changes.verdict_a[index] >= 0:
             names = [changes.classes[int(side[index])] for side in (changes.verdict_a, changes.verdict_b)]
             parts.append(
-                f"predicted as {names[0]}" if names[0] == names[1] else f"predicted as {names[0]} → {names[1]}"
+                f"predicted as {names[0]}" if names[0] == names[1] else f"predicted A {names[0]}, B {names[1]}"
             )
         self.note.setText(" · ".join(parts))
         self.note.setToolTip(MEASURES["overlap"].hint)

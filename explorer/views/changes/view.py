@@ -44,6 +44,7 @@ class ChangesView(View):
     question = "Pairs that differ between A and B, and the similarity of whole snapshots."
     icon = "blend"
     when_chosen = "Or compare two steps of one run."
+    shows_neighbors = True
 
     def build(self) -> Iterator[None]:
         context = self.context
@@ -218,6 +219,11 @@ class ChangesView(View):
     def _hover(self, pair: int) -> None:
         self.context.selection.hovered = pair if pair >= 0 else None
 
+    def _follow(self, pair: int) -> None:
+        """Show the neighbors of the pair under the pointer while none is selected."""
+        if pair >= 0 and self._shown is not None and not self.context.selection.pair_count:
+            self.neighborhoods.show_pair(self._shown, int(np.searchsorted(self._shown.rows, pair)))
+
     def _mark(self) -> None:
         """Show the selection in table, plots and lists, and the neighborhoods of its first pair."""
         if self._shown is None:
@@ -235,7 +241,7 @@ class ChangesView(View):
         if current.isValid() and self._index_at(current.row()) in indices:
             index = self._index_at(current.row())
         first = index < 0 and self.table.pairs.rowCount() > 0
-        self.neighborhoods.show_pair(self._shown, self._index_at(0) if first else index, first=first)
+        self.neighborhoods.show_pair(self._shown, self._index_at(0) if first else index)
 
     def _index_at(self, line: int) -> int:
         """Return the index of a line's pair in the comparison."""
@@ -290,6 +296,7 @@ class ChangesView(View):
         self.compared.pane.refused.connect(self._refused)
         self.compared.pane.computing.cancelled.connect(self._cancelled)
         self.mispairs.chosen.connect(self._choose)
+        self.table.hovered.connect(self._follow)
         for part in (self.table, self.mispairs):
             part.hovered.connect(self._hover)
         for row in self.neighborhoods.rows:
@@ -303,6 +310,7 @@ class ChangesView(View):
         self.again = QAction("Compare again", self, objectName="changes-again", triggered=lambda: self.refresh())
 
     def _lay_out(self) -> None:
+        layouts.add(self.body, (self.tabs, 1), self.note)
         pairs = HairlineSplitter(Qt.Orientation.Vertical)
         pairs.addWidget(layouts.panel(layouts.column(self.groups, (self.table, 1), gap=theme.SPACE)))
         pairs.addWidget(self.neighborhoods)
@@ -322,7 +330,6 @@ class ChangesView(View):
         self.stand_for(self.tabs.tabBar(), TABS)
         self.main.addWidget(self.versus)
         self.more.addWidget(self.suite)
-        layouts.add(self.body, (self.tabs, 1), self.note)
 
 
 def _present(step: int | None, steps: tuple[int, ...]) -> int | None:

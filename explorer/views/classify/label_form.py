@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final
 
-from PySide6.QtCore import QTimer, Signal
-from PySide6.QtGui import QSyntaxHighlighter, QTextCharFormat, QTextDocument
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QPlainTextEdit, QWidget
+from PySide6.QtCore import QEvent, Qt, QTimer, Signal
+from PySide6.QtGui import QKeyEvent, QSyntaxHighlighter, QTextCharFormat, QTextDocument
+from PySide6.QtWidgets import QAbstractButton, QHBoxLayout, QLabel, QLineEdit, QPlainTextEdit, QPushButton, QWidget
 
 from explorer import theme
 from explorer.state.settings import Settings
 from explorer.views.classify import text_input
 from explorer.widgets import layouts
+from explorer.widgets.disclosure_button import DisclosureButton
+from explorer.widgets.flow_row import FlowRow
 from explorer.widgets.still import StillComboBox
 from trainer import catalog
 from trainer.analysis.class_prompts import PLAIN_TEMPLATE
@@ -21,12 +24,23 @@ from trainer.catalog import PromptSuite
 from trainer.store.caption_words import CaptionWords, unseen_sentences, words_in
 
 DEBOUNCE_MS: Final = 250
+MOST_CHIPS: Final = 24
+"""Labels with a chip of their own; a suite of a thousand is edited as a text."""
+LONGEST_CHIP: Final = 24
+NEW_LABEL_PX: Final = 128
+EDITOR_PX: Final = 120
+"""Height of the labels as a text where the chips are seen, too."""
 OF_THE_RUN: Final = "of the run"
 OWN: Final = "own"
 
 
 class LabelForm(QWidget):
     """A suite picker, the labels, the templates, and a note about ignored ones.
+
+    Args:
+        is_whole: Whether suites, chips and remarks stand in the form; else the view shows `suites` and `chip_bar`, and
+            the form, which `edit` asks for, holds the texts alone.
+        parent: Of the form.
 
     Signals:
         changed: Labels or templates are others now, 250 ms after the last key.
@@ -36,14 +50,26 @@ class LabelForm(QWidget):
     changed = Signal()
     run_wanted = Signal()
 
-    def __init__(self, parent: QWidget | None = None) -> None:
+    def __init__(self, *, is_whole: bool = True, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("classifyQuestions")
         self.suites = StillComboBox(objectName="classifySuites", accessibleName="Suite of labels and templates")
-        self.suites.addItem("Match run A's data", OF_THE_RUN)
+        self.suites.addItem("Labels of run A", OF_THE_RUN)
         self.suites.addItem("Custom labels", OWN)
         self.labels_edit = _editor("classifyLabels", "Labels, separated by commas or lines")
         self.templates_edit = _editor("classifyTemplates", "Templates, one per line")
+        self.chips: list[QPushButton] = []
+        self.new_label = NewLabel()
+        self._chip_row = FlowRow()
+        self._chip_row.add(self.new_label)
+        self._more = layouts.text(role="small")
+        self._is_whole = is_whole
+        self.edit: QAbstractButton = DisclosureButton("Edit as text") if is_whole else QPushButton("Edit…")
+        self.edit.setObjectName("classifyEditLabels")
+        self.edit.setCheckable(True)
+        self.unfold = DisclosureButton("Templates")
+        self.unfold.setObjectName("classifyUnfold")
+        self.unfold.toggled.connect(self._fold)
         self._labels_count, self._templates_count = layouts.text(role="small"), layouts.text(role="small")
         self._labels_remark, self._templates_remark = (
             _remark("classifyLabelsRemark", self),
@@ -53,11 +79,13 @@ class LabelForm(QWidget):
         self._names: tuple[str, ...] = ()
         self._read: tuple[CaptionWords | None, ...] = ()
         self._unseen_note = _remark("classifyUnseen", self)
+        self.chip_bar = QWidget()
         self._underlines = [Underline(edit.document(), self.unseen_words) for edit in self._editors]
         self._later = QTimer(self, singleShot=True, interval=DEBOUNCE_MS, timeout=self._announce)
         self.write("", "")
         self._lay_out()
         self.suites.activated.connect(self._choose_suite)
+        self.new_label.returnPressed.connect(self._add)
         for edit in (self.labels_edit, self.templates_edit):
             edit.textChanged.connect(self._edited)
 
@@ -144,6 +172,41 @@ class LabelForm(QWidget):
             self.run_wanted.emit()
         elif self.suite != OWN:
             self.fill(catalog.prompt_suites()[self.suite])
+        else:
+            self.edit.setChecked(True)
+
+    def _show_chips(self) -> None:
+        """Show a chip for each of the first labels; a click removes it."""
+        while len(self.chips) < min(len(self.labels), MOST_CHIPS):
+            chip = QPushButton()
+            chip.setToolTip("Click to remove this label")
+            chip.clicked.connect(partial(self._remove, len(self.chips)))
+            self._chip_row.add(chip, before=self.new_label)
+            self.chips.append(chip)
+        for index, chip in enumerate(self.chips):
+            chip.setVisible(index < len(self.labels))
+            if index < len(self.labels):
+                chip.setText(f"{elided(self.labels[index])}  ×")
+                chip.setAccessibleName(f"Remove the label {self.labels[index]}")
+        self._more.setText(f"and {len(self.labels) - MOST_CHIPS:,} more")
+        self._more.setVisible(len(self.labels) > MOST_CHIPS and self._more.parent() is not None)
+        self._chip_row.updateGeometry()
+
+    def _remove(self, index: int) -> None:
+        rest = (*self.labels[:index], *self.labels[index + 1 :])
+        self.labels_edit.setPlainText(text_input.labels_text(rest))
+
+    def _add(self) -> None:
+        """Add the labels in the line behind the chips; one that is a chip already is refused in the remark."""
+        typed = text_input.labels(self.new_label.text()).entries
+        double = [label for label in typed if label in self.labels]
+        self.new_label.clear()
+        if len(double) < len(typed):
+            self.labels_edit.setPlainText(text_input.labels_text(dict.fromkeys((*self.labels, *typed))))
+            self._announce()
+        if double:
+            verb = "is a label" if len(double) == 1 else "are labels"
+            self._show_message(self._labels_remark, f"{', '.join(map(elided, double))} {verb} already.")
 
     def _edited(self) -> None:
         # Qt announces a change of the text also where only its font has changed.
@@ -164,6 +227,7 @@ class LabelForm(QWidget):
         self._show_message(self._labels_remark, self._labels.remark or ("" if self.labels else nothing[0]))
         self._show_message(self._templates_remark, self._templates.remark or ("" if self.templates else nothing[1]))
         if (self._labels.entries, self._templates.entries) != before:
+            self._show_chips()
             self._show_unseen()
             self.changed.emit()
 
@@ -172,24 +236,82 @@ class LabelForm(QWidget):
         remark.setText(text)
         remark.setVisible(bool(text))
 
+    def _fold(self, unfolded: bool) -> None:
+        """Hide the templates: a suite brings dozens that are rarely edited; what is wrong with them stays told."""
+        self.templates_edit.setVisible(unfolded)
+        self._templates_hint.setVisible(unfolded)
+
     def _lay_out(self) -> None:
-        hint = "Each label replaces {}, a(n) is its article; embeddings are averaged over templates."
+        self._templates_hint = layouts.text(
+            "{} stands for a label, a(n) for its article. The embeddings of all templates are averaged.",
+            "small",
+            wrap=True,
+        )
+        self._fold(unfolded=self.unfold.isChecked())
+        self._show_chips()
+        remarks: dict[str, list[layouts.Parts]] = {
+            "labels": [self._labels_remark],
+            "templates": [self._templates_remark, self._unseen_note],
+        }
+        above: list[layouts.Parts] = [_heading("Labels", self._labels_count)]
+        if self._is_whole:
+            self.labels_edit.hide()
+            self.edit.toggled.connect(self.labels_edit.setVisible)
+            layouts.column(self._chip_row, self._more, of=self.chip_bar)
+            above = [_heading("Label set"), self.suites, theme.INSIDE, *above, self.chip_bar, self.edit]
+        else:
+            theme.set_role(self.edit, "quiet")
+            self.labels_edit.setMaximumHeight(EDITOR_PX)
+            self.edit.setToolTip("Edit labels and templates as text")
+            line = layouts.row((self._chip_row, 1), (self.edit, 0, Qt.AlignmentFlag.AlignTop))
+            layouts.column(
+                line,
+                self._more,
+                *remarks["labels"],
+                *remarks["templates"],
+                margins=(0, 0, 0, theme.INSIDE),
+                of=self.chip_bar,
+            )
+            remarks = {"labels": [], "templates": []}
         layouts.column(
-            _heading("Label set"),
-            self.suites,
-            theme.INSIDE,
-            _heading("Labels", self._labels_count),
+            *above,
             (self.labels_edit, 1),
-            self._labels_remark,
+            *remarks["labels"],
             theme.INSIDE,
-            _heading("Templates", self._templates_count),
+            layouts.row(self.unfold, layouts.STRETCH, self._templates_count, gap=None),
             (self.templates_edit, 2),
-            self._templates_remark,
-            self._unseen_note,
-            layouts.text(hint, "small", wrap=True),
+            self._templates_hint,
+            *remarks["templates"],
+            layouts.STRETCH,
             margins=theme.BETWEEN,
             of=self,
         )
+
+
+class NewLabel(QLineEdit):
+    """A line that adds labels; Escape empties it before it does anything else in the window."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setObjectName("classifyNewLabel")
+        self.setAccessibleName("Add a label")
+        self.setPlaceholderText("Add a label")
+        self.setToolTip("Enter adds it; commas separate several")
+        self.setFixedWidth(NEW_LABEL_PX)
+        self.setAcceptDrops(False)
+
+    def event(self, event: QEvent) -> bool:
+        if (
+            event.type() in (QEvent.Type.ShortcutOverride, QEvent.Type.KeyPress)
+            and isinstance(event, QKeyEvent)
+            and event.key() == Qt.Key.Key_Escape
+            and self.text()
+        ):
+            if event.type() == QEvent.Type.KeyPress:
+                self.clear()
+            event.accept()
+            return True
+        return super().event(event)
 
 
 class Underline(QSyntaxHighlighter):
@@ -215,6 +337,11 @@ def _editor(name: str, label: str) -> QPlainTextEdit:
     edit.setAcceptDrops(False)
     edit.setMinimumHeight(72)
     return edit
+
+
+def elided(label: str) -> str:
+    """Return what a chip has room for of a label."""
+    return label if len(label) <= LONGEST_CHIP else f"{label[: LONGEST_CHIP - 1]}…"
 
 
 def _heading(text: str, *count: QLabel) -> QHBoxLayout:

@@ -13,7 +13,7 @@ from PySide6.QtCore import QObject, Signal
 
 from explorer.model_client.client import ModelClient
 from explorer.views.view import reason_of
-from explorer.widgets.state_area import reason_words
+from trainer.errors import reason_words
 from trainer.messages import Classify, ClassifyAnswer, Failure, Shares
 
 Model = tuple[int, int | None]

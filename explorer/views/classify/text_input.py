@@ -63,7 +63,7 @@ def _words(pieces: Iterable[str], empty: int, what: str, most: int, remarks: lis
     if empty:
         remarks.append(_count(empty, f"empty {what}"))
     if len(unique) > most:
-        remarks.append(f"only the first {most:,} are asked")
+        remarks.append(f"only the first {most:,} are used")
     remark = ", ".join(remarks)
     return TextInput(tuple(unique[:most]), f"Left out: {remark}." if remark else "")
 

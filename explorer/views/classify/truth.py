@@ -25,8 +25,8 @@ class TruthPicker(SearchableComboBox):
 
     def __init__(self, settings: Settings, paths: Callable[[], Sequence[str]]) -> None:
         """Set the labels of what `paths` returns."""
-        super().__init__(name="classifyTruth", label="Right label of the chosen images", width=WIDTH_PX)
-        self.setPlaceholderText("Set right labels…")
+        super().__init__(name="classifyTruth", label="True label of the chosen images", width=WIDTH_PX)
+        self.setPlaceholderText("Set true labels…")
         self._settings, self._paths = settings, paths
         self._labels: tuple[str, ...] = ()
         stored: Any = settings.value(KEY, {})

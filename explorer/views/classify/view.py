@@ -15,6 +15,7 @@ from explorer import theme
 from explorer.intents import ClassifyPictures, ViewIntent
 from explorer.models.thumbnails import Thumbnails
 from explorer.state.selection import Side
+from explorer.views.chart_pane import request_of
 from explorer.views.classify.label_form import OF_THE_RUN, LabelForm
 from explorer.views.classify.preview import ImagePreview
 from explorer.views.classify.query import ClassifyQuery, ClassifyRequest, Prediction
@@ -28,8 +29,9 @@ from explorer.widgets.image_strip import PICTURE, ROLES, ImageStrip, StripItem
 from trainer import catalog
 from trainer.catalog import PromptSuite
 from trainer.charts.class_task import choice_suite
+from trainer.charts.disputed_pictures import disputed_pictures
 from trainer.charts.marks import run_tone
-from trainer.errors import UserError
+from trainer.errors import UserError, reason_words
 from trainer.store.caption_words import CaptionWords, read_caption_words
 
 EXPORTED: Final = 200
@@ -45,7 +47,7 @@ class ClassifyView(View):
 
     def build(self) -> Iterator[None]:
         context = self.context
-        self.questions = LabelForm()
+        self.questions = LabelForm(is_whole=False)
         self.asking = ClassifyQuery(context.client, self)
         self.pictures = Thumbnails(context.background, self, edge=2 * PICTURE)
         yield
@@ -60,6 +62,8 @@ class ClassifyView(View):
         self._browse = QAction("Browse…", self, triggered=self.browse, objectName="classifyBrowse")
         self._browse.setShortcut(QKeySequence.StandardKey.Open)
         self._browse.setShortcutContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
+        self._use_pictures = QAction("Use pictures of the data", self, objectName="classifyDataPictures")
+        self._use_pictures.triggered.connect(self._take_pictures)
         self._again = QAction("Recompute the predictions", self, triggered=self.asking.ask_again)
         self._show_map = QAction("Show the images on the map", self, objectName="classifyMap")
         self._show_map.triggered.connect(self._go_to_map)
@@ -99,11 +103,7 @@ class ClassifyView(View):
         """Show the selected images and runs, and request missing predictions."""
         runs = self.context.selection.runs
         if not any(map(self.context.jobs.run, runs)) and not self.context.jobs.runs:
-            self.details_changed.emit()
-            if not self.context.jobs.is_read:
-                self.show_unknown()
-                return
-            self.show_no_run_yet()
+            self.show_no_run()
             return
         if runs:
             self.context.client.warm_up(runs)
@@ -129,8 +129,9 @@ class ClassifyView(View):
         return ["classify", *images, "--runs", *runs, *steps_in_words(steps), *classes]
 
     def details(self) -> QWidget | None:
-        """Return the panel of labels and templates; None while there is no run to ask."""
-        return self.questions if self.context.selection.runs or self.context.jobs.runs else None
+        """Return the panel of labels and templates while they are edited; None while there is no run to ask."""
+        has_runs = bool(self.context.selection.runs or self.context.jobs.runs)
+        return self.questions if has_runs and self.questions.edit.isChecked() else None
 
     def actions_for_palette(self) -> list[QAction]:
         """Return the actions: browse, ask again, remove all."""
@@ -146,6 +147,18 @@ class ClassifyView(View):
         dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         dialog.filesSelected.connect(self.take)
         dialog.open()
+
+    def _take_pictures(self) -> None:
+        """Add pictures of the chosen data and split, those that both runs dispute first."""
+
+        def take(paths: list[str]) -> None:
+            if not paths:
+                text = "No picture of these data is on this computer."
+                self.failed.emit(text, "Drop or browse for images of your own.")
+            self.take(paths)
+
+        request = request_of(self.context.selection)
+        self.context.background.run(self, disputed_pictures, self.context.workspace, request, done=take)
 
     def _go_to_map(self) -> None:
         if self._paths:
@@ -172,6 +185,7 @@ class ClassifyView(View):
                 "Drop images here",
                 "Drop image files anywhere on this window, paste one from the clipboard, or browse. Both runs then "
                 "rank your labels.",
+                *((self._use_pictures,) if self.context.selection.runs else ()),
                 self._browse,
             )
         else:
@@ -299,7 +313,7 @@ class ClassifyView(View):
         """Return who waits for whom: the labels are being read, or the person has to write some."""
         if self.questions.suite == OF_THE_RUN and not self.questions.labels:
             return self._no_labels or "Reading the labels of run A's data…"
-        return "Waiting for labels: enter them, and a template, in the panel at the right."
+        return "Waiting for labels: add one above."
 
     def _show_message(self, sign: str, role: str, text: str) -> None:
         self._verdict_sign.setPixmap(theme.icon(sign, 20, role).pixmap(QSize(20, 20)))
@@ -328,7 +342,7 @@ class ClassifyView(View):
     def _unfilled(self, error: Exception) -> None:
         if not isinstance(error, UserError):
             self.context.background.failed.emit(error)
-        self._no_labels = f"Waiting for labels: those of run A cannot be read. {error} Enter some."
+        self._no_labels = f"Waiting for labels: those of run A cannot be read. {reason_words(error)} Enter some."
         self._show_current()
 
     def _read_caption_words(self) -> None:
@@ -367,6 +381,7 @@ class ClassifyView(View):
         selection, client, jobs = self.context.selection, self.context.client, self.context.jobs
         self.questions.changed.connect(self._words_changed)
         self.questions.run_wanted.connect(self._fill_from_run)
+        self.questions.edit.toggled.connect(lambda _: self.details_changed.emit())
         self.asking.answered.connect(self._show_strip)
         self.asking.changed.connect(lambda: self._show_bars(self.strip.current))
         self.strip.current_changed.connect(self._current_changed)
@@ -422,7 +437,9 @@ class ClassifyView(View):
         self.splitter.splitterMoved.connect(
             lambda *_: self.context.settings.set_state("classify/splitter", self.splitter.saveState())
         )
-        layouts.add(self.body, (self.splitter, 1), layouts.hairline(), self._strip_head(), self.strip)
+        self.main.addWidget(self.questions.suites)
+        parts = (self.questions.chip_bar, (self.splitter, 1), layouts.hairline(), self._strip_head(), self.strip)
+        layouts.add(self.body, *parts)
 
     def _strip_head(self) -> FlowRow:
         add = QPushButton("Add images…", objectName="classifyAdd")

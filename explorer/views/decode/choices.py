@@ -58,7 +58,7 @@ def in_the_making(runs: Sequence[RunRow], run: int) -> RunRow | None:
 def why_not(row: RunRow | None, look_only: bool) -> str:
     """Return why no decoder of a run can be trained, and what to do; empty where one can be."""
     if look_only:
-        return "This workspace is read-only: adopt it, then train one."
+        return "This workspace is read-only: a decoder is trained in a workspace of your own."
     if row is None:
         return "The run is no longer there: choose another one."
     if row.objective in _NO_TEXTS:

@@ -198,7 +198,7 @@ class DecodeView(PictureQuestionView):
         elif self.question_now() is None:
             self.status.setText("Drop a picture on this window, or write a sentence.")
         elif not self.asking.busy:
-            self.status.setText("Press Enter or Decode; it takes some seconds.")
+            self.status.setText("Press Enter or Decode (a few seconds).")
         self.controls.controls["prior"].setVisible(bool(self.sentence.text().strip()))
         self.show_progress()
         self._show_missing()
@@ -253,7 +253,10 @@ class DecodeView(PictureQuestionView):
             return
         like = decoders[0][1]
         why = why_not(jobs.run(missing[0]), bool(self.context.workspace.look_only))
-        text = why or f"{jobs.name_of(missing[0])} has no decoder: one like {like.short_name} would compare."
+        text = (
+            why
+            or f"{jobs.name_of(missing[0])} has no decoder. One with the settings of {like.short_name} compares them."
+        )
         train = ("Train it", lambda: jobs.do(actions.queue_decoders, missing, like.id))
         self.answer_area.partial(text, None if why else train)
 

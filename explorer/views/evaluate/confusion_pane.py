@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Final
 
 import numpy as np
+from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QWidget
 
 from explorer import theme
@@ -19,10 +21,17 @@ from explorer.widgets.searchable_combo_box import SearchableComboBox
 from explorer.widgets.state_area import StateArea
 from trainer.charts.evaluation import CONFUSED, Confusion, EvaluationChart, confusion_of, images_of_cell
 from trainer.charts.marks import HeatMap, run_tone
+from trainer.images import file_of, location
 
 MOST_IMAGES: Final = 60
+MOST_SOUGHT: Final = 1_000
+"""Files of a cell that are looked for, while the window waits."""
 POINT: Final = "Hover over a cell for its count; click it to see its images."
-NOTHING: Final = ("No confusion matrix yet", "Evaluate zero-shot, linear probe or neighbors on data with classes.")
+NOTHING: Final = (
+    "grid-2x2",
+    "No confusion matrix yet",
+    "Evaluate zero-shot, linear probe or neighbors on data with classes.",
+)
 MOST_CLASSES: Final = 200
 TASKS: Final = {"zero_shot": "Zero-shot", "linear_probe": "Linear probe", "knn": "Neighbors"}
 
@@ -33,6 +42,7 @@ class ConfusionPane(QWidget):
     def __init__(self, pictures: Thumbnails, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._chart: EvaluationChart | None = None
+        self._waiting: tuple[str, str, str, QAction | None] | None = None
         self._found: list[Confusion | None] = [None, None]
         self.tasks = SearchableComboBox(name="evaluate-confused-task", label="Task of the confusion matrix", width=160)
         self.maps = [HeatMapWidget() for _ in range(2)]
@@ -62,6 +72,12 @@ class ConfusionPane(QWidget):
         self.strip.hide()
         self._show()
 
+    def show_waiting(self, message: tuple[str, str, str, QAction | None] | None) -> None:
+        """Say this where there is no result: one is being measured, or that failed."""
+        self._waiting = message
+        if not self.task:
+            self.area.empty(*(message or NOTHING))
+
     @property
     def task(self) -> str:
         """The task shown, or an empty string."""
@@ -74,14 +90,17 @@ class ConfusionPane(QWidget):
             return
         run = next(run for run in chart.runs if run.index == index)
         paths = images_of_cell(run.tasks[self.task], confusion.numbers[row], confusion.numbers[column])
+        sought = paths[:MOST_SOUGHT]
+        present = list(islice((path for path in sought if file_of(location(path)).is_file()), MOST_IMAGES))
         mark = "check" if row == column else "x"
         text = f"{confusion.classes[row]} → {confusion.classes[column]}"
-        items = [
-            StripItem(path, ((text, run_tone(index)),), mark, "", f"{path}\n{text}") for path in paths[:MOST_IMAGES]
-        ]
+        items = [StripItem(path, ((text, run_tone(index)),), mark, "", f"{path}\n{text}") for path in present]
         self.strip.show_items(items)
         self.strip.setVisible(bool(items))
-        more = f", the first {MOST_IMAGES} shown" if len(paths) > MOST_IMAGES else ""
+        # The sample, for one, comes without some of the files.
+        of = f" of the first {len(sought):,}" if len(sought) < len(paths) else ""
+        missing = f", {len(sought) - len(items)}{of} without their image file" if len(items) < len(sought) else ""
+        more = f", the first {MOST_IMAGES} shown" if len(items) == MOST_IMAGES < len(paths) else missing
         self._show_message(index, row, column, more)
 
     def _show(self) -> None:
@@ -109,7 +128,7 @@ class ConfusionPane(QWidget):
         if self.task:
             self.area.ready()
         else:
-            self.area.empty("grid-2x2", *NOTHING)
+            self.area.empty(*(self._waiting or NOTHING))
 
     def _point(self, index: int, row: int, column: int) -> None:
         if row >= 0:

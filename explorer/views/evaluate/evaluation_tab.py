@@ -30,6 +30,7 @@ class EvaluationTab(ChartTab):
         self._task = task
         self._request = Request()
         self._measured: Collection[str] = ()
+        self._waiting: tuple[str, str, str, QAction | None] | None = None
         self.missing = StatePage()
         self.measure = QAction("Measure it", self)
         self.measure.setObjectName(f"{name}-measure")
@@ -48,6 +49,12 @@ class EvaluationTab(ChartTab):
         self.forget()
         self.refresh()
 
+    def show_waiting(self, message: tuple[str, str, str, QAction | None] | None) -> None:
+        """Say this where there is no result: one is being measured, or that failed."""
+        if message != self._waiting:
+            self._waiting = message
+            self.refresh()
+
     def refresh(self) -> None:
         task = self._task(self.settings_now())
         is_measured = task in self._measured
@@ -56,5 +63,5 @@ class EvaluationTab(ChartTab):
         if is_measured:
             super().refresh()
         else:
-            text = f"Measure {TASK_WORDS[task].lower()} on the data chosen behind …, which takes a minute or more."
-            self.missing.show_message("list-checks", "Not measured yet", text, self.measure)
+            text = f"{TASK_WORDS[task]} takes a minute or more. Choose data with the … button."
+            self.missing.show_message(*(self._waiting or ("list-checks", "Not measured yet", text, self.measure)))

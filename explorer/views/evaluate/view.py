@@ -32,7 +32,7 @@ from explorer.widgets.finder import Choice
 from explorer.widgets.image_strip import PICTURE
 from explorer.widgets.progress_row import ProgressRow
 from explorer.widgets.searchable_combo_box import SearchableComboBox
-from explorer.widgets.state_area import StatePage, reason_words
+from explorer.widgets.state_area import StatePage
 from trainer.charts.caption_choice import CHART as CHOICE
 from trainer.charts.comparison import CHART as COMPARISON
 from trainer.charts.confusion import CHART as CONFUSION
@@ -44,7 +44,7 @@ from trainer.charts.groups import CHART as GROUPS
 from trainer.charts.protocol import CHART as PROTOCOL
 from trainer.charts.published_numbers import references
 from trainer.charts.spec import Request, Target, request_words, targets_of
-from trainer.errors import UserError
+from trainer.errors import UserError, reason_words
 from trainer.messages import Evaluate, EvaluateAnswer, Failure
 from trainer.store import Workspace
 
@@ -54,7 +54,8 @@ OF_ALL_DATA: Final = frozenset({COMPARISON.name, GROUPS.name, EFFICIENCY.name})
 """Charts that show more than the data set chosen."""
 TABLE_EXPORTS: Final = (("md", "Table as Markdown"), ("tex", "Table as LaTeX"))
 PROCESS: Final = "Evaluations run in the background."
-NOTHING: Final = "Press Evaluate, or choose data and tasks behind … first. Metrics logged during training: Comparison."
+READ_ONLY: Final = "Read-only: nothing can be measured here."
+NOTHING: Final = "Press Evaluate to measure both runs. Choose data and tasks with the … button."
 
 
 class EvaluateView(View):
@@ -72,12 +73,15 @@ class EvaluateView(View):
         self.pictures = Thumbnails(context.background, self, edge=2 * PICTURE)
         self.chart: EvaluationChart | None = None
         self._read: tuple[Any, ...] | None = None
+        self._nothing, self._failure = NOTHING, ""
         self.controls = EvaluateControls(context.settings)
         self._actions = [
             QAction("Evaluate the runs", self, objectName="evaluate-action-go", triggered=self.evaluate),
             QAction("Copy the evaluation as a command", self, objectName="evaluate-action-copy"),
         ]
         self._actions[1].triggered.connect(self.copy_evaluation)
+        self._cancel = QAction("Cancel", self, objectName="evaluate-action-cancel", triggered=self._cancelled)
+        self._again = QAction("Retry", self, objectName="evaluate-action-again", triggered=self.evaluate)
         self.working = ProgressRow("evaluate-working", self, asks=True)
         self.status = layouts.elided("", "small")
         self.shown = SearchableComboBox(name="evaluate-shown", label="Data set shown", width=200)
@@ -151,6 +155,7 @@ class EvaluateView(View):
     def refresh(self) -> None:
         selection = self.context.selection
         if not selection.runs:
+            self.controls.go.setEnabled(False)
             self.show_no_run()
             return
         self.show_content()
@@ -164,11 +169,12 @@ class EvaluateView(View):
         self._ask(self.question_now())
 
     def _ask(self, question: Evaluate) -> None:
-        if self.asking.busy or not self.context.selection.runs:
+        if self.asking.busy or not self.context.selection.runs or self.context.jobs.refused():
             return
         if not question.tasks:
             self.status.setText("Choose at least one task.")
             return
+        self._failure = ""
         self.show_content()
         self.read()
         self.controls.keep_data(question.data)
@@ -185,11 +191,13 @@ class EvaluateView(View):
         key = (selection.sides, self.shown.key)
         if key == self._read and not again:
             return
+        if self._read is not None and key[0] != self._read[0]:
+            self._failure = ""  # of other runs
         self._read = key
         if self.chart is None:
             # That nothing was measured is said once it has been looked up.
             self.empty.hide()
-            self._no_curves.hide()
+            self.no_curves.hide()
             self.table.show()
         self.context.background.run(
             self, stored, self.context.workspace, *key, done=self._take, failed=self._not_read, key="read"
@@ -210,7 +218,8 @@ class EvaluateView(View):
             show_published(self.published, references(self.controls.dataset_named()))
         for widget in (self._published_head, self._published_pane):
             widget.setVisible(self.published.rowCount() > 0)
-        _show_nothing(self.empty, chart if evaluated and isinstance(chart, str) else NOTHING)
+        self._nothing = chart if evaluated and isinstance(chart, str) else NOTHING
+        self._show_pages()
         self.empty.setVisible(self.chart is None)
         self.table.setVisible(self.chart is not None)
         for widget in (self.shown, self.about):
@@ -222,7 +231,7 @@ class EvaluateView(View):
         self._draw_if_seen()
 
     def _draw_curves(self) -> None:
-        self._no_curves.setVisible(self.chart is None)
+        self.no_curves.setVisible(self.chart is None)
         for pane in (self.table, self.curves):
             pane.forget()
             pane.setVisible(self.chart is not None)
@@ -241,10 +250,28 @@ class EvaluateView(View):
             self.status.setText(PROCESS)
         else:
             self.working.end()
+        self._show_pages()
+
+    def _show_pages(self) -> None:
+        """Say on each page that stands for a result whether one is being measured, has failed, or was not asked."""
+        look_only = self.context.jobs.look_only
+        if self.asking.busy:
+            share = f"{100 * self.asking.progress:.0f} % · " if self.asking.progress else ""
+            note = f"{self.asking.note[:1].upper()}{self.asking.note[1:]}"
+            message = ("loader", "Evaluating", f"{share}{note}…", self._cancel)
+        elif self._failure:
+            message = ("triangle-alert", "The evaluation failed", self._failure, self._again)
+        else:
+            rest = (READ_ONLY, self.own_runs) if look_only and self._nothing == NOTHING else (self._nothing, None)
+            message = ("list-checks", "Not evaluated yet", *rest)
+        for page in (self.empty, self.no_curves):
+            page.show_message(*message)
+        for pane in (self.confusion, self.protocol, self.choice):
+            pane.show_waiting(message if self.asking.busy or self._failure or look_only else None)
 
     def _done(self, answer: EvaluateAnswer) -> None:
-        reasons = [f"{what}: {why}" for what, why in answer.left_out.items()]
-        summary = f"{len(answer.done)} results saved."
+        reasons = [f"{what}: not measured. {why}" for what, why in answer.left_out.items()]
+        summary = f"{len(answer.done)} result{'s' * (len(answer.done) != 1)} saved."
         self.status.setText(" ".join([summary, *reasons]))
         if answer.done:
             last = answer.done[-1]
@@ -263,12 +290,13 @@ class EvaluateView(View):
 
     def _not_evaluated(self, failure: Failure) -> None:
         self.status.setText("")
-        reason = reason_words(reason_of(failure))
-        if self._read is None:
-            # Nor could the results be read: there is nothing that it would stand above.
+        self._failure = failure.words
+        self._show_pages()
+        if self._read is None or (self.chart is None and failure.kind in ("bug", "ended")):
+            # Nor could the results be read, or its text is for a report.
             self.area.failed("The evaluation failed", reason_of(failure), retry=self.evaluate)
-            return
-        self.area.partial(f"The evaluation failed: {reason}", ("Retry", self.evaluate))
+        elif self.chart is not None:
+            self.area.partial(f"The evaluation failed: {failure.words}", ("Retry", self.evaluate))
 
     def _not_launched(self, error: Exception) -> None:
         self.seeds.launch.setEnabled(True)
@@ -336,6 +364,7 @@ class EvaluateView(View):
         for signal in (selection.runs_changed, selection.step_changed):
             signal.connect(self.refresh_if_seen)
         self.context.jobs.runs_changed.connect(lambda _runs: self._propose())
+        self.context.jobs.look_only_changed.connect(lambda _why: self._show_pages())
         self.controls.wanted.connect(self.evaluate)
         for tab in (self.protocol, self.choice):
             tab.measure_asked.connect(lambda task: self._ask(replace(self.question_now(), tasks=(task,))))
@@ -356,23 +385,25 @@ class EvaluateView(View):
         self.more.addWidget(self.controls)
         self.about.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         self.shown.setMaximumWidth(280)
-        for pane in (self._numbers(), self.confusion, self._curves_pane(), self.comparison, *self._last_panes):
-            self.stack.addWidget(pane)
+        self.shown.hide()
         self.body.addLayout(
             layouts.column(
-                (self.stack, 1), layouts.row((self.status, 1), (self.about, 1), self.shown), gap=theme.SPACE
+                self.read_only_line(READ_ONLY, self.controls.go),
+                (self.stack, 1),
+                layouts.row((self.status, 1), (self.about, 1), self.shown),
+                gap=theme.SPACE,
             ),
             1,
         )
+        for pane in (self._numbers(), self.confusion, self._curves_pane(), self.comparison, *self._last_panes):
+            self.stack.addWidget(pane)
 
     def _curves_pane(self) -> QWidget:
-        self._no_curves = StatePage()
-        _show_nothing(self._no_curves, NOTHING)
-        return layouts.panel(layouts.column((self._no_curves, 1), (self.curves, 1), layouts.STRETCH, gap=None))
+        self.no_curves = StatePage()
+        return layouts.panel(layouts.column((self.no_curves, 1), (self.curves, 1), layouts.STRETCH, gap=None))
 
     def _numbers(self) -> QWidget:
         self.empty = StatePage()
-        _show_nothing(self.empty, NOTHING)
         self._published_pane = self.published.at_left()
         self._published_head = layouts.text("Published numbers, of other models at full resolution", "strong")
         self._published_head.hide()
@@ -402,7 +433,3 @@ def stored(
         return evaluated, evaluation(workspace, [*dict.fromkeys(runs)], dataset=dataset, split=split, steps=steps)
     except UserError as problem:
         return evaluated, str(problem)
-
-
-def _show_nothing(page: StatePage, text: str) -> None:
-    page.show_message("list-checks", "Not evaluated yet", text)

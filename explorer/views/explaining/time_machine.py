@@ -88,7 +88,7 @@ class TimeMachine(QWidget):
             return  # the one before was cancelled for the one at work, which goes on
         self._end()
         if failure.kind != "cancelled":
-            self.failed.emit(failure.message, failure.next)
+            self.failed.emit(*failure.sentences)
 
     def _end(self) -> None:
         self._open_question = None

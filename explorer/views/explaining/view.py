@@ -16,6 +16,7 @@ from explorer.render_qt.xy_plot import XYPlotCard
 from explorer.run_control import actions
 from explorer.views.chart_view import ChartView
 from explorer.views.explaining.time_machine import REPLAY, TimeMachine
+from explorer.views.read_only import guarded
 from explorer.widgets import layouts
 from explorer.widgets.finder import Choice
 from explorer.widgets.progress_row import ProgressRow
@@ -172,7 +173,7 @@ class ExplainingView(ChartView):
         self.working.end()
         self._find_lacking()
         if failure.kind != "cancelled":
-            self.failed.emit(failure.message, failure.next)
+            self.failed.emit(*failure.sentences)
 
     def _cancel_embedding(self) -> None:
         if self._embedding is not None:
@@ -229,7 +230,8 @@ class ExplainingView(ChartView):
     def _lay_out(self) -> None:
         super()._lay_out()
         self._tools = QWidget()
-        layouts.row(self.start, self.levels, (self.state, 1), self.embed, gap=theme.BETWEEN, of=self._tools)
+        start, embed = (guarded(self.context.jobs, layouts.panel(layouts.row(b))) for b in (self.start, self.embed))
+        layouts.row(start, self.levels, (self.state, 1), embed, gap=theme.BETWEEN, of=self._tools)
         layouts.add(self.above, self._tools, self.time_machine)
 
     def _ablation(self) -> list[Any]:

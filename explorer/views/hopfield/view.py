@@ -187,7 +187,7 @@ class HopfieldView(ChartView):
             again = self.ask_with_image if self._external_image else self.ask_with_words
             self._forget_external()
             self._trouble = (
-                f"Could not embed the query. {failure.message} {failure.next}".strip(),
+                f"Could not embed the query. {failure.words}",
                 partial(again, text),
             )
             self._show_query()

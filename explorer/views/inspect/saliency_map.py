@@ -12,10 +12,13 @@ from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 
 from explorer import theme
 from explorer.thumbnails import image_of
+from trainer.analysis.number_text import signed
 
 BAR_PX = 10
 SCALE_PX = 34
 LEAST_PX = 120
+WORDS_PX = 16
+WRAPPED = Qt.AlignmentFlag.AlignCenter | Qt.TextFlag.TextWordWrap
 FAINT, STRONG = 0.12, 0.85
 
 
@@ -49,7 +52,7 @@ class SaliencyMap(QWidget):
         theme.theme().changed.connect(self.update)
 
     def show_map(self, image: UInt8[np.ndarray, "s s 3"] | None, overlay: SaliencyOverlay | None, text: str) -> None:
-        """Show an image and its cells; `text` describes them for screen readers."""
+        """Show an image and its cells; `text` describes them for screen readers, and says what comes where none is."""
         self._image = None if image is None else image_of(image)
         self._gray = None if image is None else image_of(_grayed(image))
         self.overlay = overlay
@@ -83,7 +86,7 @@ class SaliencyMap(QWidget):
         row = min(int((y - room.top()) / room.height() * grid), grid - 1)
         column = min(int((x - room.left()) / room.width() * grid), grid - 1)
         value = self.overlay.cells[row, column]
-        return f"row {row + 1}, column {column + 1} of {grid}: {value:+.4f}".replace("-", "−")
+        return f"row {row + 1}, column {column + 1} of {grid}: {signed(value, 4)}"
 
     def paintEvent(self, _event: QPaintEvent) -> None:
         painter = QPainter(self)
@@ -94,7 +97,8 @@ class SaliencyMap(QWidget):
         painter.fillPath(clip, theme.color("sunken"))
         image = self._image if self.overlay is None else self._gray
         if image is None:
-            theme.icon("image", 32, "disabled").paint(painter, room.toRect())
+            painter.setPen(theme.color("secondary"))
+            painter.drawText(room.adjusted(WORDS_PX, 0, -WORDS_PX, 0), WRAPPED, self.accessibleName())
             return
         painter.save()
         painter.setClipPath(clip)

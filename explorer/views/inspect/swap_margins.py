@@ -16,9 +16,10 @@ from explorer.render_qt.panel import PanelWidget
 from explorer.state.selection import Side
 from explorer.views.view import reason_of
 from explorer.widgets import layouts
-from explorer.widgets.state_area import reason_words
 from trainer.analysis.caption_swaps import KINDS, Swap, swaps
-from trainer.charts.marks import RUN_TONES, NumberRow, NumberTable, Panel
+from trainer.analysis.number_text import signed
+from trainer.charts.marks import RUN_TONES, NumberRow, NumberTable, Panel, heading_row
+from trainer.errors import reason_words
 from trainer.messages import Classify, ClassifyAnswer, Failure
 
 NO_SWAP: Final = "Nothing to exchange: this caption has no two colors, and no relation such as left of or in front of."
@@ -114,16 +115,21 @@ def margin_panel(question: SwapQuestion, cosines: Sequence[Sequence[float]], nam
     tones = tuple(RUN_TONES[side.place] for side in question.sides)
     column_of = {caption: index for index, caption in enumerate(question.captions)}
     caption_cosines = tuple(f"{row[0]:.3f}" if row else "–" for row in cosines)
-    rows = [NumberRow(f"“{question.caption}”", "Cosine of the picture and this caption.", caption_cosines, strong=True)]
-    rows += [_line(swap, [row[0] - row[column_of[swap.caption]] if row else None for row in cosines])
-             for swap in swaps(question.caption)]  # fmt: skip
-    note = "cosine of the caption, then its lead over the swap"
-    table = NumberTable("swaps", "Does the run bind the words?", tuple(names), tuple(rows), note=note, tones=tones)
+    hint = "Cosine of the picture and this caption."
+    rows = [
+        heading_row("Cosine of picture and caption"),
+        NumberRow(f"“{question.caption}”", hint, caption_cosines),
+        heading_row("Its lead over the caption with one change"),
+    ]
+    for swap in swaps(question.caption):
+        other = column_of[swap.caption]
+        rows.append(_line(swap, [row[0] - row[other] if row else None for row in cosines]))
+    table = NumberTable("swaps", "Does the run bind the words?", tuple(names), tuple(rows), tones=tones)
     return Panel(title="Minimal swaps", rows=((table,),))
 
 
 def _line(swap: Swap, margins: Sequence[float | None]) -> NumberRow:
-    cells = tuple("–" if margin is None else f"{margin:+.3f}".replace("-", "−") for margin in margins)
+    cells = tuple("–" if margin is None else signed(margin, 3) for margin in margins)
     right = frozenset(index for index, margin in enumerate(margins) if margin is not None and margin > 0)
     hint = "Positive: the run prefers the caption. Negative: it prefers the swap."
     return NumberRow(f"{KINDS[swap.kind]}: “{swap.caption}”", hint, cells, best=right)

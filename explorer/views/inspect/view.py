@@ -29,7 +29,6 @@ from explorer.widgets.run_badge import RunBadge
 from explorer.widgets.still import StillComboBox, StillSpinBox
 from trainer.charts import objective_label
 from trainer.charts.saliency import SaliencyChart, request_words
-from trainer.charts.snapshot_label import told_apart
 from trainer.charts.snapshots import choose_snapshot
 from trainer.errors import UserError
 from trainer.messages import Saliency
@@ -149,6 +148,7 @@ class InspectView(PictureQuestionView):
         # A caption that was typed stays: with another one, what is computed for it would never be shown.
         if self._own_caption != before:
             self._fill_captions()
+            self.show_now()
 
     def _not_read(self, error: Exception) -> None:
         self._key, self._is_reading = None, False
@@ -231,10 +231,8 @@ class InspectView(PictureQuestionView):
 
     def show_now(self) -> None:
         chart = self.chart
-        if self.asking.busy:
+        if self.asking.busy or chart is not None:
             self.status.setText("")
-        elif chart is not None:
-            self.status.setText(_summary(chart))
         elif self.question_now() is None:
             self.status.setText("Enter a caption: a word or a sentence to locate in the image.")
         else:
@@ -260,8 +258,9 @@ class InspectView(PictureQuestionView):
             for widget in (self.maps[1 + index], self._badges[index], *self._heads[1 + index]):
                 widget.setVisible(visible)
             if saliency is None:
-                self._head(1 + index, name, objective_label(objective) if objective else "")
-                self.maps[1 + index].show_map(None, None, f"No map of {name} yet")
+                label = objective_label(objective) if objective else ""
+                self._head(1 + index, name, "" if label in name else label)
+                self.maps[1 + index].show_map(None, None, f"The regions that support the caption in {name}")
                 continue
             reach = max(float(abs(saliency.cells).max()), 1e-9)
             self._head(1 + index, name, f"step {saliency.step:,}, cosine {saliency.cosine:.3f}, scale ±{reach:.3f}")
@@ -271,12 +270,12 @@ class InspectView(PictureQuestionView):
         for widget in (self.maps[3], *self._heads[3]):
             widget.setVisible(len(sides) == 2)
         if difference is None:
-            self._head(3, "Difference", "B − A")
-            self.maps[3].show_map(None, None, "No difference yet")
+            self._head(3, "Difference, B against A", "")
+            self.maps[3].show_map(None, None, "Where both maps differ")
             return
         reach = max(float(abs(difference).max()), 1e-9)
-        agreement = "" if chart.agreement is None else f", correlation {chart.agreement:.2f}"
-        self._head(3, "Difference", f"B − A, each over its RMS{agreement}, scale ±{reach:.1f}")
+        agreement = "" if chart.agreement is None else f"correlation {chart.agreement:.2f}, "
+        self._head(3, "Difference, B against A", f"{agreement}scale ±{reach:.1f} RMS")
         overlay = SaliencyOverlay(difference, reach, ("run_a", "run_b"), ("A more", "B more"))
         self.maps[3].show_map(image, overlay, f"Difference: {_strongest(difference)}")
 
@@ -371,19 +370,10 @@ def images_of(
 
 def _strip_item(image: Image) -> StripItem:
     label = image.caption or Path(image.path).name
-    return StripItem(image.path, ((label, "outline"),), "", "", f"{Path(image.path).name}\n{image.caption}".strip())
+    return StripItem(image.path, ((label, ""),), "", "", f"{Path(image.path).name}\n{image.caption}".strip())
 
 
 def _strongest(cells: object) -> str:
     cell = int(cells.argmax())
     row, column = divmod(cell, cells.shape[1])
     return f"strongest in row {row + 1}, column {column + 1} of {cells.shape[0]}"
-
-
-def _summary(chart: SaliencyChart) -> str:
-    parts = [f"“{chart.caption}”"]
-    names = told_apart([run.name for run in chart.runs], [run.step for run in chart.runs])
-    parts += [f"{name}: cosine {run.cosine:.3f}" for name, run in zip(names, chart.runs, strict=True)]
-    if chart.agreement is not None:
-        parts.append(f"the maps correlate {chart.agreement:.2f}")
-    return ", ".join(parts)

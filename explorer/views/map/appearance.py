@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 from jaxtyping import Float, Int
-from PySide6.QtCore import QObject, QTimer, Signal
+from PySide6.QtCore import QObject, Qt, QTimer, Signal
 from PySide6.QtWidgets import QWidget
 
 from explorer.theme import theme
@@ -92,6 +92,8 @@ class MapAppearance(QObject):
         theme().follow(self.recolor)
         for index, panel in enumerate(panels):
             panel.map.layer.indexed.connect(partial(self._place_words, index))
+            # Queued: it is told while the map is painted.
+            panel.glyphs.seen_changed.connect(self._show_glyphs, Qt.ConnectionType.QueuedConnection)
 
     # Colors ----------------------------------------------------------------------------------------------------
 
@@ -165,7 +167,6 @@ class MapAppearance(QObject):
         self._colors.keep(request, made)
         for panel, colors in zip(panels, made, strict=True):
             panel.color(colors)
-        self.show_words()
         self.show_legend()
         self._isolate(self._details.legend.chosen())
 
@@ -180,6 +181,10 @@ class MapAppearance(QObject):
         if self._selecting.linked and not any(coloring.own_scale for coloring in colors) and _equal(colors):
             sides, colors = sides[:1], colors[:1]
         self._details.show_colors(colors, sides, self._selecting.rows, owner=self._selecting.owner)
+
+    def _show_glyphs(self) -> None:
+        """Draw the legend's marks as the points of a map are."""
+        self._details.legend.show_glyphs(any(panel.glyphs.are_seen for panel in self._shown_panels))
 
     def show_points(self) -> None:
         """Hide images or texts if that is selected."""
@@ -211,6 +216,7 @@ class MapAppearance(QObject):
         self.recolor()
 
     def _isolate(self, classes: list[int]) -> None:
+        self.show_words()
         for panel, colors in zip(self._shown_panels, self._colorings(), strict=True):
             if not classes:
                 panel.map.set_isolated(None)
@@ -378,7 +384,8 @@ class MapAppearance(QObject):
     def _show_class_names(self, index: int, coloring: Coloring, labels: Sequence[Label]) -> None:
         panel = self._panels[index]
         if panel.coloring is coloring and self._toolbar.tools.is_shown("labels"):
-            panel.labels.show(labels)
+            in_color = self._details.isolated_names()
+            panel.labels.show([label for label in labels if not in_color or label.text in in_color])
 
 
 def grouped(side: MapSide) -> tuple[ClusterWords, list[Int[np.ndarray, " m"]]]:

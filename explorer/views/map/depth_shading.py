@@ -37,11 +37,11 @@ def seen_from(cloud: Float[np.ndarray, "m 3"], azimuth: float, elevation: float)
     return DepthProjection(xy, np.minimum((share * LEVELS).astype(np.int32), LEVELS - 1))
 
 
-def sample_of(points: int, seed: int = 0) -> Int[np.ndarray, " k"]:
+def sample_of(points: int) -> Int[np.ndarray, " k"]:
     """Return the sample of points drawn while a large cloud is rotated, ascending; all of a small one."""
     if points <= TURNED_WHOLE:
         return np.arange(points)
-    return np.sort(np.random.default_rng(seed).choice(points, MOST_TURNING, replace=False, shuffle=False))
+    return np.sort(np.random.default_rng(0).choice(points, MOST_TURNING, replace=False, shuffle=False))
 
 
 def shaded(

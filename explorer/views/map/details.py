@@ -20,9 +20,11 @@ from explorer.views.selected import SelectedPanel
 from explorer.views.view import Context
 from explorer.widgets import layouts
 from explorer.widgets.class_legend import ClassEntry, ClassLegend, ScaleLegend
+from explorer.widgets.legend import Legend, LegendEntry
 from trainer.charts.pair_colors import PairNumbers
 
 SCALE_PX: Final = 320
+MARKS_PX: Final = 168
 _RANK_HINT: Final = "Rank of the correct caption among {1:,} for the image, in {0}."
 
 
@@ -30,6 +32,8 @@ class MapDetails(QWidget):
     """The selected pairs; the legend is a row of its own, which the view puts under its maps.
 
     Attributes:
+        show_all: Shows the hidden classes again; the view puts it above the legend, which keeps its lines.
+        marks: What is an image and what a caption, where the colors do not say it; the view puts it under its maps.
         legend_row: The classes or the scale, what else is to be said of the colors, and what was placed from outside.
 
     Signals:
@@ -48,6 +52,9 @@ class MapDetails(QWidget):
         self.legend, self.scale, self.scale_b = ClassLegend(), ScaleLegend(), ScaleLegend()
         self.legend.setObjectName("map-legend")
         self.legend.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self.marks = Legend()
+        self.marks.setObjectName("map-marks")
+        self.marks.setFixedWidth(MARKS_PX)
         self.legend_row = QWidget()
         self.legend_row.setObjectName("map-legend-row")
         self.note = layouts.text(role="small", wrap=True)
@@ -55,6 +62,14 @@ class MapDetails(QWidget):
         self.remove = QPushButton("Remove", objectName="map-remove", accessibleName="Remove the placed images")
         theme.set_role(self.remove, "quiet")
         self.remove.clicked.connect(self.remove_asked)
+        self.show_all = QPushButton("Show all", objectName="map-show-all", accessibleName="Show all classes")
+        theme.set_role(self.show_all, "quiet")
+        self.show_all.clicked.connect(self.legend.clearSelection)
+        policy = self.show_all.sizePolicy()
+        policy.setRetainSizeWhenHidden(True)  # the maps keep their size when it comes
+        self.show_all.setSizePolicy(policy)
+        self.show_all.hide()
+        self.legend.isolated.connect(lambda rows: self.show_all.setVisible(bool(rows)))
         self.selected = SelectedPanel(context, pictures)
         self._lay_out()
         self.show_placed(0)
@@ -84,6 +99,9 @@ class MapDetails(QWidget):
         self.legend_title.setText((words(first.by) if first else "Colors") + two)
         self.scale_b.setVisible(own_scale and len(colors) > 1)
         self._show_note(colors)
+        self.marks.setVisible(first is not None and self._by != MODALITY)
+        ink = theme.color("secondary").name()
+        self.marks.show_entries([LegendEntry("image", ink), LegendEntry("caption", ink, "diamond")])
         self.legend.setVisible(first is not None and first.scale is None)
         self.scale.setVisible(first is not None and first.scale is not None)
         if first is None:
@@ -109,10 +127,6 @@ class MapDetails(QWidget):
         self.placed.setText(f"{count:,} image{'' if count == 1 else 's'} from outside placed")
         for widget in (self.placed, self.remove):
             widget.setVisible(count > 0)
-
-    def show_growth(self, text: str) -> None:
-        """Show the result of growing the selection."""
-        self.selected.show_message(text)
 
     def _show_note(self, colors: Sequence[Coloring]) -> None:
         first = colors[0] if colors else None
@@ -157,8 +171,7 @@ class MapDetails(QWidget):
         for scale in (self.scale, self.scale_b):
             scale.setMaximumWidth(SCALE_PX)
         parts = layouts.row(self.legend_title, (self.legend, 1), (self.scale, 1), (self.scale_b, 1))
-        parts.addWidget(self.placed)
-        parts.addWidget(self.remove)
+        layouts.add(parts, self.placed, self.remove)
         layouts.column(parts, self.note, gap=0, of=self.legend_row)
         margins = (theme.BETWEEN, theme.BETWEEN, theme.INSIDE, theme.INSIDE)
         layouts.column((self.selected, 1), margins=margins, of=self)

@@ -17,6 +17,7 @@ from trainer.analysis.cluster_words import ClusterWords, cluster_words
 from trainer.analysis.distinct import answers
 from trainer.analysis.pair_ranks import ranks_among
 from trainer.analysis.progress import Progress
+from trainer.analysis.projection import total_variance
 from trainer.analysis.sampling import at_most
 from trainer.analysis.similarity import matched_cosines
 from trainer.analysis.tiled_neighbors import nearest
@@ -24,7 +25,7 @@ from trainer.charts.common_pairs import looked_at
 from trainer.charts.matching import matching_of
 from trainer.charts.metadata_columns import MetadataColumn, column
 from trainer.charts.pair_changes import changes
-from trainer.charts.pair_colors import CAPTIONS, CLASS, PairNumbers, changed_columns, pair_numbers
+from trainer.charts.pair_colors import CAPTIONS, CLASS, MOST_RANKED, PairNumbers, changed_columns, pair_numbers
 from trainer.charts.snapshots import choose_snapshot
 from trainer.store import SnapshotRow, SplitKey, Workspace, of_split
 from trainer.store.columns import taken
@@ -53,6 +54,7 @@ class MapSide:
         sampled: Whether the snapshot holds only a part of its split.
         has_umap: Whether a UMAP layout of the snapshot lies in the workspace.
         turned: Whether the points were turned to face the other map.
+        shares: Of the variance of all points that each of the three components shows; empty for very many points.
     """
 
     run: int
@@ -70,6 +72,7 @@ class MapSide:
     sampled: bool
     has_umap: bool = False
     turned: bool = False
+    shares: tuple[float, ...] = ()
 
     @property
     def pca_words(self) -> str:
@@ -201,8 +204,14 @@ def _side(
         values=values,
         identity=_identity(snapshot.items),
         sampled=snapshot.sampled,
-        has_umap=has_layout(workspace.folder, row.folder, "umap"),
+        has_umap=has_layout(workspace.folder, [row.folder], "umap"),
+        shares=_shares(snapshot, space) if snapshot.n <= MOST_RANKED else (),
     )
+
+
+def _shares(snapshot: Snapshot, space: Float[np.ndarray, "m 3"]) -> tuple[float, ...]:
+    total = total_variance([part for part in (snapshot.image, snapshot.text) if part is not None])
+    return tuple((space.var(axis=0, dtype=np.float64) / total).tolist()) if total > 0 else ()
 
 
 def chosen_row(workspace: Workspace, run: int, step: int | None, data: SplitKey | None) -> SnapshotRow:

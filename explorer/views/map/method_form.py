@@ -7,7 +7,6 @@ from typing import Final
 from PySide6.QtCore import QSignalBlocker, Qt, QTimer, Signal
 from PySide6.QtWidgets import (
     QAbstractSpinBox,
-    QButtonGroup,
     QFileDialog,
     QFormLayout,
     QMenu,
@@ -45,9 +44,6 @@ class MethodForm(QWidget):
         self.other.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
         self.other.setAccessibleName("More methods")
         self.other.setMenu(self._methods_menu())
-        self._group = QButtonGroup(self)
-        for button in (self.pca, self.umap, self.other):
-            self._group.addButton(button)
         self.neighbors = StillSpinBox(objectName="map-neighbors", accessibleName="Neighbors", minimum=2, maximum=200)
         self.min_dist = StillDoubleSpinBox(
             objectName="map-min-dist", accessibleName="Minimum distance of UMAP", maximum=0.99
@@ -62,6 +58,9 @@ class MethodForm(QWidget):
         theme.keep_icon(self.form, "sliders-horizontal", 16, "text")
         self.form.setMenu(self._form_menu())
         self.form.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        policy = self.form.sizePolicy()
+        policy.setRetainSizeWhenHidden(True)  # the methods keep their place
+        self.form.setSizePolicy(policy)
         self._typing = QTimer(self, singleShot=True, interval=TYPING_MS)
         self.set_placement(PointPlacement())
         self._lay_out()
@@ -82,13 +81,12 @@ class MethodForm(QWidget):
     def set_placement(self, placement: PointPlacement) -> None:
         """Select this placement without emitting `changed`."""
         boxes = (self.neighbors, self.min_dist, self.distance, self.seed)
-        blocked = [QSignalBlocker(widget) for widget in (*boxes, self._group, self.pca, self.umap, self.other)]
+        blocked = [QSignalBlocker(widget) for widget in (*boxes, self.pca, self.umap, self.other)]
         self.neighbors.setValue(placement.neighbors)
         self.min_dist.setValue(placement.min_dist)
         self.distance.setCurrentIndex(METRICS.index(placement.metric))
         self.seed.setValue(placement.seed)
         self._method, self._file = placement.method, placement.file
-        {"pca": self.pca, "umap": self.umap}.get(placement.method, self.other).setChecked(True)
         self._show_fields()
         del blocked
 
@@ -98,8 +96,6 @@ class MethodForm(QWidget):
             self._show_fields()
             return
         self._method, self._file = method, file
-        with QSignalBlocker(self._group):
-            {"pca": self.pca, "umap": self.umap}.get(method, self.other).setChecked(True)
         self._show_fields()
         self.changed.emit()
 
@@ -114,7 +110,10 @@ class MethodForm(QWidget):
 
     def _show_fields(self) -> None:
         further = self._method not in ("pca", "umap")
-        {"pca": self.pca, "umap": self.umap}.get(self._method, self.other).setChecked(True)
+        # Not a QButtonGroup: in one, Tab reaches only the button that is on, and never the menu of the others.
+        chosen = {"pca": self.pca, "umap": self.umap}.get(self._method, self.other)
+        for button in (self.pca, self.umap, self.other):
+            button.setChecked(button is chosen)
         self.other.setText(LABELS[self._method] if further else "More")
         self.form.setVisible(self._method not in ("pca", "file"))
         self._fields.setRowVisible(self.min_dist, self._method in ("umap", "umap-learn"))
@@ -163,6 +162,7 @@ class MethodForm(QWidget):
         self._typing.timeout.connect(self.changed)
         for button, method in ((self.pca, "pca"), (self.umap, "umap")):
             button.toggled.connect(lambda on, method=method: on and self.choose(method))
+            button.clicked.connect(self._show_fields)  # a click on the one that is on leaves it on
         for box in (self.neighbors, self.min_dist, self.seed):
             box.valueChanged.connect(lambda _value: self._typing.start())
         self.distance.currentIndexChanged.connect(lambda _place: self._typing.start())

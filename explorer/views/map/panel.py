@@ -20,7 +20,7 @@ from explorer.widgets.point_map.labels import Labels
 from explorer.widgets.point_map.pins import Pins
 from explorer.widgets.point_map.sprites import Sprites
 from trainer.charts.pair_colors import PairNumbers
-from trainer.metrics import split_words
+from trainer.metrics import data_label
 
 
 class MapPanel(MapCard):
@@ -83,6 +83,7 @@ class MapPanel(MapCard):
         self.map.set_points(some.xy, diamond=diamond, color=colors.index, palette=colors.palette)
         self.sprites.set_points(np.zeros(len(diamond), bool))
         self.title.setText(f"{some.name} · step {some.row.step:,}")
+        self.note.set_details("")
         self.note.setText(f"{len(diamond):,} of {sketch.points:,} points, the others are being placed")
         self.area.ready()
 
@@ -123,8 +124,12 @@ class MapPanel(MapCard):
         self.title.setText(f"{self.side.name} · step {row.step:,}")
         count = f"{self.side.n:,} pairs" if self.side.images and self.side.texts else f"{self.side.n:,} items"
         sampled = ", a sample of the split" if self.side.sampled else ""
-        parts = (count + sampled, self._projection, self._progress, f"{row.dataset}, {split_words(row.split)}")
-        self.note.setText(" · ".join(part for part in parts if part))
+        # Beside a second map and the inspector two short parts fit, or the angles of a turned cloud.
+        method = self._projection.split(", ")[0]
+        short = self._progress or (count.replace(" ", " sampled ") if self.side.sampled else count)
+        self.note.setText(method if "°" in method else f"{method} · {short}")
+        parts = (count + sampled, self._projection, self._progress, data_label(row))
+        self.note.set_details(" · ".join(part for part in parts if part))
 
     def show_progress(self, text: str) -> None:
         """Show the progress of another projection; nothing if empty."""
@@ -139,6 +144,7 @@ class MapPanel(MapCard):
         self.pins.show(())
         self.title.setText(name)
         self.note.setText("")
+        self.note.set_details("")
 
     def _picture(self, point: int) -> QPixmap | None:
         side = self.side

@@ -15,7 +15,7 @@ from PySide6.QtCore import QObject, Signal
 from explorer.views.map.load import MapSide, read_side
 from trainer.analysis.procrustes import procrustes
 from trainer.charts.point_placement import PointPlacement
-from trainer.errors import UserError
+from trainer.errors import UserError, reason_words
 from trainer.messages import Failure, Project, ProjectAnswer
 from trainer.store import SnapshotRow, SplitKey, Workspace
 from trainer.untrusted.bounded.arrays import load_npy
@@ -117,7 +117,7 @@ class Projecting(QObject):
                 load_npy,
                 answer.layout,
                 done=partial(self._place, ticket, answer.note),
-                failed=lambda error: self._on_failure(ticket, Failure("bug", str(error), "Request it again.")),
+                failed=lambda error: self._on_failure(ticket, Failure("unreadable", reason_words(error))),
                 key=f"layout {ticket}",
             )
 

@@ -106,7 +106,7 @@ class Rotation3D(QObject):
     def words(self, index: int) -> str:
         """Return the caption above a map."""
         azimuth, elevation = self.sides[index]
-        return f"3-D PCA seen from {azimuth:.0f}°, {elevation:.0f}°"
+        return f"3-D PCA seen from {azimuth:.0f}°/{elevation:.0f}°"
 
     def turn_to(self, index: int, azimuth: float, elevation: float) -> None:
         """Show a map, or both if locked, from this direction."""

@@ -43,10 +43,6 @@ class MapToolbar(QObject):
         """The selected placement."""
         return self.methods.placement
 
-    def set_projection(self, projection: PointPlacement) -> None:
-        """Select this placement without emitting a signal."""
-        self.methods.set_placement(projection)
-
     @property
     def color_by(self) -> str:
         """`modality`, `label` or a column of the items."""

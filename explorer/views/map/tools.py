@@ -29,6 +29,7 @@ SHOWN: Final = (
     ("labels", "Cluster labels", "W"),
 )
 """What can be shown or left away, in words, and its key."""
+SPACE: Final = "3-D: three principal components"
 AWAY_AT_FIRST: Final = ("contours",)
 
 
@@ -68,7 +69,6 @@ class Tools(QWidget):
         self.grow = _button(
             "map-grow", "waypoints", "Grow the selection to its nearest neighbors in the embedding space (G)"
         )
-        self.space = _button("map-space", "box", "3-D: three principal components, drag to rotate (D)", checkable=True)
         self.lock = _button("map-lock", "link", "Pan, zoom and rotate both maps together (K)", checkable=True)
         self.show_menu = _button("map-show", "eye", "Display options")
         self.fit = _button("map-fit", "maximize", "Show all points (F)")
@@ -79,7 +79,6 @@ class Tools(QWidget):
             *self.buttons.values(),
             self.grow,
             theme.INSIDE,
-            self.space,
             self.lock,
             self.show_menu,
             self.fit,
@@ -115,6 +114,10 @@ class Tools(QWidget):
             self.shown[name] = action
             if name == "texts":
                 menu.addSeparator()
+        menu.addSeparator()
+        self.space = menu.addAction(f"{SPACE}\tD")
+        self.space.setObjectName("map-space")
+        self.space.setCheckable(True)
         return menu
 
 

@@ -24,7 +24,7 @@ from explorer.views.map.panel import MapPanel
 from explorer.views.map.projecting import Projecting, read_facing
 from explorer.views.map.rotation_3d import Rotation3D
 from explorer.views.map.selecting import Selecting, written_rows
-from explorer.views.map.texts import CAUTION, NO_B, NO_RUN
+from explorer.views.map.texts import CAUTION, CAUTION_DETAILS, NO_B, NO_RUN, PCA_DETAILS, variance_words
 from explorer.views.map.toolbar import MapToolbar
 from explorer.views.view import View, steps_in_words
 from explorer.widgets import layouts
@@ -64,18 +64,28 @@ class MapView(View):
         self._locking = Locking([panel.map for panel in self.panels], self)
         self.external_images = ExternalImages(self.panels, context.client, context.background, self)
         self._projecting = Projecting(context.client, context.background, self)
-        self.caution = layouts.elided(CAUTION, "small")
+        self.caution = layouts.elided(role="small")
         self.caution.setObjectName("map-caution")
+        # The tools stand first and lowest: they keep their place when the inspector makes the legend narrow.
+        tools = (self.toolbar.tools, 0, Qt.AlignmentFlag.AlignBottom)
+        marks = (self.details_pane.marks, 0, Qt.AlignmentFlag.AlignVCenter)
+        self.foot = layouts.panel(
+            layouts.column(
+                layouts.row(marks, (self.caution, 1), self.details_pane.show_all),
+                layouts.row(tools, (self.details_pane.legend_row, 1), gap=BETWEEN),
+            )
+        )
         yield
         layouts.add(self.main, self.toolbar.methods, self.toolbar.color)
         layouts.add(
             self.body,
             (layouts.row(*((panel, 1) for panel in self.panels), gap=BETWEEN), 1),
-            self.caution,
-            layouts.row((self.details_pane.legend_row, 1), self.toolbar.tools),
+            self.foot,
         )
         yield
-        self._actions = make_actions(self, self.toolbar, self.selecting, fit=self.fit, resize_brush=self.resize_brush)
+        show_classes = self.details_pane.legend.clearSelection
+        parts = (self, self.toolbar, self.selecting)
+        self._actions = make_actions(*parts, fit=self.fit, resize_brush=self.resize_brush, show_classes=show_classes)
         self._remembered()
         self._connect()
 
@@ -121,6 +131,9 @@ class MapView(View):
     def details(self) -> QWidget | None:
         # One pair is in the inspector.
         return None if self.is_empty or self.context.selection.pair_count < 2 else self.details_pane
+
+    def actions_for_more(self) -> list[QAction]:
+        return [action for action in self._actions if action.property("section")]
 
     def actions_for_palette(self) -> list[QAction]:
         return [*self._actions, *self.details_pane.selected.actions()]
@@ -215,8 +228,9 @@ class MapView(View):
     def _after_showing(self, index: int) -> None:
         self._lay(index)
         side = self.panels[index].side
-        if index == 0 and side is not None and side.has_umap and not self._chose_method:
-            self.toolbar.set_projection(PointPlacement(method="umap"))
+        if index == 0 and side is not None and self._begins_with_umap(side):
+            self.toolbar.methods.set_placement(PointPlacement(method="umap"))
+            self.controls_changed.emit()
         if index == 0 and self.panels[1].side is not None:
             self._lay(1)  # it faces A, which may have come after it
         if self.rotation.on:
@@ -226,6 +240,12 @@ class MapView(View):
             if index == 0 and self.panels[1].side is not None:
                 self._ask_projection(1)  # it faces A, which is another now
         self._after_side()
+
+    def _begins_with_umap(self, side: MapSide) -> bool:
+        """Whether UMAP is to follow on PCA: it is there, or soon is, and nothing else was chosen."""
+        run = self.context.jobs.run(side.run)
+        is_soon = side.n <= MOST_RANKED and run is not None and run.status == "finished"
+        return not self._chose_method and (side.has_umap or (is_soon and not self.context.jobs.look_only))
 
     def _refuse(self, index: int, error: Exception) -> None:
         if not isinstance(error, UserError):
@@ -238,13 +258,14 @@ class MapView(View):
         self.appearance.recolor()
         self.appearance.show_points()
         self.appearance.show_words()
-        self._mark_pairs()
+        self.selecting.mark()
 
     # Projections ------------------------------------------------------------------------------------------------
 
     def _project(self) -> None:
         projection = self.toolbar.projection
         self._chose_method = True
+        self.controls_changed.emit()
         self.context.settings.set("map/projection", [projection.method, projection.neighbors, projection.min_dist])
         self.context.settings.set("map/metric", [projection.metric, projection.seed])
         if projection.method == "pca":
@@ -283,6 +304,7 @@ class MapView(View):
     def _lay(self, index: int, how: PointPlacement | None = None, points: np.ndarray | None = None) -> None:
         """Place external images again, because the points of a map have moved."""
         side = self.panels[index].side
+        self._show_caution(how)
         if side is None or self.rotation.on:
             self.external_images.lay(index, None)
             return
@@ -291,6 +313,15 @@ class MapView(View):
         self.external_images.lay(
             index, PlacedLayout(side, how or PointPlacement(method="pca"), side.xy if points is None else points, onto)
         )
+
+    def _show_caution(self, how: PointPlacement | None) -> None:
+        """Say what the distances of points placed like this mean; None: by PCA."""
+        count = 3 if self.rotation.on else 2
+        sides = {"AB"[panel.index]: panel.side for panel in self.panels if panel.side is not None}
+        shares = {letter: sum(side.shares[:count]) for letter, side in sides.items() if side.shares}
+        is_pca = how is None or how.method == "pca"
+        self.caution.setText(variance_words(shares, count) if is_pca else CAUTION)
+        self.caution.set_details(PCA_DETAILS if is_pca else CAUTION_DETAILS)
 
     def _faces(self, index: int, side: MapSide) -> MapSide | None:
         first = self.panels[0].side
@@ -320,11 +351,11 @@ class MapView(View):
             self.external_images.clear()
             return
         self._projecting.cancel()
-        self.toolbar.set_projection(replace(self.toolbar.projection, method="pca", file=""))
+        self.toolbar.methods.set_placement(replace(self.toolbar.methods.placement, method="pca", file=""))
         self._project()
 
     def _on_projection_failed(self, failure: Failure) -> None:
-        self.failed.emit(failure.message, failure.next)
+        self.failed.emit(*failure.sentences)
         self._stop_projecting()
 
     # Selecting and pointing -------------------------------------------------------------------------------------
@@ -338,9 +369,6 @@ class MapView(View):
         """Resize the brush in both maps."""
         for panel in self.panels:
             panel.map.resize_brush(steps)
-
-    def _mark_pairs(self) -> None:
-        self.selecting.mark()
 
     def _list_pairs(self) -> None:
         owner, linked = self.selecting.owner, len(self.selecting.sides) == 2
@@ -432,7 +460,7 @@ class MapView(View):
         if isinstance(remembered, list) and len(remembered) == 3 and remembered[0] in METHODS[:-1]:
             method, neighbors, min_dist = remembered
             numbers = {"neighbors": int(neighbors), "min_dist": float(min_dist), "seed": int(seed)}
-            self.toolbar.set_projection(PointPlacement(method=method, metric=metric, **numbers))
+            self.toolbar.methods.set_placement(PointPlacement(method=method, metric=metric, **numbers))
             self._chose_method = True
         self.toolbar.tools.lock.setChecked(self.context.settings.value("map/linked", True))
         self._link(self.toolbar.tools.lock.isChecked())  # nothing listens to the button yet
@@ -465,7 +493,7 @@ class MapView(View):
         self.rotation.failed.connect(self._space_failed)
         self.rotation.turned.connect(self.card.end)
         self.selecting.marked.connect(self._list_pairs)
-        self.selecting.noticed.connect(self.details_pane.show_growth)
+        self.selecting.noticed.connect(self.details_pane.selected.show_message)
         self.appearance.numbers_changed.connect(self._fill_card)
         self.appearance.numbers_changed.connect(self._list_pairs)
         self.details_pane.selected.failed.connect(self.failed)
@@ -473,7 +501,7 @@ class MapView(View):
         self.external_images.changed.connect(lambda: self.details_pane.show_placed(self.external_images.placed))
         self.external_images.progressed.connect(self.placing.show_progress)
         self.external_images.finished.connect(self._end_progress)
-        self.external_images.failed.connect(lambda failure: self.failed.emit(failure.message, failure.next))
+        self.external_images.failed.connect(lambda failure: self.failed.emit(*failure.sentences))
         selection.placing.connect(self.take)
         self.pictures.arrived.connect(self._on_picture)
 

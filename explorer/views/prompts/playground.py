@@ -23,6 +23,7 @@ from explorer.widgets import layouts
 from explorer.widgets.flow_row import FlowRow
 from explorer.widgets.hairline_splitter import HairlineSplitter
 from explorer.widgets.image_strip import ImageStrip, StripItem
+from trainer.analysis.number_text import signed
 from trainer.charts.marks import run_tone
 from trainer.charts.measures.prompts import Mixture, PromptRun, mixture
 
@@ -166,7 +167,7 @@ class Playground(QWidget):
             if column == WEIGHT:
                 return f"{value:g}"
             if difference and row >= FIRST_TEMPLATE:
-                return f"{100 * value:+.0f}".replace("-", "−") if round(100 * value) else "0"
+                return signed(100 * value, 0) if round(100 * value) else "0"
             return f"{100 * value:.0f}"
 
         def tip(row: int, column: int) -> str:

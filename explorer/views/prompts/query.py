@@ -10,12 +10,11 @@ from PySide6.QtCore import QObject, Signal
 
 from explorer.state.selection import Side
 from explorer.views.view import Context, reason_of
-from explorer.widgets.state_area import reason_words
 from trainer.charts.class_task import read_class_texts
 from trainer.charts.measures.calibration import CalibrationRun, calibration
 from trainer.charts.measures.prompts import PromptRun, prompts
 from trainer.charts.snapshots import choose_snapshot
-from trainer.errors import UserError
+from trainer.errors import UserError, reason_words
 from trainer.messages import EmbedClasses, EmbedClassesAnswer, Failure
 from trainer.store import SplitKey, Workspace, of_split
 

@@ -34,12 +34,12 @@ class TauControl(QWidget):
         self.tau, self._trained, self._best = 0.07, 0.07, 0.07
         self.name = layouts.elided(role="strong")
         self.slider = StillSlider(Qt.Orientation.Horizontal, objectName=f"prompts-slider-{letter.lower()}")
-        self.slider.setAccessibleName(f"Temperature tau of run {letter}")
+        self.slider.setAccessibleName(f"Temperature of run {letter}")
         self.slider.setRange(0, STEPS)
         self.slider.setPageStep(STEPS // 20)
         self.box = NumberBox(integer=False, low=LOW, high=HIGH)
         self.box.setObjectName(f"prompts-box-{letter.lower()}")
-        self.box.setAccessibleName(f"Temperature tau of run {letter}, number")
+        self.box.setAccessibleName(f"Temperature of run {letter}, number")
         self.box.setFixedWidth(BOX_PX)
         self.box.setKeyboardTracking(True)
         self.to_trained = QPushButton("Use trained", objectName=f"prompts-trained-{letter.lower()}")
@@ -57,8 +57,8 @@ class TauControl(QWidget):
         """Show a run's temperatures, at `tau` or the trained one, without emitting `changed`."""
         self._trained, self._best = trained, best
         self.name.setText(name)
-        self.to_trained.setToolTip(f"tau = {trained:.4g}, that of the run's training")
-        self.to_best.setToolTip(f"tau = {best:.4g}, the smallest negative log-likelihood")
+        self.to_trained.setToolTip(f"Temperature {trained:.4g}, that of the run's training")
+        self.to_best.setToolTip(f"Temperature {best:.4g}, the smallest negative log-likelihood")
         self.to_best.setEnabled(LOW <= best <= HIGH)
         self._show(trained if tau is None else tau)
 
@@ -95,7 +95,7 @@ class TauControl(QWidget):
 
     def _lay_out(self) -> None:
         grid = layouts.grid(theme.INSIDE, theme.SPACE, of=self)
-        tau = layouts.text("tau", "secondary")
+        tau = layouts.text("Temperature", "secondary")
         head = layouts.row(self._swatch, (self.name, 1), tau, self.box, self.to_trained, self.to_best)
         grid.addLayout(head, 0, 0)
         grid.addWidget(self.slider, 1, 0)

@@ -52,6 +52,7 @@ class PromptsView(View):
     def build(self) -> Iterator[None]:
         context = self.context
         self.questions = LabelForm()
+        self.questions.unfold.setChecked(True)
         self._name_questions()
         self.asking = PromptQuery(context, self)
         self.pictures = Thumbnails(context.background, self, edge=2 * PICTURE)
@@ -172,9 +173,9 @@ class PromptsView(View):
     def _show(self, reading: PromptResult) -> None:
         self._reading = reading
         self.working.end()
-        self._show_message(" ".join(reading.problems.values()))
+        self.status.setText(" ".join(reading.problems.values()))
         if not reading.calibration:
-            self._show_message("")
+            self.status.setText("")
             why = " ".join(reading.problems.values())
             self.area.failed("These images cannot be classified", why, retry=self._ask_again)
             return
@@ -241,11 +242,11 @@ class PromptsView(View):
             self._vectors[key] = load_npy(answer.array)[0].astype(np.float64)
             self._show_sample()
         else:
-            self._show_message(" ".join(answer.unreadable.values()))
+            self.status.setText(" ".join(answer.unreadable.values()))
 
     def _image_failed(self, failure: Failure) -> None:
         if failure.kind != "cancelled":
-            self._show_message(f"{failure.message} {failure.next}".strip())
+            self.status.setText(failure.words)
 
     def _sample_chosen(self, index: int) -> None:
         paths = self._sample_paths()
@@ -302,13 +303,10 @@ class PromptsView(View):
 
     def _lacks(self, text: str) -> None:
         """Say which labels or templates are missing, in place of the result or under it."""
-        self._show_message(text)
+        self.status.setText(text)
         if self._reading is None:
             where = "Labels and templates are in the panel at the right; a label set fills in both."
             self.show_empty("type", "No labels yet", f"{text} {where}")
-
-    def _show_message(self, text: str) -> None:
-        self.status.setText(text)
 
     def _progressed(self, share: float, note: str) -> None:
         if self.working.busy:
@@ -359,6 +357,8 @@ class PromptsView(View):
             (self.questions.suites, "suites"),
             (self.questions.labels_edit, "labels"),
             (self.questions.templates_edit, "templates"),
+            (self.questions.edit, "edit"),
+            (self.questions.unfold, "unfold"),
         )
         for widget, name in parts:
             widget.setObjectName(f"prompts-{name}")

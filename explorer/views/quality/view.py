@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any, Final
 
 import numpy as np
+from jaxtyping import Int
 from PySide6.QtCore import QItemSelection, QItemSelectionModel, QSignalBlocker, QSize, Qt, Signal
 from PySide6.QtGui import QAction, QKeySequence, QUndoCommand
 from PySide6.QtWidgets import (
@@ -23,7 +24,7 @@ from explorer.intents import TrainCopy
 from explorer.models.thumbnails import Thumbnails
 from explorer.views.quality.findings_model import FINDING_ROLE, STATES, FindingsModel
 from explorer.views.quality.load import LoadedQuality, load_quality, write_states
-from explorer.views.quality.texts import NO_RUN, NOT_CHECKED
+from explorer.views.quality.texts import CHECKED_ELSEWHERE, NO_RUN, NOT_CHECKED, READ_ONLY_DATA
 from explorer.views.view import View, reason_of
 from explorer.widgets import layouts
 from explorer.widgets.finder import Choice
@@ -33,7 +34,7 @@ from explorer.widgets.searchable_combo_box import SearchableComboBox
 from explorer.widgets.state_area import StateArea
 from trainer import config
 from trainer.messages import CheckData, CleanedList, Failure, Question, WriteCleanedList
-from trainer.store.quality_reports import QualityFinding
+from trainer.store.quality_reports import QualityFinding, pairs_words
 from trainer.store.reviews import Review
 
 TABS: Final = {"mispair": "Mispairs", "duplicate": "Near-duplicates", "leak": "Leaks", "outlier": "Outliers"}
@@ -44,7 +45,7 @@ NONE_FOUND: Final = {
     "outlier": "No pair is far from all others.",
 }
 CANNOT_TELL: Final = "No mispairs found, and this run cannot tell"
-PLANTED: Final = "It detects too few of the wrong captions that the check planted: the lines above say how many."
+PLANTED: Final = "The run detects too few of the captions that the check exchanged; the line below gives their share."
 ALL: Final = "all"
 SELECTED: Final = "selected"
 PICTURE_PX: Final = 40
@@ -99,7 +100,6 @@ class QualityView(View):
         self.tables = {kind: _FindingsTable(kind, title, self.pictures) for kind, title in TABS.items()}
         self.areas = {kind: StateArea(table) for kind, table in self.tables.items()}
         self.note, self.helped = (layouts.text(role="small", wrap=True) for _ in range(2))
-        self.answers = (self.helped,)
         yield
         self._review_actions = [self._review_action(*spec) for spec in REVIEW_ACTIONS]
         self._check_action = QAction("Check the data", self, objectName="quality-action-check")
@@ -137,7 +137,7 @@ class QualityView(View):
     def check_data(self) -> None:
         """Check the data with the chosen runs, in a process of its own."""
         runs = self._runs()
-        if not runs or self._open_question is not None:
+        if not runs or self._open_question is not None or self.context.jobs.refused():
             return
         numbers, steps = zip(*runs, strict=True)
         self.area.loading()
@@ -146,10 +146,12 @@ class QualityView(View):
     def _ask(self, question: Question, done: Any) -> None:
         ticket = self.working.start()
         ticket(0.0, "loading libraries")
+        self._show_check()
 
         def ended(answer: Any) -> None:
             self._open_question = None
             self.working.end()
+            self._show_check()
             done(answer)
 
         self._open_question = self.context.client.ask(
@@ -163,16 +165,23 @@ class QualityView(View):
     def _not_answered(self, failure: Failure) -> None:
         self._open_question = None
         self.working.end()
+        self._show_check()
         if failure.kind != "cancelled" and self.loaded.report is None:
             self.area.failed("Could not check the data", reason_of(failure), retry=self.check_data)
             return
         if failure.kind != "cancelled":
-            self.failed.emit(failure.message, failure.next)
+            self.failed.emit(*failure.sentences)
         self._show(self.loaded)
 
     def _cancel(self) -> None:
         if self._open_question is not None:
             self.context.client.cancel(self._open_question)
+
+    def _show_check(self) -> None:
+        """Offer a check in the bar where there is a report; without one, the page of the view offers the first."""
+        self._check_action.setEnabled(not self.working.busy)
+        self.check.setEnabled(not self.working.busy)
+        self.check.setVisible(self.loaded.report is not None)
 
     # -- showing -----------------------------------------------------------------------------------------------
 
@@ -184,11 +193,15 @@ class QualityView(View):
 
     def _show(self, loaded: LoadedQuality) -> None:
         self.loaded = loaded
+        self._show_check()
         if loaded.report is None and self._open_question is not None:
             self.area.loading()
             return
         if loaded.report is None:
-            self.show_empty("database", "Not checked yet", NOT_CHECKED, self._check_action)
+            if self.context.jobs.look_only:
+                self.show_empty("database", CHECKED_ELSEWHERE, READ_ONLY_DATA, self.own_runs)
+            else:
+                self.show_empty("database", "Not checked yet", NOT_CHECKED, self._check_action)
             return
         self.states = dict(loaded.states)
         for change in self._writes:
@@ -233,15 +246,14 @@ class QualityView(View):
         parts = []
         for split, n in report.pairs.items():
             drawn = f" (drawn at random of {report.whole[split]:,})" if report.whole.get(split, n) > n else ""
-            name = {"train": "training", "heldout": "held-out"}.get(split, split)
-            parts.append(f"{report.counts[kind].get(split, 0):,} of {n:,} {name} pairs{drawn}")
-        facts = [", ".join(parts)]
+            parts.append(f"{report.counts[kind].get(split, 0):,} of {pairs_words(n, split)}{drawn}")
         states = [*self.states.values()]
         counts = ", ".join(f"{states.count(state):,} {state}" for state in STATES if state and states.count(state))
         by = " and ".join(f"{checked.name}, step {checked.step:,}" for checked in report.runs)
-        facts += [f"checked with {by}", *([counts] if counts else [])]
+        # What was judged says how many, and by whom, itself.
         judged = [checked.words for checked in report.judgments] if kind == "mispair" else []
-        self.note.setText("\n".join([" · ".join(facts), *judged]))
+        facts = judged or [" · ".join((", ".join(parts), f"checked with {by}"))]
+        self.note.setText("\n".join([*facts, *([counts] if counts else [])]))
         flagged = "flagged" in states
         self.train.setEnabled(flagged)
         self.export_list.setEnabled(flagged)
@@ -357,16 +369,16 @@ class QualityView(View):
             self._mark()
 
     def _mark(self) -> None:
-        pairs = {*self.context.selection.pairs.tolist()}
         for table in self.tables.values():
-            table.mark(pairs, self.loaded.split)
+            table.mark(self.context.selection.pairs, self.loaded.split)
         self._show_decisions()
 
     def _show_decisions(self) -> None:
         """Offer decisions only where findings are selected."""
-        chosen = bool(self.tables[self._kind()].chosen())
-        for action in self._review_actions:
-            action.setEnabled(chosen)
+        chosen, reason = bool(self.tables[self._kind()].chosen()), self.context.jobs.read_only_reason
+        for action, button in self._review_buttons.items():
+            action.setEnabled(chosen and not reason)
+            button.setToolTip(reason or action.toolTip())
 
     # -- putting together --------------------------------------------------------------------------------------
 
@@ -381,8 +393,10 @@ class QualityView(View):
     def _lay_out(self) -> None:
         bar = FlowRow()
         bar.add(self.shown)
+        self._review_buttons: dict[QAction, QPushButton] = {}
         for action in self._review_actions:
-            button = QPushButton(action.text(), objectName=f"{action.objectName()}-button", toolTip=action.toolTip())
+            button = QPushButton(action.text(), objectName=f"{action.objectName()}-button")
+            self._review_buttons[action] = button
             button.clicked.connect(action.trigger)
             action.enabledChanged.connect(button.setEnabled)
             action.setEnabled(False)
@@ -394,6 +408,7 @@ class QualityView(View):
         self.tabs.setDocumentMode(True)
         self.tab_menu = self.stand_for(self.tabs.tabBar())
         self.main.addWidget(self.check)
+        self._show_check()
         layouts.add(self.body, bar, (self.tabs, 1), self.note, self.helped, self.working)
 
     def _connect(self) -> None:
@@ -470,11 +485,14 @@ class _FindingsTable(QTableView):
                 self.selectRow(min(line, self.findings.rowCount() - 1))
             self.viewport().update()
 
-    def mark(self, pairs: Iterable[int], split: str) -> None:
-        """Show these pairs of a split as selected, without announcing it; leave the selection if none is listed."""
-        lines = [line for line, f in enumerate(self.findings.findings) if f.split == split and f.row in pairs]
-        if lines:
-            self.select_lines(lines)
+    def mark(self, pairs: Int[np.ndarray, " k"], split: str) -> None:
+        """Show these ascending pairs of a split as selected, unannounced; leave the selection if none is listed."""
+        of_split = [(line, f.row) for line, f in enumerate(self.findings.findings) if f.split == split]
+        lines, rows = np.array(of_split, np.int64).reshape(-1, 2).T
+        # Of half a million selected pairs a set would hold the window up for 50 ms.
+        chosen = lines[np.searchsorted(pairs, rows) < np.searchsorted(pairs, rows, side="right")]
+        if len(chosen):
+            self.select_lines(chosen.tolist())
 
     def select_lines(self, lines: Iterable[int]) -> None:
         """Select exactly these lines without announcing it."""

@@ -59,14 +59,12 @@ ACTION_SPECS: Final[dict[str, ActionSpec]] = {
     ),
     "stop": ActionSpec(
         "Stop",
-        "circle-stop",
+        "square",
         "",
         "Stop after the current step, with a checkpoint to resume from",
         lambda runs: any(run.active and run.status != "stopping" for run in runs),
     ),
-    "stop-epoch": ActionSpec(
-        "Stop after the epoch", "circle-stop", "", "Stop at the end of the current epoch", _listens
-    ),
+    "stop-epoch": ActionSpec("Stop after the epoch", "square", "", "Stop at the end of the current epoch", _listens),
     "pause": ActionSpec(
         "Pause", "circle-pause", "", "Pause after the current step with the model in memory; Resume continues", _listens
     ),
@@ -196,7 +194,6 @@ CONTEXT_MENU: Final = (
     "queue-up",
     "queue-down",
     "queue-turn",
-    "queue-slots",
     "",
     "show-a",
     "show-b",
@@ -222,6 +219,8 @@ SHY: Final = frozenset(
     {"pause", "stop-epoch", "kill", "save", "evaluate", "queue-up", "queue-down", "queue-turn", "queue-again"}
 )
 """In the menu only while they can be done: the menu of a finished run is short."""
+READING: Final = frozenset({"new", "import", "show-a", "show-b", "inspect", "folder"})
+"""They write nothing, or say themselves why they cannot."""
 
 
 class RunActions:
@@ -239,11 +238,12 @@ class RunActions:
     def __getitem__(self, name: str) -> QAction:
         return self.by_name[name]
 
-    def show_chosen(self, runs: Sequence[RunRow]) -> None:
-        """Enable the actions available for these runs."""
+    def show_chosen(self, runs: Sequence[RunRow], read_only: str = "") -> None:
+        """Enable the actions available for these runs, in a workspace that is read-only for this reason."""
         for name, spec in ACTION_SPECS.items():
-            possible = spec.possible(runs)
-            self.by_name[name].setEnabled(possible)
+            refusal, possible = "" if name in READING else read_only, spec.possible(runs)
+            self.by_name[name].setEnabled(possible and not refusal)
+            self.by_name[name].setToolTip(refusal or f"{spec.hint}{f'  ({spec.keys})' if spec.keys else ''}")
             if name in SHY:
                 self.by_name[name].setVisible(possible)
 
@@ -264,8 +264,6 @@ class RunActions:
 
     def _make(self, name: str, spec: ActionSpec, parent: QWidget) -> QAction:
         action = QAction(spec.words, parent, objectName=f"run-{name}")
-        keys = f"  ({spec.keys})" if spec.keys else ""
-        action.setToolTip(f"{spec.hint}{keys}")
         theme.keep_icon(action, spec.icon, role={"show-a": "run_a", "show-b": "run_b"}.get(name, "text"))
         if spec.keys:
             action.setShortcut(QKeySequence(spec.keys))

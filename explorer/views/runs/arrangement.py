@@ -56,9 +56,9 @@ class Arrangement(QObject):
         self._table, self._context = table, context
         self.columns: tuple[str, ...] = ()
         self.group = ""
-        self._show_menu = QAction("Show or hide columns\u2026", self, objectName="runs-built-in-columns")
-        self._show_menu.triggered.connect(lambda: table.column_menu().popup(QCursor.pos()))
-        self._choose_columns = QAction("Columns of runs\u2026", self, objectName="runs-columns")
+        self._show_menu = QAction("Columns\u2026", self, objectName="runs-built-in-columns")
+        self._show_menu.triggered.connect(self._show_columns)
+        self._choose_columns = QAction("More columns\u2026", self, objectName="runs-columns")
         self._choose_columns.setToolTip("Show fields of the configuration, metrics, tags and notes as columns")
         self._choose_columns.triggered.connect(lambda: self._offer(self._open_sheet))
         self._by = QActionGroup(self)
@@ -142,9 +142,16 @@ class Arrangement(QObject):
     def _choose_group(self, name: str, _checked: bool = False) -> None:
         self.choose(group=name)
 
+    def _show_columns(self) -> None:
+        """Offer the built-in columns, and below them all others."""
+        menu = self._table.column_menu()
+        menu.addSeparator()
+        menu.addAction(self._choose_columns)
+        menu.popup(QCursor.pos())
+
     def _make_button(self) -> QToolButton:
         menu = QMenu("Columns and groups", self._table)
-        menu.addActions([self._show_menu, self._choose_columns])
+        menu.addAction(self._show_menu)
         menu.addSeparator()
         menu.addActions([*self._group_actions.values(), self._other])
         self._by.addAction(self._other)

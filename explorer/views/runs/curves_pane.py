@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -192,7 +193,12 @@ class CurvesPane(QWidget):
         self._show_notes(copies=tuple(dict.fromkeys(warning for panel in drawn for warning in panel.warnings)))
         panels = self._with_waiting(drawn)
         self.grid.show_panels(panels, X_AXES[self.axis])
-        if self._runs and panels:
+        waits = [panel.waiting for panel in panels if not panel.lines]
+        if self._runs and panels and len(waits) == len(panels):
+            # Once, not in each of three empty charts; a loss comes before the first evaluation.
+            wait = min(waits, key=lambda text: "evaluation" in text)
+            self.area.empty("activity", wait[:1].upper() + wait[1:], "The curves appear with the first values.")
+        elif self._runs and panels:
             self.area.ready()
         elif not self._runs:
             self.area.empty("activity", "No run to draw", "Open the eye of a run in the list.")
@@ -208,7 +214,7 @@ class CurvesPane(QWidget):
         waiting = not self._runs or any(working(run) or run.status == "queued" for run in self._runs)
         plots: list[CurvePlotData] = []
         for name in self.metrics:
-            drawn = [self._panel(panel) for panel in panels if panel.metric == name]
+            drawn = [self._panel(*each) for each in enumerate(panel for panel in panels if panel.metric == name)]
             entry = metric(name)
             until = "evaluation" if name.startswith(("val/", "combinations/")) else "step"
             text = next(filter(None, map(preparing, self._runs)), f"Waiting for the first {until}")
@@ -220,7 +226,7 @@ class CurvesPane(QWidget):
             plots += drawn or ([empty] if waiting and not never else [])
         return plots
 
-    def _panel(self, panel: charts.CurvePanel) -> CurvePlotData:
+    def _panel(self, index: int, panel: charts.CurvePanel) -> CurvePlotData:
         entry, factor = metric(panel.metric), 100.0 if panel.percent else 1.0
         lines = []
         for series in panel.series:
@@ -229,15 +235,17 @@ class CurvesPane(QWidget):
             style = self._styles[series.run]
             color = theme.run_shade(style.hue, style.tone)
             lines.append(CurveLine(series.run, series.name, color, series.x, raw, smooth, dash_of(run_tone(style.hue))))
+        ends = [run.total_steps for run in self._runs if working(run)] if self.axis == "step" else []
         unit = panel.unit + (f"  n = {panel.n:,}" if panel.n and not entry.is_recall else "")
         digits = max(0, entry.digits - 2) if panel.percent else entry.digits
         return CurvePlotData(
-            f"{panel.metric} {'' if entry.is_recall else panel.label}",
+            f"{panel.metric} {index if entry.is_recall else panel.label}",
             panel.label,
             unit.strip(),
             digits,
             tuple(lines),
             percent=panel.percent or panel.unit == "%",
+            until=max(ends, default=-math.inf),
         )
 
     def _show_menu(self, where: QPoint, points: dict[int, float]) -> None:

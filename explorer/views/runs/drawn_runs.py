@@ -1,4 +1,4 @@
-"""Which runs have their curves drawn: those whose eye is open, as far as they were measured on the same data."""
+"""Which runs have their curves drawn: those whose eye is open."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Final
 
 from explorer.models.runs import matching
-from trainer.metrics import measured_on
 from trainer.store import RunRow
 
 DRAWN_AT_MOST: Final = 24
@@ -16,29 +15,21 @@ DRAWN_AT_MOST: Final = 24
 
 @dataclass(frozen=True)
 class DrawnRuns:
-    """The runs in the charts, and those that are left out.
+    """The runs in the charts.
 
     Attributes:
-        runs: A and B first; of one data, split and n.
-        others: Eyes are open, but another split or n: their values do not belong on the same axis.
-        opened: Runs whose eyes are open.
+        runs: A and B first.
+        opened: How many eyes are open.
     """
 
     runs: tuple[RunRow, ...]
-    others: tuple[RunRow, ...] = ()
     opened: int = 0
 
     @property
     def note(self) -> str:
         """Why not all of them are drawn; empty if they are."""
-        parts = []
-        if self.others:
-            names = ", ".join(f"{run.short_name}{_size_text(run)}" for run in self.others[:3])
-            rest = f" and {len(self.others) - 3:,} more" if len(self.others) > 3 else ""
-            parts.append(f"Measured on other data, so not on these axes: {names}{rest}.")
-        if self.opened > len(self.runs) + len(self.others):
-            parts.append(f"{len(self.runs)} of {self.opened:,} runs drawn, the first in the list.")
-        return " ".join(parts)
+        left = self.opened > len(self.runs)
+        return f"{len(self.runs)} of {self.opened:,} runs drawn, the first in the list." if left else ""
 
 
 def choose_drawn(
@@ -70,24 +61,9 @@ def choose_drawn(
     rank = {run_id: position for position, run_id in enumerate(dict.fromkeys([*sides, *in_order]))}
     # What has not begun has no curve that could be left out.
     opened.sort(key=lambda run: (run.status == "queued" and run.id not in sides, rank.get(run.id, len(rank))))
-    measured = {run.id: _measured(run) for run in opened}
-    shared = next(filter(None, measured.values()), None)
-    alike = [run for run in opened if measured[run.id] in (None, shared)]
-    others = tuple(run for run in opened if measured[run.id] not in (None, shared))
-    return DrawnRuns(tuple(sides_first(alike[:DRAWN_AT_MOST], sides)), others, len(opened))
+    return DrawnRuns(tuple(sides_first(opened[:DRAWN_AT_MOST], sides)), len(opened))
 
 
 def sides_first(runs: Iterable[RunRow], sides: Sequence[int]) -> list[RunRow]:
     """Return the runs, A and B (of these ids) first, then the oldest."""
     return sorted(runs, key=lambda run: (sides.index(run.id) if run.id in sides else len(sides), run.id))
-
-
-def _measured(run: RunRow) -> tuple[str, str, int] | None:
-    """Return data, split and n of the values of a run; None as long as it has noted none, or has no values."""
-    split, n = measured_on(run.metric, run.facts)
-    return None if n is None else (run.data, split, n)
-
-
-def _size_text(run: RunRow) -> str:
-    n = measured_on(run.metric, run.facts)[1]
-    return "" if n is None else f" (n = {n:,})"

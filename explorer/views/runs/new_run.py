@@ -6,13 +6,14 @@ import csv
 import dataclasses
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import partial
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from PySide6.QtCore import QSignalBlocker, Qt, QTimer, Signal, SignalInstance
-from PySide6.QtGui import QGuiApplication
+from PySide6.QtGui import QGuiApplication, QStandardItemModel
 from PySide6.QtWidgets import (
     QComboBox,
     QDialog,
@@ -26,6 +27,7 @@ from PySide6.QtWidgets import (
 
 from explorer import theme
 from explorer.event_loop.background import Background
+from explorer.models.quantities import about
 from explorer.views.runs.new_run_foot import NewRunFoot, cost_words
 from explorer.views.runs.view_strip import ViewStrip
 from explorer.views.runs.where import WhereRow
@@ -33,6 +35,7 @@ from explorer.widgets import layouts
 from explorer.widgets.disclosure_button import DisclosureButton
 from explorer.widgets.form import EDITOR_WIDTH, LABEL_WIDTH, Browse, Form
 from explorer.widgets.help_panel import HelpPanel
+from explorer.widgets.number_box import NumberBox
 from explorer.widgets.still import StillComboBox
 from trainer import catalog, config
 from trainer.config.objective_help import help_of
@@ -41,6 +44,7 @@ from trainer.format_detection import form_of
 from trainer.messages import CheckRanks, Failure, MeasureRun, RankDifference, RunCost
 from trainer.places.bindings import Binding
 from trainer.scheduling import system_usage
+from trainer.scheduling.paces import Pace, pace_like
 from trainer.untrusted import files as untrusted_files
 from trainer.untrusted import shell
 
@@ -60,7 +64,8 @@ assert list(TITLES) == list(config.SECTIONS), "a section of the configuration wi
 FOLDED: Final = frozenset({"model", "tuning", "watching"})
 """Sections that start folded: the preset's choices rarely need a change."""
 
-FIRST_SECTIONS: Final = ("objective", "data")
+FIRST_SECTIONS: Final = ("objective", "optimizer", "data")
+"""What one changes from run to run: seen without scrolling in a small window."""
 
 BROWSE: Final[dict[type, dict[str, Browse]]] = {
     config.Folder: {"path": "folder", "heldout_path": "folder"},
@@ -71,6 +76,10 @@ BROWSE: Final[dict[type, dict[str, Browse]]] = {
     config.OpenClip: {"name": "file", "pretrained": "file"},
 }
 
+
+PAIR: Final = "CLIP and CLOOB"
+BOTH_QUEUED: Final = "Start now queues the runs of both, which train in turn"
+MOST_SEEDS: Final = 100
 MOST_COUNTED: Final = 200_000
 MOST_READ: Final = 1 << 30
 """Bytes of a table whose rows are counted."""
@@ -85,12 +94,14 @@ class NewRun(QDialog):
     Signals:
         chosen: The valid configuration and the name of the preset it came from, to be started now.
         queued: The same, to be added to the queue.
+        compared: A configuration that CLIP and CLOOB are to train with, and with how many seeds each.
         import_asked: Instead, pairs are to be imported: where they lie (or nothing), and the preset for them.
         places_asked: The places of this user are to be shown.
     """
 
     chosen = Signal(object, str)
     queued = Signal(object, str)
+    compared = Signal(object, int)
     import_asked = Signal(str, str)
     places_asked = Signal()
 
@@ -106,6 +117,8 @@ class NewRun(QDialog):
         image_size: int | None = None,
         captions_repeat: bool = False,
         client: ModelClient | None = None,
+        paces: Callable[[], tuple[Pace, ...]] = tuple,
+        taken: Collection[str] = (),
         title: str = "",
         source: str = "",
         parent: QWidget | None = None,
@@ -122,6 +135,8 @@ class NewRun(QDialog):
             image_size: Of tiny towers, whichever preset is chosen, in pixels.
             captions_repeat: Whether two pairs of `data` to train on have one caption.
             client: Measures what the run would take; without it nothing is measured.
+            paces: Returns how fast earlier runs trained, newest first; called on a thread.
+            taken: Names of the runs there are.
             title: Of the dialog; empty: by whether it is a copy.
             source: Name of the run whose weights `start_from` fine-tunes; where its settings come from is told then.
             parent: Qt's parent.
@@ -145,6 +160,8 @@ class NewRun(QDialog):
         self.help_panel: HelpPanel | None = None
         self._source, self._start_from = source, start_from
         self._shown = config.Run()
+        self._taken = taken
+        self._paces: tuple[Pace, ...] = ()
         self._build(preset)
         self._later = QTimer(self, singleShot=True, interval=CHECK_MS, timeout=self._check)
         if start_from is not None:
@@ -153,8 +170,8 @@ class NewRun(QDialog):
             self._take_preset()
         else:
             self.show_run(config.Run())
-        self.name_field.setFocus()
-        self.name_field.selectAll()
+        self.section("objective").kind.setFocus()
+        background.run(self, paces, done=self._take_paces, failed=lambda _: None, key="paces")
 
     @property
     def preset_name(self) -> str:
@@ -175,6 +192,8 @@ class NewRun(QDialog):
     def run(self) -> config.Run:
         """Return the run in the editors; it may be invalid."""
         sections = {name: form.value() for name, form in self._sections.items()}
+        if self.section("objective").is_extra:
+            sections["objective"] = config.Clip(mask_duplicates=self._captions_repeat)
         return dataclasses.replace(self.top.value(), **sections)
 
     def show_run(self, run: config.Run) -> None:
@@ -202,21 +221,31 @@ class NewRun(QDialog):
 
     def _finish(self, signal: SignalInstance) -> None:
         self._check()
-        if self.foot.start.isEnabled():
+        if not self.foot.start.isEnabled():
+            return
+        if self.pair.isVisibleTo(self):
+            self.compared.emit(self.run(), self.pair.count)
+        else:
             signal.emit(self.run(), self.preset_name)
-            super().accept()
+        super().accept()
 
     # -- checking ----------------------------------------------------------------------------------------------
 
     def _check_later(self) -> None:
         # What was valid may not be any more: Enter must not start it in between.
-        self.foot.allow(False)
+        self.foot.start.setEnabled(False)
+        self.foot.queue.setEnabled(False)
         self._later.start()
 
     def _check(self) -> None:
         self._later.stop()
         run = self._by_weights(self.run())
         self._count(run)
+        compares = self.section("objective").is_extra
+        self.both.setChecked(compares)
+        is_taken = run.name in self._taken and not compares
+        self.top.set_note("name", "Another run has this name: a number is added to this one's." if is_taken else "")
+        self.pair.setVisible(compares)
         faults = config.faults(run, self._pairs) or self._faults_here(run)
         problems = {key: _in_labels(key, str(fault), run) for key, fault in faults.items()}
         repairs = {key: fault.better for key, fault in faults.items() if fault.better is not None}
@@ -225,7 +254,9 @@ class NewRun(QDialog):
             form.set_problems(*(_of_section(name, each) for each in (problems, repairs)))
         self.where.show_data(run.data)
         self._show_origins(run)
-        self.foot.allow(not problems, may_queue=not self.where.name)
+        no_queue = "It trains elsewhere and takes no slot of this computer" if self.where.name else ""
+        no_copy = "No single command trains both: choose one objective to copy its command" if compares else ""
+        self.foot.allow(not problems, no_queue=BOTH_QUEUED if compares else no_queue, no_copy=no_copy)
         self._show_foot(run, problems, repairs)
 
     def _by_weights(self, run: config.Run) -> config.Run:
@@ -254,6 +285,9 @@ class NewRun(QDialog):
 
     def _faults_here(self, run: config.Run) -> dict[str, config.ConfigError]:
         """Return what this computer cannot compute, if it is the one that trains."""
+        if self.where.name and self.section("objective").is_extra:
+            reason = "CLIP and CLOOB are compared on this computer: choose it under Run on."
+            return {"device": config.ConfigError(f"device: {reason}", field="device")}
         if self.where.name:
             reason = "it starts from weights of this workspace, which the compute target lacks: choose this computer."
             field = "tuning.start"
@@ -275,6 +309,10 @@ class NewRun(QDialog):
         self._counted, self._pairs = run.data, None
         self._background.run(self, count_pairs, run.data, done=self._take_count, failed=lambda _: None, key="count")
 
+    def _take_paces(self, paces: tuple[Pace, ...]) -> None:
+        self._paces = paces
+        self._check()
+
     def _take_count(self, pairs: int | None) -> None:
         self._pairs = pairs
         self._check()
@@ -290,7 +328,8 @@ class NewRun(QDialog):
             return
         nameless = dataclasses.replace(run, name="")
         cost = self._measured[1] if self._measured is not None and self._measured[0] == nameless else None
-        text = cost_words(cost) if cost else estimate_words(run, self._pairs)
+        trainings = 2 * self.pair.count if self.section("objective").is_extra else 1
+        text = cost_words(cost) if cost else estimate_words(run, self._pairs, pace_like(run, self._paces), trainings)
         compared = self._compared[1] if self._compared is not None and self._compared[0] == nameless else ""
         asks = self._client is not None
         can_check = asks and run.ranks > 1 and not compared
@@ -350,7 +389,7 @@ class NewRun(QDialog):
         self.foot.end_measuring()
         self._check()
         if failure.kind != "cancelled":
-            self.foot.show_fault(f"Could not measure: {failure.message} {failure.next}".strip(), "")
+            self.foot.show_fault(f"Could not measure: {failure.words}", "")
 
     def _stop_measuring(self) -> None:
         number, self._measuring = self._measuring, None
@@ -445,6 +484,14 @@ class NewRun(QDialog):
         elif name == "objective":
             tip = "What this objective minimizes, its paper and its caveats"
             section.add_button(self._section_button("Method", "new-run-method", tip, self._show_help))
+            section.add_extra(PAIR, config.Clip)
+            self.both = QPushButton(PAIR, self, objectName="new-run-both", checkable=True, autoDefault=False)
+            self.both.setToolTip("Train both, with several seeds each, and compare them on Home")
+            self.both.clicked.connect(section.choose_extra)
+            section.add_beside(self.both)
+            self.pair = PairRow(section)
+            self.pair.seeds.edited.connect(self._check_later)
+            section.show_below(self.pair)
             self.views = ViewStrip(self._background, section)
             section.show_below(self.views)
             section.changed.connect(lambda: self.views.show_objective(section.value()))
@@ -469,7 +516,7 @@ class NewRun(QDialog):
 
     def _show_help(self) -> None:
         """Explain the chosen objective."""
-        objective = self.section("objective").kind.currentData()
+        objective = self.section("objective").chosen_kind
         if self.help_panel is None:
             self.help_panel = HelpPanel(self)
         self.help_panel.show_message(objective.label, *help_of(objective))
@@ -522,8 +569,12 @@ class SectionForm(QWidget):
         self.kind.setAccessibleName(f"Kind of {TITLES[name].lower()}")
         self.kind.setMinimumWidth(EDITOR_WIDTH)
         self.kind.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
-        for kind in self._kinds:
-            self.kind.addItem(getattr(kind, "label", kind.__name__), kind)
+        for family, kinds in groupby(self._kinds, lambda kind: getattr(kind, "family", "")):
+            if family:
+                self._add_heading(family)
+            for kind in kinds:
+                self.kind.addItem(getattr(kind, "label", kind.__name__), kind)
+        self._show_entry(self._kinds[0])
         self.kind.setVisible(len(self._kinds) > 1)
         self.kind.currentIndexChanged.connect(self._show_kind)
         self._inside = QWidget(self)
@@ -535,9 +586,49 @@ class SectionForm(QWidget):
         self._show_kind()
 
     @property
+    def chosen_kind(self) -> type[Any]:
+        """The type that is chosen."""
+        return self.kind.currentData() or self._extra_kind
+
+    @property
+    def is_extra(self) -> bool:
+        """Whether the entry of `add_extra` is chosen."""
+        return self.kind.currentData() is None
+
+    def add_extra(self, label: str, kind: type) -> None:
+        """Add a first entry that stands for more than one type, with the values of `kind` and none of its fields."""
+        self._extra_kind = kind
+        with QSignalBlocker(self.kind):
+            self.kind.insertItem(0, label)
+
+    def choose_extra(self, on: bool) -> None:
+        """Choose the entry of `add_extra`, or the type that it stands for."""
+        if on:
+            self.kind.setCurrentIndex(0)
+        else:
+            self._show_entry(self._extra_kind)
+
+    def add_beside(self, button: QPushButton) -> None:
+        """Add a button next to the type."""
+        self._head_row.insertWidget(2, button)
+
+    def _add_heading(self, title: str) -> None:
+        self.kind.addItem(title)
+        model = self.kind.model()
+        assert isinstance(model, QStandardItemModel)
+        heading = model.item(self.kind.count() - 1)
+        heading.setEnabled(False)
+        heading.setFont(theme.pixel_font(theme.SMALL_PX))
+
+    def _show_entry(self, kind: type) -> None:
+        # Not by `findData`: Qt compares classes as it likes.
+        entries = [self.kind.itemData(index) for index in range(self.kind.count())]
+        self.kind.setCurrentIndex(entries.index(kind))
+
+    @property
     def form(self) -> Form:
         """The form of the current type, created on first use."""
-        kind = self.kind.currentData()
+        kind = self.chosen_kind
         if kind not in self._forms:
             made = self._forms[kind] = Form(
                 kind, browse=BROWSE.get(kind), unused=config.unused_fields, parent=self._inside
@@ -550,14 +641,14 @@ class SectionForm(QWidget):
 
     def value(self) -> Any:
         """Return the section in the editors."""
-        kind = self.kind.currentData()
+        kind = self.chosen_kind
         return self._forms[kind].value() if kind in self._forms else self._values.get(kind, kind())
 
     def set_value(self, section: Any) -> None:
         """Show `section`, selecting its type."""
         kind = type(section)
         self._values[kind] = section
-        self.kind.setCurrentIndex(self._kinds.index(kind))
+        self._show_entry(kind)
         if kind in self._forms:
             self._forms[kind].set_value(section)
         else:
@@ -567,7 +658,7 @@ class SectionForm(QWidget):
         """Show the problems under their fields with buttons that fix them, expanding the section."""
         if problems:
             self.fold.setChecked(True)
-        if self.kind.currentData() in self._forms:
+        if self.chosen_kind in self._forms:
             self.form.set_problems(problems, repairs)
 
     def show_below(self, widget: QWidget) -> None:
@@ -590,17 +681,44 @@ class SectionForm(QWidget):
         return row
 
     def _show_kind(self) -> None:
-        current = self.form if self.fold.isChecked() else self._forms.get(self.kind.currentData())
-        for form in self._forms.values():
-            form.setVisible(form is current)
+        if self.fold.isChecked():
+            self.form  # noqa: B018  (made where it is seen)
+        self._show_form()
         self.changed.emit()
 
     def _unfold(self, unfolded: bool) -> None:
         if unfolded:
-            current = self.form
-            for form in self._forms.values():
-                form.setVisible(form is current)
+            self.form  # noqa: B018
+            self._show_form()
         self._inside.setVisible(unfolded)
+
+    def _show_form(self) -> None:
+        current = None if self.is_extra else self._forms.get(self.chosen_kind)
+        for form in self._forms.values():
+            form.setVisible(form is current)
+
+
+class PairRow(QWidget):
+    """What the entry that trains CLIP and CLOOB does, and with how many seeds."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("new-run-pair")
+        self.seeds = NumberBox(integer=True, low=1, high=MOST_SEEDS)
+        self.seeds.setObjectName("new-run-seeds")
+        self.seeds.setAccessibleName("Seeds of each")
+        self.seeds.set_value(1)
+        label = layouts.text("Seeds of each", buddy=self.seeds)
+        label.setFixedWidth(LABEL_WIDTH)
+        self.seeds.setFixedWidth(EDITOR_WIDTH)
+        text = "CLIP and CLOOB train alike, in turn; Home compares them. 3 seeds or more give a verdict."
+        layouts.row(label, self.seeds, (layouts.text(text, "small", wrap=True), 1), gap=theme.BETWEEN, of=self)
+
+    @property
+    def count(self) -> int:
+        """The number of seeds; 1 while what is typed is none."""
+        value = self.seeds.value()
+        return value if isinstance(value, int) else 1
 
 
 def _of_section(section: str, entries: dict[str, Any]) -> dict[str, Any]:
@@ -665,14 +783,26 @@ def estimated_steps(run: config.Run, pairs: int) -> int:
     return pairs // run.optimizer.batch_size * run.optimizer.epochs
 
 
-def estimate_words(run: config.Run, pairs: int | None) -> str:
-    """Return what is known about a run before it is measured."""
+def estimate_words(run: config.Run, pairs: int | None, pace: Pace | None = None, trainings: int = 1) -> str:
+    """Return what is known about a run before it is measured.
+
+    Args:
+        run: Its configuration.
+        pairs: To train on; None where they are not counted.
+        pace: Of an earlier run like it.
+        trainings: How many runs are trained with it.
+    """
     if pairs is None:
         return ""
     if not run.optimizer.epochs:
         return "Evaluate only, no training: 0 epochs"
     steps = estimated_steps(run, pairs)
-    return f"{steps:,} steps ({steps // run.optimizer.epochs:,} per epoch, {pairs:,} pairs)"
+    text = f"{steps:,} steps ({steps // run.optimizer.epochs:,} per epoch, {pairs:,} pairs)"
+    text = f"{trainings} × {text}" if trainings > 1 else text
+    if pace is None or not steps:
+        return text
+    label = pace.label.replace(" ", "\u00a0")  # a name is not broken
+    return f"{text}, about {about(trainings * steps * pace.step_s)} on this computer, by {label}"
 
 
 def _first_ready(presets: dict[str, config.Run]) -> str:

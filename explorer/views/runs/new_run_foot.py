@@ -38,7 +38,7 @@ class NewRunFoot(QFrame):
         self._measures = False
         self.summary = layouts.text(name="new-run-estimate", wrap=True)
         self.repair = self._button("", "new-run-repair", self.repair_asked)
-        self.measure = self._button("Measure", "new-run-measure", self.measure_asked)
+        self.measure = self._button("Measure time and memory", "new-run-measure", self.measure_asked)
         self.measure.setToolTip("Runs three real steps and reports time, memory and disk; nothing is saved")
         self.check = self._button("Same losses?", "new-run-check", self.check_asked)
         self.check.setToolTip("Makes 20 updates with these processes and with one, and compares them; nothing is saved")
@@ -46,21 +46,23 @@ class NewRunFoot(QFrame):
         self.start = self._button("Start now", "new-run-start", self.start_asked)
         theme.set_role(self.start, "primary")
         self.queue = self._button("Add to queue", "new-run-queue", self.queue_asked)
-        self.queue.setToolTip("Start when a slot is free, after the runs already queued")
-        copy = self._button("Copy as command", "new-run-copy", self.copy_asked)
+        self.copy = self._button("Copy as command", "new-run-copy", self.copy_asked)
         cancel = self._button("Cancel", "new-run-cancel", self.cancelled)
         self.start.setDefault(True)
         above = layouts.row((self.summary, 1), self.repair, self.check, self.measure, self.stop)
-        below = layouts.row(copy, (layouts.STRETCH, 1), cancel, self.queue, self.start)
+        below = layouts.row(self.copy, (layouts.STRETCH, 1), cancel, self.queue, self.start)
         layouts.column(above, below, margins=(theme.AROUND, theme.BETWEEN, theme.AROUND, theme.BETWEEN), of=self)
         # As high with a button as without: the buttons below must not move.
         self.summary.setMinimumHeight(theme.CONTROL_PX)
         self.show_estimate("", can_measure=False)
 
-    def allow(self, may_run: bool, *, may_queue: bool = True) -> None:
-        """Set whether the run may be started, and queued; one that trains elsewhere takes no slot of this computer."""
+    def allow(self, may_run: bool, *, no_queue: str = "", no_copy: str = "") -> None:
+        """Set whether the run may be started; the others are why it cannot be queued, and not copied as a command."""
         self.start.setEnabled(may_run)
-        self.queue.setEnabled(may_run and may_queue)
+        self.queue.setEnabled(may_run and not no_queue)
+        self.queue.setToolTip(no_queue or "Start when a slot is free, after the runs already queued")
+        self.copy.setEnabled(not no_copy)
+        self.copy.setToolTip(no_copy)
 
     def show_fault(self, sentence: str, repair: str) -> None:
         """Show a problem; `repair` is the label of the button that fixes it, empty if there is none."""

@@ -23,7 +23,7 @@ from explorer.event_loop.background import Background
 from explorer.widgets import layouts
 from explorer.widgets.form import LABEL_WIDTH
 from explorer.widgets.still import StillComboBox
-from trainer.errors import UserError
+from trainer.errors import UserError, reason_words
 from trainer.places import bindings
 from trainer.places.doctor import findings
 from trainer.places.packages import install
@@ -225,6 +225,5 @@ class PlacesSheet(QDialog):
         self._allow()
 
     def _fail(self, error: Exception) -> None:
-        known_problem = isinstance(error, UserError)
-        self.note.setText(str(error) if known_problem else f"It failed: {type(error).__name__}.")
+        self.note.setText(reason_words(error))
         self._allow()

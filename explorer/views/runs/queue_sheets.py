@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 SHOWN: Final = 6
 """Names of the runs to come that are written out; the rest is a number."""
-_FIELDS: Final = {"beta": "Beta", "tau": "Tau", "batch": "Batch size"}
+_FIELDS: Final = {"beta": "β", "tau": "τ", "batch": "Batch size"}
 
 
 class Sheet(QDialog):

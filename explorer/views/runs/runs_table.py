@@ -322,7 +322,6 @@ class RunsTable(QTableView):
         target = self.place_at(self._gap_at(event.position().toPoint().y()), ids)
         if target is not None:
             self.moved.emit(ids, target)
-            self.runs.hold_order(False)
         event.acceptProposedAction()
 
     def place_at(self, gap: int, moved: Sequence[int]) -> int | None:

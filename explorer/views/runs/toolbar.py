@@ -15,14 +15,14 @@ class RunsToolbar:
     """A field and a button above the list; a label, buttons and the menu of all that can be done under it.
 
     Attributes:
-        head: The row above.
+        head: The row above, with the button `new`.
         foot: The row below.
         filter: What the list is searched for.
         count: How many runs are shown or selected, and how long the queue takes.
     """
 
     def __init__(self, actions: RunActions, arrangement: QToolButton) -> None:
-        new = QPushButton(actions["new"].text())
+        self.new = new = QPushButton(actions["new"].text())
         new.setObjectName("new-run-button")
         new.setAccessibleName("New run")
         new.setToolTip(actions["new"].toolTip())
@@ -44,7 +44,7 @@ def _menu_button(actions: RunActions) -> QToolButton:
     menu = QMenu("Runs")
     button = QToolButton(objectName="runs-more", accessibleName="All actions on runs", toolTip="All actions on runs")
     menu.setParent(button, menu.windowFlags())
-    actions.add_to(menu, ("import", "", *CONTEXT_MENU))
+    actions.add_to(menu, ("import", "queue-slots", "", *CONTEXT_MENU))
     button.setMenu(menu)
     button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
     theme.keep_icon(button, "ellipsis")

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from PySide6.QtCore import QEvent, QModelIndex, QObject, Qt, QUrl
+from PySide6.QtCore import QEvent, QModelIndex, QObject, Qt, QTimer, QUrl
 from PySide6.QtGui import QAction, QDesktopServices, QKeyEvent
 from PySide6.QtWidgets import QTabWidget, QWidget
 
@@ -20,6 +20,7 @@ from explorer.intents import (
     MixRuns,
     OpenImport,
     OpenNewRun,
+    ShowExperiment,
     ShowRun,
     TrainCopy,
     TrainDecoder,
@@ -43,13 +44,13 @@ from explorer.views.view import View
 from explorer.widgets import layouts
 from explorer.widgets.hairline_splitter import HairlineSplitter
 from explorer.widgets.log_tail import LogTail
-from explorer.widgets.state_area import reason_words
 from trainer import catalog, config
 from trainer.charts.settings import options
 from trainer.charts.spec import Request, request_words, targets_of
-from trainer.errors import UserError
+from trainer.errors import UserError, reason_words
 from trainer.experiments.run_style import run_style
 from trainer.scheduling import launch
+from trainer.scheduling.paces import finished_paces
 from trainer.store import RunRow
 
 if TYPE_CHECKING:
@@ -116,6 +117,9 @@ class RunsView(View):
         # These are actions of the window as well.
         actions = (each for name, each in self.actions_of_runs.by_name.items() if name not in ("import", "new"))
         return [*actions, *self.arrangement.actions, *self.curves.menu.metric_actions()]
+
+    def actions_for_more(self) -> list[QAction]:
+        return []  # the menus under the list and that of metrics have them all
 
     def refresh(self) -> None:
         self._show_runs(list(self.context.jobs.runs))
@@ -188,7 +192,8 @@ class RunsView(View):
             case MixRuns(run_ids):
                 self.mix(run_ids)
             case ShowRun(run_id):
-                self.table.choose([run_id])
+                self._choose_soon(run_id)
+                self.refresh()
             case _:
                 super().carry_out(intent)
 
@@ -215,9 +220,14 @@ class RunsView(View):
                     captions_repeat=intent.captions_repeat,
                 )
                 config.check(run_config)
-                self.context.jobs.do(actions.enqueue, [run_config], preset, done=self._choose_soon)
+                self.context.jobs.do(actions.enqueue, [run_config], preset, done=self._show_new)
         except UserError as problem:
             self.failed.emit(str(problem), "")
+
+    def _compare_both(self, run_config: config.Run, seeds: int) -> None:
+        """Start an experiment of CLIP and CLOOB with this configuration, and show it on Home."""
+        show = lambda name: self.requested.emit(ShowExperiment(name))  # noqa: E731
+        self.context.jobs.do(actions.start_clip_and_cloob, run_config, seeds, done=show)
 
     def _show_places(self, sheet: NewRun) -> None:
         from explorer.views.runs.places_sheet import PlacesSheet
@@ -236,14 +246,19 @@ class RunsView(View):
             self.failed.emit(str(problem), "")
             return None
         context = self.context
+        if context.jobs.refused():
+            return None
         about |= {"start_from": start_from, "preset": preset, "client": context.client}
-        sheet = NewRun(presets, context.background, parent=self, **about)
+        paces = partial(finished_paces, context.workspace)
+        taken = {run.name for run in context.jobs.runs}
+        sheet = NewRun(presets, context.background, paces=paces, taken=taken, parent=self, **about)
         sheet.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        how: dict[str, Any] = {"parent": parent_run, "done": self._choose_soon}
+        how: dict[str, Any] = {"parent": parent_run, "done": self._show_new}
         start = partial(context.jobs.do, actions.create_and_launch)
         sheet.chosen.connect(lambda run, preset: start(run, preset, binding=sheet.where.binding(), **how))
         sheet.places_asked.connect(lambda: self._show_places(sheet))
         sheet.queued.connect(lambda run, preset: self.context.jobs.do(actions.enqueue, [run], preset, **how))
+        sheet.compared.connect(self._compare_both)
         sheet.import_asked.connect(self._import_for)
         # Made in this turn, shown in the next: together they would hold up the window.
         idle_scheduler().later(sheet, sheet.open)
@@ -362,8 +377,6 @@ class RunsView(View):
         self.context.jobs.kill([run.id for run in self.table.chosen() if working(run)])
 
     def _shift(self, by: int) -> None:
-        # Who moves a row wants to see it move, wherever the pointer rests.
-        self.table.runs.hold_order(False)
         self.context.jobs.shift([run.id for run in queued_of(self.table.chosen())], by)
 
     def _queue_again(self) -> None:
@@ -408,6 +421,10 @@ class RunsView(View):
     def _choose_soon(self, run: int) -> None:
         self._choose_when_there = (run,)
 
+    def _show_new(self, run: int) -> None:
+        """Open this view, which the form may have been opened without, on a run that was just made."""
+        self.requested.emit(ShowRun(run))
+
     def _choose_again(self, runs: tuple[int, ...], sides: dict[str, Any]) -> None:
         self._choose_when_there, self._sides_when_there = runs, sides
 
@@ -432,7 +449,7 @@ class RunsView(View):
 
     def _show_chosen(self) -> None:
         chosen = self.table.chosen()
-        self.actions_of_runs.show_chosen(chosen)
+        self.actions_of_runs.show_chosen(chosen, self.context.jobs.read_only_reason)
         self.actions_of_runs.offer_end(any(self.context.jobs.unresponsive(run.id) is not None for run in chosen))
         drawn = self._drawn_of(chosen)
         # While rows leave the table, some that are gone are still chosen.
@@ -489,7 +506,10 @@ class RunsView(View):
         self.filter, self.count = toolbar.filter, toolbar.count
         toolbar.head.setContentsMargins(theme.INSIDE, theme.INSIDE, theme.INSIDE, theme.INSIDE)
         toolbar.foot.setContentsMargins(theme.BETWEEN, theme.SPACE, theme.INSIDE, theme.SPACE)
-        side = layouts.panel(layouts.column(toolbar.head, (self.table, 1), layouts.hairline(), toolbar.foot, gap=0))
+        why_not = self.read_only_line("Read-only: nothing can be trained here.", toolbar.new)
+        why_not.setContentsMargins(theme.BETWEEN, 0, theme.INSIDE, theme.SPACE)
+        rows = (toolbar.head, why_not, (self.table, 1), layouts.hairline(), toolbar.foot)
+        side = layouts.panel(layouts.column(*rows, gap=0))
         side.setMinimumWidth(LEAST_LIST_PX)
         self.splitter = HairlineSplitter(Qt.Orientation.Horizontal)
         self.splitter.setObjectName("runs-splitter")
@@ -507,13 +527,16 @@ class RunsView(View):
         jobs.runs_changed.connect(self._show_runs)
         jobs.silence_changed.connect(self._show_silent)
         jobs.became_unresponsive.connect(self._show_chosen)
+        jobs.look_only_changed.connect(self._show_chosen)
         selection.runs_changed.connect(self._show_chosen)
         theme.theme().follow(self._show_chosen)
         self.table.chosen_changed.connect(self._show_chosen)
         self.table.runs.rename_asked.connect(jobs.rename)
-        self.table.horizontalHeader().sectionResized.connect(lambda *_: self._remember_columns())
-        self.table.horizontalHeader().sectionMoved.connect(lambda *_: self._remember_columns())
-        self.table.horizontalHeader().sortIndicatorChanged.connect(lambda *_: self._remember_columns())
+        # Later: what Qt saves while it still shares out the widths, it refuses to restore.
+        remember = QTimer(self, singleShot=True, interval=0, timeout=self._remember_columns)
+        header = self.table.horizontalHeader()
+        for changed in (header.sectionResized, header.sectionMoved, header.sortIndicatorChanged):
+            changed.connect(lambda *_: remember.start())
         self.filter.textChanged.connect(self._look_for)
         self.arrangement.changed.connect(self._read_values)
         self.curves.requested.connect(self.requested)

@@ -22,7 +22,8 @@ class HitsPanel(QFrame):
         self.index = index
         self.hits: Hits | None = None
         self.title, self.note = layouts.elided(role="strong"), layouts.elided(role="small")
-        self.tiles = Tiles(pictures, name=f"search-hits-{'ab'[index]}", label=f"Hits of {'AB'[index]}", edge=96)
+        letter = "AB"[index]
+        self.tiles = Tiles(pictures, name=f"search-hits-{letter.lower()}", label=f"Hits of {letter}", edge=96, lines=3)
         self.area = StateArea(self.tiles, width=320)
         layouts.column(layouts.row(RunBadge("AB"[index], index), (self.title, 1)), self.note, (self.area, 1), of=self)
 
@@ -30,7 +31,7 @@ class HitsPanel(QFrame):
         """Show the hits; `shared` pairs are framed."""
         self.hits = hits
         parts = [f"{len(hits.rows)} of {hits.n:,} {hits.target}s"]
-        parts += [f"{len(shared)} also found by {'BA'[self.index]}"] if shared else []
+        parts += [f"{len(shared)} also found by {'BA'[self.index]} (framed)"] if shared else []
         parts.append("by CSLS" if hits.csls else "by cosine")
         parts += ["a sample"] if hits.sampled else []
         self.title.setText(f"{hits.name} · step {hits.step:,}")

@@ -24,6 +24,7 @@ from explorer.views.view import View, reason_of
 from explorer.widgets import layouts
 from explorer.widgets.flow_row import FlowRow
 from explorer.widgets.progress_row import Cancelled, ProgressRow
+from explorer.widgets.state_area import StateArea
 from trainer.charts.search import Hits, SearchSettings
 from trainer.charts.settings import options
 from trainer.charts.snapshots import Embedder
@@ -76,8 +77,11 @@ class SearchView(View):
         self.targets = QButtonGroup(self)
         self.to_map = QPushButton("Show on the map", objectName="search-to-map")
         self.to_map.setToolTip("Select the hits of both runs and open the Map")
+        self.hubs_button = QPushButton("Hubs", objectName="search-hubs-button", checkable=True)
+        self.hubs_button.setToolTip("Show how often each image is a hit, and the switch that corrects for hubs")
         yield
         self.panels = (HitsPanel(0, self.pictures), HitsPanel(1, self.pictures))
+        self.hits = StateArea(layouts.panel(layouts.row(*((panel, 1) for panel in self.panels), gap=theme.BETWEEN)))
         yield
         self.hubs = Hubs(context, self.pictures)
         self.working = ProgressRow("search-working")
@@ -125,7 +129,7 @@ class SearchView(View):
         return ["export", "search", *request_words(request), *options(settings)]
 
     def details(self) -> QWidget | None:
-        return None if self.is_empty else self.hubs
+        return self.hubs if self.hubs_button.isChecked() and self._query.words and not self.is_empty else None
 
     def actions_for_palette(self) -> list[QAction]:
         return [self._focus, self._show_hits]
@@ -141,7 +145,8 @@ class SearchView(View):
         self.show_content()
         self.details_changed.emit()
         self.context.client.warm_up(selection.runs)
-        self.hubs.show_hubs(request_of(selection))
+        if self.hubs_button.isChecked():
+            self.hubs.show_hubs(request_of(selection))
         now, steps = selection.now, (selection.step_of(0), selection.step_of(1))
         state = (self._query, now.run_a, now.run_b, steps, selection.dataset, self.target, self.hubs.csls.isChecked())
         if state != self._shown:
@@ -172,7 +177,7 @@ class SearchView(View):
             if run is None:
                 panel.show_nothing("columns-2", f"No run {'AB'[index]}", "Choose one in the bar above to compare.")
             elif not self._query.words:
-                panel.show_nothing("search", "Enter a query", ASK, name=self.context.jobs.name_of(run))
+                panel.show_nothing("search", "No query", "", name=self.context.jobs.name_of(run))
             else:
                 where = self._where(index, run)
                 self._waiting.add(index)
@@ -187,6 +192,10 @@ class SearchView(View):
                     failed=partial(self._refuse, index),
                     key=f"hits {index}",
                 )
+        if self._query.words:
+            self.hits.ready()
+        else:
+            self.hits.empty("search", "Enter a query", ASK)
         self.to_map.setEnabled(False)
         if not self._waiting:
             self.working.end()
@@ -336,6 +345,10 @@ class SearchView(View):
         self.context.settings.set("search/csls", on)
         self.refresh()
 
+    def _on_hubs(self, on: bool) -> None:
+        self.context.settings.set("search/hubs", on)
+        self.refresh()
+
     def _on_snapshots(self, run: int) -> None:
         if self.context.selection.follows(run):
             self._shown = None
@@ -358,6 +371,8 @@ class SearchView(View):
         self.to_map.clicked.connect(self._go_to_map)
         self.hubs.csls.setChecked(bool(self.context.settings.value("search/csls", False)))
         self.hubs.toggled.connect(self._on_csls)
+        self.hubs_button.setChecked(bool(self.context.settings.value("search/hubs", False)))
+        self.hubs_button.toggled.connect(self._on_hubs)
         for panel in self.panels:
             panel.tiles.chosen.connect(self._choose)
             panel.tiles.hovered.connect(self._hover)
@@ -372,10 +387,11 @@ class SearchView(View):
             self.targets.addButton(button)
             bar.add(button, gap=theme.INSIDE)
         bar.add(self.to_map, gap=theme.INSIDE)
+        bar.add(self.hubs_button, gap=theme.INSIDE)
         layouts.add(
             self.body,
             bar,
-            (layouts.row(*((panel, 1) for panel in self.panels), gap=theme.BETWEEN), 1),
+            (self.hits, 1),
             self.working,
             self.note,
         )

@@ -24,9 +24,9 @@ from explorer.widgets.image_box import ImageBox
 from explorer.widgets.min_size_scroll import MinSizeScroll
 from explorer.widgets.state_area import StateArea
 from trainer.charts.one_pair import OnePair
-from trainer.metrics import split_words
+from trainer.metrics import data_label
 
-PICTURE_PX: Final = 176
+PICTURE_PX: Final = 104
 LONG_WORD: Final = re.compile(r"(\S{22})(?=\S)")
 """A word that does not fit a narrow panel may be broken after so many letters."""
 NOTHING: Final = (
@@ -60,11 +60,15 @@ class PairInspector(QWidget):
         self.title, self.place = layouts.text(role="strong"), layouts.elided(role="small")
         self.back = self._step("inspector-back", "chevron-left", "Previous selected pair", -1)
         self.forth = self._step("inspector-forth", "chevron-right", "Next selected pair", 1)
+        self.close_button = QToolButton(objectName="inspector-close", accessibleName="Close the inspector")
+        self.close_button.setToolTip("Close, and select nothing (Esc)")
+        theme.keep_icon(self.close_button, "x", 16, "secondary")
         self.picture = ImageBox()
         self.caption = layouts.text(name="inspector-caption", wrap=True)
         self.about, self.problems = (layouts.text(role=role, wrap=True) for role in ("small", "warn"))
         self.ranks = RanksTable()
         self.near = NeighborRows(Thumbnails(context.background, self))
+        self.near_panel = layouts.panel(layouts.column(self.near))
         self.pair_actions = PairActions(context)
         self.facts = FactsTable()
         self.show_map = QPushButton("Show on map", objectName="inspector-map")
@@ -119,8 +123,9 @@ class PairInspector(QWidget):
 
     # -- loading -----------------------------------------------------------------------------------------------
 
-    def _load(self, row: int) -> None:
-        self.area.loading()
+    def _load(self, row: int, *, ranked: bool = False) -> None:
+        if not ranked:
+            self.area.loading()
         context = self.context
         self._sides = context.selection.sides
         context.background.run(
@@ -131,6 +136,7 @@ class PairInspector(QWidget):
             row,
             self.loaded.opened if self.loaded else None,
             self.pair_actions.facts,
+            ranked,
             done=self._show,
             failed=self._refuse,
             key="inspector-pair",
@@ -159,11 +165,17 @@ class PairInspector(QWidget):
         self.near.show_pair(pair)
         self.pair_actions.show_pair(loaded)
         self.facts.show_pair(pair)
-        self.area.ready()
+        if pair.ranked:
+            self.area.ready()
+            return
+        self.area.partial(f"Ranks and neighbors follow: {max(run.n for run in pair.runs):,} pairs are compared.")
+        self._load(pair.row, ranked=True)
 
     def _show_course(self, pair: OnePair) -> None:
-        # A plot takes as long to make as all the rest: it is made for the first pair, not with the window.
+        # A plot takes as long to make as all the rest: it is made for the first pair that has a course.
         if self.course is None:
+            if all(len(run.course) < 2 for run in pair.runs):
+                return
             self.course = CourseCard()
             self._course_place.addWidget(self.course)
         self.course.show_pair(pair)
@@ -216,6 +228,7 @@ class PairInspector(QWidget):
         jobs.snapshots_changed.connect(self._on_snapshots)
         self.pictures.arrived.connect(self._show_picture)
         self.near.chosen.connect(self._choose)
+        self.close_button.clicked.connect(selection.clear)
         self.near.hovered.connect(lambda row: setattr(selection, "hovered", row if row >= 0 else None))
         self.pair_actions.failed.connect(self.failed)
         self.show_map.clicked.connect(lambda: self._open("map"))
@@ -240,27 +253,28 @@ class PairInspector(QWidget):
 
     def _lay_out(self) -> QWidget:
         self.caption.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        self.picture.setFixedHeight(PICTURE_PX)
+        self.picture.setFixedSize(PICTURE_PX, PICTURE_PX)
         self._walks = [QAction(button.toolTip(), self) for button in (self.back, self.forth)]
         for action, step in zip(self._walks, (-1, 1), strict=True):
             action.triggered.connect(lambda _=False, w=step: self.walk(w))
         others = FlowRow()
         others.add(self.show_map)
         others.add(self.show_saliency)
-        for part in (self.ranks, self.near, self.pair_actions, self.facts):
+        for part in (self.ranks, self.near, self.near_panel, self.pair_actions, self.facts):
             part.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Maximum)
+        texts = layouts.column(self.caption, self.about, layouts.STRETCH, gap=theme.SPACE)
         return layouts.panel(
             layouts.column(
-                layouts.row(self.title, theme.SPACE, (self.place, 1), self.back, self.forth, gap=theme.SPACE),
-                self.picture,
-                self.caption,
-                self.about,
+                layouts.row(
+                    self.title, theme.SPACE, (self.place, 1), self.back, self.forth, self.close_button, gap=theme.SPACE
+                ),
+                layouts.row((self.picture, 0, Qt.AlignmentFlag.AlignTop), (texts, 1)),
                 self.problems,
                 theme.SPACE,
                 self.ranks,
                 self._course_place,
                 theme.SPACE,
-                self.near,
+                self.near_panel,
                 theme.SPACE,
                 self.pair_actions,
                 self.facts,
@@ -280,4 +294,4 @@ def _about(pair: OnePair) -> str:
     sizes = {run.n for run in pair.runs}
     n = f"n\u00a0=\u00a0{' and '.join(f'{size:,}' for size in sorted(sizes))} pairs" if sizes else ""
     label = f"class {pair.label}" if pair.label else ""
-    return " · ".join(part for part in (label, f"{pair.dataset}, {split_words(pair.split)}", step, n) if part)
+    return " · ".join(part for part in (label, data_label(pair), step, n) if part)

@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QCompleter, QLineEdit, QPushButton, QWidget
 
 from explorer import theme
 from explorer.run_control.write_queue import WriteQueue
+from explorer.views.read_only import guarded
 from explorer.views.selected.pair_load import LoadedPair, StoredFacts, pin_probe, write_state, write_tag
 from explorer.views.view import Context
 from explorer.widgets import layouts
@@ -78,6 +79,7 @@ class PairActions(QWidget):
         self.name.setCompleter(completer)
         self.name.returnPressed.connect(self._add)
         self._lay_out()
+        guarded(context.jobs, self)
 
     def show_pair(self, loaded: LoadedPair) -> None:
         """Show the state and the tags of this pair."""
@@ -99,11 +101,11 @@ class PairActions(QWidget):
     def actions(self) -> list[QAction]:
         """Return an action per state of the pair that is shown."""
         made = []
-        for state, label, _ in STATES if self._loaded is not None else ():
+        for state, label, _ in STATES if self._loaded is not None and self.isEnabled() else ():
             action = QAction(f"{label} the selected pair" if state != "reviewed" else "Mark the pair as reviewed", self)
             action.triggered.connect(lambda _=False, s=state: self.decide(s))
             made.append(action)
-        for kind, label, _ in PINS if self._loaded is not None else ():
+        for kind, label, _ in PINS if self._loaded is not None and self.isEnabled() else ():
             action = QAction(f"{label} of the selected pair as a probe", self)
             action.triggered.connect(partial(self.pin, kind))
             made.append(action)

@@ -17,6 +17,7 @@ from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.run_badge import RunBadge
 from trainer.charts.marks import Axis, Series, XYPlot, run_tone
 from trainer.charts.one_pair import OnePair, PairInRun, rank_lines
+from trainer.charts.pair_colors import words
 
 NEAR_PX: Final = 44
 VALUE_PX: Final = 44
@@ -200,10 +201,11 @@ class FactsTable(QWidget):
 
     def show_pair(self, pair: OnePair) -> None:
         """Show the metadata of this pair."""
+        columns = [(words(name), value) for name, value in pair.columns]
         for index, labels in enumerate(self._lines):
-            is_used = index < len(pair.columns)
-            for label, text in zip(labels, pair.columns[index] if is_used else ("", ""), strict=True):
+            is_used = index < len(columns)
+            for label, text in zip(labels, columns[index] if is_used else ("", ""), strict=True):
                 label.setText(text)
                 label.setVisible(is_used)
-        self.setVisible(bool(pair.columns))
-        self.setToolTip("\n".join(f"{name}: {value}" for name, value in pair.columns))
+        self.setVisible(bool(columns))
+        self.setToolTip("\n".join(f"{name}: {value}" for name, value in columns))

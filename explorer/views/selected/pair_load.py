@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Final
 
 from trainer.charts.one_pair import OnePair, OpenSnapshots, one_pair, open_snapshots
 from trainer.charts.probes import PinnedProbe, pin
@@ -10,6 +11,9 @@ from trainer.charts.spec import Request
 from trainer.store import Workspace
 from trainer.store.reviews import Review
 from trainer.store.selections import NamedSelection
+
+MOST_AT_ONCE: Final = 50_000
+"""Pairs up to which ranks come with the picture and the caption; among more they are asked for afterwards."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +45,12 @@ class LoadedPair:
 
 
 def load_pair(
-    workspace: Workspace, request: Request, row: int, opened: OpenSnapshots | None, facts: StoredFacts | None
+    workspace: Workspace,
+    request: Request,
+    row: int,
+    opened: OpenSnapshots | None,
+    facts: StoredFacts | None,
+    ranked: bool = True,
 ) -> LoadedPair:
     """Return the pair in this row of A's snapshot.
 
@@ -51,9 +60,11 @@ def load_pair(
         row: From 0.
         opened: Of the pair before; what is the same is not read again.
         facts: Of the pair before; None: they are read from the store.
+        ranked: Whether ranks and neighbors are wanted among more than `MOST_AT_ONCE` pairs, too.
     """
     opened = open_snapshots(workspace, request, opened)
-    pair = one_pair(workspace, opened, row)
+    most = max(side.snapshot.n for _, side in opened.found)
+    pair = one_pair(workspace, opened, row, ranked=ranked or most <= MOST_AT_ONCE)
     dataset = f"{pair.dataset}-{pair.split}"
     if facts is None or facts.dataset != dataset:
         states = {review.pair: review.state for review in workspace.reviews.all(pair.dataset)}

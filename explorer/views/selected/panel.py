@@ -23,10 +23,12 @@ from PySide6.QtWidgets import (
 from explorer import theme
 from explorer.models.pair_table import PairColumn
 from explorer.models.thumbnails import Thumbnails
+from explorer.views.read_only import guarded
 from explorer.views.selected.table import PairTable
 from explorer.views.view import Context
 from explorer.widgets import layouts
-from explorer.widgets.state_area import reason_words
+from explorer.widgets.progress_row import Cancelled, ProgressRow
+from trainer.errors import reason_words
 from trainer.store import Items, Workspace
 from trainer.store.selections import NamedSelection, rows_of, write_selection
 
@@ -51,7 +53,9 @@ class SelectedPanel(QWidget):
         self._rows: Int[np.ndarray, " k"] = np.empty(0, np.int64)
         self._selections: tuple[NamedSelection, ...] = ()
         self._deleted: NamedSelection | None = None
-        self.table = PairTable(pictures, name="selected-table", label="Selected pairs", background=context.background)
+        self.table = PairTable(
+            pictures, name="selected-table", label="Selected pairs", background=context.background, narrow=True
+        )
         self.title = layouts.elided(role="heading")
         self.hint = layouts.text("Select pairs in any view; they are listed here.", "small", wrap=True)
         self.name = QLineEdit(
@@ -69,7 +73,9 @@ class SelectedPanel(QWidget):
         self.recall.setToolTip("Selections kept in this workspace")
         self.menu = QMenu(self.recall)
         self.recall.setMenu(self.menu)
+        self.writing = ProgressRow("selected-writing", self)
         self.outcome = layouts.elided(role="small")
+        self.outcome.hide()
         self.undo = QPushButton("Undo", objectName="selected-undo", visible=False)
         theme.set_role(self.undo, "quiet")
         self._lay_out()
@@ -188,10 +194,20 @@ class SelectedPanel(QWidget):
             self._items,
             self._rows,
             file,
-            done=lambda _none: self._show_message(f"{len(self._rows):,} pairs written to {file}"),
-            failed=self._refuse,
+            self.writing.start(),
+            done=partial(self._after_writing, f"{len(self._rows):,} pairs written to {file}"),
+            failed=self._not_written,
             key="write",
         )
+
+    def _after_writing(self, message: str, _none: None) -> None:
+        self.writing.end()
+        self._show_message(message)
+
+    def _not_written(self, error: Exception) -> None:
+        self.writing.end()
+        if not isinstance(error, Cancelled):
+            self._refuse(error)
 
     # -- showing -----------------------------------------------------------------------------------------------
 
@@ -213,6 +229,7 @@ class SelectedPanel(QWidget):
             select = self.menu.addMenu(f"{each.name}   {each.n:,}".replace("&", "&&"))
             for label, does in (("Select", self._recall), ("Delete", self._delete)):
                 action = select.addAction(label)
+                action.setEnabled(label == "Select" or not self.context.jobs.look_only)
                 action.triggered.connect(partial(does, each))
         self._show()
 
@@ -229,6 +246,7 @@ class SelectedPanel(QWidget):
 
     def _show_message(self, text: str, *, undo: bool = False) -> None:
         self.outcome.setText(text)
+        self.outcome.setVisible(bool(text))
         self.undo.setVisible(undo)
 
     def _undo(self) -> None:
@@ -259,9 +277,9 @@ class SelectedPanel(QWidget):
             layouts.row((self.title, 1), self.recall, self.export, self.clear, gap=theme.SPACE),
             self.hint,
             (self.table, 1),
-            layouts.row((self.name, 1), self.save, gap=theme.SPACE),
+            guarded(self.context.jobs, layouts.panel(layouts.row((self.name, 1), self.save, gap=theme.SPACE))),
+            self.writing,
             layouts.row((self.outcome, 1), self.undo, gap=theme.SPACE),
-            layouts.STRETCH,
             of=self,
         )
         self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Expanding)

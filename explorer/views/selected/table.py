@@ -35,17 +35,22 @@ from explorer.event_loop.background import Background
 from explorer.models.pair_table import PAIR_ROLE, PairTableModel
 from explorer.models.thumbnails import Thumbnails
 from explorer.widgets.cells import CELL_PX
+from explorer.widgets.elided_label import wrapped
 from explorer.widgets.sort_header import SortHeader
 
 PICTURE_PX: Final = 36
 LINE_PX: Final = 44
-LEAST_PX: Final = 60
+LEAST_PX: Final = 40
 RING_PX: Final = 2
 """Width of a column of numbers."""
 CLASS_PX: Final = 88
 """Of a class at least; twice as much where two captions have room beside it."""
-CAPTION_PX: Final = 200
+CAPTION_PX: Final = 184
 """Of a picture and its caption at least."""
+MOST_CAPTION_PX: Final = 560
+"""Of them at most: what is left widens the numbers."""
+NARROW_LINE_PX: Final = 32
+"""Height of a line of a narrow table."""
 MOST_MARKED: Final = 20_000
 """More selected pairs are not marked line by line: Qt needs a range for each."""
 
@@ -68,13 +73,18 @@ class PairTable(QTableView):
         name: str,
         label: str,
         background: Background | None = None,
+        narrow: bool = False,
         parent: QWidget | None = None,
     ) -> None:
+        """Create a table; a `narrow` one has low lines and no horizontal scroll bar: its last columns are hidden."""
         super().__init__(parent)
+        self._narrow = narrow
         self.setObjectName(name)
         self.setAccessibleName(label)
         self.pairs = PairTableModel(pictures, self, background)
         self._class_px = CLASS_PX
+        self._least_px: list[int] = []
+        self._spare_px = 0
         self.setHorizontalHeader(SortHeader(self))
         self.setModel(self.pairs)
         self.setItemDelegateForColumn(0, PictureCell(self))
@@ -90,7 +100,7 @@ class PairTable(QTableView):
         self.verticalHeader().hide()
         # Fixed: a header that measured its sections would touch every one of a million.
         self.verticalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
-        self.verticalHeader().setDefaultSectionSize(LINE_PX)
+        self.verticalHeader().setDefaultSectionSize(NARROW_LINE_PX if narrow else LINE_PX)
         header = self.horizontalHeader()
         header.setHighlightSections(False)
         header.setMinimumSectionSize(LEAST_PX)
@@ -168,7 +178,13 @@ class PairTable(QTableView):
         header = self.horizontalHeader()
         if not self.pairs.columnCount():
             return
+        if self._narrow:
+            self._hide_what_does_not_fit()
+        self._widen_numbers(0)
         numbers = sum(header.sectionSize(column) for column in range(2, self.pairs.columnCount()))
+        if not self._narrow:
+            # The caption says most: the class gives way to it first.
+            self.setColumnHidden(1, self.viewport().width() - numbers < CAPTION_PX + CLASS_PX)
         if header.sectionSize(1) == self._class_px:  # a person gave it no other width
             self._class_px = min(max(self.viewport().width() - numbers - 2 * CAPTION_PX, CLASS_PX), 2 * CLASS_PX)
             header.resizeSection(1, self._class_px)
@@ -176,9 +192,28 @@ class PairTable(QTableView):
         enough = self.viewport().width() - others >= CAPTION_PX
         mode = QHeaderView.ResizeMode.Stretch if enough else QHeaderView.ResizeMode.Interactive
         if anew or header.sectionResizeMode(0) != mode:
+            # While a section stretches, Qt takes the room of a hidden one only here.
+            header.resizeSections()
             header.setSectionResizeMode(0, mode)
             if not enough:
                 header.resizeSection(0, CAPTION_PX)
+        self._widen_numbers(self.viewport().width() - others - MOST_CAPTION_PX)
+
+    def _widen_numbers(self, room_px: int) -> None:
+        """Share what a caption has no use for among the numbers, but those that a person gave another width."""
+        header = self.horizontalHeader()
+        sizes = [(n, least) for n, least in enumerate(self._least_px) if n > 1 and not self.isColumnHidden(n)]
+        columns = [(n, least) for n, least in sizes if header.sectionSize(n) == least + self._spare_px]
+        self._spare_px = max(0, room_px // max(len(columns), 1))
+        for number, least in columns:
+            header.resizeSection(number, least + self._spare_px)
+
+    def _hide_what_does_not_fit(self) -> None:
+        room = self.viewport().width() - CAPTION_PX
+        for column in range(1, self.pairs.columnCount()):
+            self.setColumnHidden(column, False)
+            room -= CLASS_PX if column == 1 else self.columnWidth(column)
+            self.setColumnHidden(column, room < 0)
 
     def _fit_columns(self) -> None:
         header = self.horizontalHeader()
@@ -186,16 +221,21 @@ class PairTable(QTableView):
             return
         metrics = self.fontMetrics()
         self._class_px = CLASS_PX
+        headings = [str(self.pairs.headerData(n, Qt.Orientation.Horizontal)) for n in range(self.pairs.columnCount())]
+        lines = max(heading.count("\n") + 1 for heading in headings)
+        # Qt measures a heading of two lines as one that is cut.
+        header.setTextElideMode(Qt.TextElideMode.ElideNone if lines > 1 else Qt.TextElideMode.ElideRight)
+        header.setMinimumHeight(lines * metrics.lineSpacing() + 2 * theme.SPACE)
         for column in range(1, self.pairs.columnCount()):
-            heading = str(self.pairs.headerData(column, Qt.Orientation.Horizontal))
             header.setSectionResizeMode(column, QHeaderView.ResizeMode.Interactive)
             self.setColumnWidth(
                 column,
                 max(
                     CLASS_PX if column == 1 else LEAST_PX,
-                    metrics.horizontalAdvance(heading) + 3 * theme.INSIDE + theme.SPACE,
+                    max(map(metrics.horizontalAdvance, headings[column].split("\n"))) + 3 * theme.INSIDE + 2,
                 ),
             )
+        self._least_px, self._spare_px = [header.sectionSize(n) for n in range(self.pairs.columnCount())], 0
         self._share(anew=True)
 
 
@@ -213,8 +253,9 @@ class PictureCell(QStyledItemDelegate):
         style.drawControl(QStyle.ControlElement.CE_ItemViewItem, bare, painter, bare.widget)
         painter.save()
         painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform)
-        room = QRect(option.rect.left() + CELL_PX, 0, PICTURE_PX, PICTURE_PX)
-        room.moveTop(option.rect.top() + (option.rect.height() - PICTURE_PX) // 2)
+        edge = min(PICTURE_PX, option.rect.height() - theme.SPACE)
+        room = QRect(option.rect.left() + CELL_PX, 0, edge, edge)
+        room.moveTop(option.rect.top() + (option.rect.height() - edge) // 2)
         picture = index.data(Qt.ItemDataRole.DecorationRole)
         if picture is None:
             painter.fillRect(room, theme.color("sunken"))
@@ -226,7 +267,8 @@ class PictureCell(QStyledItemDelegate):
         selected = option.state & QStyle.StateFlag.State_Selected
         painter.setPen(theme.color("selection_text" if selected else "text"))
         painter.setFont(option.font)
-        text_rect = option.rect.adjusted(PICTURE_PX + CELL_PX + theme.INSIDE + theme.SPACE, 0, -theme.INSIDE, 0)
-        text = option.fontMetrics.elidedText(str(index.data() or ""), Qt.TextElideMode.ElideRight, text_rect.width())
-        painter.drawText(text_rect, int(Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft), text)
+        text_rect = option.rect.adjusted(edge + CELL_PX + theme.INSIDE + theme.SPACE, 0, -theme.INSIDE, 0)
+        most = max(1, text_rect.height() // option.fontMetrics.height())
+        lines = wrapped(str(index.data() or ""), option.fontMetrics, text_rect.width(), most)
+        painter.drawText(text_rect, int(Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft), "\n".join(lines))
         painter.restore()

@@ -18,11 +18,12 @@ from PySide6.QtCore import (
     Qt,
     Signal,
 )
-from PySide6.QtGui import QColor, QPainter, QPen
+from PySide6.QtGui import QColor, QFontMetrics, QPainter, QPen
 from PySide6.QtWidgets import QListView, QStyle, QStyledItemDelegate, QStyleOptionViewItem, QWidget
 
 from explorer import theme
 from explorer.models.thumbnails import Thumbnails
+from explorer.widgets.elided_label import wrapped
 
 Index = QModelIndex | QPersistentModelIndex
 TILE_ROLE: Final = Qt.ItemDataRole.UserRole
@@ -128,10 +129,16 @@ class Tiles(QListView):
         self.setHorizontalScrollMode(QListView.ScrollMode.ScrollPerPixel)
         if one_row:
             self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-            self.setFixedHeight(self.cell.size.height() + 12)
+            self.enlarge(edge)
         self.selectionModel().selectionChanged.connect(lambda *_: self.chosen.emit(self.chosen_pairs()))
         self.entered.connect(lambda index: self.hovered.emit(index.data(TILE_ROLE).pair))
         theme.theme().changed.connect(self.viewport().update)
+
+    def enlarge(self, edge: int) -> None:
+        """Show the pictures of the row with this edge."""
+        self.cell.enlarge(edge)
+        self.setFixedHeight(self.cell.size.height() + 12)
+        self.doItemsLayout()
 
     def chosen_pairs(self) -> list[int]:
         """Return the selected pairs, ascending."""
@@ -162,8 +169,12 @@ class Tiles(QListView):
 class _Cell(QStyledItemDelegate):
     def __init__(self, edge: int, lines: int, parent: QWidget) -> None:
         super().__init__(parent)
-        self._edge, self._lines = edge, lines
+        self._lines = lines
         self._room = theme.INSIDE if lines else theme.SPACE
+        self.enlarge(edge)
+
+    def enlarge(self, edge: int) -> None:
+        self._edge, lines = edge, self._lines
         high = edge + theme.INSIDE + theme.SPACE + lines * LINE_PX if lines else edge + 2 * theme.SPACE
         self.size = QSize(edge + 2 * self._room, high)
 
@@ -191,15 +202,21 @@ class _Cell(QStyledItemDelegate):
             painter.restore()
             return
         painter.setFont(theme.pixel_font(theme.SMALL_PX))
-        metrics = painter.fontMetrics()
         ink = "selection_text" if selected else "secondary"
-        texts = [tile.caption, *tile.words.split("\n")] if self._lines > 1 else [tile.words or tile.caption]
-        for number, text in enumerate(texts):
-            painter.setPen(theme.color("text" if number == 0 and self._lines > 1 and not selected else ink))
+        caption, numbers = self.texts(tile, painter.fontMetrics())
+        for number, text in enumerate((*caption, *numbers)):
+            painter.setPen(theme.color("text" if number < len(caption) and not selected else ink))
             line = QRect(room.left(), room.bottom() + theme.SPACE + number * LINE_PX, self._edge, LINE_PX)
-            elided = metrics.elidedText(text, Qt.TextElideMode.ElideRight, self._edge)
-            painter.drawText(line, int(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter), elided)
+            painter.drawText(line, int(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter), text)
         painter.restore()
+
+    def texts(self, tile: PairTile, metrics: QFontMetrics) -> tuple[list[str], list[str]]:
+        """Return the lines of the caption, as many as there is room for, and those of the words."""
+        under = tile.words if self._lines > 1 else tile.words or tile.caption
+        numbers = [metrics.elidedText(line, Qt.TextElideMode.ElideRight, self._edge) for line in under.split("\n")]
+        if self._lines == 1:
+            return [], numbers
+        return wrapped(tile.caption, metrics, self._edge, max(1, self._lines - len(numbers))), numbers
 
     def _paint_picture(self, painter: QPainter, room: QRect, tile: PairTile, picture: Any) -> None:
         if picture is None:

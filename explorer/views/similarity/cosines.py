@@ -22,6 +22,8 @@ from trainer.charts.facets import facet_columns
 from trainer.charts.measures.similarity import EMPTY, SimilarityRun
 from trainer.charts.snapshot_label import labels
 
+LOWEST = 40
+"""Pairs listed while no others are selected."""
 NOTHING, EVERYTHING = Choice("", "none"), Choice("", "all values")
 
 
@@ -68,7 +70,7 @@ class CosinesTab(ChartTab):
             return
         run = self.runs[keys.index(key)]
         inside = (run.matched >= brush[0]) & (run.matched <= brush[1])
-        rows = tuple(run.rows[inside].tolist())
+        rows = run.rows[inside]
         self._zone = Zone(labels(self.runs)[keys.index(key)], *brush, rows)
         self.context.selection.pairs = rows
         self._show_pairs()
@@ -83,18 +85,34 @@ class CosinesTab(ChartTab):
         self._show_pairs()  # others may have been selected meanwhile
 
     def _on_pairs(self) -> None:
-        if self._zone is not None and tuple(self.context.selection.pairs.tolist()) != self._zone.rows:
+        if self._zone is not None and not np.array_equal(self.context.selection.pairs, self._zone.rows):
             self._zone = None
             self._clear_brushes()
         if self.isVisible():
             self._show_pairs()
 
     def _show_pairs(self) -> None:
-        rows = self.context.selection.pairs.tolist()
+        rows, lowest = self.context.selection.pairs, self._lowest()
+        if self._zone is None and len(rows) < 2 and np.isin(rows, lowest).all() and len(lowest):
+            text = f"Lowest matched cosines of {labels(self.runs)[0]}, against the most similar unmatched text"
+            self.strip.show_pairs(lowest, self.runs, self.data.places, text)
+            if not len(rows):
+                self.strip.strip.clearSelection()
+            return
         text = self._zone.words if self._zone is not None else f"{len(rows):,} pair{'s' * (len(rows) != 1)} selected"
-        if rows:
+        if len(rows):
             text += " (matched cosine against that of the most similar unmatched text)"
         self.strip.show_pairs(rows, self.runs, self.data.places if self.data is not None else (), text)
+
+    def _lowest(self) -> np.ndarray:
+        """Return the rows of the pairs of the first run that match least, ascending."""
+        run = next(iter(self.runs), None)
+        return np.empty(0, np.int64) if run is None else np.sort(run.rows[np.argsort(run.matched)[:LOWEST]])
+
+    def _choose(self, pair: int) -> None:
+        self._zone = None
+        self._clear_brushes()
+        self.context.selection.pairs = np.array([pair], np.int64)
 
     def _on_answer(self) -> None:
         self._show_columns()
@@ -115,6 +133,7 @@ class CosinesTab(ChartTab):
     def _connect(self) -> None:
         self.pane.answered.connect(self._on_answer)
         self.pane.selects = False
+        self.strip.chosen.connect(self._choose)
         self.pane.panel.plot_brushed.connect(self._brush)
         self.facet.picked.connect(lambda column: self.change(facet=column, only=""))
         self.only.picked.connect(lambda value: self.change(only=value))

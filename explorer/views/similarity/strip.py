@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from jaxtyping import Int
+from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QWidget
 
 from explorer import theme
@@ -16,6 +18,8 @@ from trainer.charts.marks import run_tone
 from trainer.charts.measures.similarity import SimilarityRun
 
 MOST = 200
+PICTURE_PX = 72
+"""Small, so that the plots above stay 400 pixels high in a window of 800."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +29,7 @@ class Zone:
     run: str
     low: float
     high: float
-    rows: tuple[int, ...]
+    rows: Int[np.ndarray, " k"]
 
     @property
     def words(self) -> str:
@@ -35,34 +39,47 @@ class Zone:
 
 
 class PairStrip(QWidget):
-    """Thumbnails of the selected pairs, with their cosine and that of their hardest unmatched text in each run."""
+    """Thumbnails of some pairs, with their cosine and that of their hardest unmatched text in each run.
+
+    Signals:
+        chosen: The clicked pair.
+    """
+
+    chosen = Signal(int)
 
     def __init__(self, pictures: Thumbnails, parent: QWidget | None = None) -> None:
         super().__init__(parent, objectName="similarity-strip-pane")
-        self.rows: tuple[int, ...] = ()
+        self.rows: Int[np.ndarray, " k"] = np.empty(0, np.int64)
         self._pictures = pictures
         self.heading = layouts.elided(role="small")
         self.heading.setObjectName("similarity-strip-heading")
-        self.strip = ImageStrip(pictures.get)
+        self.strip = ImageStrip(pictures.get, edge=PICTURE_PX)
         self.strip.setObjectName("similarity-strip")
-        self.strip.setAccessibleName("Pairs of the brushed range")
+        self.strip.setAccessibleName("Pairs by their matched cosine")
         pictures.arrived.connect(self.strip.picture_arrived)
+        self._ordered: list[int] = []
+        self.strip.clicked.connect(lambda index: self.chosen.emit(self._ordered[index.row()]))
         layouts.column(self.heading, self.strip, gap=theme.SPACE, of=self)
         self.hide()
 
-    def show_pairs(self, rows: Sequence[int], runs: Sequence[SimilarityRun], sides: Sequence[int], title: str) -> None:
-        """Show these pairs, least similar first; an empty list hides the strip."""
-        self.rows = tuple(int(row) for row in rows)
-        if not self.rows or not runs or max(self.rows) >= len(runs[0].items):
+    def show_pairs(
+        self, rows: Int[np.ndarray, " k"], runs: Sequence[SimilarityRun], sides: Sequence[int], title: str
+    ) -> None:
+        """Show these pairs of ascending rows, least similar first; without rows the strip is hidden."""
+        self.rows = rows
+        if not len(rows) or not runs or rows[-1] >= len(runs[0].items):
             self.strip.show_items([])
             self.hide()
             return
         lead = runs[0]
-        at = {int(row): position for position, row in enumerate(lead.rows)}
-        order = sorted(self.rows, key=lambda row: lead.matched[at[row]] if row in at else np.inf)
-        more = f" · the {MOST} least similar of them are shown" if len(self.rows) > MOST else ""
+        cosines = np.full(len(rows), np.inf)
+        _, of_rows, of_lead = np.intersect1d(rows, lead.rows, assume_unique=True, return_indices=True)
+        cosines[of_rows] = lead.matched[of_lead]
+        order = np.argsort(cosines, kind="stable")[:MOST]
+        more = f" · the {MOST} least similar of them are shown" if len(rows) > MOST else ""
         self.heading.setText(title + more)
-        self.strip.show_items([_item(row, runs, sides) for row in order[:MOST]])
+        self._ordered = rows[order].tolist()
+        self.strip.show_items([_item(row, runs, sides) for row in self._ordered])
         self.show()
 
 
@@ -74,8 +91,9 @@ def _item(row: int, runs: Sequence[SimilarityRun], sides: Sequence[int]) -> Stri
         if position >= len(run.rows) or run.rows[position] != row:
             continue
         matched, hard = float(run.matched[position]), float(run.hardest[position, 0])
-        sign = ">" if matched > hard else "<"
-        lines.append((f"{matched:.2f} {sign} {hard:.2f}".replace("-", "−"), run_tone(index)))
+        numbers = f"{matched:.2f}", f"{hard:.2f}"
+        sign = "≈" if len({*numbers}) == 1 else ">" if matched > hard else "<"
+        lines.append((f" {sign} ".join(numbers).replace("-", "−"), run_tone(index)))
         other = int(run.hardest_row[position])
         if other >= 0:
             tips.append(f"{run.name} confuses it most with: {items.caption[other]}")

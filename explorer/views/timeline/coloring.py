@@ -94,9 +94,9 @@ def _columns(run: TimelineRun, by: str) -> dict[str, MetadataColumn]:
 def _legend(by: str, runs: Sequence[TimelineRun], made: Sequence[Coloring]) -> list[LegendEntry]:
     palette = [f"#{r:02x}{g:02x}{b:02x}" for r, g, b in made[0].palette.tolist()]
     if by == MODALITY:
-        return [LegendEntry("Images", palette[0], "disc"), LegendEntry("Texts", palette[1], "diamond")]
+        return [LegendEntry("image", palette[0], "disc"), LegendEntry("caption", palette[1], "diamond")]
     gray = theme().tokens.secondary
-    entries = [LegendEntry("Images", gray, "disc"), LegendEntry("Texts", gray, "diamond")]
+    entries = [LegendEntry("image", gray, "disc"), LegendEntry("caption", gray, "diamond")]
     if made[0].scale is not None:
         own_scales = made[0].own_scale and len(made) > 1
         for run, coloring in zip(runs, made, strict=True) if own_scales else [(runs[0], made[0])]:

@@ -9,18 +9,20 @@ import numpy as np
 
 from trainer.charts.point_placement import PointPlacement
 from trainer.charts.snapshot_series import MeasureCurve, TimelineRun, measured
-from trainer.charts.timeline import TimelineChart, frame_of, pca_frames, timeline
+from trainer.charts.timeline import TimelineChart, pca_frames, same_box, series_words, timeline
 from trainer.errors import UserError
 from trainer.store import Workspace
+from trainer.store.layout_files import has_layout
 from trainer.untrusted.bounded.arrays import load_npy
 
 
 @dataclass(frozen=True)
 class TimelineResult:
-    """The chart of the available runs by place (0 is A), and why others are missing."""
+    """The chart of the available runs by place (0 is A), why others are missing, and whether UMAP is kept of all."""
 
     chart: TimelineChart | None
     problems: dict[int, UserError] = field(default_factory=dict)
+    has_umap: bool = False
 
     def run(self, index: int) -> TimelineRun | None:
         """Return the run in this place."""
@@ -32,7 +34,7 @@ def read(workspace: Workspace, runs: Sequence[int | None], dataset: str | None, 
     sides = [index for index, run in enumerate(runs) if run is not None]
     options = {"dataset": dataset, "split": split, "curves": False}
     try:
-        return TimelineResult(_with_places(timeline(workspace, [runs[index] for index in sides], **options), sides))
+        return _result(workspace, timeline(workspace, [runs[index] for index in sides], **options), sides, {})
     except UserError as error:
         if len(sides) == 1:
             return TimelineResult(None, {sides[0]: error})
@@ -45,7 +47,14 @@ def read(workspace: Workspace, runs: Sequence[int | None], dataset: str | None, 
     able = [index for index in sides if index not in problems]
     if not able:
         return TimelineResult(None, problems)
-    return TimelineResult(_with_places(timeline(workspace, [runs[index] for index in able], **options), able), problems)
+    return _result(workspace, timeline(workspace, [runs[index] for index in able], **options), able, problems)
+
+
+def _result(
+    workspace: Workspace, chart: TimelineChart, sides: Sequence[int], problems: dict[int, UserError]
+) -> TimelineResult:
+    folders = [folder for run in chart.runs for folder in run.folders]
+    return TimelineResult(_with_places(chart, sides), problems, has_layout(workspace.folder, folders, "umap"))
 
 
 def measure(workspace: Workspace, run: TimelineRun) -> dict[str, MeasureCurve]:
@@ -55,21 +64,16 @@ def measure(workspace: Workspace, run: TimelineRun) -> dict[str, MeasureCurve]:
 
 def placed_by(chart: TimelineChart, placement: PointPlacement, files: dict[int, Sequence[str]]) -> TimelineChart:
     """Return the chart with points from each run's files, by place."""
-    runs = tuple(
-        replace(run, points=tuple(load_npy(file).astype(np.float32) for file in files[run.index])) for run in chart.runs
-    )
-    note = f"{placement.words}; each step initialized from the next one and aligned to it"
-    return replace(
-        chart, runs=runs, frame=frame_of([p for run in runs for p in run.points]), placement=placement, note=note
-    )
+    placed = same_box([[load_npy(file).astype(np.float32) for file in files[run.index]] for run in chart.runs])
+    runs = tuple(replace(run, points=tuple(points)) for run, points in zip(chart.runs, placed, strict=True))
+    return replace(chart, runs=runs, placement=placement, note=series_words(placement))
 
 
 def placed_by_pca(chart: TimelineChart) -> TimelineChart:
     """Return the chart with points placed by PCA."""
     placed, note = pca_frames([run.folders for run in chart.runs])
     runs = tuple(replace(run, points=tuple(points)) for run, points in zip(chart.runs, placed, strict=True))
-    frame = frame_of([p for run in runs for p in run.points])
-    return replace(chart, runs=runs, frame=frame, placement=PointPlacement(), note=note)
+    return replace(chart, runs=runs, placement=PointPlacement(), note=note)
 
 
 def _with_places(chart: TimelineChart, sides: Sequence[int]) -> TimelineChart:

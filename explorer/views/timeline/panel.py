@@ -1,4 +1,4 @@
-"""One run's map in the common frame, under its name, step and n."""
+"""One run's map, which fills its card over all steps, under its name, step and n."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QWidget
 from explorer.views.timeline.frame_map import FrameMap
 from explorer.widgets.map_card import MapCard
 from trainer.charts.snapshot_series import TimelineRun
-from trainer.metrics import split_words
+from trainer.metrics import data_label
 
 
 class TimelinePanel(MapCard):
@@ -32,17 +32,16 @@ class TimelinePanel(MapCard):
     def show_run(
         self,
         run: TimelineRun,
-        frame: tuple[float, float, float, float],
         color: Int[np.ndarray, " m"],
         palette: UInt8[np.ndarray, "k 3"],
         *,
         step: float,
     ) -> None:
-        """Show a run at a step, in a frame."""
+        """Show a run at a step."""
         self.run, self._place = run, run.at(step)
         diamond = np.arange(run.images + run.texts) >= run.images
         self.map.set_points(run.points[self._place], diamond=diamond, color=color, palette=palette)
-        self.map.set_frame(frame)
+        self.map.set_frame(run.frame)
         self._show_step()
         self.area.ready()
 
@@ -74,6 +73,7 @@ class TimelinePanel(MapCard):
         run = self.run
         self.title.setText(f"{run.name} · step {run.steps[self._place]:,}")
         what = "pairs" if run.images and run.texts else "items"
-        sampled = ", a sample of the split" if run.sampled else ""
+        sampled = "sampled " if run.sampled else ""
         shots = f"{len(run.steps)} snapshot" + "s" * (len(run.steps) != 1)
-        self.note.setText(f"{run.n:,} {what}{sampled} · {shots} · {run.dataset}, {split_words(run.split)}")
+        self.note.setText(f"{run.n:,} {sampled}{what} · {shots}")
+        self.note.setToolTip(data_label(run))

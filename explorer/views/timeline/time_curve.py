@@ -72,7 +72,6 @@ class TimeCurve(QWidget):
         spec = measure_plot(self.measure, runs)
         # The name above the plot is the label of its axis.
         self.plot.show_plot(replace(spec, x=replace(spec.x, label=""), y=replace(spec.y, label="")))
-        self.name.setText(spec.title)
         self.plot.setAccessibleName(spec.title)
         self.setToolTip(f"{spec.title}, {spec.note}")
 
@@ -86,7 +85,10 @@ class TimeCurve(QWidget):
     def _read(self, curve: MeasureCurve, step: float) -> str:
         value = value_at(curve, step)
         unit = f" {self.measure.unit}" if self.measure.unit else ""
-        return f"{value:,.{self.measure.digits}f}{unit}".replace("-", "−") if math.isfinite(value) else "–"
+        if not math.isfinite(value):
+            return "–"
+        rounded = round(value, self.measure.digits) + 0.0  # no −0.000
+        return f"{rounded:,.{self.measure.digits}f}{unit}".replace("-", "−")
 
     def _recolor(self) -> None:
         for index, label in enumerate(self.values):

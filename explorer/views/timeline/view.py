@@ -1,4 +1,4 @@
-"""The Timeline view: two maps in one frame, a slider, and synchronized curves."""
+"""The Timeline view: two maps, each in its frame, a slider, and synchronized curves."""
 
 from __future__ import annotations
 
@@ -26,7 +26,6 @@ from explorer.widgets.legend import Legend
 from explorer.widgets.point_map.locking import Locking
 from explorer.widgets.progress_row import Cancelled, ProgressRow
 from explorer.widgets.searchable_combo_box import SearchableComboBox
-from explorer.widgets.state_area import reason_words
 from trainer.charts.metadata_columns import MetadataColumn
 from trainer.charts.pair_colors import CHANGED, COMPUTED, PairNumbers
 from trainer.charts.pair_colors import words as color_words
@@ -34,7 +33,7 @@ from trainer.charts.point_placement import PointPlacement
 from trainer.charts.snapshot_curves import METHOD as CURVES_METHOD
 from trainer.charts.snapshot_series import MEASURES, MeasureCurve, TimelineRun
 from trainer.charts.timeline import TimelineChart, what_changed
-from trainer.errors import UserError
+from trainer.errors import UserError, reason_words
 from trainer.messages import Failure
 from trainer.store import of_split
 
@@ -44,7 +43,7 @@ COLOR_PX = 168
 
 
 class TimelineView(View):
-    """Snapshots of A and B in one fixed frame, and their measures over time."""
+    """Snapshots of A and B in a fixed frame of each, and their measures over time."""
 
     title = "Timeline"
     question = "The geometry over the course of training."
@@ -56,6 +55,7 @@ class TimelineView(View):
     def build(self) -> Iterator[None]:
         context = self.context
         self._reading = TimelineResult(None)
+        self._stays_on_pca = False
         self.colors: Colors | None = None
         self._key: tuple[object, ...] | None = None
         self.panels = (TimelinePanel(0), TimelinePanel(1))
@@ -141,6 +141,8 @@ class TimelineView(View):
         chart = reading.chart
         self._choose(PointPlacement())
         self._draw(stay=False)
+        if reading.has_umap and not self._stays_on_pca:
+            self._ask_umap()
         for run in chart.runs if chart else ():
             self.context.background.run(
                 self,
@@ -162,7 +164,7 @@ class TimelineView(View):
             run = self._reading.run(index)
             if run is not None:
                 color, palette = self.colors.index[index], self.colors.palette
-                panel.show_run(run, chart.frame, color, palette, step=self._step)
+                panel.show_run(run, color, palette, step=self._step)
             elif index in self._reading.problems:
                 panel.clear()
                 panel.area.failed("No timeline of this run", self._reading.problems[index], retry=self._read_again)
@@ -301,6 +303,10 @@ class TimelineView(View):
         for button, method in ((self.pca, "pca"), (self.umap, "umap")):
             button.setChecked(placement.method == method)
 
+    def _pick(self, method: str) -> None:
+        self._stays_on_pca = method == "pca"
+        self._ask_umap() if method == "umap" else self._show_pca()
+
     def _ask_umap(self) -> None:
         if self._reading.chart is None:
             self._choose(PointPlacement())
@@ -342,7 +348,7 @@ class TimelineView(View):
                 panel.area.ready()
 
     def _on_failed(self, failure: Failure) -> None:
-        self.failed.emit(failure.message, failure.next)
+        self.failed.emit(*failure.sentences)
         self._show_pca()
 
     # Pairs ------------------------------------------------------------------------------------------------------
@@ -388,8 +394,8 @@ class TimelineView(View):
         for curve in self.curves:
             curve.jumped.connect(self.transport.jump)
         self.color.picked.connect(self._on_color)
-        self.pca.clicked.connect(lambda _on: self._show_pca())
-        self.umap.clicked.connect(lambda _on: self._ask_umap())
+        self.pca.clicked.connect(lambda _on: self._pick("pca"))
+        self.umap.clicked.connect(lambda _on: self._pick("umap"))
         self.placing.cancelled.connect(self._show_pca)
         self._asking.placed.connect(self._on_placed)
         self._asking.progressed.connect(self._show_progress)
@@ -402,9 +408,9 @@ class TimelineView(View):
         beside.setMinimumWidth(CURVES_PX[0])
         beside.setMaximumWidth(CURVES_PX[1])
         layouts.add(self.main, self.pca, self.umap, self.color)
-        # Both maps are in one frame: they are panned and zoomed together.
+        # Both maps have the same axes: they are panned and zoomed together.
         self._locking = Locking([panel.map for panel in self.panels], self, lambda points: points.frame_looked_at)
         self._locking.set_on(True)
         maps = layouts.row(*((panel, 1) for panel in self.panels), gap=theme.BETWEEN)
-        left = layouts.column((maps, 1), layouts.row(self.legend, (self.note, 1)), self.transport)
-        self.body.addLayout(layouts.row((left, 3), (beside, 2), gap=theme.BETWEEN), 1)
+        left = layouts.column((maps, 1), self.legend, self.note, self.transport)
+        self.body.addLayout(layouts.row((left, 3), (beside, 1), gap=theme.BETWEEN), 1)

@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 from jaxtyping import Int
-from PySide6.QtCore import QLineF, QObject, QPointF, Qt
+from PySide6.QtCore import QLineF, QObject, QPointF, Qt, Signal
 from PySide6.QtGui import QPainter, QPen
 
 from explorer.theme import color
@@ -25,8 +25,8 @@ STROKES: Final[tuple[tuple[tuple[float, float, float, float], ...], ...]] = (
     ((-0.8, -0.4, 0.8, -0.4), (-0.8, 0.4, 0.8, 0.4)),
 )
 """Lines of each glyph around the center of a mark of radius 1; the first class has none, the ninth begins again."""
-LEAST_RADIUS: Final = 3.0
-"""Marks that are smaller than this, in pixels, have no room for a glyph."""
+LEAST_ROOM: Final = 500
+"""Square pixels of the map for each point in sight: where they are denser, glyphs hide the colors of the clusters."""
 MOST: Final = 3_000
 """More points in sight are not looked at one by one."""
 REACH: Final = 0.75
@@ -45,12 +45,22 @@ def paint_glyph(painter: QPainter, class_index: int, center: QPointF, size: floa
 
 
 class ClassGlyphs(QObject):
-    """The glyphs of one map's points."""
+    """The glyphs of one map's points.
+
+    Attributes:
+        are_seen: Whether glyphs are drawn: not where points are dense.
+
+    Signals:
+        seen_changed: `are_seen` is another.
+    """
+
+    seen_changed = Signal(bool)
 
     def __init__(self, layer: PointLayer, parent: QObject) -> None:
         super().__init__(parent)
         self._layer = layer
         self._classes: Int[np.ndarray, " n"] | None = None
+        self.are_seen = False
         layer.add_overlay(self._paint)
 
     def show_classes(self, classes: Int[np.ndarray, " n"] | None) -> None:
@@ -60,9 +70,14 @@ class ClassGlyphs(QObject):
 
     def _paint(self, painter: QPainter, scene: MapScene) -> None:
         classes, visible = self._classes, self._layer.visible_count()
-        size = radius(visible, int(scene.width * scene.height))
-        if classes is None or scene.moving or not 0 < visible <= MOST or size < LEAST_RADIUS:
+        pixels = int(scene.width * scene.height)
+        has_room = classes is not None and 0 < visible <= min(MOST, pixels // LEAST_ROOM)
+        if has_room != self.are_seen and not scene.moving:
+            self.are_seen = has_room
+            self.seen_changed.emit(has_room)
+        if classes is None or scene.moving or not has_room:
             return
+        size = radius(visible, pixels)
         box = self._layer.getViewBox().viewRect()
         near = self._layer.points_in(box.left(), box.top(), box.right(), box.bottom())
         near = near[near < len(classes)]

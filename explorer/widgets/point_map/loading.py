@@ -18,6 +18,7 @@ from typing import Final
 
 from explorer.widgets.point_map.loaded import keep_kernels, loaded_kernels
 from explorer.widgets.point_map.warming import run_each
+from trainer.analysis.compiled import cache_folder
 from trainer.untrusted import safe_subprocess
 
 MODULE: Final = "explorer.widgets.point_map.kernels"
@@ -49,13 +50,6 @@ def are_cached() -> bool:
     if not are_wanted():
         return False
     return loaded_kernels() is not None or (cache_folder() / _mark()).exists()
-
-
-def cache_folder() -> Path:
-    """Return numba's cache folder: in the user's cache, since the package may not be writable."""
-    import platformdirs
-
-    return Path(platformdirs.user_cache_dir("contrastive-explorer", appauthor=False)) / "numba"
 
 
 def _compile_beside() -> None:

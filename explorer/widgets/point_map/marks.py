@@ -1,4 +1,4 @@
-"""Marks drawn over the points: rings around hovered points, the line of a pair, the lasso and the brush."""
+"""Marks drawn over the points: a few selected ones, rings around hovered ones, the line of a pair, lasso and brush."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from PySide6.QtGui import QColor, QPainter, QPen, QPolygonF
 from explorer.theme import color
 
 RING_PX = 8.0
+LARGE_PX = 6.0
+"""Half of a selected point's size, where they are few."""
 
 
 class PlaceMarks(pg.GraphicsObject):
@@ -20,6 +22,7 @@ class PlaceMarks(pg.GraphicsObject):
         super().__init__()
         self.setZValue(10)
         self.rings: list[QPointF] = []
+        self.large: list[tuple[QPointF, bool, QColor]] = []
         self.outline: Float[np.ndarray, "m 2"] = np.empty((0, 2))
         self.brush: Float[np.ndarray, "m 2"] = np.empty((0, 2))
         self.brush_px = 0.0
@@ -27,6 +30,11 @@ class PlaceMarks(pg.GraphicsObject):
     def set_rings(self, positions: list[QPointF]) -> None:
         """Ring these positions and join them with a line: the image and the text of one pair."""
         self.rings = positions
+        self.update()
+
+    def set_large(self, points: list[tuple[QPointF, bool, QColor]]) -> None:
+        """Draw these selected points large: the position of each, whether it is a diamond, and its color."""
+        self.large = points
         self.update()
 
     def set_outline(self, corners: Float[np.ndarray, "m 2"]) -> None:
@@ -53,6 +61,7 @@ class PlaceMarks(pg.GraphicsObject):
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         self._paint_outline(painter, QPolygonF([transform.map(QPointF(*corner)) for corner in self.outline]))
         self._paint_brush(painter, [transform.map(QPointF(*position)) for position in self.brush])
+        self._paint_large(painter, [(transform.map(position), diamond, ink) for position, diamond, ink in self.large])
         self._paint_rings(painter, [transform.map(position) for position in self.rings])
         painter.restore()
 
@@ -78,6 +87,20 @@ class PlaceMarks(pg.GraphicsObject):
         painter.setBrush(Qt.BrushStyle.NoBrush if len(stroke) > 1 else fill)
         painter.setPen(QPen(color("accent"), 1.5))
         painter.drawEllipse(stroke[-1], self.brush_px, self.brush_px)
+
+    def _paint_large(self, painter: QPainter, points: list[tuple[QPointF, bool, QColor]]) -> None:
+        # The ground around each keeps it apart from its neighbors, whose color may be its own.
+        pens = QPen(color("surface"), 5.0), QPen(color("text"), 1.75)
+        for pen in pens if len(points) == 2 else ():
+            painter.setPen(pen)
+            self._paint_line(painter, points[0][0], points[1][0])
+        for center, diamond, ink in points:
+            reach = LARGE_PX * (1.25 if diamond else 1.0)
+            corners = QPolygonF([center + QPointF(*corner) * reach for corner in ((0, -1), (1, 0), (0, 1), (-1, 0))])
+            painter.setBrush(ink)
+            for pen in pens:
+                painter.setPen(pen)
+                painter.drawPolygon(corners) if diamond else painter.drawEllipse(center, reach, reach)
 
     def _paint_rings(self, painter: QPainter, positions: list[QPointF]) -> None:
         painter.setBrush(Qt.BrushStyle.NoBrush)

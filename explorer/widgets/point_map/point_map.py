@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 import numpy as np
 import pyqtgraph as pg
 from jaxtyping import Bool, Float, Int, UInt8
 from PySide6.QtCore import QEasingCurve, QEvent, QPoint, QPointF, Qt, QVariantAnimation, Signal
-from PySide6.QtGui import QKeyEvent, QMouseEvent
+from PySide6.QtGui import QColor, QKeyEvent, QMouseEvent
 from PySide6.QtWidgets import QWidget
 
 from explorer.theme import TRANSITION_MS, color, theme
@@ -20,11 +21,14 @@ from explorer.widgets.point_map.layer import INDEXED_AT_ONCE, PointLayer
 from explorer.widgets.point_map.marks import PlaceMarks
 from explorer.widgets.point_map.note import Note
 from explorer.widgets.point_map.view_box import MapBox, Tool
+from trainer.charts.marks import FEW_LIT, HUE_KEPT
 
 PICK_PX: Final = 14
 MARGIN: Final = 0.06
 LEAST_WALK_PX: Final = 0.5
 """Points at one place are no way apart."""
+FEW: Final = 2 * FEW_LIT
+"""Selected points, images and texts, up to which each is drawn large and the others keep their hue, as in a figure."""
 WAYS: Final = {
     Qt.Key.Key_Left: (-1, 0), Qt.Key.Key_Right: (1, 0), Qt.Key.Key_Up: (0, -1), Qt.Key.Key_Down: (0, 1)
 }  # fmt: skip
@@ -74,6 +78,8 @@ class PointMap(DeferredPaint, pg.GraphicsView):
         self.selected: Bool[np.ndarray, " n"] | None = None
         self._isolated: Bool[np.ndarray, " n"] | None = None
         self._shown: Bool[np.ndarray, " n"] | None = None
+        self._diamond, self._few = np.empty(0, bool), np.empty(0, np.int64)
+        self._color, self._palette = np.empty(0, np.uint16), np.zeros((1, 3), np.uint8)
         self.is_fitted = True
         self._motion = QVariantAnimation(self, duration=TRANSITION_MS, startValue=0.0, endValue=1.0)
         self._motion.setEasingCurve(QEasingCurve.Type.InOutCubic)
@@ -98,10 +104,12 @@ class PointMap(DeferredPaint, pg.GraphicsView):
         """
         self._motion.stop()
         self.selected = self._isolated = self._shown = None
+        self._few = np.empty(0, np.int64)
         self.set_hovered()
         self.note.expect(len(xy))
         self.layer.set_points(xy, diamond=diamond, instead=instead)
-        self.layer.set_colors(color, palette)
+        self._diamond = diamond
+        self.set_colors(color, palette)
         self.is_fitted = True
         self.fit()
 
@@ -123,11 +131,17 @@ class PointMap(DeferredPaint, pg.GraphicsView):
 
     def set_colors(self, color: Int[np.ndarray, " n"], palette: UInt8[np.ndarray, "k 3"]) -> None:
         """Give point i the color `palette[color[i]]`."""
-        self.layer.set_colors(color, palette)
+        self._color, self._palette = color, palette
+        self._draw_colors()
 
     def set_selected(self, mask: Bool[np.ndarray, " n"] | None) -> None:
-        """Raise the selected points above the others, which turn gray; without a selection all are in color."""
+        """Raise the selected points; the others turn pale if these are at most `FEW`, else gray."""
+        had_few, self._few = len(self._few), np.empty(0, np.int64)
         self.selected = mask if mask is not None and mask.any() else None
+        if self.selected is not None and np.count_nonzero(self.selected) <= FEW:
+            self._few = np.flatnonzero(self.selected)
+        if had_few or len(self._few):
+            self._draw_colors()
         self._set_states()
 
     def set_isolated(self, mask: Bool[np.ndarray, " n"] | None) -> None:
@@ -301,19 +315,35 @@ class PointMap(DeferredPaint, pg.GraphicsView):
         self.leave_fit()
         self.moved.emit()
 
+    def _draw_colors(self) -> None:
+        palette = self._palette
+        if len(self._few):
+            ground = color("surface")
+            pale = (1 - HUE_KEPT) * np.array([ground.red(), ground.green(), ground.blue()])
+            palette = np.rint(HUE_KEPT * palette + pale).astype(np.uint8)
+        self.layer.set_colors(self._color, palette)
+        self._place_rings()
+
     def _set_states(self) -> None:
         lit = self._isolated
-        if self.selected is not None:
+        if self.selected is not None and not len(self._few):
             lit = self.selected if lit is None else lit & self.selected
         self.layer.set_states(lit=lit, visible=self._shown)
         self._place_rings()
 
     def _place_rings(self) -> None:
         count, allowed = len(self.layer.grid), self.layer.allowed
-        visible = [
-            i for i in self._hovered if 0 <= i < count and (allowed is None or (i < len(allowed) and allowed[i]))
-        ]
-        self.marks.set_rings([self.layer.place(i) for i in visible])
+
+        def visible(points: Iterable[int]) -> list[int]:
+            return [i for i in points if 0 <= i < count and (allowed is None or (i < len(allowed) and allowed[i]))]
+
+        self.marks.set_rings([self.layer.place(i) for i in visible(self._hovered)])
+        self.marks.set_large(
+            [
+                (self.layer.place(i), bool(self._diamond[i]), QColor(*map(int, self._palette[self._color[i]])))
+                for i in visible(self._few.tolist())
+            ]
+        )
 
     def _step(self, share: float) -> None:
         start, end, _ = self._way
@@ -329,6 +359,8 @@ class PointMap(DeferredPaint, pg.GraphicsView):
         self.forget_painted()
         self.setBackground(color("surface"))
         self.layer.set_ground(halo=color("surface"), gray=color("unselected"))
+        if len(self._few):
+            self._draw_colors()
         self.marks.update()
 
 

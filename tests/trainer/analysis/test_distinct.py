@@ -175,3 +175,17 @@ def test_no_pairs_at_all():
     none = np.zeros((0, 3))
     found = answers(np.zeros(0, int), np.zeros(0, int))
     assert len(ranks(none, none, found)) == len(average_precision(none, none, found)) == 0
+
+
+@pytest.mark.parametrize("most", [5, 30])
+def test_answers_in_another_order_are_those_of_texts_in_that_order(most: int, monkeypatch: pytest.MonkeyPatch):
+    """Shuffled pairs are compared without a shuffled copy of the texts; by parts, as a million are."""
+    monkeypatch.setattr("trainer.analysis.unmatched.CELLS", 40)
+    rng = np.random.default_rng(most)
+    captions, pictures, order = rng.integers(0, most, 30), rng.integers(0, most, 30), rng.permutation(30)
+    if most == 30:
+        captions = pictures = np.arange(30)
+    image, text = rng.standard_normal((30, 6)), rng.standard_normal((30, 6))[captions]
+    expected = hardest_texts(image, text[order], 3, answers(pictures, captions[order])).cosines
+    found = hardest_texts(image, text, 3, answers(pictures, captions, order)).cosines
+    np.testing.assert_allclose(found, expected, rtol=1e-12)

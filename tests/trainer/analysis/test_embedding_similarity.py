@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -85,6 +86,19 @@ def test_one_product_gives_the_standings_of_both_directions(n: int, d: int, seed
     assert found.rank.tolist() == forth.rank.tolist()
     assert text_rank.tolist() == back.rank.tolist()
     np.testing.assert_allclose(found.margin, forth.margin, rtol=1e-6, atol=1e-9)
+
+
+def test_one_query_stands_by_its_cosines_as_among_all_queries(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("trainer.analysis.tiles.CELLS", 40)
+    rng = np.random.default_rng(4)
+    query, stored = unit(rng, 60, 5), unit(rng, 60, 5)
+    stored[20:30], query[7], stored[9] = stored[20], np.nan, np.nan
+    texts = matching(rng.integers(0, 20, 60), rng.integers(0, 40, 60)).texts
+    every = rank_margins.standing(query, stored, texts)
+    cosines = rank_margins.cosines_with_all(query, stored)
+    alone = [rank_margins.standing_of_one(cosines[row], texts, row) for row in range(60)]
+    assert [rank for rank, _ in alone] == every.rank.tolist()
+    np.testing.assert_allclose([margin for _, margin in alone], every.margin, rtol=1e-9, atol=1e-9)
 
 
 def test_both_standings_of_more_lines_than_a_byte_counts_and_of_a_collapsed_model():
@@ -282,7 +296,7 @@ def test_csls_by_one_more_entry_orders_as_the_formula():
     for j in range(14):
         assert r_stored[j] == pytest.approx(np.mean(sorted(cosine[:, j])[-3:]))
     csls = 2 * cosine - r_query[:, None] - r_stored[None, :]
-    found = hubness.csls_queries(query) @ hubness.csls_vectors(stored, r_stored).T
+    found = hubness.csls_queries(query) @ hubness.CslsVectors(stored, r_stored)[:].T
     np.testing.assert_allclose(2 * found - r_query[:, None], csls, atol=1e-12)
     assert np.array_equal(np.argsort(-found, axis=1), np.argsort(-csls, axis=1))
 
@@ -311,3 +325,19 @@ def test_search_in_chunks_finds_the_best_and_sets_what_is_not_a_number_last():
     assert search.best_of(scores, 1)[0].tolist() == [1000]
     assert search.best_of(np.full(3, np.nan, np.float32), 2)[0].tolist() == [0, 1]
     assert len(search.best_of(scores, 0)[0]) == 0
+
+
+def test_residuals_in_half_precision_are_measured_without_a_copy_in_single():
+    rng = np.random.default_rng(2)
+    first, second = unit(rng, 20_000, 32, np.float16), unit(rng, 20_000, 32, np.float16)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(tiles.row_blocks, "__kwdefaults__", {"cells": 2**14})
+        tracemalloc.start()
+        try:
+            found = embedding_similarity.procrustes_residuals(first, second)
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+    assert peak < first.nbytes  # single precision takes twice as much
+    exactly = embedding_similarity.procrustes_residuals(first.astype(np.float64), second.astype(np.float64))
+    np.testing.assert_allclose(found, exactly, rtol=1e-5)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -23,6 +24,7 @@ from trainer.analysis.hopfield import (
     top_shares,
     updates,
 )
+from trainer.analysis.tiles import row_blocks
 
 
 def _naive_shares(state, stored, beta):
@@ -89,6 +91,23 @@ def test_the_fixed_point_is_that_of_a_loop_until_nothing_moves(unit, beta: float
     # 1e-5 from the limit by the promise of `updates`, times the slope of the number: below 4 beta n / 10 here.
     np.testing.assert_allclose(path.states[-1], xi, atol=4e-5)
     assert path.numbers[-1] == pytest.approx(number, rel=1e-3 * beta / 4)
+
+
+def test_patterns_in_half_precision_are_never_copied_whole(unit, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(row_blocks, "__kwdefaults__", {"cells": 2**14})
+    stored, state, betas = unit(20_000, 32).astype(np.float16), unit(1, 32, 5)[0], np.array([1.0, 30.0])
+    tracemalloc.start()
+    try:
+        path, shares = updates(state, stored, 30.0), retrieval_shares(state, stored, 30.0)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < stored.nbytes  # single precision takes twice as much
+    whole = stored.astype(np.float64)
+    np.testing.assert_allclose(path.states, updates(state, whole, 30.0).states, atol=1e-6)
+    np.testing.assert_allclose(shares, retrieval_shares(state, whole, 30.0), rtol=1e-6)
+    grid = effective_grid(state[None].astype(np.float32), stored, betas)
+    np.testing.assert_allclose(grid, effective_grid(state[None], whole, betas), rtol=1e-5)
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trainer.analysis.distinct import answers, matching
+from trainer.analysis.half_precision import narrowed
 from trainer.analysis.retrieval import groups_of, median_rank, ranks, recall_at
-from trainer.analysis.tiles import row_blocks
+from trainer.analysis.search import products
+from trainer.analysis.tiles import exact, row_blocks
+from trainer.analysis.unit_rows import normalized
 
 
 def naive_ranks(query: np.ndarray, stored: np.ndarray, groups: np.ndarray) -> list[int]:
@@ -104,3 +107,39 @@ def test_all_similarities_are_never_in_memory_at_once():
         tracemalloc.stop()
     assert found.min() >= 1
     assert peak < 120 * 2**20
+
+
+def test_every_number_in_half_precision_becomes_single_as_numpy_makes_it(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("trainer.analysis.half_precision.COMPILED_FROM", 1)
+    half = np.arange(2**16, dtype=np.uint16).view(np.float16).reshape(256, 256)
+    expected, found = half.astype(np.float32), exact(half)
+    assert np.array_equal(np.isnan(found), np.isnan(expected))
+    there = ~np.isnan(expected)
+    assert np.array_equal(found.view(np.uint32)[there], expected.view(np.uint32)[there])
+    assert np.array_equal(exact(half[:, ::2]), expected[:, ::2], equal_nan=True)
+
+
+def test_unit_numbers_become_half_as_numpy_makes_them(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("trainer.analysis.half_precision.COMPILED_FROM", 1)
+    half = np.arange(2**16, dtype=np.uint16).view(np.float16)
+    exactly = np.sort(half[np.abs(half) <= 1]).astype(np.float32)
+    halfway = (exactly[1:] + exactly[:-1]) / 2
+    beside = np.nextafter(halfway, np.float32(1)), np.nextafter(halfway, np.float32(-1))
+    numbers = np.concatenate([exactly, halfway, *beside, np.float32([1e-30, -1e-30])])
+    assert np.array_equal(narrowed(numbers).view(np.uint16), numbers.astype(np.float16).view(np.uint16))
+
+
+def test_rows_in_half_precision_are_multiplied_without_a_copy(monkeypatch: pytest.MonkeyPatch):
+    rng = np.random.default_rng(0)
+    rows = normalized(rng.standard_normal((300, 48))).astype(np.float16)
+    rows[3], rows[5, 7], rows[6, 0] = rows[3] * np.float16(1e-4), np.nan, np.inf
+    query = normalized(rng.standard_normal(48)).astype(np.float32)
+    expected = rows.astype(np.float64) @ query
+    plain = products(rows, query)
+    monkeypatch.setattr("trainer.analysis.half_precision.COMPILED_FROM", 1)
+    found = products(rows, query)
+    whole = np.isfinite(expected)
+    assert whole.sum() == 298
+    np.testing.assert_allclose(found[whole], expected[whole], atol=2e-7)
+    np.testing.assert_allclose(plain[whole], expected[whole], atol=2e-7)
+    assert np.isnan(found[~whole]).all()

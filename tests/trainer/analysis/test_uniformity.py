@@ -36,6 +36,7 @@ def test_sums_equal_the_naive_loop(pairs):
     assert gine(rows) == pytest.approx(30 - factor * sum(map(math.sin, naive)) / 60, abs=1e-9)
     assert mean_angle(ajne(rows), 60) == pytest.approx(np.degrees(np.mean(naive)))
     assert mean_resultant_length(rows) == pytest.approx(math.dist(rows.mean(0), np.zeros(8)))
+    assert mean_resultant_length(rows, np.array([1, 3])) == pytest.approx(math.hypot(*rows[[1, 3]].mean(0)))
 
 
 @pytest.mark.slow

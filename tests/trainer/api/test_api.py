@@ -130,7 +130,7 @@ def test_charts_are_listed_and_say_what_is_wrong(asked: Workspace):
     assert "k: " in ce.charts.hubness.__doc__
     with pytest.raises(AttributeError, match="hubnes"):
         _ = ce.charts.hubnes
-    with pytest.raises(ChartError, match="no setting 'kk'; its settings: csls, k"):
+    with pytest.raises(ChartError, match="no setting 'kk'; its settings: csls, exact, k"):
         ce.charts.hubness(run, kk=3)
     with pytest.raises(ChartError, match="no snapshot at step 5"):
         ce.charts.hubness(run, ce.workspace(asked.folder).run("cloob"), step=[0, 5])

@@ -5,12 +5,14 @@ from __future__ import annotations
 import csv
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from trainer.__main__ import main
+from trainer.analysis import sampling
 from trainer.analysis.embedding_similarity import (
     jaccard,
     procrustes_residuals,
@@ -74,7 +76,7 @@ def test_every_measure_is_the_plain_one(charted: Workspace):
         means = np.stack([s.text[labels == name].mean(0) for name in names])
         verdicts.append((s.image @ (means / np.linalg.norm(means, axis=1, keepdims=True)).T).argmax(1))
     assert found.values["verdict"].tolist() == (verdicts[0] == verdicts[1]).tolist()
-    assert f"{N} pairs of scenes, renderings" in found.note
+    assert f"{N} pairs of scenes, unseen renderings" in found.note
 
 
 def test_of_very_many_pairs_some_are_compared_with_all(charted: Workspace, monkeypatch: pytest.MonkeyPatch):
@@ -87,7 +89,7 @@ def test_of_very_many_pairs_some_are_compared_with_all(charted: Workspace, monke
         np.testing.assert_allclose(values, whole.values[key][found.rows], rtol=1e-5, atol=1e-6, err_msg=key)
     np.testing.assert_array_equal(found.neighbors_b, whole.neighbors_b[found.rows])
     np.testing.assert_array_equal(found.verdict_a, whole.verdict_a[found.rows])
-    assert f"50 of {N} pairs of scenes, renderings, drawn at random (seed 0), each compared with all" in found.note
+    assert f"50 of {N} pairs of scenes, unseen renderings, drawn at random (seed 0), each compared" in found.note
     assert np.isnan(map_values(found)["overlap"]).sum() == N - 50
 
 
@@ -195,8 +197,27 @@ def test_representation_similarity_is_pairwise(charted: Workspace):
     assert [(s.run, s.step, s.modality) for s in named[:2]] == [(1, 240, "image"), (2, 0, "image")]
 
 
-def hubs_of(workspace: Workspace, run: int, k: int = 10) -> Hubness:
-    return hubness(workspace, Target(run), Request(), HubSettings(k=k), lambda share, note: None)
+def test_of_many_vectors_no_more_are_read_than_are_compared(charted: Workspace, monkeypatch: pytest.MonkeyPatch):
+    n, read = snapshot(charted, 1).n, []
+
+    class Counted(np.ndarray):
+        def __getitem__(self, rows):
+            read.append(len(np.atleast_1d(rows)))
+            return np.asarray(self)[rows]
+
+    def counted(folder: Path):
+        whole = read_snapshot(folder)
+        return replace(whole, image=whole.image.view(Counted), text=whole.text.view(Counted))
+
+    monkeypatch.setattr("trainer.charts.representation_similarity.read_snapshot", counted)
+    monkeypatch.setattr("trainer.charts.representation_similarity.MOST_ROWS", n // 4)
+    assert set(similar(charted, Target(1), Target(2), steps=1, k=3).n.values()) == {n // 4}
+    assert read
+    assert max(read) <= n // 4
+
+
+def hubs_of(workspace: Workspace, run: int, k: int = 10, *, exact: bool = False) -> Hubness:
+    return hubness(workspace, Target(run), Request(), HubSettings(k=k, exact=exact), lambda share, note: None)
 
 
 def test_hubs_are_counted_and_csls_is_the_formula(charted: Workspace):
@@ -222,6 +243,17 @@ def test_hubs_are_counted_and_csls_is_the_formula(charted: Workspace):
     assert found.occurrences.sum() == 5 * len(asks)
     assert (found.n, found.texts, found.images, found.pairs) == (len(asks), len(asks), N, N)
     assert len(asks) < N, "some captions are there twice"
+
+
+def test_of_many_texts_some_ask_for_hubs_unless_all_are_wanted(charted: Workspace, monkeypatch: pytest.MonkeyPatch):
+    every = hubs_of(charted, 1)
+    monkeypatch.setattr(sampling, "MOST_COSINES", 40 * N)
+    monkeypatch.setattr(sampling, "FEWEST_ASKING", 10)
+    some = hubs_of(charted, 1)
+    assert (some.n, some.texts, some.images) == (40, every.texts, N)
+    assert some.occurrences.sum() == 10 * 40
+    assert (some.occurrences <= every.occurrences).all()
+    assert np.array_equal(hubs_of(charted, 1, exact=True).occurrences, every.occurrences)
 
 
 @pytest.mark.parametrize("target", ["image", "text"])

@@ -33,7 +33,7 @@ def test_newest_evaluations_side_by_side(charted):
     assert row.n == (240, 240)
     assert row.intervals[0] == wilson(row.values[0], 240)
     assert row.best == (max((0, 1), key=lambda i: row.values[i]),)
-    assert (row.certain, row.label) == (False, "Image to text R@1, renderings, n = 240")
+    assert (row.certain, row.label) == (False, "Image to text R@1, unseen renderings, n = 240")
     gap = next(r for r in table.rows if r.name == "modality_gap")
     assert gap.best == (), "no gap is better than another"
     assert gap.intervals == (None, None)

@@ -180,6 +180,10 @@ def test_isolated_classes_and_selected_pairs_stay_in_color(charted, folder):
     grays = [c for c in drawn.axes[0].collections if len(c.get_offsets()) == 240 - charts[0].lit_n]
     assert len(grays) == 2
     assert f"n = {charts[0].lit_n}; the others gray" in "".join(text.get_text() for text in drawn.texts)
+    few = panel.draw(draw(embedding_maps(charted, placed, color="label", pairs=np.arange(3))))
+    (pale, _) = [c for c in few.axes[0].collections if len(c.get_offsets()) == 237]
+    assert len(np.unique(pale.get_facecolors(), axis=0)) == len(set(labels[3:])), "beside a few the others keep a hue"
+    assert "n = 3; the others pale" in "".join(text.get_text() for text in few.texts)
     with pytest.raises(ChartError, match="no class 'nothing'"):
         embedding_maps(charted, placed, color="label", isolate=["nothing"])
     with pytest.raises(ChartError, match="no pair 240"):

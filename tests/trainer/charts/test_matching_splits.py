@@ -92,6 +92,10 @@ def test_the_curve_goes_on_under_one_name_and_either_may_be_asked_for(workspace:
     found = evaluation(workspace, [1, 4], dataset="train", split="heldout")
     assert ((found.dataset, found.split), [run.step for run in found.runs]) == (VAL, [20, 20])
     assert all("retrieval" in run.tasks for run in found.runs)
+    assert [run.label for run in found.runs] == [run.name for run in found.runs]
+    evaluated(workspace, 1, VAL, 30, 0.9)
+    found = evaluation(workspace, [1, 4], dataset="train", split="heldout")
+    assert [run.label for run in found.runs] == [f"{run.name}, step {step}" for run, step in zip(found.runs, (30, 20))]
     with pytest.raises(ChartError, match="was evaluated on elsewhere"):
         evaluation(workspace, [1, 4], dataset="elsewhere")
     same = same_splits(workspace, workspace.runs.all())

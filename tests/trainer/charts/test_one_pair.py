@@ -109,6 +109,6 @@ def test_the_command_prints_what_the_window_shows(charted: Workspace, capsys: py
     assert caption[0].startswith("Caption rank")
     assert [words.split(" of ")[0] for words in caption[1:]] == [str(one.caption_rank) for one in found.runs]
     assert image[0] == f"Image rank of {found.runs[0].images:,}"
-    assert margin[1] == f"{found.runs[0].margin:+.2f}"
+    assert margin[1] == f"{found.runs[0].margin:+.2f}".replace("-", "−")
     assert main([*words, "--workspace", str(charted.folder)]) == 0
     assert found.key in capsys.readouterr().out

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from tests.cancelled import cancelled
 from trainer.analysis.similarity import auc
 from trainer.charts import ChartError
-from trainer.charts import similarity as chart
 from trainer.charts.facets import facet_columns
 from trainer.charts.measures import similarity as module
 from trainer.charts.measures.similarity import SimilaritySettings
@@ -92,10 +93,22 @@ def test_one_run_at_two_steps(charted):
     ]
 
 
+def test_a_sample_of_a_split_says_of_how_many(charted):
+    data = similarity(charted, 1)
+    (run,) = data.found
+    shown = replace(data, found=(replace(run, of_split=1_024),))
+    panel = CHART.draw(shown, SimilaritySettings())
+    assert panel.mark("cosines-0").note.startswith("240 of 1,024 pairs, ")
+    table = panel.mark("numbers")
+    line = next(line for line in table.lines if "R@1" in line.words)
+    assert line.words.endswith("n = 240 of 1,024")
+    assert line.text(0) == f"{100 * run.recall1:.1f} %"
+    assert "Pictures" not in [line.words for line in table.lines], "as many as n matched"
+
+
 def test_large_snapshots_are_sampled_and_say_so(charted, monkeypatch):
     (whole,) = similarity(charted, 1).found
-    for one in (module, chart):
-        monkeypatch.setattr(one, "MOST_IMAGES", 100)
+    monkeypatch.setattr(module, "most_asking", lambda texts: 100)
     data = similarity(charted, 1)
     (run,) = data.found
     assert (run.n, run.pairs) == (100, 240)
@@ -140,6 +153,9 @@ def test_all_unmatched_and_sampled(charted, monkeypatch):
 
 def test_facets(charted):
     snapshot = snapshot_of(charted, 1)
+    every = {"label": snapshot.items.label, **snapshot.items.metadata}
+    sizes = {name: len({str(value) for value in values}) for name, values in every.items()}
+    assert facet_columns(snapshot.items) == tuple(name for name, size in sizes.items() if 2 <= size <= 60)
     assert facet_columns(snapshot.items)[0] == "label"
     whole = similarity(charted, 1, 2, facet="label")
     assert sum(facet.n for facet in whole.found[0].facets) == 240

@@ -65,9 +65,9 @@ def test_runs_are_drawn_by_their_size_and_the_supervised_one_otherwise(workspace
 def test_the_newest_step_of_each_data_set_is_drawn_and_correlated(workspace, runs):
     settings = probe_by_set.ProbeBySetSettings()
     data = probe_by_set.compute(workspace, Request(targets_of(runs)), settings, lambda *_: None)
-    assert {(point.data, point.step) for point in data} == {(f"{name} test", 16) for name in SETS}
+    assert {(point.data, point.step) for point in data} == {(f"{name}, test", 16) for name in SETS}
     own = [point for point in data if point.place == 1]
-    assert [point.probe for point in own] == pytest.approx([SETS[p.data.split()[0]][0] + 0.05 for p in own])
+    assert [point.probe for point in own] == pytest.approx([SETS[p.data.split(",")[0]][0] + 0.05 for p in own])
     r = np.corrcoef([p.probe for p in own], [p.zero_shot for p in own])[0, 1]
     assert probe_by_set.correlation(own) == pytest.approx(r, abs=1e-12)
     assert math.isnan(probe_by_set.correlation(own[:2]))

@@ -6,6 +6,7 @@ import dataclasses
 import itertools
 import json
 import subprocess
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -67,6 +68,18 @@ def test_runs_of_other_pairs_have_axes_of_their_own_and_it_is_said(tmp_path: Pat
     assert np.array_equal(placed[1][0], pca_frames([[other]])[0][0][0])
 
 
+def test_placing_very_many_points_copies_no_snapshot(tmp_path: Path):
+    """A million pairs of 512 numbers would take 20 GB as a whole in double precision."""
+    rows = unit(0, 300_000, 64).astype(np.float16)
+    folders = [folder_of(tmp_path / name, rows, rows) for name in "ab"]
+    tracemalloc.start()
+    placed, _ = pca_frames([folders])
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert np.allclose(placed[0][0], placed[0][1], atol=1e-4)
+    assert most < 2 * rows.nbytes * 4
+
+
 @pytest.mark.slow
 def test_curves_are_the_logged_ones_or_naive_numbers_of_the_snapshots(charted: Workspace):
     chart = timeline(charted, [1, 2])
@@ -102,12 +115,14 @@ def test_curves_are_the_logged_ones_or_naive_numbers_of_the_snapshots(charted: W
 
 def test_every_point_is_inside_the_frame_and_pairs_stay_pairs(charted: Workspace):
     chart = timeline(charted, [1, 2], curves=False)
-    left, bottom, right, top = chart.frame
     for run in chart.runs:
+        left, bottom, right, top = run.frame
         assert (run.images, run.texts, len(run.points)) == (240, 240, 4)
         for xy in run.points:
             assert (xy >= [left - 1e-6, bottom - 1e-6]).all()
             assert (xy <= [right + 1e-6, top + 1e-6]).all()
+        ends = np.concatenate(run.points)
+        assert (ends.min(0).tolist(), ends.max(0).tolist()) == ([left, bottom], [right, top]), "it fills its frame"
     assert [chart.runs[0].at(step) for step in (-5, 0, 79, 80, 1000)] == [0, 0, 0, 1, 3]
 
 

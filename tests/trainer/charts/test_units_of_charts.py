@@ -20,8 +20,9 @@ import pytest
 
 from trainer import cli, config
 from trainer.analysis.units import units_of_numbers
-from trainer.charts import measures, registry, small_multiples
+from trainer.charts import registry, small_multiples
 from trainer.charts.class_task import ClassTexts, write_class_texts
+from trainer.charts.measures import separated_groups
 from trainer.charts.mispairs import mispairs
 from trainer.charts.snapshots import choose_snapshot
 from trainer.charts.spec import Request, Target
@@ -310,7 +311,7 @@ def test_of_many_pictures_whole_ones_are_drawn_and_charts_say_so(
 ):
     copied, workspace = copies
     monkeypatch.setattr(small_multiples, "MOST_PICTURES", 20)
-    monkeypatch.setattr(measures.separated_groups, "MOST_ROWS", 20)
+    monkeypatch.setattr(separated_groups, "MOST_ROWS", 20)
     chart, settings, data = computed.__wrapped__(workspace, "small-multiples", COPIES)
     assert (data.n, data.whole) == (20 * COPIES if copied == "picture" else 20, N * COPIES)
     assert f"{data.n} of {data.whole} pairs" in chart.draw(data, settings).notes[0]

@@ -88,7 +88,7 @@ def test_a_loop_is_a_run_whose_steps_have_the_views_of_any_other(tmp_path: Path)
         cosines = unit @ unit_text.T
         expected = {
             "Modality gap": np.linalg.norm(unit.mean(axis=0) - unit_text.mean(axis=0)),
-            f"Image to text R@1, val, n = {N}": 100 * (cosines.argmax(axis=1) == np.arange(N)).mean(),
+            f"Image to text R@1, held-out, n = {N}": 100 * (cosines.argmax(axis=1) == np.arange(N)).mean(),
         }
         for title, value in expected.items():
             drawn = film[film["title"].str.startswith(title) & (film["x"] == snapshot.step)]["y"].astype(float)

@@ -351,7 +351,7 @@ def differences(layout: Layout, workspace: Path) -> list[str]:
     else:
         if train + heldout != everything:
             wrong.append(f"all: {(train + heldout).total()} for {everything.total()}")
-        if "Nothing states a split" not in splits.report.split:
+        if "No split is stated" not in splits.report.split:
             wrong.append(f"told: {splits.report.split!r}")
         unused = layout.surplus
     report = splits.report

@@ -309,7 +309,7 @@ def test_a_share_holds_out_no_more_than_can_be_measured_often(
     assert len(few.heldout["heldout"]) == 5
     assert set(few.heldout["heldout"].paths) < set(every.paths)
     assert len(few.train) == COUNT - 5
-    assert "50 % of the pictures, 5 at the most, drawn" in few.report.split
+    assert "50 % of the pictures, 5 at the most are held out" in few.report.split
 
 
 def test_a_step_that_was_not_made_has_its_batch_again(root: Path, tmp_path: Path) -> None:

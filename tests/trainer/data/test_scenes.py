@@ -177,6 +177,16 @@ def test_a_half_written_set_is_drawn_again(tmp_path: Path) -> None:
     assert not (folder / "train" / "99999.jpg").exists()
 
 
+def test_pictures_without_their_table_are_drawn_again(tmp_path: Path) -> None:
+    folder = scenes.folder_of(TINY, tmp_path)
+    thinned = folder / "renderings" / "00002.jpg"
+    thinned.parent.mkdir(parents=True)
+    thinned.write_bytes(b"one of a sample, compressed more")
+    scenes.write(TINY, folder, quiet, processes=1)
+    assert len(scenes.sources(folder, "renderings")) == len(list(thinned.parent.glob("*.jpg")))
+    assert thinned.read_bytes()[:2] == b"\xff\xd8"
+
+
 def test_the_folder_explains_itself_and_lists_its_words(tmp_path: Path) -> None:
     folder = scenes.write(TINY, tmp_path / "scenes", quiet, processes=1)
     assert "Drop any of the images onto the window" in (folder / "README.txt").read_text(encoding="utf-8")

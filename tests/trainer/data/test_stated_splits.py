@@ -87,7 +87,7 @@ def test_a_few_names_are_no_split_and_are_told(tmp_path: Path) -> None:
     found = listed(propose(tmp_path / "set").data, tmp_path)
     assert counts(found) == {"train": 22}
     assert found.log.notes == ["Some names read like parts of a split (1 test, 1 train of 22), too few to be one."]
-    words = "Nothing states a split: 10 % of the pictures, drawn by a hash of their paths, are held out."
+    words = "No split is stated: about 10 % of the pictures are held out, chosen by their paths."
     assert split_sentence(config.Folder(), found) == words
 
 
@@ -107,7 +107,7 @@ def test_a_split_that_is_stated_can_be_passed_over(tmp_path: Path) -> None:
     assert counts(listed(data, tmp_path)) == {"train": 4, "heldout": 4}
     shared = config.Folder(path=str(tmp_path / "set"), split_from="share")
     assert counts(listed(shared, tmp_path)) == {"train": 8}
-    assert split_sentence(shared, listed(shared, tmp_path)).startswith("data.split_from is share: 10 % ")
+    assert split_sentence(shared, listed(shared, tmp_path)).startswith("data.split_from is share: about 10 % ")
 
 
 # -- classes -----------------------------------------------------------------------------------------------------------

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -13,10 +12,14 @@ import pytest
 from trainer import catalog
 from trainer.__main__ import main
 from trainer.charts.point_placement import PointPlacement
+from trainer.charts.snapshot_series import snapshots_of
 from trainer.distribution.sample_card import read_card
-from trainer.projection import layout_file
+from trainer.projection.layouts import series
 from trainer.store import LookOnly, Workspace
+from trainer.store.caption_words import read_caption_words
+from trainer.store.layout_files import has_layout
 from trainer.store.snapshot_files import read_snapshot
+from trainer.store.task_records import evaluation_folder, read_tasks
 
 SAMPLE = catalog.sample_workspace()
 
@@ -37,6 +40,8 @@ def test_its_card_says_what_its_runs_came_to():
     for drawn, row in zip(card.maps, (rows["clip"], rows["cloob"]), strict=True):
         assert (row.metric, row.last, row.data) == ("val/image_to_text_R@1", drawn.recall, "Scenes")
         assert row.facts["heldout_questions"]["renderings"]["image_to_text"] == card.samples
+        words = read_caption_words(row.folder)
+        assert (words.captions, words.unseen("a photo of a red tent")) == (12_288, ("photo", "tent"))
         snapshots = workspace.results.snapshots(row.id)
         assert len(snapshots) >= 3
         for stored in snapshots:
@@ -48,14 +53,27 @@ def test_its_card_says_what_its_runs_came_to():
     workspace.close()
 
 
+def test_its_evaluations_are_those_of_the_curves_on_every_rendering():
+    workspace = Workspace(SAMPLE)
+    for row, zero_shot in zip(workspace.runs.all(), (0.968, 0.987), strict=True):
+        tasks = read_tasks(evaluation_folder(row.folder, "scenes", "renderings", row.step))
+        assert {*tasks} == {"zero_shot", "retrieval"}
+        assert {(task.n, task.whole) for task in tasks.values()} == {(1024, 1024)}
+        assert tasks["retrieval"].metrics["image_to_text_R@1"] == pytest.approx(row.last, abs=0.002)
+        assert tasks["zero_shot"].metrics["zero_shot_acc1"] == pytest.approx(zero_shot, abs=0.001)
+        assert tasks["zero_shot"].arrays["right"].mean() == tasks["zero_shot"].metrics["zero_shot_acc1"]
+        assert all(Path(path).is_relative_to(SAMPLE) for path in tasks["retrieval"].arrays["path"])
+    workspace.close()
+
+
 def test_its_maps_need_not_be_computed():
     workspace = Workspace(SAMPLE)
-    rows = workspace.runs.all()
-    folders = [max(workspace.results.snapshots(row.id), key=lambda each: each.step).folder for row in rows]
-    choices = asdict(PointPlacement(method="umap"))
-    for index, folder in enumerate(folders):
-        layout = layout_file(SAMPLE, folder, **choices, onto=folders[0] if index else None)
-        assert layout.file.is_relative_to(SAMPLE), "run packaging/sample_workspace.py: layouts are made in another way"
+    steps = [[shot.folder for shot in snapshots_of(workspace, row)] for row in workspace.runs.all()]
+    for index, folders in enumerate(steps):
+        made = series(SAMPLE, folders, PointPlacement(method="umap"), onto=steps[0][-1] if index else None)
+        inside = all(layout.file.is_relative_to(SAMPLE) for layout in made)
+        assert inside, "run packaging/sample_workspace.py: layouts are made in another way"
+        assert has_layout(SAMPLE, folders, "umap"), "Timeline begins with them"
     workspace.close()
 
 
@@ -67,6 +85,10 @@ def test_nothing_is_trained_or_written_there(capsys: pytest.CaptureFixture[str])
     workspace.close()
     assert main(["runs", "--sample", "--json"]) == 0
     assert {run["objective"] for run in json.loads(capsys.readouterr().out)} == {"clip", "cloob"}
+    assert main(["evaluate", "1", "--task", "retrieval", "--sample"]) == 2
+    refused = capsys.readouterr().err
+    assert "Train your own in another workspace, which opens without --sample." in refused
+    assert "Drawing" not in refused, "before minutes of work"
 
 
 @pytest.mark.slow

@@ -104,10 +104,10 @@ def test_probes_read_features_of_images_when_asked_and_the_table_says_so(own: Wo
     evaluate_runs(ModelCache(own), Evaluate(runs=(2,), **about), silent)
     chart = evaluation(own, [1, 2], dataset="scenes", split="combinations")
     headings = [line.words for line in draw(chart, None).mark("numbers").lines if not line.values]
-    of_embeddings = "Linear probe, combinations, n = 24, 10 classes, learned from 64 training pairs"
+    of_embeddings = "Linear probe, unseen combinations, n = 24, 10 classes, learned from 64 training pairs"
     assert headings == [of_embeddings, f"{of_embeddings}, on features"], "two questions, each with a row of its own"
-    assert "split combinations" in asked(chart)
-    assert "suite scenes: 10 classes" in asked(chart).lower()
+    assert "unseen combinations" in asked(chart)
+    assert "24 pairs, 10 classes of scenes" in asked(chart).lower()
     assert "| Linear probe |" in as_markdown(draw(chart, None))
 
 
@@ -124,7 +124,7 @@ def test_a_bag_of_words_is_asked_for_classes_while_it_trains_and_afterwards(own:
     label, predicted = record.arrays["label"], record.arrays["predicted"]
     assert (record.arrays["right"] == (label == predicted)).all()
     of_snapshot = evaluate_runs(ModelCache(own), Evaluate(runs=(2,), snapshot=True, tasks=("zero_shot",)), silent)
-    assert of_snapshot == ([], {f"{own.runs.get(2).short_name}: zero_shot": "The run has no text tower."})
+    assert of_snapshot == ([], {f"{own.runs.get(2).short_name}, Zero-shot": "The run has no text tower."})
 
 
 def test_predicted_captions_name_classes_by_the_likelihood_of_prompts(own: Workspace):

@@ -311,8 +311,9 @@ def test_the_table_says_how_many_pairs_were_trained_on(bare: Workspace):
     evaluate_runs(ModelCache(bare), Evaluate(runs=(1,), tasks=("zero_shot",), split="train"), quiet)
     learned, _ = parts(bare)
     told = about(evaluation(bare, [1], dataset="birds", split="train"))
-    assert f"n = {len(learned)}, {len(learned)} of them trained on" in told
-    ((numbers, *_), *_) = draw_scores(evaluation(bare, [1], dataset="birds", split="train"), None).rows
+    assert f"{len(learned)} pairs, {len(learned)} of them trained on" in told
+    assert told.endswith(", 1 template")
+    numbers = draw_scores(evaluation(bare, [1], dataset="birds", split="train"), None).mark("numbers")
     assert numbers.lines[0].words.endswith(f", {len(learned)} of the pairs trained on"), "on the screen, too"
 
 

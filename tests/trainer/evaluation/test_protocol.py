@@ -19,6 +19,7 @@ from PIL import Image
 from safetensors.torch import save_file
 from torch import nn
 
+from tests.nightly import few_plain
 from trainer.__main__ import main
 from trainer.evaluation.run_tasks import evaluate_runs
 from trainer.inference.model_cache import ModelCache
@@ -125,7 +126,7 @@ def directly(
 
 
 @pytest.mark.shared
-@pytest.mark.parametrize("name", ["cifar10", "clothing-cc0"])
+@few_plain(1, "name", ["clothing-cc0", "cifar10"])
 def test_each_change_is_what_open_clip_says(
     workspace: Workspace, folder: Path, shared_data: Path, tmp_path: Path, name: str
 ):

@@ -58,7 +58,7 @@ def test_a_picture_written_several_times_counts_once(subject, task, monkeypatch)
     monkeypatch.setattr("trainer.evaluation.tasks.DRAWS", 2)
     monkeypatch.setattr("trainer.analysis.linear_probe._MOST", 20)
     if task == "fine_tune":  # a head alone: one epoch of a tower says no more about what is counted
-        monkeypatch.setattr("trainer.evaluation.tasks.fine_tuning.__kwdefaults__", {"seed": 0, "shares": {0.5: 0}})
+        monkeypatch.setattr("trainer.evaluation.tasks.SHARES", {0.5: 0})
         monkeypatch.setattr("trainer.evaluation.benchmark.SHARES", {0.5: 0})
     once, thrice = (Evaluation(subject, data(times)).run(task) for times in (1, 3))
     assert (once.n, thrice.n, thrice.whole) == (30, 30, 30)

@@ -16,6 +16,7 @@ from trainer.charts.evaluation import answers, confusion_of, evaluation, images_
 from trainer.charts.evaluation_scores import records
 from trainer.config import Scenes
 from trainer.data import scenes_folder
+from trainer.data.scenes import SPLITS, folder_of, is_drawn
 from trainer.evaluation.clip_benchmark_json import clip_benchmark
 from trainer.evaluation.run_tasks import Evaluated, evaluate_runs
 from trainer.evaluation.task_data import load_task_data
@@ -150,7 +151,7 @@ def test_what_cannot_be_measured_is_said(own: Workspace):
     wanted = Evaluate(runs=(1,), snapshot=True, tasks=("robustness",))
     done, left_out = evaluate_runs(ModelCache(own), wanted, lambda _share, _note: None)
     assert not done
-    assert "no images that could be corrupted" in left_out["clip: robustness"]
+    assert "no images that could be corrupted" in left_out["clip, Robustness"]
     assert main(["evaluate", "1", "--snapshot", "--task", "robustness", "--workspace", str(own.folder)]) == 2
     assert main(["evaluate", "1", "--data", "/nowhere", "--workspace", str(own.folder)]) == 2
     data = str(next((own.folder / "data").glob("scenes-*")))
@@ -168,8 +169,8 @@ def test_what_is_possible_is_done_and_the_rest_is_said_at_the_end(own: Workspace
         ("cloob", "zeroshot_classification"),
     ]
     told = [line for line in err.splitlines() if "not measured" in line]
-    assert [line.partition(":")[0] for line in told] == ["clip", "CLIP · empty", "cloob"]
-    assert "clip: robustness: not measured. A snapshot holds embeddings" in told[0]
+    assert [line.partition(":")[0] for line in told] == ["clip, Robustness", "CLIP · empty", "cloob, Robustness"]
+    assert "clip, Robustness: not measured. A snapshot holds embeddings" in told[0]
     # What is dear is measured only where it is named; what was not asked for is no failure.
     assert main([*argv[:2], *argv[4:], "--json"]) == 0
     assert {one["task"] for one in json.loads(capsys.readouterr().out)} == {
@@ -246,7 +247,7 @@ def test_the_figure_and_its_rows_say_what_the_chart_says(own: Workspace, tmp_pat
     tables = [str(tmp_path / name) for name in ("t.md", "t.tex", "t.csv")]
     assert main(["compare", "1", "2", "--workspace", str(own.folder), "--out", *tables]) == 0
     assert r"\begin{tabular}" in (tmp_path / "t.tex").read_text()
-    assert r"R@1, renderings, n = " in (tmp_path / "t.tex").read_text()
+    assert r"R@1, unseen renderings, n = " in (tmp_path / "t.tex").read_text()
 
 
 def test_a_damaged_task_is_left_out(tmp_path: Path):
@@ -310,3 +311,13 @@ def test_a_split_by_itself_learns_from_what_it_does_not_try(own: Workspace):
     assert found.split == "sample"
     assert len(found.tried) + len(found.train) == 24
     assert not set(found.tried.paths) & set(found.train.paths)
+
+
+def test_only_the_pictures_that_are_tried_are_drawn(tmp_path: Path):
+    data, quiet = Scenes(train_pairs=64, heldout_pairs=24), lambda _share, _note: None
+    asked = load_task_data(data, image_size=32, workspace_folder=tmp_path, learn=False, of_run=True, progress=quiet)
+    folder = folder_of(data, tmp_path)
+    assert (asked.split, len(asked.tried), len(asked.train)) == ("renderings", 24, 0)
+    assert [split for split in SPLITS if is_drawn(folder, split)] == ["renderings"]
+    learned = load_task_data(data, image_size=32, workspace_folder=tmp_path, most_train=8, of_run=True, progress=quiet)
+    assert len(learned.train) == 8

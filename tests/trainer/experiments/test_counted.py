@@ -56,6 +56,15 @@ def planted(workspace, stored) -> Workspace:
     return workspace
 
 
+def test_a_run_in_training_is_drawn_in_the_hue_of_its_arm(planted):
+    row = planted.runs.all()[-1]
+    planted.runs.change(row.id, status="running")
+    curves = experiment_curves.compute(planted, Request(), experiment_curves.ArmCurveSettings("duel"), nothing)
+    plots = experiment_curves.CHART.panel(curves, experiment_curves.ArmCurveSettings()).rows[0]
+    assert not [line for plot in plots for line in plot.curves if line.tone == "quiet"]
+    assert "CLIP · s3, in training" in [line.name for line in plots[0].curves]
+
+
 def test_a_stopped_run_is_left_out_and_named_everywhere(planted, capsys):
     clip = [0.80, 0.82, 0.84]
     mean = pytest.approx(np.mean(clip))
@@ -67,6 +76,9 @@ def test_a_stopped_run_is_left_out_and_named_everywhere(planted, capsys):
     first = curves.curves[0]
     assert (first.steps.tolist(), first.mean[-1], len(first.runs), len(first.left_out)) == ([96, 384], mean, 3, 1)
     assert curves.not_counted == LINE
+    plots = experiment_curves.CHART.panel(curves, experiment_curves.ArmCurveSettings()).rows[0]
+    gray = [(line.name, line.hint) for plot in plots for line in plot.curves if line.tone == "quiet"]
+    assert gray[0] == ("CLIP · s3, stopped at 46 of 384",) * 2, "the legend says why a line is gray"
 
     for patterns in (("duel",), ("duel, CLIP,*", "duel, CLOOB,*")):
         table = groups.compute(planted, Request(), GroupSettings(patterns), nothing)
@@ -128,6 +140,14 @@ def test_one_seed_against_one_says_so_and_what_its_experiment_says_over_seeds(pl
     assert "One seed each (seed 0)" in capsys.readouterr().out
 
 
+def test_the_headline_waits_for_no_seed_where_none_is_trained(workspace, stored):
+    run = workspace.runs.create(stored.run_of(stored.control, 0), status="queued", experiment="duel", arm="CLIP")
+    measured(workspace, run, (46,), 0.01, "stopped")
+    assert judge(workspace, "duel").headline == "Waiting for the first seed of CLIP and CLOOB"
+    workspace.experiments.set_state("duel", "stopped")
+    assert judge(workspace, "duel").headline == "No seed has finished in both CLIP and CLOOB"
+
+
 @pytest.mark.parametrize(
     ("status", "step", "reason", "says"),
     [
@@ -175,5 +195,6 @@ def test_report_api_and_export_name_the_stopped_run(planted, tmp_path):
     assert main([*words, "--workspace", str(planted.folder)]) == 0
     with out.open(encoding="utf-8") as file:
         means = [line for line in csv.DictReader(file) if line["series"]]
-    assert {float(line["x"]) for line in means} == {96.0, 384.0}, "the stopped run is drawn without a name"
+    ends = {(line["series"], float(line["x"])) for line in means if not line["series"].endswith("3 seeds")}
+    assert ends == {(f"{stopped.short_name}, stopped at 46 of 384", 46.0)}
     assert [float(line["y"]) for line in means if line["series"] == "CLIP · 3 seeds"] == pytest.approx([0.205, 0.82])

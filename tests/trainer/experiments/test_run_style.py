@@ -13,12 +13,23 @@ from trainer import config
 from trainer.__main__ import main
 from trainer.analysis import palette
 from trainer.charts import curves
-from trainer.charts.marks import NumberRow, NumberTable, Panel, Series, XYPlot, axis_over, dash_of, hue_of, run_tone
+from trainer.charts.marks import (
+    NumberRow,
+    NumberTable,
+    Panel,
+    Series,
+    XYPlot,
+    axis_over,
+    dash_of,
+    hue_of,
+    own_tone,
+    run_tone,
+)
 from trainer.charts.run_tones import in_run_colors
 from trainer.charts.snapshot_label import told_apart
 from trainer.charts.spec import Request, targets_of
 from trainer.experiments.experiment import Experiment
-from trainer.experiments.run_style import RunStyle, run_style
+from trainer.experiments.run_style import RunStyle, run_style, side_styles
 from trainer.render_mpl.xy_plot import tone_color
 from trainer.store import RunLog, Workspace
 
@@ -42,6 +53,14 @@ def test_hue_is_the_arm_tone_the_seed_and_the_second_arm_is_dashed(workspace: Wo
     assert [styles[run] for run in six] == [RunStyle(hue, tone) for tone in range(3) for hue in range(2)]
     assert styles[3] == RunStyle(2, 0), "a run of no experiment takes the next hue"
     assert [bool(dash_of(run_tone(styles[run].hue))) for run in six] == [False, True] * 3
+    for name in ("other rate", "third"):
+        workspace.runs.create(config.Run(name=name), status="queued")
+    hues = [style.hue for run, style in sorted(run_style(workspace.runs.all()).items()) if run not in six]
+    assert hues == [2, 3, 4], "each other training is another hue"
+    sides = side_styles(workspace.runs.all(), (six[1], six[3], six[1]))
+    assert sides == (RunStyle(1, 0), RunStyle(1, 1), RunStyle(1, 2)), "one run at two steps, and none like another run"
+    swapped = side_styles(workspace.runs.all(), (six[1], six[0]))
+    assert [bool(dash_of(own_tone(run_tone(place), swapped))) for place in (0, 1)] == [True, False]
 
 
 def test_a_run_keeps_its_look_when_others_come_or_go(workspace: Workspace, stored: Experiment, six: list[int]):

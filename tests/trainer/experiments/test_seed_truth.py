@@ -34,12 +34,15 @@ def add_seed(workspace: Workspace, experiment: Experiment, seed: int, values: di
 
 @pytest.fixture
 def two_experiments(workspace: Workspace, stored: Experiment) -> Workspace:
-    """Three undecided seeds and a stopped one, and five seeds of a second experiment that are decided."""
+    """Three undecided seeds and a stopped one, five decided seeds of a second experiment, and one seed of a third."""
     for seed in range(3):
         add_seed(workspace, stored, seed, {"CLIP": CLIP[seed], "CLOOB": CLOOB[seed]})
     add_seed(workspace, stored, 3, {"CLIP": None})
     second = replace(stored, name="rematch")
     workspace.experiments.add(second.name, to_toml(second))
+    once = replace(stored, name="once")
+    workspace.experiments.add(once.name, to_toml(once))
+    add_seed(workspace, once, 0, {"CLIP": CLIP[0], "CLOOB": CLOOB[0]})
     for seed in range(5):
         add_seed(workspace, second, seed, {"CLIP": 0.5 + 0.001 * seed, "CLOOB": 0.8 + 0.0012 * seed})
     return workspace
@@ -61,6 +64,8 @@ def test_each_experiment_answers_for_its_own_runs(two_experiments: Workspace):
         two_experiments, ids(two_experiments, "rematch", "CLIP")[0], *ids(two_experiments, "rematch", "CLOOB")[:1]
     )
     assert again == SeedTruth("1 seed each", "over 5 seeds: CLOOB is better", "", "rematch")
+    pair = [ids(two_experiments, "once", arm)[0] for arm in ("CLIP", "CLOOB")]
+    assert seed_truth(two_experiments, *pair) == SeedTruth("", "1 seed each: undecided", "", "once")
 
 
 def test_swapping_a_and_b_changes_nothing(two_experiments: Workspace):
@@ -70,7 +75,7 @@ def test_swapping_a_and_b_changes_nothing(two_experiments: Workspace):
 
 def test_runs_that_no_experiment_compares(two_experiments: Workspace):
     clip, other = (ids(two_experiments, name, "CLIP") for name in ("duel", "rematch"))
-    assert seed_truth(two_experiments, clip[0], other[0]).text == "1 seed each · no experiment compares them"
+    assert seed_truth(two_experiments, clip[0], other[0]).text == "1 seed each: undecided"
     two_seeds = seed_truth(two_experiments, clip[0], clip[1])
     assert two_seeds.text.startswith("2 seeds of CLIP · one variant: nothing is compared")
     lone = two_experiments.runs.create(config.Run(name="lone", seed=7), status="queued")

@@ -6,6 +6,7 @@ import copy
 import dataclasses
 import io
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -298,7 +299,9 @@ def test_cosines_and_bits_are_compared_on_the_same_pictures(measures):
         assert gap.difference == pytest.approx(b.cosines[name] - a.cosines[name], abs=1e-6)
         assert gap.low <= gap.difference <= gap.high
     assert measures.paired[-1].difference == pytest.approx(b.bits[0] - a.bits[0], rel=1e-5)
-    assert "B - A cosine by the encoder of clip at step 2" in as_text(measures)
+    text = as_text(measures)
+    assert "B against A, cosine by the encoder of clip at step 2" in text
+    assert not re.search(r"against A.*[ (]-\d", text), "a hyphen beside true minus signs"
 
 
 def test_a_decoder_of_true_attributes_is_trained_as_the_decoder_was(workspace, decoders):

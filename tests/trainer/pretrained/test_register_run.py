@@ -296,7 +296,10 @@ def test_what_takes_long_is_said(workspace, hub_folder, capsys, monkeypatch):
     arguments = ["open", str(hub_folder), "--name", "told", *FEW, *seeded, "--workspace", str(workspace.folder)]
     assert main(arguments) == 0
     said = capsys.readouterr().out
-    embedding = "embedding 96 training pairs to find neighbors among", "embedding and measuring 24 renderings"
+    embedding = (
+        "embedding 96 training pairs to find neighbors among",
+        "embedding and measuring 24 pairs, unseen renderings",
+    )
     for doing in ("Reading open_clip_model.safetensors", "Drawing", "Preparing images", *embedding):
         assert doing in said, said
     assert "% of the preparation)" in said

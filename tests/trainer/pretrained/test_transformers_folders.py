@@ -13,6 +13,7 @@ from PIL import Image
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 from torch import Tensor
 
+from tests.lazily import lazily
 from tests.nightly import few_plain
 from trainer.images import open_image
 from trainer.inference.transformers_layout import clip_config
@@ -20,7 +21,7 @@ from trainer.models import build, file_preprocessing_of
 from trainer.pretrained import PretrainedError, ResolvedModel, find, model_of, start_from
 from trainer.pretrained.transformers_models import _TEXT, _VISION
 
-transformers = pytest.importorskip("transformers", reason="the extra [hf] is not installed")
+transformers = lazily("transformers", reason="the extra [hf] is not installed")
 
 pytestmark = pytest.mark.slow
 

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from scipy.spatial.distance import cdist
 
 from tests.nightly import few_plain
 from trainer.analysis import neighbor_cells, tiled_neighbors
@@ -84,12 +85,20 @@ def test_the_same_seed_gives_the_same_map_on_any_number_of_threads_and_shows_it_
 
 def test_of_many_points_the_own_umap_fits_all_and_says_how(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(fitting, "BY_UMAP_LEARN", 100)
+    from sklearn.manifold import trustworthiness
+
     vectors = clusters(400)
     told: list[float] = []
     fitted = fitting.fit(vectors, PointPlacement(method="umap"), lambda share, _: told.append(share), most=50)
     assert fitted.fitted == 400
     assert fitted.note == "arranged by this program in 200 epochs, exact neighbors"
-    assert map_quality(vectors, fitted.points).trustworthiness > 0.9
+    quality = map_quality(vectors, fitted.points)
+    on_map = cdist(fitted.points, fitted.points)
+    near = [np.argsort(distance, axis=1)[:, 1:16].tolist() for distance in (-vectors @ vectors.T, on_map)]
+    assert quality.kept == pytest.approx(np.mean([len(set(a) & set(b)) / 15 for a, b in zip(*near, strict=True)]))
+    reference = trustworthiness(vectors, fitted.points, n_neighbors=15, metric="cosine")
+    assert quality.trustworthiness == pytest.approx(reference, abs=1e-6)
+    assert reference > 0.9
     assert told == sorted(told)
     again = fitting.fit(vectors, PointPlacement(method="umap-learn"), silent, most=50)
     assert (again.fitted, again.note) == (50, "")

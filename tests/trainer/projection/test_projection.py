@@ -14,8 +14,7 @@ from tests.cancelled import cancelled
 from tests.nightly import few_plain
 from trainer.analysis.neighbor_cells import neighbors_of_all
 from trainer.analysis.projection import pca
-from trainer.charts.point_placement import METHODS, PointPlacement
-from trainer.cli.project import METHODS as OFFERED
+from trainer.charts.point_placement import PointPlacement
 from trainer.errors import UserError
 from trainer.messages import Project
 from trainer.projection import ProjectError, fitting, layout, layout_file, place_new, umap_layout
@@ -110,7 +109,7 @@ def test_euclidean_neighbors_and_those_among_others() -> None:
 
 def test_a_layout_is_computed_once_and_found_again(asked: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
     snapshot = next(row for row in asked.results.snapshots(1) if row.split == "renderings")
-    found = layout_file(asked.folder, snapshot.folder, method="pca")
+    found = layout_file(asked.folder, snapshot.folder, PointPlacement(method="pca"))
     assert (found.images, found.texts, found.fitted) == (24, 24, 48)
     points = np.load(found.file)
     both = np.concatenate([np.load(snapshot.folder / "image.npy"), np.load(snapshot.folder / "text.npy")])
@@ -120,10 +119,10 @@ def test_a_layout_is_computed_once_and_found_again(asked: Workspace, monkeypatch
         raise AssertionError("computed again")
 
     monkeypatch.setattr(fitting, "fit", never)
-    assert np.array_equal(layout(asked.folder, snapshot.folder, method="pca"), points)
+    assert np.array_equal(layout(asked.folder, snapshot.folder, PointPlacement(method="pca")), points)
     for other in ({"neighbors": 5}, {"metric": "euclidean"}, {"seed": 1}):
         with pytest.raises(AssertionError, match="computed again"):
-            layout(asked.folder, snapshot.folder, method="umap", **other)
+            layout(asked.folder, snapshot.folder, PointPlacement(method="umap", **other))
 
 
 def test_other_vectors_have_another_layout(asked: Workspace) -> None:
@@ -137,13 +136,13 @@ def test_a_rotated_copy_faces_the_original(tmp_path: Path, method: str) -> None:
     rotation = np.linalg.qr(np.random.default_rng(5).standard_normal((12, 12)))[0].astype(np.float32)
     first = snapshot_folder(tmp_path / "a", image, text)
     second = snapshot_folder(tmp_path / "b", image @ rotation, text @ rotation, step=7)
-    found = layout_file(tmp_path, second, method=method, neighbors=10, onto=first)
-    a, b = layout(tmp_path, first, method=method, neighbors=10), np.load(found.file)
+    found = layout_file(tmp_path, second, PointPlacement(method=method, neighbors=10), onto=(first,))
+    a, b = layout(tmp_path, first, PointPlacement(method=method, neighbors=10)), np.load(found.file)
     radius = np.sqrt(((a - a.mean(0)) ** 2).sum(1).mean())
     off = np.median(np.linalg.norm(a - b, axis=1)) / radius
     assert off < (1e-3 if method == "pca" else 0.25)
     assert "aligned to a run, step 0" in found.note
-    alone = layout(tmp_path, second, method=method, neighbors=10)
+    alone = layout(tmp_path, second, PointPlacement(method=method, neighbors=10))
     assert np.median(np.linalg.norm(a - alone, axis=1)) / radius > 2 * off + 0.1
 
 
@@ -151,7 +150,8 @@ def test_pairs_that_are_not_in_the_other_map_are_started_at_their_nearest(tmp_pa
     image, text = clusters(80), clusters(80, seed=1)
     first = snapshot_folder(tmp_path / "a", image[:60], text[:60])
     second = snapshot_folder(tmp_path / "b", image[20:], text[20:], first=20)
-    a, b = layout(tmp_path, first, method="umap"), layout(tmp_path, second, method="umap", onto=first)
+    umap = PointPlacement(method="umap")
+    a, b = layout(tmp_path, first, umap), layout(tmp_path, second, umap, onto=(first,))
     middles = lambda xy, offset: np.stack([xy[:60][(np.arange(60) + offset) % 5 == c].mean(0) for c in range(5)])  # noqa: E731
     nearest_of = np.linalg.norm(middles(b, 20)[:, None] - middles(a, 0)[None], axis=2).argmin(1)
     assert nearest_of.tolist() == [0, 1, 2, 3, 4]
@@ -160,7 +160,7 @@ def test_pairs_that_are_not_in_the_other_map_are_started_at_their_nearest(tmp_pa
 def test_too_few_common_pairs_are_not_turned_and_the_note_says_so(tmp_path: Path) -> None:
     first = snapshot_folder(tmp_path / "a", clusters(20), clusters(20, seed=1))
     second = snapshot_folder(tmp_path / "b", clusters(20), clusters(20, seed=1), first=17)
-    found = layout_file(tmp_path, second, onto=first)
+    found = layout_file(tmp_path, second, onto=(first,))
     assert "not aligned: only 6 points are also in the other map" in found.note
     assert np.array_equal(np.load(found.file), layout(tmp_path, second))
 
@@ -186,22 +186,22 @@ def test_steps_of_a_series_face_the_next_one_and_runs_each_other(tmp_path: Path)
 
 def test_of_too_many_points_a_sample_is_fitted_and_it_is_said(tmp_path: Path) -> None:
     folder = snapshot_folder(tmp_path / "a", clusters(60), clusters(60, seed=1))
-    found = layout_file(tmp_path, folder, method="umap", most=70)
+    found = layout_file(tmp_path, folder, PointPlacement(method="umap"), most=70)
     assert found.fitted == 70
     assert "fitted on 70 of 120 points, the others placed at their nearest" in found.note
     xy, cluster = np.load(found.file), np.tile(np.arange(60) % 5, 2)
     distance = np.linalg.norm(xy[:, None] - xy[None], axis=2)
     np.fill_diagonal(distance, np.inf)
     assert np.mean(cluster[distance.argmin(1)] == cluster) > 0.95
-    assert layout_file(tmp_path, folder, method="umap").fitted == 120
-    assert layout_file(tmp_path, folder, method="pca", most=70).fitted == 120, "PCA needs no sample"
+    assert layout_file(tmp_path, folder, PointPlacement(method="umap")).fitted == 120
+    assert layout_file(tmp_path, folder, PointPlacement(method="pca"), most=70).fitted == 120, "PCA needs no sample"
 
 
 @few_plain(1, "method", ["pca", "umap"])
 def test_new_points_stand_where_their_twins_do(tmp_path: Path, method: str) -> None:
     image, text = clusters(60), clusters(60, seed=1)
     folder = snapshot_folder(tmp_path / "a", image, text)
-    found = layout_file(tmp_path, folder, method=method)
+    found = layout_file(tmp_path, folder, PointPlacement(method=method))
     xy = np.load(found.file)
     assert np.allclose(place_new(folder, found, image[:7]), xy[:7], atol=1e-3)
     assert np.allclose(place_new(folder, found, text[:7], images=False), xy[60:67], atol=1e-3)
@@ -212,13 +212,24 @@ def test_new_points_stand_where_their_twins_do(tmp_path: Path, method: str) -> N
         place_new(folder, found, np.ones((1, 3)))
 
 
+def test_components_of_very_many_rows_are_those_in_double_precision(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = fitting.normalize(np.float32(clusters(500)))
+    exactly = fitting.fit(rows, PointPlacement(method="pca"), lambda *_: None).points
+    monkeypatch.setattr(fitting, "MOST_DOUBLE", 1)
+    monkeypatch.setattr(fitting, "pca", None)
+    of_many = fitting.fit(rows, PointPlacement(method="pca"), lambda *_: None).points
+    np.testing.assert_allclose(of_many, exactly, atol=2e-6)
+    assert exactly.std() > 0.1
+
+
 @few_plain(1, ("module", "method"), [("openTSNE", "tsne"), ("pacmap", "pacmap")])
 def test_the_extras_keep_clusters_apart(tmp_path: Path, module: str, method: str) -> None:
     pytest.importorskip(module)
     folder = snapshot_folder(tmp_path / "a", clusters(40), clusters(40, seed=1))
     told: list[float] = []
-    found = layout_file(tmp_path, folder, method=method, progress=lambda share, _: told.append(share))
-    assert np.array_equal(layout(tmp_path / "elsewhere", folder, method=method), np.load(found.file)), "seeded"
+    found = layout_file(tmp_path, folder, PointPlacement(method=method), progress=lambda share, _: told.append(share))
+    again = layout(tmp_path / "elsewhere", folder, PointPlacement(method=method))
+    assert np.array_equal(again, np.load(found.file)), "seeded"
     xy, cluster = np.load(found.file), np.tile(np.arange(40) % 5, 2)
     distance = np.linalg.norm(xy[:, None] - xy[None], axis=2)
     np.fill_diagonal(distance, np.inf)
@@ -229,7 +240,7 @@ def test_the_extras_keep_clusters_apart(tmp_path: Path, module: str, method: str
 def test_an_extra_that_is_not_installed_says_how_to_get_it(asked: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "openTSNE", None)
     with pytest.raises(UserError, match=r"t-SNE needs openTSNE.*--extra projections.*choose UMAP"):
-        layout(asked.folder, asked.results.snapshots(1)[0].folder, method="tsne", seed=5)
+        layout(asked.folder, asked.results.snapshots(1)[0].folder, PointPlacement(method="tsne", seed=5))
 
 
 def test_coordinates_of_a_file_are_shown_as_they_are(tmp_path: Path) -> None:
@@ -243,7 +254,7 @@ def test_coordinates_of_a_file_are_shown_as_they_are(tmp_path: Path) -> None:
 
     parquet.write_table(pyarrow.table({"y": xy[:, 1], "x": xy[:, 0]}), tmp_path / "xy.parquet")
     for suffix in ("npy", "csv", "parquet"):
-        found = layout_file(tmp_path, folder, method="file", file=str(tmp_path / f"xy.{suffix}"))
+        found = layout_file(tmp_path, folder, PointPlacement(method="file", file=str(tmp_path / f"xy.{suffix}")))
         assert np.allclose(np.load(found.file), xy, atol=1e-6)
         assert found.note == f"coordinates of xy.{suffix}, shown as they are"
 
@@ -268,18 +279,14 @@ def test_coordinates_that_do_not_fit_are_refused(tmp_path: Path, name: str, cont
     else:
         np.save(tmp_path / name, content)
     with pytest.raises(ProjectError, match=words):
-        layout_file(tmp_path, folder, method="file", file=str(tmp_path / name))
+        layout_file(tmp_path, folder, PointPlacement(method="file", file=str(tmp_path / name)))
 
 
 def test_what_cannot_be_projected_is_refused(asked: Workspace, tmp_path: Path) -> None:
     with pytest.raises(ProjectError, match="pca, umap"):
-        layout(asked.folder, asked.results.snapshots(1)[0].folder, method="magic")
+        layout(asked.folder, asked.results.snapshots(1)[0].folder, PointPlacement(method="magic"))
     few = snapshot_folder(tmp_path / "few", unit_rows(1, 4), unit_rows(1, 4))
     with pytest.raises(ProjectError, match="at least 4"):
         layout(tmp_path, few)
     with pytest.raises(ProjectError, match="no snapshot in"):
         answer_project(tmp_path, Project(snapshot=str(tmp_path / "none"), placement=PointPlacement()), lambda *_: None)
-
-
-def test_the_command_offers_the_methods_there_are() -> None:
-    assert OFFERED == METHODS

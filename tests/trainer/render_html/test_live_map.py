@@ -15,6 +15,7 @@ import pytest
 from tests.nightly import few_plain
 from trainer.charts.colored_points import ColoredPoints
 from trainer.charts.map import MapChart
+from trainer.charts.marks import FEW_LIT
 from trainer.errors import UserError
 from trainer.render_html import live_map
 from trainer.render_html.live_map import LiveMapInput
@@ -149,6 +150,9 @@ def test_a_browser_draws_zooms_filters_and_shows_pictures(tmp_path: Path, n: int
         view.get_by_label("Captions with").fill("caption 1")
         few = sum("caption 1" in one for one in inputs(n)[0].chart.captions)
         view.wait_for_function(f"{told}.startsWith('{few:,} of')")
+        count_gray = inked.replace("v !== 0", "v === 0xffdcd7d3")
+        # As in the window: beside few pairs the others keep their hue.
+        view.wait_for_function(f"(({count_gray})() > 0) === {str(few > FEW_LIT).lower()}")
         view.get_by_role("button", name="Show all").click()
         assert view.evaluate(told) == f"{n:,} of {n:,} pairs"
         view.evaluate("() => { liveMaps.low.value = 500; liveMaps.low.dispatchEvent(new Event('input')); }")

@@ -98,7 +98,12 @@ def test_many_points_become_a_picture_and_few_stay_vectors(maps, monkeypatch):
     vectors = saved(drawn(maps("modality")))
     assert b"<image" not in vectors
     monkeypatch.setattr(panel, "MOST_VECTOR_POINTS", 100)
-    picture = saved(drawn(maps("modality")))
+    figure = drawn(maps("modality"))
+    layers = sorted(figure.axes[0].collections, key=lambda layer: layer.get_zorder())
+    colors = [to_hex(layer.get_facecolors()[0]) for layer in layers]
+    assert len(set(colors[:2])) == len(set(colors[-2:])) == 2, "texts do not hide images"
+    assert sum(len(layer.get_offsets()) for layer in layers) == 480
+    picture = saved(figure)
     assert b"<image" in picture
     assert "CLIP · s0" in picture.decode(), "the words stay words"
 

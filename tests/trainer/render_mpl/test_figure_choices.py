@@ -105,7 +105,10 @@ def test_files_are_as_large_as_chosen(charted: Workspace, tmp_path: Path, capsys
     assert main([*command, "--out", *map(str, files)]) == 0
     figure = json.loads(capsys.readouterr().out)["figure"]
     svg, pdf, png = files
-    opening = re.search(r'<svg [^>]*?width="([\d.]+)pt" height="([\d.]+)pt"', svg.read_text(encoding="utf-8"))
+    drawn = svg.read_text(encoding="utf-8")
+    assert [drawn.count(name) for name in (">matched, mean ", " most similar<")] == [2, 2], "every curve has a name"
+    assert drawn.count(" unmatched · scenes") == 1, "noted once, below"
+    opening = re.search(r'<svg [^>]*?width="([\d.]+)pt" height="([\d.]+)pt"', drawn)
     box = re.search(rb"/MediaBox \[ 0 0 ([\d.]+) ([\d.]+) \]", pdf.read_bytes())
     with Image.open(png) as picture:
         pixels = picture.size

@@ -214,7 +214,7 @@ def test_words_of_the_classes(named: Workspace, runs: int):
 @pytest.mark.parametrize("runs", nightly_except([2, 6], 2))
 def test_hits_have_a_picture_each_and_no_hole(named: Workspace, monkeypatch, tmp_path: Path, runs: int):
     Image.new("RGB", (64, 64), "teal").save(tmp_path / "hit.png")
-    monkeypatch.setattr(panel_figure, "_picture", lambda _: np.asarray(Image.open(tmp_path / "hit.png")))
+    monkeypatch.setattr(panel_figure, "read_square", lambda _: np.asarray(Image.open(tmp_path / "hit.png")))
     query = np.eye(32)[0]
     found = PerRun(tuple(search(named, run, query) for run in range(1, runs + 1)), tuple(range(runs)))
     figure = panel_figure.draw(SEARCH.panel(found, SearchSettings(query_text="a red circle")))

@@ -108,4 +108,5 @@ def test_a_narrow_cone_has_the_components_of_its_own_spread(tmp_path: Path):
     unit -= unit.mean(0)
     spread = np.linalg.svd(unit, full_matrices=False)[1][:3]
     found = components((rows,)).astype(np.float64)
-    assert np.sqrt((found**2).sum(0)) == pytest.approx(spread, rel=1e-5)
+    # Single precision keeps three digits of what differs in the fourth, and sums in the order of the processor.
+    assert np.sqrt((found**2).sum(0)) == pytest.approx(spread, rel=1e-4)

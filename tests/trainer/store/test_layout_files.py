@@ -9,6 +9,7 @@ import pytest
 
 from trainer import config
 from trainer.__main__ import main
+from trainer.charts.point_placement import PointPlacement
 from trainer.projection import layout_file
 from trainer.store import Items, Workspace, component_files, layout_files, write_snapshot
 from trainer.store.component_files import snapshot_components
@@ -41,7 +42,7 @@ def two(workspace, monkeypatch) -> tuple[Workspace, int, set[str], set[str]]:
 
         snapshot_components(workspace.folder, read_snapshot(one), keep=True)
         kept.append(names(workspace) - before)
-    layout_file(workspace.folder, other, onto=folder, seed=1)
+    layout_file(workspace.folder, other, PointPlacement(seed=1), onto=(folder,))
     return workspace, first, *kept
 
 
@@ -128,8 +129,8 @@ def test_a_link_in_the_place_of_layouts_is_left_alone(two, tmp_path):
 def test_a_layout_is_found_by_its_snapshot_and_method(two):
     workspace, first, *_ = two
     folder = workspace.runs.get(first).folder / "snapshots" / "scenes-train@000001"
-    assert layout_files.has_layout(workspace.folder, folder, "pca")
-    assert not layout_files.has_layout(workspace.folder, folder, "umap")
-    assert not layout_files.has_layout(workspace.folder, folder.with_name("another@000001"), "pca")
+    assert layout_files.has_layout(workspace.folder, [folder], "pca")
+    assert not layout_files.has_layout(workspace.folder, [folder], "umap")
+    assert not layout_files.has_layout(workspace.folder, [folder, folder.with_name("another@000001")], "pca")
     (workspace.folder / "layouts" / "zz.json").write_text("{")
-    assert layout_files.has_layout(workspace.folder, folder, "pca"), "a damaged file is no layout"
+    assert layout_files.has_layout(workspace.folder, [folder], "pca"), "a damaged file is no layout"

@@ -85,8 +85,8 @@ def test_two_questions_are_two_rows_and_nothing_is_best_across_them(workspace: W
     }
     told = as_text(COMPARISON.draw(table, None))
     assert "*" not in told.replace("(or *)", "")
-    assert "cal heldout, zero shot, n = 960, 102 classes × 2 templates" in told
-    assert "cal heldout, zero shot, n = 960, 101 classes × 2 templates" in told
+    assert "cal, held-out, zero shot, n = 960, 102 classes × 2 templates" in told
+    assert "cal, held-out, zero shot, n = 960, 101 classes × 2 templates" in told
     workspace.results.add_evaluation(1, 8, "cal", "heldout", {"zero_shot_acc1": 0.2}, {"zero_shot": FEW})
     assert [row.best for row in comparison(workspace, [1, 2]).rows] == [(), (1,)]
 

@@ -13,6 +13,7 @@ import pytest
 
 from trainer.__main__ import main
 from trainer.store import Items, StoreError, Workspace
+from trainer.store.selections import _table as table
 from trainer.store.selections import rows_of, write_selection
 
 ITEMS = Items(
@@ -74,6 +75,33 @@ def test_written_files_hold_the_pairs(tmp_path: Path):
     assert (tmp_path / "out.txt").read_text() == "/data/b.png\n/data/c.png\n"
     with pytest.raises(StoreError, match="ending"):
         write_selection(ITEMS, rows, tmp_path / "out.xlsx")
+
+
+def test_a_table_of_very_many_pairs_is_written_part_by_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows, parts = np.arange(4), []
+    write_selection(ITEMS, rows, tmp_path / "whole.csv")
+    items = dataclasses.replace(ITEMS, metadata={"late": [None, 1, 2, 0.5]})
+    write_selection(items, rows, tmp_path / "whole.parquet")
+    monkeypatch.setattr("trainer.store.selections._AT_ONCE", 1)
+    write_selection(items, rows, tmp_path / "parts.parquet")
+    file = pyarrow.parquet.ParquetFile(tmp_path / "parts.parquet")
+    assert file.num_row_groups == 4
+    assert file.read() == pyarrow.parquet.read_table(tmp_path / "whole.parquet")
+
+    def stop(share: float, _note: str) -> None:
+        if share >= 0.75:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write_selection(items, rows, tmp_path / "cancelled.parquet", stop)
+    assert not [*tmp_path.glob("*cancelled*")]
+    monkeypatch.setattr("trainer.store.selections._AT_ONCE", 3)
+    monkeypatch.setattr(
+        "trainer.store.selections._table", lambda items, rows: parts.append(len(rows)) or table(items, rows)
+    )
+    write_selection(ITEMS, rows, tmp_path / "parts.csv")
+    assert (tmp_path / "parts.csv").read_bytes() == (tmp_path / "whole.csv").read_bytes()
+    assert parts == [0, 3, 1]
 
 
 def test_pairs_without_a_file_leave_no_empty_lines(tmp_path: Path) -> None:

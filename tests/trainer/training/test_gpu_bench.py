@@ -147,7 +147,7 @@ def _measured(**changes):
 @pytest.mark.parametrize(
     ("document", "pairs", "better", "why"),
     [
-        (_measured(), 5_000, True, "with 4,096 pairs they take 56% of the time"),
+        (_measured(), 5_000, True, "with 4,096 pairs they take 56 % of the time"),
         (_measured(), 4_000, False, "were not measured with 4,000 pairs or fewer"),
         (_measured(error=0.5), 5_000, False, "a gradient was wrong by 0.5"),
         (_measured(error="nan"), 5_000, False, "a gradient was wrong"),

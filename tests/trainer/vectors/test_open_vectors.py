@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Callable
 from importlib.util import find_spec
@@ -26,9 +27,9 @@ from trainer.analysis.unit_rows import is_vector, unit_rows
 from trainer.charts.matching import matching_of, units_of
 from trainer.charts.snapshots import choose_snapshot
 from trainer.evaluation.tasks import clip_benchmark_recalls
-from trainer.store import RunLog, Snapshot, Workspace, component_files, read_snapshot, snapshot_name
+from trainer.store import RunLog, Snapshot, Workspace, component_files, manifests, read_snapshot, snapshot_name
 from trainer.vectors import kept_counts, open_run, recall
-from trainer.vectors.found import VectorError, find
+from trainer.vectors.matrices import VectorError, find
 from trainer.vectors.open_run import sample
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
@@ -209,10 +210,21 @@ def test_of_many_pairs_questions_are_drawn_and_all_are_asked_later(tmp_path: Pat
     assert row.facts["heldout_questions"] == {"vectors": {"image_to_text": N, "text_to_image": N}}
 
 
-def test_the_map_of_many_points_is_ready_with_the_pass(tmp_path: Path, opened, monkeypatch: pytest.MonkeyPatch):
+def test_the_map_is_ready_before_questions_are_asked(tmp_path: Path, capsys, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(open_run, "WORTH_KEEPING", 0)
     monkeypatch.setattr(component_files, "WORTH_KEEPING", 0)
-    _, snapshot = opened(*npy(tmp_path))
+
+    def interrupted(*_: Any, **__: Any) -> None:
+        assert "Run 1 (a): 40 of 40 vectors of 6 numbers." in capsys.readouterr().out
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(open_run, "measure_step", interrupted)
+    with contextlib.suppress(KeyboardInterrupt):
+        main(["open", "vectors", *npy(tmp_path), "--workspace", str(tmp_path / "ws")])
+    row = Workspace(tmp_path / "ws").runs.get(1)
+    assert (row.status, row.last) == ("finished", None)
+    snapshot = read_snapshot(choose_snapshot(Workspace(tmp_path / "ws"), row).folder)
+    assert manifests.verified(snapshot.folder)["files"].keys() >= {"image.npy", "text.npy"}
     kept = component_files.kept_components(tmp_path / "ws", snapshot)
     assert kept == pytest.approx(components((snapshot.image, snapshot.text)), abs=1e-5)
 

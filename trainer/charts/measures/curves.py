@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 import numpy as np
@@ -14,13 +15,14 @@ from trainer.charts import ChartError, objective_label
 from trainer.charts.copied_pictures import copies_notes
 from trainer.charts.snapshots import PREFERRED_SPLITS
 from trainer.config.fields import option
-from trainer.metrics import Metric, logged_name, metric, noted_n
+from trainer.metrics import Metric, logged_name, measured_on, metric, noted_n
 from trainer.store import RunRow, Workspace
 from trainer.store.number_series import number_series
 from trainer.store.rows import VAL_BATCH
 
 DEFAULT_METRICS: Final = ("val/image_to_text_R@1", "val/text_to_image_R@1", "val/knn_acc1", "train/loss")
-
+HELD: Final = ("val/", "combinations/")
+"""How the names of held-out metrics begin."""
 
 Axis = Literal["step", "time"]
 
@@ -67,7 +69,7 @@ class CurvePanel:
         unit: Of the values as drawn; `%` where `percent`.
         percent: The values are shares, drawn times 100.
         n: Pairs behind each point of a held-out metric, of a recall its distinct questions; None for others, or where
-            runs differ in it.
+            it is not known.
     """
 
     metric: str
@@ -120,12 +122,30 @@ def _panels(workspace: Workspace, rows: list[RunRow], name: str, axis: Axis, smo
         if (series := _series(workspace, row, index, name, axis, smoothing)) is not None
     ]
     if metric_of.shared_axis:
-        return [_panel(workspace, metric_of, metric_of.label, drawn)] if drawn else []
+        parts = _by_measure(name, drawn)
+        panels = [_panel(workspace, metric_of, metric_of.label, part) for part in parts]
+        often = Counter(panel.label for panel in panels)
+        return [
+            replace(panel, label=f"{panel.label}, {part[0][0].data}") if often[panel.label] > 1 else panel
+            for panel, part in zip(panels, parts, strict=True)
+        ]
     # Losses of two objectives are different quantities: one axis for both would invite comparing them.
     by_kind: dict[str, list[tuple[RunRow, RunCurve]]] = {}
     for row, series in drawn:
         by_kind.setdefault(_kind_of_loss(row, name), []).append((row, series))
     return [_panel(workspace, metric_of, f"{metric_of.label}, {kind}", of_kind) for kind, of_kind in by_kind.items()]
+
+
+def _by_measure(name: str, drawn: list[tuple[RunRow, RunCurve]]) -> list[list[tuple[RunRow, RunCurve]]]:
+    """Return the curves by the data, split and n that they were measured on; one that noted none is with the first."""
+    measured = [(row.data, *measured_on(name, row.facts)) for row, _ in drawn]
+    first = next((key for key in measured if key[2] is not None), None)
+    if first is None or not name.startswith(HELD):
+        return [drawn] if drawn else []
+    parts: dict[object, list[tuple[RunRow, RunCurve]]] = {}
+    for key, each in zip(measured, drawn, strict=True):
+        parts.setdefault(first if key[2] is None else key, []).append(each)
+    return list(parts.values())
 
 
 def _kind_of_loss(row: RunRow, name: str) -> str:
@@ -139,8 +159,7 @@ def _panel(workspace: Workspace, metric: Metric, label: str, drawn: list[tuple[R
     n = sizes.pop() if len(sizes) == 1 else None
     label = logged_name(metric.name, n) if metric.is_recall else label
     unit = "%" if metric.percent else metric.unit
-    held = metric.name.startswith(("val/", "combinations/"))
-    warnings = copies_notes([row for row, _ in drawn]) if held else ()
+    warnings = copies_notes([row for row, _ in drawn]) if metric.name.startswith(HELD) else ()
     return CurvePanel(metric.name, label, unit, metric.percent, n, tuple(series for _, series in drawn), warnings)
 
 

@@ -192,7 +192,7 @@ def measure(
         ajne=ajne,
         gine=tests.gine_of(sines, n, d),
         mean_angle=tests.mean_angle(ajne, n),
-        resultant=tests.mean_resultant_length(vectors[every]),
+        resultant=tests.mean_resultant_length(vectors, every),
         uniformity=uniformity(chosen),
         p_ajne=tests.p_value(tests.ajne_of(their_angles, len(tested)), null[:, 0]),
         p_gine=tests.p_value(tests.gine_of(their_sines, len(tested), d), null[:, 1]),

@@ -153,10 +153,11 @@ def runs_of_groups(workspace: Workspace, patterns: Sequence[str]) -> tuple[RunGr
 
 
 def hues_of(workspace: Workspace, groups: Sequence[RunGroup]) -> tuple[int, ...]:
-    """Return the hue of each group: that of its runs in every view, or its place where two would have one."""
+    """Return the hue of each group: that of all its runs in every view, or its place where there is no such hue."""
     styles = run_style(workspace.runs.all())
-    hues = tuple(styles[group.counted[0].id].hue for group in groups)
-    return hues if len({*hues}) == len(hues) else tuple(range(len(groups)))
+    hues = {tuple({styles[run.id].hue for run in group.counted}) for group in groups}
+    alone = len(hues) == len(groups) and all(len(hue) == 1 for hue in hues)
+    return tuple(styles[group.counted[0].id].hue if alone else index for index, group in enumerate(groups))
 
 
 def _newest(workspace: Workspace, row: RunRow, same: SameSplits) -> dict[Key, dict[str, float]]:

@@ -10,9 +10,9 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from trainer.analysis import separation as counting
-from trainer.analysis.distinct import matching
+from trainer.analysis.distinct import answers
 from trainer.analysis.progress import Progress
-from trainer.analysis.sampling import at_most
+from trainer.analysis.sampling import at_most, most_asking
 from trainer.analysis.shuffled import shuffled_level
 from trainer.analysis.similarity import auc, d_prime, hardest_texts, matched_cosines, overlap
 from trainer.analysis.units import Units
@@ -23,7 +23,7 @@ from trainer.charts.opened_snapshot import OpenedSnapshot, open_target
 from trainer.charts.snapshot_label import SnapshotLabel
 from trainer.charts.spec import Request, Target
 from trainer.config.fields import option
-from trainer.metrics import recall_name
+from trainer.metrics import noted_pairs, recall_name
 from trainer.store import Workspace
 from trainer.store.snapshot_files import Items, Snapshot
 
@@ -31,10 +31,6 @@ NOTE: Final = (
     "Cosines are not comparable across runs: compare AUC and d′ with the level of shuffled pairs, not the cosines."
 )
 HARDEST_NOTE: Final = "Cosines are not comparable across runs: compare AUC and d′, not the cosines."
-
-
-MOST_IMAGES: Final = 20_000
-"""More images than this are sampled: each is compared with every text, which takes minutes at 100,000 pairs."""
 
 
 LEVEL_IMAGES: Final = 5_000
@@ -126,6 +122,8 @@ class SimilarityRun(SnapshotLabel):
         unmatched_weights: How many pairs have each of them; None: one each.
         recall1: Share of distinct pictures one of whose own texts is more similar than every other text.
         pictures: How many distinct pictures ask: the independent items behind every number.
+        drawn: Whether these were drawn from more.
+        of_split: Pairs of the split that the snapshot is a sample of, as noted; 0: of none, or unknown.
         intervals: Of `auc` and `d_prime`: the bootstrap interval of 95 % over pictures.
         shuffled: Of `auc`, `d_prime`, `overlap` and `ks`: the level of shuffled pairs, which no relation would give.
         grid: Cosines at which densities are given.
@@ -151,6 +149,8 @@ class SimilarityRun(SnapshotLabel):
     ks: float
     recall1: float
     pictures: int
+    drawn: bool
+    of_split: int
     intervals: dict[str, tuple[float, float]]
     shuffled: Mapping[str, float]
     grid: Float[np.ndarray, " g"]
@@ -186,6 +186,7 @@ def similarity(
     cosines = _cosines(opened, settings, progress)
     first, second = cosines.counts
     low, high = ends_of([cosines.matched, cosines.unmatched])
+    split = opened.snapshot.split
     grid = np.linspace(low, high, 241)
     return SimilarityRun(
         **opened.label,
@@ -204,6 +205,8 @@ def similarity(
         **_separation(cosines),
         recall1=_recall1(cosines.hardest, np.arange(len(cosines.asked.pictures))),
         pictures=len(cosines.asked.pictures),
+        drawn=cosines.asked.drawn,
+        of_split=(noted_pairs(split, opened.run.facts) or 0) if opened.snapshot.sampled else 0,
         intervals=counting.intervals(first, second, cosines.bins),
         shuffled=cosines.shuffled,
         grid=grid,
@@ -241,8 +244,9 @@ def _cosines(opened: OpenedSnapshot, settings: SimilaritySettings, progress: Pro
     rows = np.flatnonzero(values == only) if settings.only else np.arange(snapshot.n)
     if not len(rows):
         raise ChartError(f"No pair of run {name} has {settings.facet} = {settings.only}. Choose another value.")
+    most = most_asking(len(texts))
     # Who asks for all pairs gets all of them, however long it takes.
-    queries = _Asked(units, rows, None if settings.compared == "all" else MOST_IMAGES)
+    queries = _Asked(units, rows, None if settings.compared == "all" else most)
     rows, asking = queries.rows, queries.pictures
     settings = replace(settings, k=max(1, min(settings.k, texts.fewest_wrong(rows))))
     matched = matched_cosines(image[rows], text[rows])
@@ -264,7 +268,7 @@ def _cosines(opened: OpenedSnapshot, settings: SimilaritySettings, progress: Pro
     if values is not None:
         every, against = queries, hardest
         if settings.only:
-            every = _Asked(units, np.arange(snapshot.n), MOST_IMAGES)
+            every = _Asked(units, np.arange(snapshot.n), most)
             against = hardest_texts(image, text, settings.k, texts, rows=every.pictures, progress=progress)
         cosines = matched_cosines(image[every.rows], text[every.rows])
         facets = tuple(_facets(values[every.rows], cosines, against, every))
@@ -280,11 +284,14 @@ class _Asked:
         rows: Of the pairs.
         pictures: Of the pictures: the first row of each.
         of: Of each pair, the place of its picture among `pictures`.
+        drawn: Whether there are more pictures.
     """
 
     def __init__(self, units: Units, rows: Int[np.ndarray, " m"], most: int | None) -> None:
+        every = len(rows)
         if most is not None:
             rows = rows[units.taken(rows).sample(most, "picture")]
+        self.drawn = len(rows) < every
         self.rows = rows[units.taken(rows).rows("pair")]
         of_these = units.taken(self.rows)
         self.pictures, self.of = self.rows[of_these.rows("picture")], of_these.picture
@@ -302,15 +309,14 @@ def _level(
     image, text = snapshot.image, snapshot.text
     assert image is not None, "shown before"
     assert text is not None, "shown before"
-    rows = at_most(rows, LEVEL_IMAGES, seed=1)
+    rows = at_most(rows, min(LEVEL_IMAGES, most_asking(snapshot.n)), seed=1)
 
     def measure(order: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         matched = matched_cosines(image[rows], text[order[rows]])
         if question.compared != "hardest":
             # Which texts are an image's own changes one of its n cosines: the others stay what they are.
             return matched, _thinned(*others)
-        texts = matching(captions[order], images).texts
-        return matched, hardest_texts(image, text[order], question.k, texts, rows=rows).cosines
+        return matched, hardest_texts(image, text, question.k, answers(images, captions, order), rows=rows).cosines
 
     return shuffled_level(snapshot.n, measure, queries=len(rows))
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from trainer.charts.point_placement import PointPlacement
 from trainer.cli.export import (
     SnapshotChoice,
     WrittenFigure,
@@ -35,15 +36,9 @@ HELP = "embedding maps side by side"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Placement:
+class Placement(PointPlacement):
     """The placement and colors of a map's points."""
 
-    method: str = "pca"
-    neighbors: int = 15
-    min_dist: float = 0.1
-    metric: str = "cosine"
-    seed: int = 0
-    file: str = ""
     color: str = "modality"
     turn: tuple[float, float] | None = None
     """Azimuth and elevation in degrees from which three principal components are seen; None: a map in the plane."""
@@ -74,7 +69,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--isolate", nargs="+", default=[], metavar="CLASS", help="classes in color, the others gray")
     parser.add_argument(
-        "--pairs", default="", metavar="ROWS", help="selected pairs in color, the others gray: 0-59,70 or a .npy file"
+        "--pairs",
+        default="",
+        metavar="ROWS",
+        help="selected pairs in color, the others gray, of a few the others pale: 0-59,70 or a .npy",
     )
     add_figure_arguments(parser)
     add_file_arguments(parser)
@@ -118,7 +116,7 @@ def write(
     charts = embedding_maps(
         workspace, placed, color=placement.color, isolate=placement.isolate, pairs=pairs, progress=report
     )
-    options: dict[str, Any] = {**view.options, **_how(placement).options}
+    options: dict[str, Any] = {**view.options, **placement.options}
     if placement.turn is not None:
         options["turn"] = [f"{degrees:g}" for degrees in placement.turn]
     options |= {"color": placement.color, "isolate": list(placement.isolate) or None}
@@ -154,12 +152,6 @@ def rows_of(written: str) -> Any:
         ) from error
 
 
-def _how(placement: Placement) -> Any:
-    from trainer.charts.point_placement import PointPlacement as How
-
-    return How(**{name: getattr(placement, name) for name in How.__dataclass_fields__})
-
-
 def _snapshots(workspace: Workspace, runs: Sequence[int | str], view: SnapshotChoice) -> list[SnapshotRow]:
     from trainer.charts.snapshots import choose_snapshot
     from trainer.charts.spec import targets_of
@@ -180,14 +172,12 @@ def _placed(snapshot: SnapshotRow, first: SnapshotRow, placement: Placement, wor
         if placement.method != "pca":
             raise UserError("Only PCA has a third dimension here: leave --turn away, or take --method pca.")
         return _in_space(snapshot.folder, placement.turn)
-    how = _how(placement)
-    fields = {name: getattr(how, name) for name in how.__dataclass_fields__}
-    onto = None if snapshot.folder == first.folder or how.method == "file" else first.folder
-    points = layout(workspace.folder, snapshot.folder, **fields, onto=onto, progress=report)
-    parameters = how.words.partition(", ")[2]
-    if len(points) > MOST_FITTED and how.method not in ("pca", "umap", "file"):
+    onto = () if snapshot.folder == first.folder or placement.method == "file" else (first.folder,)
+    points = layout(workspace.folder, snapshot.folder, placement, onto=onto, progress=report)
+    parameters = placement.words.partition(", ")[2]
+    if len(points) > MOST_FITTED and placement.method not in ("pca", "umap", "file"):
         parameters += f", fitted on {MOST_FITTED:,} of {len(points):,} points, the others placed at their nearest"
-    return Placed(snapshot.folder, points, how.method, parameters)
+    return Placed(snapshot.folder, points, placement.method, parameters)
 
 
 def _in_space(folder: Path, turn: tuple[float, float]) -> Placed:

@@ -28,6 +28,7 @@ class ObjectiveBase:
     Attributes:
         kind: In configurations.
         label: For people.
+        family: Heading of the objectives that learn from the same parts of the data.
         towers: Which towers a run has: `both` (images against texts), `image`, `words` (captions alone) or `source`
             (those of another run, frozen).
         labeled: Whether pairs need a class.
@@ -36,6 +37,7 @@ class ObjectiveBase:
 
     kind: ClassVar[str]
     label: ClassVar[str]
+    family: ClassVar[str] = ""
     towers: ClassVar[Towers]
     labeled: ClassVar[bool] = False
     predicts_texts: ClassVar[bool] = False

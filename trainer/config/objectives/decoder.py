@@ -24,6 +24,7 @@ class EmbeddingDecoder(ObjectiveBase):
     kind: ClassVar[str] = "decoder"
     label: ClassVar[str] = "Decoder"
     paper: ClassVar[str] = "https://arxiv.org/abs/2204.06125"
+    family: ClassVar[str] = "Images from embeddings"
     towers: ClassVar[Towers] = "source"
 
     of: str = option("", "Decoder of", "Number, name or folder of the run whose embeddings are decoded.")

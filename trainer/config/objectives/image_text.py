@@ -12,6 +12,7 @@ from trainer.config.objectives.base import ObjectiveBase, Towers
 class ImageText(ObjectiveBase):
     """The base class of image-text objectives."""
 
+    family: ClassVar[str] = "Images against captions"
     towers: ClassVar[Towers] = "both"
 
 

@@ -18,6 +18,7 @@ _SAMPLER_HELP = "Which negative is paired with each anchor and positive."
 class Labeled(ObjectiveBase):
     """The base class of labeled objectives, whose batches have several images per class."""
 
+    family: ClassVar[str] = "Images of equal classes"
     towers: ClassVar[Towers] = "image"
     labeled: ClassVar[bool] = True
 
@@ -122,6 +123,7 @@ class CrossEntropy(ObjectiveBase):
     kind: ClassVar[str] = "cross_entropy"
     label: ClassVar[str] = "Supervised"
     paper: ClassVar[str] = "https://arxiv.org/abs/2002.05709"
+    family: ClassVar[str] = "Images of equal classes"
     towers: ClassVar[Towers] = "image"
     labeled: ClassVar[bool] = True
 

@@ -19,6 +19,7 @@ class TwoViews(ObjectiveBase):
     The augmentations are those of Chen et al., SimCLR, 2020, https://arxiv.org/abs/2002.05709, appendix A.
     """
 
+    family: ClassVar[str] = "Two views of one image"
     towers: ClassVar[Towers] = "image"
 
     smallest_crop: float = option(

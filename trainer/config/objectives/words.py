@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 class BagOfWords(ObjectiveBase):
     """The base class of objectives that predict words from images."""
 
+    family: ClassVar[str] = "Words of the captions"
     towers: ClassVar[Towers] = "image"
     predicts_texts: ClassVar[bool] = True
 
@@ -90,6 +91,7 @@ class CaptionPrediction(ObjectiveBase):
     kind: ClassVar[str] = "caption_prediction"
     label: ClassVar[str] = "Caption prediction"
     paper: ClassVar[str] = "https://arxiv.org/abs/2103.00020"
+    family: ClassVar[str] = "Words of the captions"
     towers: ClassVar[Towers] = "image"
     predicts_texts: ClassVar[bool] = True
 
@@ -122,6 +124,7 @@ class Word2Vec(ObjectiveBase):
     kind: ClassVar[str] = "word2vec"
     label: ClassVar[str] = "word2vec"
     paper: ClassVar[str] = "https://arxiv.org/abs/1310.4546"
+    family: ClassVar[str] = "Words of the captions"
     towers: ClassVar[Towers] = "words"
 
     softmax: Literal["negatives", "full", "hierarchical"] = option(

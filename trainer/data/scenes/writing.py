@@ -28,6 +28,7 @@ _VERSION: Final = 4
 _CHUNK: Final = 64
 """Scenes drawn between two looks at whether to stop."""
 _QUALITY: Final = 90
+_TABLE: Final = "items.parquet"
 
 _README: Final = """Scenes
 ======
@@ -96,6 +97,8 @@ def write(
     _begin(scenes, folder)
     total, done = sum(len(planned[split]) for split in missing), 0
     for split in missing:
+        if not is_drawn(folder, split):  # of a copied sample: some of the pictures, without their table
+            confined.remove_tree(folder, split)
         report = partial(_report, progress, total, done)
         draw_all = partial(_draw_split, scenes.seed, split, planned[split], report=report, processes=processes)
         written_once(folder / split, draw_all, partial(progress, 0.0, "Waiting for another run that draws Scenes"))
@@ -109,14 +112,14 @@ def _report(progress: Callable[[float, str], None], total: int, before: int, dra
 
 def is_drawn(folder: Path, split: str) -> bool:
     """Return whether `write` has written this split whole."""
-    return (folder / split).is_dir()
+    return (folder / split / _TABLE).is_file()
 
 
 def sources(folder: Path, split: str) -> list[Source]:
     """Return the pairs of one split in a folder returned by `write`, labeled with the color of the subject."""
     from trainer.untrusted.bounded.parquet import whole
 
-    rows = whole(folder / split / "items.parquet", rows=None).to_pylist()
+    rows = whole(folder / split / _TABLE, rows=None).to_pylist()
     return [_source(folder, split, row) for row in rows]
 
 
@@ -195,7 +198,7 @@ def _write_items(folder: Path, split: str, scenes: Sequence[Scene]) -> None:
     import pyarrow
     import pyarrow.parquet
 
-    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(_items(split, scenes)), folder / "items.parquet")
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(_items(split, scenes)), folder / _TABLE)
 
 
 def _items(split: str, scenes: Sequence[Scene]) -> list[dict[str, str]]:

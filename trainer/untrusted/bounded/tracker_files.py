@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from trainer.untrusted.bounded import Unreadable
 from trainer.untrusted.bounded.event_file import rows
+from trainer.untrusted.bounded.log_reading import SEPARATORS, LogReading
 from trainer.untrusted.bounded.parquet import Answer, numbers
 from trainer.untrusted.bounded.tracker_rows import (
     EPOCH,
@@ -44,7 +45,6 @@ _MOST_DEPTH: Final = 4
 _TRAIN: Final = re.compile(r"Train Epoch: (\d+) \[\s*(\d+)/(\d+) \([^)]*\)\](.*)")
 _NUMBER: Final = r"(-?\d+(?:\.\d*)?(?:e[+-]?\d+)?|nan|inf|-inf)"
 _DECIMAL_COMMA: Final = re.compile(r"[+-]?\d+,\d+(e[+-]?\d+)?", re.IGNORECASE)
-_SEPARATORS: Final = (",", ";", "\t")
 _STAMP: Final = "%Y-%m-%d,%H:%M:%S"
 
 
@@ -93,6 +93,44 @@ def open_clip_results(path: Path, options: dict[str, Any]) -> Answer:
     return {}, SCHEMA, batched(_results(path), _EVENTS_AT_ONCE)
 
 
+def log_table(path: Path, options: dict[str, Any]) -> Answer:
+    """Return the curves of a table or of JSON lines that a person's own training logged."""
+    check_ordinary(path)
+    return {}, SCHEMA, batched(_logged_numbers(path), _EVENTS_AT_ONCE)
+
+
+# -- tables of numbers ----------------------------------------------------------------------------------------------
+
+
+def _logged_numbers(path: Path) -> Iterator[TrackerRow | None]:
+    reading, notes = LogReading(path.stem), list[TrackerRow]()
+    is_json = next(_lines(path), "").lstrip().startswith("{")
+    for record in (dict(_flat(row, "", 0)) for _, row in _records(path, notes)) if is_json else _cells(path, notes):
+        yield from reading.rows(record)
+    yield from (*notes, *reading.remarks())
+
+
+def _cells(path: Path, notes: list[TrackerRow]) -> Iterator[dict[str, str]]:
+    """Yield the rows of a table; columns of one name are numbered, a decimal comma becomes a point."""
+    lines = _lines(path)
+    first = next(lines, "").removeprefix("\ufeff")
+    separator = max(SEPARATORS, key=first.count)
+    reader = csv.reader(itertools.chain([first], lines), delimiter=separator)
+    header: list[str] = []
+    for name in next(reader, [])[:_MOST_COLUMNS]:
+        header.append(f"{name} ({header.count(name) + 1})" if name in header else name)
+    decimal_commas = 0
+    for cells in reader:
+        row = dict(zip(header, cells))
+        if separator != ",":
+            commas = {name: cell for name, cell in row.items() if _DECIMAL_COMMA.fullmatch(cell.strip()[:64])}
+            row |= {name: cell.replace(",", ".") for name, cell in commas.items()}
+            decimal_commas += len(commas)
+        yield row
+    if decimal_commas:
+        notes.append(remark(NOTE, text=f"Numbers with a comma ({decimal_commas:,}) were read with a decimal point."))
+
+
 # -- Weights & Biases -----------------------------------------------------------------------------------------------
 
 
@@ -115,7 +153,7 @@ def _lines(path: Path) -> Iterator[str]:
 def _panel(path: Path) -> Iterator[TrackerRow | None]:
     lines = _lines(path)
     first = next(lines, "")
-    headers = {sign: next(csv.reader([first], delimiter=sign), []) for sign in _SEPARATORS}
+    headers = {sign: next(csv.reader([first], delimiter=sign), []) for sign in SEPARATORS}
     separator = next((sign for sign, header in headers.items() if columns_of(header[:_MOST_COLUMNS])), ",")
     reader = csv.reader(itertools.chain([first], lines), delimiter=separator)
     header = next(reader, [])

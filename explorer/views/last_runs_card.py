@@ -1,0 +1,95 @@
+"""On Home without an experiment: what trains now, and the last finished runs with what would decide between them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QFrame, QPushButton, QWidget
+
+from explorer import theme
+from explorer.views.chart_pane import ChartPane
+from explorer.views.seed_rows import RunCell
+from explorer.views.view import Context
+from explorer.widgets import layouts
+from trainer.charts.curves import CHART as CURVES
+from trainer.charts.spec import Request, targets_of
+from trainer.experiments.last_runs import LastRuns
+from trainer.metrics import HEADLINE
+from trainer.store import RunRow
+
+MOST_TRAINING: Final = 4
+"""Runs that train now and are listed: the ways to begin stay in sight."""
+
+
+class LastRunsCard(QFrame):
+    """The last two runs that compare, or the last run: values, seeds, curves, and the experiment that would decide.
+
+    Signals:
+        repeated: These one or two runs are to be trained with more seeds.
+    """
+
+    repeated = Signal(object)
+
+    def __init__(self, context: Context) -> None:
+        super().__init__()
+        self.setObjectName("last-runs")
+        theme.set_role(self, "card")
+        self._context = context
+        self._runs: tuple[int, ...] = ()
+        self.title = layouts.text(role="heading")
+        self.headline = layouts.text(role="title", name="last-runs-headline", wrap=True)
+        self.about = layouts.text(role="small", name="last-runs-about", wrap=True)
+        self.more = QPushButton(objectName="last-runs-more")
+        theme.keep_icon(self.more, "plus")
+        self.more.clicked.connect(lambda: self.repeated.emit(self._runs))
+        self.note = layouts.elided("", "small")
+        self.pane = ChartPane(context, "last-runs")
+        inset = (theme.BETWEEN, 12, theme.BETWEEN, 12)
+        heads = layouts.column(self.title, self.headline, self.about, gap=theme.SPACE, margins=inset)
+        foot = layouts.row(self.more, theme.SPACE, (self.note, 1), margins=inset)
+        stage = layouts.column(self.pane, margins=inset)
+        layouts.column(heads, layouts.hairline(), (stage, 1), layouts.hairline(), foot, gap=0, of=self)
+
+    def show_runs(self, last: LastRuns) -> None:
+        """Show these runs; their curves are those of values on held-out pairs, which have one scale."""
+        self._runs = tuple(run.id for run in last.runs)
+        both = len(self._runs) > 1
+        self.title.setText("Your last two runs" if both else "Your last run")
+        self.headline.setText(last.headline)
+        self.about.setText(last.about)
+        self.more.setText("Add seeds" if both else "CLIP and CLOOB on this data")
+        what = "both settings with 3 to 5 further" if both else "each with 3 to 5"
+        self.note.setText(f"Trains {what} seeds, until it is decided.")
+        self.more.setEnabled(not self._context.jobs.look_only)
+        metric = last.runs[0].metric
+        names = (HEADLINE, "val/text_to_image_R@1") if metric == HEADLINE else (metric,)
+        self.pane.forget()
+        self.pane.ask(CURVES, Request(targets_of(self._runs)), CURVES.settings(names))
+
+
+class TrainingNow(QWidget):
+    """The runs that train or wait now, and how far each is; hidden where none does."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setObjectName("training-now")
+        self._column = layouts.column(layouts.text("Training now", "heading"), gap=theme.SPACE, of=self)
+        self._cells: dict[int, RunCell] = {}
+
+    def show_runs(self, runs: Sequence[RunRow], ends: Mapping[int, float | None]) -> None:
+        """Show these runs, those that train before those that wait; `ends` are the seconds until each ends."""
+        first = sorted(runs, key=lambda run: run.status == "queued")[:MOST_TRAINING]
+        self.setVisible(bool(first))
+        if [run.id for run in first] != list(self._cells):
+            while (item := self._column.takeAt(1)) is not None:
+                if (label := item.widget()) is not None:
+                    label.deleteLater()
+            self._cells = {run.id: RunCell() for run in first}
+            for run in first:
+                layouts.add(self._column, layouts.elided(run.short_name, "strong"), self._cells[run.id])
+        waiting = [run.id for run in first if run.status == "queued"]
+        for run in first:
+            turn = waiting.index(run.id) + 1 if run.id in waiting else 0
+            self._cells[run.id].show_run(run, ends.get(run.id), turn)

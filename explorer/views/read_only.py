@@ -1,0 +1,25 @@
+"""Controls that write to the workspace: disabled while it is read-only, with the reason as hint and description."""
+
+from __future__ import annotations
+
+from PySide6.QtWidgets import QAbstractButton, QLineEdit, QWidget
+
+from explorer.run_control.jobs import Jobs
+
+
+def guarded(jobs: Jobs, part: QWidget) -> QWidget:
+    """Return the part, which is disabled while the workspace is read-only."""
+    hints: dict[QWidget, tuple[str, str]] = {}
+
+    def show(_why: str) -> None:
+        reason = jobs.read_only_reason
+        part.setEnabled(not reason)
+        for control in (part, *part.findChildren(QAbstractButton), *part.findChildren(QLineEdit)):
+            hint, description = hints.setdefault(control, (control.toolTip(), control.accessibleDescription()))
+            control.setToolTip(reason or hint)
+            control.setAccessibleDescription(reason or description)
+
+    if jobs.look_only:
+        show("")
+    jobs.look_only_changed.connect(show)
+    return part

@@ -1,0 +1,119 @@
+"""Logs that a person's own training writes: tables and JSON lines with a column of steps become curves."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from explorer.import_sheet.dropped_files import is_curves
+from tests.trainer.trackers.test_importing import notes, points
+from trainer.store import Workspace
+from trainer.trackers.import_curves import import_curves
+from trainer.trackers.recognition import kind_of
+
+pytestmark = [pytest.mark.slow]
+
+
+def curves_of(file: Path, tmp_path: Path) -> tuple[dict[str, dict[int, float]], str]:
+    """Import a log; return its curves and what was said of it."""
+    workspace = Workspace(tmp_path / "ws")
+    try:
+        (run,) = import_curves(workspace, file)
+        names = workspace.results.scalar_names(run.id)
+        said = notes(workspace, run.id) if "import_notes" in workspace.runs.get(run.id).facts else ""
+        return {name: points(workspace, run.id, name) for name in names}, said
+    finally:
+        workspace.close()
+
+
+def test_a_summary_of_timm_has_the_numbers_that_pandas_reads(tmp_path: Path) -> None:
+    import pandas as pd
+    from timm.utils.summary import update_summary
+
+    file = tmp_path / "summary.csv"
+    for epoch in range(7):
+        train, evaluation = {"loss": 5 / (epoch + 1)}, {"loss": 6 / (epoch + 1), "top1": 10.0 * epoch}
+        update_summary(epoch, train, evaluation, str(file), lr=1e-3 * epoch, write_header=not epoch)
+    curves, said = curves_of(tmp_path, tmp_path)
+    table = pd.read_csv(file)
+    for name in ("train_loss", "eval_loss", "eval_top1"):
+        assert curves[name] == dict(zip(table["epoch"], table[name], strict=True))
+    assert said == "Its steps are epochs, by the column 'epoch'."
+
+
+def test_lines_of_json_under_any_name_have_their_numbers(tmp_path: Path) -> None:
+    records: list[dict[str, Any]] = [
+        {"iter": 10 * n, "loss": 1 / (n + 1), "eval": {"r1": n}, "note": "warm"} for n in range(9)
+    ]
+    file = tmp_path / "log.txt"
+    file.write_text("".join(f"{json.dumps(record)}\n" for record in records))
+    curves, said = curves_of(file, tmp_path)
+    assert curves == {
+        "loss": {record["iter"]: record["loss"] for record in records},
+        "eval.r1": {record["iter"]: record["eval"]["r1"] for record in records},
+    }
+    assert said == "Columns of texts are not read: 'note'."
+
+
+@pytest.mark.parametrize(
+    ("text", "curves", "said"),
+    [
+        (
+            "epoch,split,loss\n0,train,4\n0,val,4.5\n1,train,3\n1,val,3.5\n",
+            {"train/loss": {0: 4, 1: 3}, "val/loss": {0: 4.5, 1: 3.5}},
+            "Its steps are epochs, by the column 'epoch'.",
+        ),
+        (
+            "step,metric,value\n0,loss,4\n1,loss,3\n0,acc,1\n1,acc,2\n",
+            {"loss": {0: 4, 1: 3}, "acc": {0: 1, 1: 2}},
+            "",
+        ),
+        ("Wall time,Step,Value\n1700000000.5,0,4\n1700000010.5,10,2\n", {"log": {0: 4, 10: 2}}, ""),
+        ("step,loss\n0,9\n1,8\n2,7\n3,6\n2,5\n3,4\n", {"loss": {0: 9, 1: 8, 2: 5, 3: 4}}, ""),
+        (
+            "epoch,step,loss\n0,0,9\n0,50,8\n1,0,7\n1,50,6\n",
+            {"loss": {0: 9, 50: 8, 51: 7, 101: 6}},
+            "Steps start over in each epoch: they were put one after the other, which is a guess.",
+        ),
+        (
+            "\ufeffStep;Loss;Note\n0;0,5;warm\n1;0,25;\n",
+            {"Loss": {0: 0.5, 1: 0.25}},
+            "Numbers with a comma (2) were read with a decimal point. Columns of texts are not read: 'Note'.",
+        ),
+        ("step,loss,loss\n0,1,2\n1,3,4\n", {"loss": {0: 1, 1: 3}, "loss (2)": {0: 2, 1: 4}}, ""),
+        ("epoch,loss\n0,1\n0.5,2\n1,3\n", {"loss": {0: 1, 1: 3}}, "numbers without a whole step (1)"),
+    ],
+    ids=["parts", "tidy", "tensorboard", "resumed", "anew", "comma", "twice", "half"],
+)
+def test_tables_have_their_numbers(tmp_path: Path, text: str, curves: dict[str, Any], said: str) -> None:
+    file = tmp_path / "log.csv"
+    file.write_text(text, encoding="utf-8")
+    assert kind_of(file) == "log"
+    read, sentences = curves_of(file, tmp_path)
+    assert read == curves
+    assert said in sentences
+    assert bool(said) == bool(sentences)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("captions.csv", "step,filepath,title\n1,0.png,a cat\n"),
+        ("scores.csv", "loss,acc\n1,2\n"),
+        ("train.log", "2024-01-01 INFO Epoch [1/30] step 100 loss: 4.0\n"),
+        ("trainer_state.json", json.dumps({"global_step": 100, "max_steps": 100}, indent=2)),
+        ("notes.txt", "step,loss\n1,2\n"),
+    ],
+)
+def test_a_list_of_images_a_document_or_prose_is_no_log(tmp_path: Path, name: str, text: str) -> None:
+    (tmp_path / name).write_text(text)
+    assert kind_of(tmp_path / name) is None
+    assert not is_curves(tmp_path / name)
+
+
+def test_a_dropped_log_is_imported_as_curves(tmp_path: Path) -> None:
+    (tmp_path / "log.csv").write_text("step,loss\n0,1\n1,2\n")
+    assert is_curves(tmp_path / "log.csv")

@@ -1,0 +1,92 @@
+"""The tables of cosines: separation of matched from unmatched pairs, differences of runs, AUC by a column."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from trainer.charts.marks import NumberRow, NumberTable, ShadedTable
+from trainer.charts.measure import Measure
+from trainer.charts.measures.similarity import COMPARABLE, EMPTY, Separation, SimilarityRun
+from trainer.metrics import recall_name
+
+SHARES: Final = ("overlap", "recall1")
+"""Measures in percent, as in every other view."""
+MOST_FACETS: Final = 40
+"""Values of a column that are drawn; `trainer analyze` prints all."""
+
+
+def table_of(runs: Sequence[SimilarityRun], names: list[str], *, chance: bool) -> NumberTable:
+    """Return the separation of each run, with intervals, and with the level of chance if wanted."""
+    lines = []
+    for field, label, hint, digits in _comparable(runs):
+        values = tuple(getattr(run, field) for run in runs)
+        lines.append(NumberRow(label, hint, values, digits, strong=True, percent=field in SHARES))
+        if any(field in run.intervals for run in runs):
+            hint = "95 % bootstrap interval over the pictures, each with its captions."
+            lines.append(NumberRow(f"{label}, interval", hint, tuple(_interval(run, field, digits) for run in runs)))
+        if chance and any(field in run.shuffled for run in runs):
+            level = tuple(run.shuffled[field] for run in runs)
+            hint = "The level of an uninformative model."
+            lines.append(NumberRow(f"{label}, shuffled", hint, level, digits, percent=field in SHARES))
+    raw = "Raw cosine: not comparable across runs."
+    rest = (
+        Measure[SimilarityRun]("Mean matched", raw, lambda run: run.mean_matched),
+        Measure[SimilarityRun]("Mean unmatched", raw, lambda run: run.mean_unmatched),
+        Measure[SimilarityRun]("n matched", "Distinct pairs compared.", lambda run: len(run.matched), 0),
+        Measure[SimilarityRun]("n unmatched", "Unmatched pairs of these pictures.", lambda run: run.n_unmatched, 0),
+    )
+    lines += [measure.row(runs) for measure in rest]
+    if any(run.pictures != len(run.matched) for run in runs):
+        hint = "Independent items: intervals draw these."
+        lines.append(NumberRow("Pictures", hint, tuple(run.pictures for run in runs), 0))
+    return NumberTable("numbers", "Separation of matched from unmatched pairs", tuple(names), tuple(lines))
+
+
+def _comparable(runs: Sequence[SimilarityRun]) -> list[tuple[Separation, str, str, int]]:
+    recall = recall_name("image_to_text", split=[run.split for run in runs], n=[run.pictures for run in runs])
+    wholes = {run.of_split for run in runs}
+    recall += f" of {max(wholes):,}" if len(wholes) == 1 and max(wholes) else ""
+    return [(name, recall if name == "recall1" else label, hint, digits) for name, label, hint, digits in COMPARABLE]
+
+
+def _interval(run: SimilarityRun, field: str, digits: int) -> str:
+    low, high = run.intervals.get(field, (float("nan"), float("nan")))
+    return f"{low:.{digits}f} – {high:.{digits}f}".replace("-", "−") if low == low else "–"
+
+
+def differences(runs: Sequence[SimilarityRun], names: list[str], places: Sequence[int]) -> tuple[NumberTable]:
+    """Return each run minus the first, named by the letters of their places."""
+    lines = tuple(
+        NumberRow(
+            label,
+            hint,
+            tuple(getattr(run, field) - getattr(runs[0], field) for run in runs[1:]),
+            digits,
+            percent=field in SHARES,
+            signed=True,
+        )
+        for field, label, hint, digits in _comparable(runs)
+    )
+    first, *others = (chr(ord("A") + place) for place in places)
+    title = " / ".join(f"{other} against {first}" for other in others)
+    return (NumberTable("differences", title, tuple(names[1:]), lines, badges=False),)
+
+
+def facet_table(runs: Sequence[SimilarityRun], names: list[str], facet: str) -> ShadedTable:
+    """Return the AUC of the images of each value of a column."""
+    by_value = [{part.value: part for part in run.facets} for run in runs]
+    values = list(dict.fromkeys(value for parts in by_value for value in parts))
+    counts = {value: part.n for parts in reversed(by_value) for value, part in parts.items()}
+    shares = [[parts[value].auc if value in parts else float("nan") for parts in by_value] for value in values]
+    more = f", the first {MOST_FACETS} of {len(values)}" if len(values) > MOST_FACETS else ""
+    return ShadedTable(
+        "facets",
+        f"AUC of the images of each {facet.replace('_', ' ')}, against their hardest unmatched{more}",
+        tuple(f"{value or EMPTY}, n = {counts[value]:,}" for value in values[:MOST_FACETS]),
+        tuple(names),
+        np.array(shares[:MOST_FACETS], dtype=np.float64).reshape(-1, len(names)),
+        3,
+    )

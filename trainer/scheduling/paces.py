@@ -1,0 +1,51 @@
+"""How fast finished runs trained, for what a new run will take."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final
+
+from trainer import config
+from trainer.errors import UserError
+from trainer.store import Workspace
+from trainer.store.elsewhere import place_of
+
+_NEWEST: Final = 20
+
+
+@dataclass(frozen=True)
+class Pace:
+    """What a step of a finished run took.
+
+    Attributes:
+        label: Short name of the run.
+        run: Its configuration.
+        step_s: Seconds of a step, evaluations and checkpoints included.
+    """
+
+    label: str
+    run: config.Run
+    step_s: float
+
+
+def finished_paces(workspace: Workspace) -> tuple[Pace, ...]:
+    """Return the paces of the newest runs that finished on this computer, the newest first. For a thread."""
+    rows = [row for row in workspace.runs.all() if row.status == "finished" and row.trained_s > 0 and row.step]
+    paces = []
+    for row in [row for row in reversed(rows) if not place_of(row)][:_NEWEST]:
+        with suppress(UserError, OSError):  # a run that cannot be read tells nothing
+            paces.append(Pace(row.short_name, workspace.runs.config_of(row.id), row.trained_s / row.step))
+    return tuple(paces)
+
+
+def pace_like(run: config.Run, paces: Sequence[Pace]) -> Pace | None:
+    """Return the pace of a run with the same towers, batch, device and processes, best of the same objective."""
+    alike = [pace for pace in paces if _work(pace.run) == _work(run)]
+    same = [pace for pace in alike if pace.run.objective.kind == run.objective.kind]
+    return next(iter(same or [pace for pace in alike if pace.run.objective.family == run.objective.family]), None)
+
+
+def _work(run: config.Run) -> tuple[object, ...]:
+    return run.model, run.optimizer.batch_size, run.device, run.ranks, run.data.kind

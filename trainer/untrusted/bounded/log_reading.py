@@ -1,0 +1,158 @@
+"""Read the table of numbers that a person's own training logs: a row or JSON object a step.
+
+Which column counts the steps, which names the part of the data or the metric, is told by names in common use: the
+loggers of Lightning, timm and Keras, the curves that TensorBoard's page exports, and scripts that append JSON lines.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from trainer.untrusted.bounded.tracker_rows import NOTE, RESTART, SKIPPED, TrackerRow, number_of, number_row, remark
+
+SEPARATORS: Final = (",", ";", "\t")
+STEPS: Final = ("global_step", "step", "steps", "iteration", "iterations", "iter", "update", "updates")
+EPOCHS: Final = ("epoch", "epochs")
+_PARTS: Final = ("split", "phase", "mode", "stage", "subset")
+_METRICS: Final = ("metric", "tag", "name", "key")
+_TIMES: Final = ("wall time", "wall_time", "timestamp")
+_VALUE: Final = "value"
+
+
+@dataclass(frozen=True)
+class LogColumns:
+    """What the columns of a log hold, by their names.
+
+    Attributes:
+        step: Counts the steps; empty for none.
+        epoch: Counts the epochs, besides the steps; empty for none.
+        part: Names the part of the data that the numbers of a row are of; empty for none.
+        metric: Names the metric of a row, whose number is in the column `value`; empty for none.
+        time: Holds seconds since 1970; empty for none.
+        numbers: All others.
+    """
+
+    step: str
+    epoch: str
+    part: str
+    metric: str
+    time: str
+    numbers: tuple[str, ...]
+
+
+def log_columns(names: Sequence[str]) -> LogColumns:
+    """Return what the columns of these names hold."""
+    plain = {name.strip().lower().rpartition("/")[2]: name for name in reversed(names)}
+
+    def first(likely: Sequence[str]) -> str:
+        return next((plain[name] for name in likely if name in plain), "")
+
+    epoch, part, time = first(EPOCHS), first(_PARTS), first(_TIMES)
+    metric = first(_METRICS) if _VALUE in plain else ""
+    step = first(STEPS)
+    used = {step, epoch, part, metric, time}
+    numbers = tuple(name for name in names if name not in used)
+    return LogColumns(step or epoch, epoch if step else "", part, metric, time, numbers)
+
+
+def first_record(head: str, *, is_table: bool) -> dict[str, Any]:
+    """Return the first record of JSON lines or of a table; empty if the begin of a file is neither.
+
+    Args:
+        head: The begin of the file.
+        is_table: Whether a text that is no JSON is a table, by its name.
+    """
+    lines = head.removeprefix("\ufeff").splitlines()[:2]
+    if lines and all(line.lstrip().startswith("{") for line in lines):
+        try:
+            record = json.loads(lines[0])
+        except (ValueError, RecursionError):
+            return {}
+        return record if isinstance(record, dict) else {}
+    if not is_table or len(lines) < 2:
+        return {}
+    separator = max(SEPARATORS, key=lines[0].count)
+    names, cells = ([cell.strip().strip('"') for cell in line.split(separator)] for line in lines)
+    return dict(zip(names, cells))
+
+
+@dataclass
+class LogReading:
+    """Reads the records of one log in order.
+
+    Attributes:
+        stem: Name of its file, which is that of the only metric of a log that calls it `value`.
+        last: Metric -> its last step.
+        shifts: Part or metric of the rows -> steps of the epochs before, where steps begin anew in each.
+        epochs: The same -> its last epoch.
+        texts: Columns that hold texts.
+        skipped: Numbers without a step.
+        notes: What was guessed, in sentences, each once.
+    """
+
+    stem: str
+    last: dict[str, int] = field(default_factory=dict)
+    shifts: dict[str, int] = field(default_factory=dict)
+    epochs: dict[str, float] = field(default_factory=dict)
+    texts: dict[str, None] = field(default_factory=dict)
+    skipped: int = 0
+    notes: dict[str, None] = field(default_factory=dict)
+
+    def rows(self, record: Mapping[str, Any]) -> Iterator[TrackerRow | None]:
+        """Yield the numbers of a record, after a remark where it goes back to a step that was logged before."""
+        columns = log_columns(list(record))
+        numbers = self._numbers(record, columns)
+        at = number_of(record.get(columns.step))
+        if at is None or not at.is_integer() or at < 0:
+            self.skipped += len(numbers)
+            yield None
+            return
+        if not columns.epoch and columns.step.strip().lower() in EPOCHS:
+            self.notes[f"Its steps are epochs, by the column {columns.step!r}."] = None
+        series = self._text(record, columns.part) + self._text(record, columns.metric)
+        step = int(at) + self.shifts.get(series, 0)
+        epoch = number_of(record.get(columns.epoch)) if columns.epoch else None
+        back = [name for name in numbers if step < self.last.get(name, -1)]
+        if back and epoch is not None and epoch > self.epochs.get(series, epoch):
+            shift = max(self.last[name] for name in back) + 1 - int(at)
+            self.shifts[series], step = shift, int(at) + shift
+            self.notes["Steps start over in each epoch: they were put one after the other, which is a guess."] = None
+        elif back:
+            yield from (remark(RESTART, name, step=step) for name in (back if series else [""]))
+        if epoch is not None:
+            self.epochs[series] = epoch
+        for name, value in numbers.items():
+            self.last[name] = step
+            yield number_row("", name, step, record.get(columns.time), value)
+        yield None
+
+    def remarks(self) -> Iterator[TrackerRow]:
+        """Yield what is to be said of the whole log."""
+        yield from (remark(NOTE, text=sentence) for sentence in self.notes)
+        if self.texts:
+            yield remark(NOTE, text=f"Columns of texts are not read: {', '.join(map(repr, [*self.texts][:8]))}.")
+        if self.skipped:
+            yield remark(SKIPPED, "numbers without a whole step", step=self.skipped)
+
+    def _numbers(self, record: Mapping[str, Any], columns: LogColumns) -> dict[str, Any]:
+        """Return metric -> value."""
+        part = self._text(record, columns.part)
+        numbers: dict[str, Any] = {}
+        for name in columns.numbers:
+            value = record[name]
+            if number_of(value) is None:
+                if isinstance(value, str) and value.strip():
+                    self.texts[name] = None
+                continue
+            metric = name.strip()
+            if metric.lower() == _VALUE:
+                metric = self._text(record, columns.metric) or self.stem
+            numbers[metric if not part or metric.startswith(part) else f"{part}/{metric}"] = value
+        return numbers
+
+    def _text(self, record: Mapping[str, Any], name: str) -> str:
+        value = record.get(name) if name else None
+        return value.strip() if isinstance(value, str) else ""
