@@ -29,6 +29,7 @@ from trainer.analysis.progress import rising
 from trainer.charts.settings import option_name, options
 from trainer.cli.export import add_figure_arguments, figure_choices
 from trainer.config.fields import fields_of
+from trainer.distribution import installed
 from trainer.distribution.bundle_files import DRAWING, FACTS, PACKED, USUAL, takes_choices
 from trainer.distribution.private_paths import PrivatePaths, shortened
 from trainer.errors import UserError
@@ -213,7 +214,7 @@ def _fill(
     confined.write(folder, "README.txt", _README.encode())
     values = {
         "made": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
-        "version": importlib.metadata.version("contrastive-explorer"),
+        "version": installed.version(),
         "runs": [{"run": row.id, "name": row.name, "step": row.step, "seed": seeds[row.name]} for row in rows],
         "figures": drawn,
         "not_drawn": failed,

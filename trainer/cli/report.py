@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import importlib.metadata
 import tempfile
 import time
 from collections.abc import Sequence
@@ -15,6 +14,7 @@ from trainer.cli import compare
 from trainer.cli._chart_kinds import export_files
 from trainer.cli.export import SnapshotChoice
 from trainer.cli.export import map as export_map
+from trainer.distribution import installed
 from trainer.errors import UserError
 from trainer.store import write_atomically
 from trainer.untrusted.terminal import say, say_json
@@ -258,7 +258,7 @@ def _metrics(workspace: Workspace, rows: list[RunRow], table: Comparison) -> dic
     paired = _paired(workspace, rows)
     return {
         "made": time.strftime("%Y-%m-%d %H:%M %Z"),
-        "version": importlib.metadata.version("contrastive-explorer"),
+        "version": installed.version(),
         "runs": [_run_values(workspace, row) for row in rows],
         "comparison": document_with_full_names(workspace, as_values(table)),
         "similarity": _numbers(workspace, "similarity", paired) if paired else {},

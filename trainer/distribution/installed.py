@@ -28,8 +28,11 @@ class InstalledPackage:
 
 
 def version() -> str:
-    """Return the version of this program."""
-    return importlib.metadata.version(NAME)
+    """Return the version of this program; 0 where it runs from a folder of its source and is not installed."""
+    try:
+        return importlib.metadata.version(NAME)
+    except importlib.metadata.PackageNotFoundError:
+        return "0"
 
 
 def installed_packages() -> list[InstalledPackage]:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from trainer import catalog
-from trainer.distribution import training_part
+from trainer.distribution import installed, training_part
 from trainer.untrusted import files as untrusted_files
 
 _PACKAGE: Final = Path(__file__).resolve().parents[1]
@@ -45,7 +45,7 @@ class Wheel:
 @functools.cache
 def wheel() -> Wheel:
     """Return the wheel of the code that this process runs."""
-    version = _version()
+    version = installed.version()
     facts = f"contrastive_explorer-{version}.dist-info"
     metadata = f"Metadata-Version: 2.1\nName: contrastive-explorer\nVersion: {version}\n"
     metadata += "".join(f"Requires-Dist: {requirement}\n" for requirement in _requires())
@@ -67,13 +67,6 @@ def needed_packages() -> list[str]:
 
 def _name(requirement: str) -> str:
     return re.split(r"[ ;<>=!~\[(]", requirement, maxsplit=1)[0].lower()
-
-
-def _version() -> str:
-    try:
-        return importlib.metadata.version("contrastive-explorer")
-    except importlib.metadata.PackageNotFoundError:
-        return "0"
 
 
 def _requires() -> list[str]:

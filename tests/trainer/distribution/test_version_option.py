@@ -7,6 +7,7 @@ import pytest
 
 import explorer.__main__
 import trainer.__main__
+from trainer.distribution import installed
 
 
 @pytest.mark.parametrize("main", [explorer.__main__.main, trainer.__main__.main], ids=["explorer", "trainer"])
@@ -15,3 +16,8 @@ def test_version_is_printed_and_nothing_starts(main: Callable[..., int], capsys:
         main(["--version"])
     assert ended.value.code == 0
     assert capsys.readouterr().out == f"contrastive-explorer {version('contrastive-explorer')}\n"
+
+
+def test_a_folder_of_the_source_that_is_not_installed_has_a_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(installed, "NAME", "a program that nobody installed")
+    assert installed.version() == "0"
