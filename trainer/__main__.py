@@ -60,7 +60,7 @@ def main(argv: list[str] | None = None) -> int:
     """Run one command and return its exit code: 0 success, 1 check failed, 2 user error, 130 interrupted."""
     load_elsewhere()
     modules = _commands()
-    arguments = _with_plugins(_runs_first(sys.argv[1:] if argv is None else argv))
+    arguments = _with_plugins(_usual_order(sys.argv[1:] if argv is None else argv))
     try:
         args = parse(arguments)
     except UserError as problem:
@@ -140,12 +140,13 @@ def _with_plugins(arguments: list[str]) -> list[str]:
     return rest
 
 
-def _runs_first(argv: Sequence[str]) -> list[str]:
-    """Return the words with the runs moved to where a command takes them.
+def _usual_order(argv: Sequence[str]) -> list[str]:
+    """Return the words with what every command takes at the end, and the runs moved to where a command takes them.
 
-    `compare --runs 1 2` is `compare 1 2`, and `export curves 1 2` is `export curves --runs 1 2`.
+    `--workspace DIR compare --runs 1 2` is `compare 1 2 --workspace DIR`, and `export curves 1 2` is
+    `export curves --runs 1 2`. argparse itself refuses a name that stands behind an option.
     """
-    arguments = list(argv)
+    arguments = list(argv) if "--" in argv else _common_last(argv)
     before = RUNS_NAMED.get(arguments[0], 0) if arguments else 0
     if before and len(arguments) > before and not arguments[before].startswith("-"):
         arguments.insert(before, "--runs")
@@ -156,6 +157,17 @@ def _runs_first(argv: Sequence[str]) -> list[str]:
     rest = arguments[:position] + arguments[position + 1 + len(named) :]
     before = RUNS_FIRST[arguments[0]]
     return rest[:before] + named + rest[before:]
+
+
+def _common_last(argv: Sequence[str]) -> list[str]:
+    first, last = list[str](), list[str]()
+    words = iter(argv)
+    for word in words:
+        common = word.partition("=")[0] in ("--workspace", "--plugin", "--sample", "--json")
+        (last if common else first).append(word)
+        if word in ("--workspace", "--plugin"):
+            last += itertools.islice(words, 1)
+    return first + last
 
 
 def _commands() -> dict[str, ModuleType]:
@@ -198,7 +210,7 @@ def _chosen(modules: dict[str, ModuleType], args: argparse.Namespace, arguments:
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
     """Return the arguments of a command, whose runs may stand first."""
-    ordered = _runs_first(arguments)
+    ordered = _usual_order(arguments)
     return argument_parser(ordered).parse_args(ordered)
 
 
