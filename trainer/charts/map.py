@@ -166,9 +166,11 @@ def draw(charts: Sequence[MapChart]) -> Panel:
 def _mark(chart: MapChart, index: int, *, bar: bool) -> PairMap:
     names = [""] * 2
     if chart.method == "pca" and chart.side is None:
-        of_variance = [f", {percent(share)} of the variance" for share in chart.shares or ()] or [""] * 2
-        names = [f"Component {number}{share}" for number, share in enumerate(of_variance, start=1)]
-    detail = f"{objective_label(chart.objective)}, step {chart.step:,}, {data_label(chart)}"
+        of_variance = [f", {percent(share)} of variance" for share in chart.shares or ()] or [""] * 2
+        names = [f"PC {number}{share}" for number, share in enumerate(of_variance, start=1)]
+    objective = objective_label(chart.objective)
+    trained = "" if chart.name.startswith(objective) else f"{objective}, "
+    detail = f"{trained}step {chart.step:,}, {data_label(chart)}"
     count = f"n = {chart.n:,} pairs{' (sampled)' if chart.sampled else ''}"
     drawn = {name: getattr(chart, name) for name in ("images", "texts", "colors", "lit", "near")}
     return PairMap(

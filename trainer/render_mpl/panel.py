@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 import math
 import re
+import sys
+import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
@@ -33,8 +35,8 @@ from trainer.render_mpl.xy_plot import (
     draw_plot,
     draw_small,
     legend_lines,
+    legend_names,
     lying_names,
-    note_lines,
     tone_color,
     with_legend,
 )
@@ -57,8 +59,12 @@ TABLE_PT: Final = (7.0, 6.0)
 """Size of the words and numbers of a table, and of one that is too wide otherwise."""
 AROUND_TABLE_IN: Final = 0.25
 """Of a page, what a table cannot take."""
+LEAST_NAME: Final = 22
+"""Letters of a line of a row's name: names are broken to these before the columns of a table are parted."""
 LEAST_COLUMN_IN: Final = 0.42
-LEAST_LETTERS: Final = 6
+LEAST_LETTERS: Final = 8
+HEADING_LETTERS: Final = 13
+"""Of a title and of a note above a mark, in an inch of its width."""
 LYING_IN: Final = 0.22
 """Of a category whose bars lie."""
 MOST_EQUAL_IN: Final = 4.6
@@ -97,9 +103,10 @@ def draw(panel: Panel, choices: FigureChoices = WHOLE, runs: Sequence[str] = ())
     head = [panel.title, *(line for part in over for line in broken(part.split(" "), " ", letters))]
     head = [line for line in head if line]
     notes = [line for note in panel.notes for line in broken(note.split(" "), " ", letters)]
+    below_in = 0.5 + 0.12 * max(0, len(notes) - 2)
     handles, columns = legend_of(panel.marks if panel.compact else maps, page_in)
     legend_in = [0.06 + LEGEND_LINE_IN * -(-len(handles) // columns)] if handles else []
-    figure = new_figure(page_in, sum(heights + legend_in) + 0.5 + 0.16 * len(head), scale=choices.scale)
+    figure = new_figure(page_in, sum(heights + legend_in) + below_in + 0.16 * len(head), scale=choices.scale)
     figure.get_layout_engine().set(w_pad=0.08, h_pad=0.07, hspace=0.05, wspace=0.05)
     rows = figure.add_gridspec(len(heights + legend_in), 1, height_ratios=legend_in + heights)
     rasterized = sum(mark.count for mark in maps) > MOST_VECTOR_POINTS
@@ -148,7 +155,9 @@ def _lines(panel: Panel, page_in: float) -> Iterator[tuple[Mark, ...]]:
             yield from _fitting(tables, page_in)
         else:
             most, least_in = (MOST_SMALL, LEAST_SMALL_IN) if panel.compact else (MOST_BESIDE, LEAST_MARK_IN)
-            if any(isinstance(mark, XYPlot) and any(len(dot.name) > LONG_NAME for dot in mark.dots) for mark in row):
+            if any(
+                isinstance(mark, XYPlot) and max(map(len, legend_names(mark)), default=0) > LONG_NAME for mark in row
+            ):
                 least_in = LEAST_NAMED_IN
             beside = max(1, min(most, int(page_in / least_in)))
             yield from (row[at : at + beside] for at in range(0, len(row), beside))
@@ -170,7 +179,7 @@ def _fitting(tables: list[NumberTable], page_in: float) -> Iterator[tuple[Mark, 
 
 def parted(table: NumberTable, page_in: float = PAGE_IN) -> list[NumberTable]:
     """Return the table; in parts with all of its rows and some of its columns each where the page is too narrow."""
-    room = page_in - AROUND_TABLE_IN - _names_width(table) * TABLE_PT[1] / TABLE_PT[0]
+    room = page_in - AROUND_TABLE_IN - _names_width(table, LEAST_NAME) * TABLE_PT[1] / TABLE_PT[0]
     needed = sum(_least_widths(table, TABLE_PT[1]))
     count = min(len(table.columns), math.ceil(needed / room)) if room > 0 else 1
     if count <= 1:
@@ -192,12 +201,17 @@ def _table_width(table: NumberTable) -> float:
     return _names_width(table) + _column_width(table) * len(table.columns) + 0.2
 
 
+def _longest_part(head: str) -> int:
+    """Return the letters of the longest word of a column's name that is not broken."""
+    return min(LEAST_LETTERS, max(map(len, head.split()), default=0))
+
+
 def _least_widths(table: NumberTable, points: float) -> list[float]:
     """Return what each column needs for its numbers in letters of this size."""
     letter = LETTER_IN * points / TABLE_PT[0]
     longest = [
-        max((len(line.text(column)) for line in table.lines if column < len(line.values)), default=0)
-        for column in range(len(table.columns))
+        max([len(line.text(column)) for line in table.lines if column < len(line.values)] + [_longest_part(name)])
+        for column, name in enumerate(table.columns)
     ]
     return [max(LEAST_COLUMN_IN, 0.15 + letter * letters) for letters in longest]
 
@@ -205,7 +219,7 @@ def _least_widths(table: NumberTable, points: float) -> list[float]:
 def _points(table: NumberTable, wide: float) -> float:
     """Return the size of letters with which the table fits into this width in inches, if any does."""
     usual, small = TABLE_PT
-    return usual if _names_width(table) + sum(_least_widths(table, usual)) <= wide else small
+    return usual if _names_width(table, LEAST_NAME) + sum(_least_widths(table, usual)) <= wide else small
 
 
 def _column_width(table: NumberTable) -> float:
@@ -214,13 +228,28 @@ def _column_width(table: NumberTable) -> float:
     return max(COLUMN_IN, 0.15 + LETTER_IN * max(map(len, texts), default=0))
 
 
-def _names_width(table: NumberTable) -> float:
-    return 0.1 + LETTER_IN * max((len(line.words) for line in table.lines if line.values), default=0)
+def _names_width(table: NumberTable, most: int = sys.maxsize) -> float:
+    return 0.1 + LETTER_IN * min(most, max((len(line.words) for line in table.lines if line.values), default=0))
+
+
+def _letters_of_names(table: NumberTable, wide: float) -> int:
+    """Return the most letters of a line of a row's name: as many as the columns leave."""
+    points = _points(table, wide)
+    room = (wide - 0.1 - sum(_least_widths(table, points))) * TABLE_PT[0] / points
+    return max(LEAST_NAME, int(room / LETTER_IN))
+
+
+def _row_names(table: NumberTable, wide: float) -> list[tuple[list[str], float]]:
+    """Return the lines of each row's name and the height of the row, in single lines; headings take the width."""
+    letters, whole = _letters_of_names(table, wide), int(0.95 * wide / LETTER_IN)
+    names = [textwrap.wrap(line.words, letters if line.values else whole) or [""] for line in table.lines]
+    return [(lines, 1 + 0.6 * (len(lines) - 1)) for lines in names]
 
 
 def _height(mark: Mark, wide: float, *, compact: bool = False) -> float:
     if isinstance(mark, PairMap):
-        return min(wide, LARGEST_MAP_IN) + 0.1
+        beside, below = 0.35 * bool(mark.y_label), 0.35 * bool(mark.x_label)
+        return min(wide - beside, LARGEST_MAP_IN) + below + 0.15 * _heading_lines(wide, mark.title, *mark.notes)
     if compact and isinstance(mark, XYPlot):
         return SMALL_IN
     if isinstance(mark, ShadedTable):
@@ -228,25 +257,31 @@ def _height(mark: Mark, wide: float, *, compact: bool = False) -> float:
     if isinstance(mark, ImageRow):
         return 1.75 if mark.cells else 0.85
     if isinstance(mark, NumberTable):
-        return 0.5 + LINE_IN * (len(mark.lines) + max(map(len, _heads(mark, wide)), default=1))
+        rows = sum(height for _, height in _row_names(mark, wide))
+        return 0.5 + LINE_IN * (rows + max(map(len, _heads(mark, wide)), default=1))
     if isinstance(mark, XYPlot):
-        least = _lying_height(mark) if mark.lying else 2.7
+        columns = _legend_columns(wide)
+        least = _lying_height(mark, columns) if mark.lying else 2.7
         if mark.equal:  # as wide as its place, up to two thirds of a page
             shape = (mark.y.high - mark.y.low) / (mark.x.high - mark.x.low)
             least = max(least, min(MOST_EQUAL_IN, 0.9 * wide * shape))
-        columns = _legend_columns(wide)
-        above = max(0, legend_lines(mark, columns) - 3) + len(note_lines(mark, columns)) - 1
-        return least + 0.15 * above
+        names = max((len(line) for lines in lying_names(mark, columns) for line in lines), default=0) * mark.lying
+        head = _heading_lines(wide - LETTER_IN * names, mark.title, mark.note)
+        return least + 0.15 * (max(0, legend_lines(mark, columns) - 3) + max(0, head - 2))
     if mark.named:
         return 4.4
     square = mark.values.shape[0] == mark.values.shape[1]
     return min(2.7, 0.8 + 0.62 * wide) if square else 2.7
 
 
-def _lying_height(plot: XYPlot) -> float:
+def _heading_lines(wide: float, *texts: str) -> int:
+    return sum(len(textwrap.wrap(text, int(HEADING_LETTERS * wide))) for text in texts)
+
+
+def _lying_height(plot: XYPlot, columns: int) -> float:
     """Return the height of lying bars or dots: more of them in a category, or a longer name, take more."""
     beside = max(1.3, len(plot.bars) / 1.5, len({dot.name for dot in plot.dots}) / 2.2)
-    broken_names = sum(len(lines) - 1 for lines in lying_names(plot))
+    broken_names = sum(len(lines) - 1 for lines in lying_names(plot, columns))
     return max(2.7, 0.9 + LYING_IN * len(plot.names) * beside + 0.1 * broken_names)
 
 
@@ -270,7 +305,8 @@ def _column_places(table: NumberTable, wide: float) -> list[float]:
     Columns are equally wide where there is room, else as wide as their numbers.
     """
     points, count = _points(table, wide), len(table.columns)
-    left = min(0.6, _names_width(table) * points / TABLE_PT[0] / wide)
+    names = _names_width(table, _letters_of_names(table, wide))
+    left = min(0.6, names * points / TABLE_PT[0] / wide)
     room, equal = (1 - left) * wide, 1.1 * _column_width(table)
     widths = [equal] * count
     if equal * count > room:
@@ -391,18 +427,21 @@ def _draw_numbers(axes: Axes, mark: NumberTable, *, wide: float, high: float) ->
     heads = max(map(len, names), default=1)
     axes.set_xlim(0, 1)
     # Lines are as far apart next to a taller mark as they are alone.
-    axes.set_ylim(max(len(mark.lines) + heads, (high - 0.5) / LINE_IN), 0)
+    rows = _row_names(mark, wide)
+    axes.set_ylim(max(sum(height for _, height in rows) + heads, (high - 0.5) / LINE_IN), 0)
     at = _column_places(mark, wide)[1:]
     for column, lines in enumerate(names):
         swatch = _badge_color(mark, column) if mark.badges else QUIET
         style: dict[str, Any] = {"ha": "right", "va": "bottom", "color": swatch, "linespacing": 1.1, "label": "column"}
         axes.text(at[column], heads - 0.1, "\n".join(lines), fontsize=HEAD_PT[len(names) > 4], **style)
-    for row, line in enumerate(mark.lines, start=heads):
-        plain: dict[str, Any] = {"va": "center", "fontsize": _points(mark, wide), "color": INK}
-        axes.text(0, row + 0.5, line.words, fontweight=400 if line.values else 600, **plain)
+    top = float(heads)
+    for (name_lines, height), line in zip(rows, mark.lines, strict=True):
+        middle, top = top + height / 2, top + height
+        plain: dict[str, Any] = {"va": "center", "fontsize": _points(mark, wide), "color": INK, "linespacing": 1.1}
+        axes.text(0, middle, "\n".join(name_lines), fontweight=400 if line.values else 600, **plain)
         for column in range(len(line.values)):
             weight = 600 if line.strong or column in line.best else 400
-            axes.text(at[column], row + 0.5, line.text(column), ha="right", fontweight=weight, **plain)
+            axes.text(at[column], middle, line.text(column), ha="right", fontweight=weight, **plain)
 
 
 def head_lines(name: str, most: int) -> list[str]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 from trainer.analysis import palette
 from trainer.catalog import assets_dir
 from trainer.experiments.run_style import SIDES
-from trainer.render_mpl.text_fitting import fit_words, mark_heading
+from trainer.render_mpl.text_fitting import HEADING_LINE_PT, fit_words, mark_heading
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -158,17 +158,20 @@ def heading(axes: Axes, title: str, *details: str, swatch: str | None = None, ab
     lines = [line for line in details if line]
     style: dict[str, Any] = {"xycoords": "axes fraction", "textcoords": "offset points", "va": "baseline"}
     annotations = [
-        axes.annotate(line, (0, 1), (0, above_pt + 7 + 11 * line_number), fontsize=7.5, color=QUIET, **style)
+        axes.annotate(
+            line, (0, 1), (0, above_pt + 7 + HEADING_LINE_PT * line_number), fontsize=7.5, color=QUIET, **style
+        )
         for line_number, line in enumerate(reversed(lines))
     ]
-    height = above_pt + 7 + 11 * len(lines)
+    height = above_pt + 7 + HEADING_LINE_PT * len(lines)
     annotations.append(
         axes.annotate(title, (0, 1), (10 if swatch else 0, height), fontsize=8.5, fontweight=600, **style)
     )
     for text in annotations:
         mark_heading(text, axes)
     if swatch:
-        axes.annotate("■", (0, 1), (0, height), fontsize=8.5, color=swatch, family="DejaVu Sans", **style)
+        mark = axes.annotate("■", (0, 1), (0, height), fontsize=8.5, color=swatch, family="DejaVu Sans", **style)
+        mark_heading(mark, axes)
 
 
 def footnote(figure: Figure, text: str) -> None:

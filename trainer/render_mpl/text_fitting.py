@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 BESIDE_PT: Final = 50.0
 """Left of the axes of a cell: the axis label, its numbers and some air."""
 AROUND_PT: Final = 10.0
+HEADING_LINE_PT: Final = 11.0
+"""From a line above the axes to the next."""
 LEAST_PT: Final = 60.0
 _HEADING: Final = "heading"
 
@@ -108,9 +110,13 @@ class _Measure:
 def _fit_axes(axes: Axes, measure: _Measure) -> None:
     width, height = _cell_pt(axes)
     width -= _beside(axes, measure)
+    raised = 0  # Lines are listed from the axes upwards: what a long one needs lifts those above it.
     for text in _headings(axes):
-        room = width - (text.get_position()[0] if hasattr(text, "xyann") else 0)
-        text.set_text(shortened(text.get_text(), measure.fits(text, room)))
+        x, y = text.xyann if hasattr(text, "xyann") else (0, 0)
+        text.set_text(wrapped(text.get_text(), measure.fits(text, width - x)))
+        if hasattr(text, "xyann"):
+            text.xyann = (x, y + HEADING_LINE_PT * raised)
+            raised += text.get_text().count("\n")
     for label, room in ((axes.xaxis.label, width), (axes.yaxis.label, height - 4 * AROUND_PT)):
         label.set_text(wrapped(label.get_text(), measure.fits(label, room)))
 

@@ -39,7 +39,7 @@ NARROW_LETTERS: Final = 18
 """Of one line over a plot that is a quarter of a page wide."""
 
 LYING_LETTERS: Final = 52
-"""Of one line of a category's name beside lying bars."""
+"""Of one line of a category's name beside lying bars, on a whole page."""
 
 TONES: Final = {
     "run_a": OKABE_ITO[0],
@@ -97,7 +97,10 @@ def draw_plot(axes: Axes, plot: XYPlot, *, columns: int = 4, legend: bool = True
         )
     for curve in plot.curves:
         _draw_series(axes, curve)
-    (_draw_lying if plot.lying else _draw_bars)(axes, plot)
+    if plot.lying:
+        _draw_lying(axes, plot, columns)
+    else:
+        _draw_bars(axes, plot)
     if plot.names and not plot.lying:
         axes.set_xticks(range(len(plot.names)), plot.names)
         if sum(map(len, plot.names)) > LETTERS * columns / 4 / 2:
@@ -110,7 +113,7 @@ def draw_plot(axes: Axes, plot: XYPlot, *, columns: int = 4, legend: bool = True
         _legend(axes, columns)
     lines = legend_lines(plot, columns) if legend else 0
     swatch = tone_color(plot.tone) if plot.tone else None
-    heading(axes, plot.title, *note_lines(plot, columns), swatch=swatch, above_pt=3 + 11 * lines if lines else 0)
+    heading(axes, plot.title, plot.note, swatch=swatch, above_pt=3 + 11 * lines if lines else 0)
 
 
 def draw_small(axes: Axes, plot: XYPlot, *, ticks: int = 3, bottom: bool = True) -> None:
@@ -175,12 +178,12 @@ def _bar_style(tone: Tone) -> dict[str, Any]:
     return {"color": tone_color(tone), "edgecolor": "white", "linewidth": 0, **hatch}
 
 
-def lying_names(plot: XYPlot) -> list[list[str]]:
-    """Return the lines of each category's name next to horizontal bars: a name never takes most of the page."""
-    return [textwrap.wrap(name, LYING_LETTERS) or [""] for name in plot.names]
+def lying_names(plot: XYPlot, columns: int) -> list[list[str]]:
+    """Return the lines of each category's name next to horizontal bars: a name never takes most of the width."""
+    return [textwrap.wrap(name, LYING_LETTERS * columns // 4) or [""] for name in plot.names]
 
 
-def _draw_lying(axes: Axes, plot: XYPlot) -> None:
+def _draw_lying(axes: Axes, plot: XYPlot, columns: int) -> None:
     wide = 0.7 / max(len(plot.bars), 1)
     for index, bars in enumerate(plot.bars):
         at = np.arange(len(bars.heights)) + (index - (len(plot.bars) - 1) / 2) * wide
@@ -189,7 +192,7 @@ def _draw_lying(axes: Axes, plot: XYPlot) -> None:
             for y, height in zip(at, bars.heights, strict=True):
                 side = "left" if height >= 0 else "right"
                 axes.text(height, y, f" {bar_text(height)} ", ha=side, va="center", fontsize=6.5, color=QUIET)
-    axes.set_yticks(range(len(plot.names)), ["\n".join(lines) for lines in lying_names(plot)])
+    axes.set_yticks(range(len(plot.names)), ["\n".join(lines) for lines in lying_names(plot, columns)])
     if plot.bars:
         axes.axvline(0, color=INK, linewidth=0.6)
 
@@ -202,12 +205,16 @@ def _cloud_color(cloud: Points) -> str:
 
 def legend_lines(plot: XYPlot, columns: int) -> int:
     """Return the number of lines in the legend; a single series is named by the title."""
-    every = [[m.name for m in plot.points], [m.name for m in plot.curves], [m.name for m in plot.bars]]
-    every.append([m.name for m in plot.dots])
-    names = [*dict.fromkeys(name for some in every for name in some if name)]
+    names = legend_names(plot)
     if len(names) < 2 or not plot.legend:
         return 0
     return -(-len(names) // _columns(names, columns)) if columns > 1 else sum(len(_narrow(name)) for name in names)
+
+
+def legend_names(plot: XYPlot) -> list[str]:
+    """Return the names of all that a legend of the plot tells."""
+    every = (plot.points, plot.curves, plot.bars, plot.dots)
+    return [*dict.fromkeys(mark.name for marks in every for mark in marks if mark.name)]
 
 
 def with_legend(plot: XYPlot) -> XYPlot:
@@ -216,11 +223,6 @@ def with_legend(plot: XYPlot) -> XYPlot:
     dots = [replace(dot, name=dot.label, label="") if dot.curve else dot for dot in plot.dots]
     curves = [replace(curve, name="") if curve.name in labels else curve for curve in plot.curves]
     return replace(plot, legend=plot.legend or bool(labels), dots=tuple(dots), curves=tuple(curves))
-
-
-def note_lines(plot: XYPlot, columns: int) -> list[str]:
-    """Return the note over a plot, in as many lines as it needs on a narrow one."""
-    return _narrow(plot.note) if columns == 1 else [plot.note]
 
 
 def _narrow(text: str) -> list[str]:

@@ -54,7 +54,7 @@ def test_axes_say_their_share_of_the_variance(charted, folder):
     assert chart.shares == pytest.approx(theirs.explained_variance_ratio_.tolist(), abs=1e-5)
     drawn = panel.draw(draw([chart]))
     said = [axes.get_xlabel() for axes in drawn.axes if axes.get_xlabel()]
-    assert said == [f"Component 1, {100 * chart.shares[0]:.0f} % of the variance"]
+    assert said == [f"PC 1, {100 * chart.shares[0]:.0f} % of variance"]
     assert embedding_map(charted, folder, 9 * pca(both)).shares is None, "no projection"
     assert embedding_map(charted, folder, pca(both), method="umap").shares is None
 

@@ -24,6 +24,8 @@ from trainer import config
 from trainer.__main__ import main
 from trainer.charts.calibration import CHART as CALIBRATION
 from trainer.charts.class_task import ClassTexts, class_task
+from trainer.charts.figure_choices import FigureChoices
+from trainer.charts.marks import NumberRow, NumberTable, Panel
 from trainer.charts.measures.calibration import calibration
 from trainer.charts.measures.prompts import prompts
 from trainer.charts.prompts import CHART as PROMPTS
@@ -126,6 +128,8 @@ def test_evaluations(drawn: list[Figure], tmp_path: Path, runs: int, curved: boo
     assert _export(workspace, tmp_path, "evaluation-scores", runs) == 0
     assert complaints(drawn[0]) == []
     if not curved:
+        assert _export(workspace, tmp_path, "evaluation-scores", runs, "--width", "1") == 0
+        assert complaints(drawn[1]) == []
         plots = [
             [dot.get_offsets()[0][1] for dot in axes.collections if isinstance(dot, PathCollection)]
             for axes in drawn[0].axes
@@ -236,6 +240,21 @@ def test_the_test_finds_what_was_wrong():
         heading(axes, NAMES[0])
     _lay_out(fitted)
     assert complaints(fitted) == []
+    titles = [text.get_text() for axes in fitted.axes for text in axes.texts]
+    assert [" ".join(title.split()) for title in titles] == [NAMES[0]] * 2, "a title is broken, not shortened"
+
+
+def test_names_of_rows_are_broken_before_a_table_is_parted():
+    lines = [NumberRow("Image to text R@1, unseen renderings, n = 512 of 1,024", "", (0.98, 0.99))] * 3
+    table = NumberTable("numbers", "Numbers", ("CLIP", "CLOOB"), tuple(lines))
+    assert panel_figure.parted(table, 3.3) == [table]
+    figure = panel_figure.draw(Panel(title="", rows=((table,),)), FigureChoices(("all",), width="1"))
+    _lay_out(figure)
+    figure.canvas.draw()
+    boxes = [text.get_window_extent() for text in figure.axes[0].texts]
+    assert len(boxes) == 3 * 3 + 3  # rows, two heads and the title
+    for one, other in itertools.combinations(boxes, 2):
+        assert not _overlap(one, other)
 
 
 def test_a_column_is_broken_where_a_name_allows_it():
