@@ -43,6 +43,8 @@ from trainer.distribution.bundle_files import DRAWING, takes_choices
 WIDTH, HEIGHT = 968, 600
 FORM_PX: Final = 364
 LABEL_PX: Final = 80
+PANELS_PX: Final = 104
+"""Of the list of panels: four short names, and one that is cut shows that it scrolls."""
 PER_LINE: Final = 4
 BOX_PX: Final = 36
 """Of a check box beside its text, and the gap behind it."""
@@ -292,7 +294,7 @@ class ExportDialog(QDialog):
             box.setObjectName(f"export-part-{part['name']}")
             box.toggled.connect(lambda _on, box=box: self._on_part(box))
             self.parts[str(part["name"])] = box
-            self._part_rows.addLayout(layouts.row((box, 1), size, gap=theme.SPACE))
+            self._part_rows.insertLayout(len(self.parts), layouts.row((box, 1), size, gap=theme.SPACE))
         self._show_reason()
 
     def _on_part(self, box: QCheckBox) -> None:
@@ -381,10 +383,14 @@ class ExportDialog(QDialog):
         self._part_rows.addWidget(self._reading)
         choices = [control for control in self.controls.values() if isinstance(control, Choose)]
         checks = [control for control in self.controls.values() if isinstance(control, Check)]
-        head, parts = ("Contents", self.contents) if self._example else ("Panels", self._part_rows)
+        self._part_rows.addStretch(1)
+        parts: QWidget = self.contents
+        if not self._example:
+            parts = layouts.scroll(layouts.panel(self._part_rows), "export-panels")
+            parts.setFixedHeight(PANELS_PX)  # What is below stays where it is when the panels are read.
         form = layouts.panel(
             layouts.column(
-                layouts.text(head, "secondary"),
+                layouts.text("Contents" if self._example else "Panels", "secondary"),
                 parts,
                 layouts.hairline(),
                 *choices,

@@ -46,6 +46,7 @@ class Exports(QObject):
         super().__init__(window)
         self._window, self.exporter, self._settings, self.banner = window, exporter, settings, banner
         self.writing, self._folder = row, folder
+        row.note.setMinimumWidth(row.fontMetrics().horizontalAdvance("Exporting folder… 1,000 s left"))
         row.cancelled.connect(lambda: exporter.cancel(exporter.running[-1]))
         exporter.done.connect(self._done)
         exporter.failed.connect(self._failed)
@@ -168,7 +169,8 @@ class Exports(QObject):
         if export is self.exporter.running[-1]:
             share, has_share, note = line.partition("%")
             is_told = bool(has_share) and share.strip().isdecimal()
-            text = f"Writing {export.file.name}: {note.strip() if is_told else line}"
+            self.writing.note.set_details(f"{export.file.name}: {note.strip() if is_told else line}")
+            text = f"Exporting {export.file.suffix[1:].upper() or 'folder'}"
             self.writing.show_progress(int(share) / 100 if is_told else 0.0, text)
 
     def _cancelled(self, export: Export) -> None:

@@ -76,7 +76,8 @@ def test_a_bundle_tells_its_progress_and_where_it_is(qtbot: QtBot, exports: Expo
 def test_cancel_ends_the_process_and_nothing_is_written(qtbot: QtBot, exports: Exports, tmp_path: Path) -> None:
     banner = exports.banner
     exports.write_bundle([["export", "map"]], ["bundle", "--runs", "1"], tmp_path / "hang.zip")
-    qtbot.waitUntil(lambda: exports.writing.note.text() == "Writing hang.zip: Rendering 1 of 2: map…")
+    qtbot.waitUntil(lambda: exports.writing.note.toolTip() == "hang.zip: Rendering 1 of 2: map")
+    assert exports.writing.note.text() == "Exporting ZIP…"
     qtbot.waitUntil(exports.writing.isVisible)
     assert exports.writing.bar.value() == 100
     QTest.mouseClick(exports.writing.button, Qt.MouseButton.LeftButton)

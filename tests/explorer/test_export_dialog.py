@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import shiboken6
 from PIL import Image
-from PySide6.QtCore import QProcess, Qt
+from PySide6.QtCore import QPoint, QProcess, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLabel, QScrollArea, QWidget
 from pytestqt.qtbot import QtBot
@@ -71,7 +71,9 @@ def drawn(qtbot: QtBot, dialog: ExportDialog) -> None:
 def test_what_is_chosen_is_drawn_copied_and_exported(qtbot: QtBot, make: Callable[..., ExportDialog]) -> None:
     dialog = make()
     assert dialog.size_note.text() == "Rendering…", "while a figure renders there is a sign"
+    places = [control.mapTo(dialog, QPoint()) for control in dialog.controls.values()]
     drawn(qtbot, dialog)
+    assert [control.mapTo(dialog, QPoint()) for control in dialog.controls.values()] == places, "none jumps"
     assert list(dialog.parts) == ["cosines", "numbers"]
     assert [box.isChecked() for box in dialog.parts.values()] == [True, False], "tables are off"
     form = dialog.findChild(QScrollArea).widget()
