@@ -6,6 +6,7 @@ import enum
 import math
 import re
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -70,6 +71,8 @@ DRAWN_ROLE: Final = Qt.ItemDataRole.UserRole + 101
 """Of NAME: whether the run's curves are drawn."""
 STATE_ROLE: Final = Qt.ItemDataRole.UserRole + 102
 """Of LAST and N: what stands across both of a run that has not finished (`46 of 384`, `waiting, 1st`); else empty."""
+FEW: Final = 100
+"""A share of fewer pairs than these jumps by more than a point with each."""
 NOW: Final = "Now"
 """Title of the group of the runs that train or wait; it is the first, and always open."""
 
@@ -180,6 +183,7 @@ class RunsModel(QAbstractTableModel):
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self.runs: tuple[RunRow, ...] = ()
+        self._usual: tuple[str, int | None] = ("", None)
         self.rows: list[RunRow | GroupRow] = []
         self.columns: tuple[ValueColumn, ...] = ()
         self.group_by: ValueColumn | None = None
@@ -270,6 +274,7 @@ class RunsModel(QAbstractTableModel):
         self._turns, self._expected = turns, expected
         same = [run.id for run in runs] == [run.id for run in self.runs]
         self.runs = tuple(runs)
+        usual, self._usual = self._usual, usual_question(runs)
         # A run that ends leaves the group of what trains, whose line would go from above the pointer.
         if arranged or not (self._holds and same):
             self._regroup()
@@ -289,8 +294,8 @@ class RunsModel(QAbstractTableModel):
             self.beginInsertRows(QModelIndex(), len(run_ids), len(rows) - 1)
             self.rows = rows
             self.endInsertRows()
-        if news:
-            self._changed(RunColumn.STATUS, RunColumn.STARTED)
+        if news or usual != self._usual:
+            self._changed(RunColumn.STATUS, RunColumn.N)
         if run_ids and (news or new or any(changed) or self._restyled) and (arranged or not self._holds):
             self._sort_rows()
             self._restyled = False
@@ -582,16 +587,17 @@ class RunsModel(QAbstractTableModel):
             return run.name
         if role == Qt.ItemDataRole.ToolTipRole and column is RunColumn.NAME:
             return self._summary(run)
+        apart = why_apart(run, self._usual) if column in (RunColumn.BEST, RunColumn.LAST, RunColumn.N) else ""
         if role == Qt.ItemDataRole.ToolTipRole:
-            return _hint(run, column)
-        if role == Qt.ItemDataRole.ForegroundRole and column is RunColumn.BEST and standing(run):
+            return "\n".join(filter(None, (_hint(run, column), apart))) or None
+        if role == Qt.ItemDataRole.ForegroundRole and (apart or (column is RunColumn.BEST and standing(run))):
             return theme.color("secondary")
         state = self.state_text(run) if column is RunColumn.LAST and (run.active or run.last is None) else ""
         if role == Qt.ItemDataRole.AccessibleTextRole and state:
             return f"Status: {state}"
         if role == Qt.ItemDataRole.AccessibleTextRole:
             named = _hint(run, column) if column in (RunColumn.BEST, RunColumn.LAST) else None
-            return f"{HEADERS[column]}: {named or self._text(run, column) or 'none'}"
+            return f"{HEADERS[column]}: {named or self._text(run, column) or 'none'} {apart}".strip()
         return None
 
     def _state(self, run: RunRow, role: int) -> Any:
@@ -861,6 +867,22 @@ def _hint(run: RunRow, column: RunColumn) -> str | None:
     if column is RunColumn.STARTED and run.started_at is not None:
         return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(run.started_at))
     return None
+
+
+def usual_question(runs: Iterable[RunRow]) -> tuple[str, int | None]:
+    """Return the split and n on which most of these runs were measured."""
+    measured = Counter(measured_on(run.metric, run.facts) for run in runs if run.last is not None)
+    return measured.most_common(1)[0][0] if measured else ("", None)
+
+
+def why_apart(run: RunRow, usual: tuple[str, int | None]) -> str:
+    """Return why the value of a run does not stand beside those of most runs; empty where it does."""
+    split, n = measured_on(run.metric, run.facts)
+    if run.last is None or n is None:
+        return ""
+    few = f"One pair of {n} is {100 / n:.1f} points." if n < FEW else ""
+    other = f"Most runs are measured on {usual[0]}, n = {usual[1]:,}: not comparable." if usual[1] is not None else ""
+    return " ".join(filter(None, (few, other if (split, n) != usual else "")))
 
 
 def headline_names(runs: Sequence[RunRow]) -> str:

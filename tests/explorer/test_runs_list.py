@@ -87,6 +87,12 @@ def test_what_runs_is_on_top_then_the_queue_then_experiments_seed_by_seed(qtbot:
         states = [view.table.shown.index(row, RunColumn.LAST).data(STATE_ROLE) for row in (1, 2, 4)]
         assert states == ["46 of 384", "waiting, 1st", ""]
         assert view.table.shown.index(4, RunColumn.N).data() == "1,024"
+        for column in (RunColumn.LAST, RunColumn.N):
+            usual, other = (view.table.shown.index(row, column) for row in (4, 9))
+            assert usual.data(Qt.ItemDataRole.ForegroundRole) is None
+            assert other.data(Qt.ItemDataRole.ForegroundRole) == theme.color("secondary"), "15 pairs beside 1,024"
+            why = "One pair of 15 is 6.7 points. Most runs are measured on renderings, n = 1,024: not comparable."
+            assert other.data(Qt.ItemDataRole.ToolTipRole).endswith(why)
         assert view.table.shown.headerData(RunColumn.LAST, Qt.Orientation.Horizontal) == "R@1"
         view.table.collapse_all()
         assert lines(view) == [NOW, running, ids["waits"], "Experiment: duel", "No experiment"], "what runs is in sight"

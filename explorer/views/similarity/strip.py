@@ -91,9 +91,10 @@ def _item(row: int, runs: Sequence[SimilarityRun], sides: Sequence[int]) -> Stri
         if position >= len(run.rows) or run.rows[position] != row:
             continue
         matched, hard = float(run.matched[position]), float(run.hardest[position, 0])
-        numbers = f"{matched:.2f}", f"{hard:.2f}"
-        sign = "≈" if len({*numbers}) == 1 else ">" if matched > hard else "<"
-        lines.append((f" {sign} ".join(numbers).replace("-", "−"), run_tone(index)))
+        # Two digits that are equal would leave open which is larger, and so whether the pair is ranked first.
+        digits = 2 if abs(matched - hard) >= 0.01 else 3
+        line = f"{matched:.{digits}f} {'>' if matched > hard else '<'} {hard:.{digits}f}"
+        lines.append((line.replace("-", "−"), run_tone(index)))
         other = int(run.hardest_row[position])
         if other >= 0:
             tips.append(f"{run.name} confuses it most with: {items.caption[other]}")
