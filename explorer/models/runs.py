@@ -876,7 +876,7 @@ def usual_question(runs: Iterable[RunRow]) -> tuple[str, int | None]:
 
 
 def why_apart(run: RunRow, usual: tuple[str, int | None]) -> str:
-    """Return why the value of a run does not stand beside those of most runs; empty where it does."""
+    """Return why the value of a run cannot be compared with those of most runs; empty where it can."""
     split, n = measured_on(run.metric, run.facts)
     if run.last is None or n is None:
         return ""

@@ -241,8 +241,8 @@ def _letters_of_names(table: NumberTable, wide: float) -> int:
 
 def _row_names(table: NumberTable, wide: float) -> list[tuple[list[str], float]]:
     """Return the lines of each row's name and the height of the row, in single lines; headings take the width."""
-    letters, whole = _letters_of_names(table, wide), int(0.95 * wide / LETTER_IN)
-    names = [textwrap.wrap(line.words, letters if line.values else whole) or [""] for line in table.lines]
+    letters, across = _letters_of_names(table, wide), int(0.95 * wide / LETTER_IN)
+    names = [textwrap.wrap(line.words, letters if line.values else across) or [""] for line in table.lines]
     return [(lines, 1 + 0.6 * (len(lines) - 1)) for lines in names]
 
 
