@@ -43,11 +43,15 @@ CLONE: Final = {"x86_64": 56, "aarch64": 220}.get(platform.machine())
 CLONE_PARENT: Final = 0x8000
 PYTHON: Final = sys.executable
 ROOT: Final = Path(__file__).resolve().parents[1]
-MODULES: Final = ("trainer", "trainer.training.agent")
+MODULES: Final = ("trainer", "trainer.training.agent", "tests.faults.breakable_trainer")
 """What is forked instead of started: `python -m MODULE`."""
-HELPERS: Final = ("trainer.images.helper", "trainer.untrusted.bounded.child")
+HELPERS: Final = ("trainer.images.helper", "trainer.untrusted.bounded.child", "tests.faults.breakable_window")
 """What is forked from a server of its own."""
 NO_FORK: Final = -1
+TIMES_FILE: Final = "CHILD_TIMES_FILE"
+"""The variable that names the file of processor times (`tests/child_times.py`)."""
+TIMES_OWNER: Final = "CHILD_TIMES_OWNER"
+"""The variable that names the test or fixture that pays."""
 _ROOM: Final = 8192
 """Bytes for the command line that a fork shows."""
 _MESSAGE: Final = 1 << 18
@@ -147,7 +151,7 @@ def forking() -> Iterator[None]:
         yield
         return
     _server = ForkServer()
-    _helpers.update((module, ForkServer(_OF_HELPERS)) for module in HELPERS)
+    _helpers.update((module, ForkServer(_OF_HELPERS if module.startswith("trainer") else {})) for module in HELPERS)
     setattr(subprocess.Popen, "_execute_child", _execute_child)  # noqa: B010 - mypy knows no such method
     try:
         yield
@@ -323,11 +327,19 @@ def _fork_for(client: socket.socket, others: Sequence[socket.socket]) -> None:
                 os.kill(child, int(told) if told else signal.SIGKILL)
                 if not told:
                     break
-        status = os.waitpid(child, 0)[1]
+        _, status, usage = os.wait4(child, 0)
+        _tell_time(order["env"], usage.ru_utime + usage.ru_stime)
         with contextlib.suppress(OSError):
             client.send(str(status).encode())
     finally:
         os._exit(0)
+
+
+def _tell_time(environment: Mapping[str, str], seconds: float) -> None:
+    """Write what a program with this environment has used, which nobody sees who waits for the client."""
+    if file := environment.get(TIMES_FILE):
+        with open(file, "a", encoding="utf-8") as lines:
+            lines.write(json.dumps([environment[TIMES_OWNER], seconds]) + "\n")
 
 
 def fork_beside() -> int:
@@ -378,14 +390,16 @@ def _import_for(words: Sequence[str]) -> None:
     command = words[1] if words[0] == "trainer" and len(words) > 1 else ""
     if command in _HEADLESS:
         _import_charts()
-    if command in _TRAINED or words[0] == "trainer.training.agent":
+    if command in _TRAINED or words[0] != "trainer":
         _import_training()
     assert len(os.listdir("/proc/self/task")) == 1, "a thread would be lost by a fork"
 
 
 def _import_helper(module: str) -> None:
-    importlib.import_module(module)
-    if module.startswith("trainer.images"):
+    helper = importlib.import_module(module)
+    if warm := getattr(helper, "warm", None):
+        warm()
+    if module != "trainer.untrusted.bounded.child":
         return
     import pyarrow.parquet
 

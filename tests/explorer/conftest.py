@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import gc
 import itertools
@@ -123,62 +124,38 @@ def show_view(qtbot: QtBot, make_context: Callable[[], object], two_runs: tuple[
 
 
 @pytest.fixture
-def window_of(dressed: QApplication, qtbot: QtBot) -> Iterator[Callable[..., Window]]:
+def window_of(dressed: QApplication) -> Iterator[Callable[..., Window]]:
     """Return a function that opens the real window of a workspace with these or all views, until the test has ended."""
-    from explorer.event_loop.exception_hooks import Hooks
     from explorer.views import VIEWS
-    from explorer.window import Window
+    from tests.real_window import real_window
 
-    opened: list[tuple[Window, Hooks]] = []
+    with contextlib.ExitStack() as opened:
 
-    def open_window(folder: Path, entries: Any = VIEWS, *, size: tuple[int, ...] = (), ready: bool = True) -> Window:
-        hooks = Hooks(folder)
-        window = Window(folder, hooks, entries=entries)
-        opened.append((window, hooks))
-        if size:
-            window.resize(*size)
-        if ready:
-            with qtbot.waitSignal(window.ready, timeout=90_000):
-                window.show()
-        return window
+        def open_window(folder: Path, entries: Any = VIEWS, **options: Any) -> Window:
+            return opened.enter_context(real_window(folder, entries, mode=None, as_program=False, **options))
 
-    yield open_window
-    for window, hooks in opened:
-        window.close()
-        hooks.remove()
-        window.deleteLater()
+        yield open_window
 
 
 @pytest.fixture(scope="module")
 def window(
     qapp: QApplication,
-    request: pytest.FixtureRequest,
     tmp_path_factory: pytest.TempPathFactory,
     _two_runs_once: tuple[Path, tuple[int, int]],
 ) -> Iterator[Window]:
     """Return the real window with all its views and two runs, shared by a file's tests; no model is started."""
-    from explorer.event_loop.exception_hooks import Hooks
-    from explorer.window import Window
+    from tests.real_window import real_window
     from trainer.store import Workspace
 
-    theme.theme().apply(qapp, "light")
     folder = tmp_path_factory.mktemp("shared") / "workspace"
     shutil.copytree(_two_runs_once[0], folder)
     copy = Workspace(folder)
     copy.adopt()
     copy.close()
-    hooks, ready = Hooks(folder), []
-    shown = Window(folder, hooks)
-    shown.ready.connect(lambda: ready.append(True))
-    shown.resize(1280, 800)
-    shown.show()
-    QtBot(request).waitUntil(lambda: bool(ready), timeout=120_000)
-    shown.services.client.ask = lambda _question, **_call: 0
-    shown.selection.select_runs(*_two_runs_once[1])
-    yield shown
-    shown.close()
-    hooks.remove()
-    shown.deleteLater()
+    with real_window(folder, size=(1280, 800), as_program=False) as shown:
+        shown.services.client.ask = lambda _question, **_call: 0
+        shown.selection.select_runs(*_two_runs_once[1])
+        yield shown
 
 
 @pytest.fixture(autouse=True, scope="session")

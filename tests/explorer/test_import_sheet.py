@@ -17,7 +17,6 @@ from PySide6.QtWidgets import QApplication, QComboBox, QLabel, QPushButton, QTab
 from pytestqt.qtbot import QtBot
 
 from explorer.event_loop.background import Background
-from explorer.event_loop.exception_hooks import Hooks
 from explorer.import_sheet import summary_text
 from explorer.import_sheet.report import ReportTable
 from explorer.import_sheet.sheet import ImportSheet, survey_result
@@ -436,18 +435,14 @@ def test_the_sheet_says_what_it_waits_for(open_sheet, qtbot: QtBot, folder: Path
 
 
 def test_data_dropped_before_the_views_are_there_waits_for_them(
-    dressed: QApplication, qtbot: QtBot, tmp_path: Path, folder: Path
+    window_of: Callable[..., Window], qtbot: QtBot, tmp_path: Path, folder: Path
 ) -> None:
-    hooks = Hooks(tmp_path)
-    window = Window(tmp_path, hooks, entries=PLACES)
+    window = window_of(tmp_path, PLACES, ready=False)
     window.router.send(OpenImport(str(folder)))
     assert not window.findChildren(ImportSheet)
     with qtbot.waitSignal(window.ready, timeout=20_000):
         window.show()
     assert _sheet(window).path.text() == str(folder)
-    window.close()
-    hooks.remove()
-    window.deleteLater()
 
 
 def test_pictures_without_captions_can_be_classified(open_sheet, qtbot: QtBot, folder: Path) -> None:

@@ -19,7 +19,6 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from explorer.event_loop.background import Background
-from explorer.event_loop.exception_hooks import Hooks
 from explorer.models.runs import RunColumn
 from explorer.run_control import stop_timeout
 from explorer.run_control.actions import Responsiveness, look
@@ -153,17 +152,11 @@ def open_jobs(qapp: QApplication, workspace: Workspace, quick) -> Iterator[Calla
 
 
 @pytest.fixture
-def window(dressed: QApplication, qtbot: QtBot, workspace: Workspace, quick) -> Iterator[Window]:
+def window(window_of: Callable[..., Window], workspace: Workspace, quick) -> Iterator[Window]:
     workspace.runs.all()
-    hooks = Hooks(workspace.folder)
-    opened = Window(workspace.folder, hooks, entries=VIEWS[:1])
-    with qtbot.waitSignal(opened.ready, timeout=20_000):
-        opened.show()
+    opened = window_of(workspace.folder, VIEWS[:1])
     yield opened
     opened._may_go = True
-    opened.close()
-    hooks.remove()
-    opened.deleteLater()
 
 
 def running_out(jobs: Jobs) -> list[QTimer]:

@@ -1,13 +1,8 @@
-"""Trainers that start in milliseconds, and a run small enough to break hundreds of times in minutes."""
+"""A run small enough to break hundreds of times in minutes."""
 
 from __future__ import annotations
 
-import json
 import math
-import os
-import signal
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.faults.breakable_trainer import start_trainer
 from tests.two_runs import write_two_runs
 from trainer import config
 from trainer.store import Workspace
@@ -35,63 +31,11 @@ NOISY = ("system/", "train/pairs_per_s", "train/data_wait")
 """Curves that no two runs share: speeds and loads."""
 
 
-@dataclass
-class Trainer:
-    """A trainer in a separate process."""
-
-    pid: int
-    zygote: Zygote
-
-    def kill(self) -> None:
-        """Kill the process as the system does when memory runs out."""
-        os.kill(self.pid, signal.SIGKILL)
-
-    def ended(self) -> int:
-        """Wait for its end; return its exit code, or minus the signal that ended it."""
-        return os.waitstatus_to_exitcode(int(self.zygote.send({"wait": self.pid})))
-
-
-class Zygote:
-    """A process that forks trainers; see `zygote.py`."""
-
-    def __init__(self) -> None:
-        command = [sys.executable, str(Path(__file__).with_name("zygote.py"))]
-        environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": os.getcwd()}
-        self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
-        )
-        assert self._process.stdout.readline() == "ready\n"
-
-    def send(self, order: dict[str, Any]) -> str:
-        self._process.stdin.write(json.dumps(order) + "\n")
-        self._process.stdin.flush()
-        return self._process.stdout.readline()
-
-    def start(self, workspace: Workspace, run: int, *, before: str = "", ranks: int = 1, **environment: str) -> Trainer:
-        """Start training the run, by that many processes."""
-        order = {"workspace": str(workspace.folder), "run": run, "environment": environment, "before": before}
-        order["ranks"] = ranks
-        return Trainer(int(self.send({"start": order})), self)
-
-    def close(self) -> None:
-        self._process.stdin.close()
-        self._process.wait()
-        self._process.stdout.close()
-
-
 @pytest.fixture(autouse=True)
 def _windows_load_no_model(request: pytest.FixtureRequest) -> None:
     """Leave models to the tests that ask for them; those without a window need not even import it."""
     if {"qapp", "qtbot"} & set(request.fixturenames):
         request.getfixturevalue("cold_models")
-
-
-@pytest.fixture(scope="session")
-def zygote() -> Iterator[Zygote]:
-    """Return a process that forks trainers."""
-    made = Zygote()
-    yield made
-    made.close()
 
 
 @pytest.fixture(scope="session")
@@ -122,10 +66,10 @@ def interval() -> int:
 
 
 @pytest.fixture(scope="session")
-def straight(space: Workspace, small, zygote: Zygote) -> Outcome:
+def straight(space: Workspace, small) -> Outcome:
     """Return the outcome of an undisturbed run."""
     run = small()
-    assert zygote.start(space, run).ended() == 0, log_of(space, run)
+    assert start_trainer(space, run).wait() == 0, log_of(space, run)
     return outcome(space, run)
 
 

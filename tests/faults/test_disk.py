@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.faults.ballast import fill
+from tests.faults.breakable_trainer import start_trainer
 from trainer.errors import UserError
 from trainer.store import RunLog, Workspace, reserve
 
@@ -95,10 +96,10 @@ def on_disk(disk: Path) -> Iterator[Workspace]:
 
 
 @pytest.fixture(scope="module")
-def unhurt(on_disk, small, zygote, straight):
+def unhurt(on_disk, small, straight):
     """Return the outcome of the same run on the small disk, after filling it once."""
     run = small(on_disk)
-    assert zygote.start(on_disk, run).ended() == 0
+    assert start_trainer(on_disk, run).wait() == 0
     return straight.of(on_disk, run)
 
 
@@ -130,30 +131,30 @@ writing.{function} = drawing
 """
 
 
-def test_a_disk_that_is_full_while_scenes_are_drawn_pauses_the_run(tmp_path, small, zygote, straight, faults):
+def test_a_disk_that_is_full_while_scenes_are_drawn_pauses_the_run(tmp_path, small, straight, faults):
     workspace = Workspace(tmp_path / "space")
     run = small(workspace)
     mended = tmp_path / "mended"
-    trainer = zygote.start(workspace, run, before=DRAW.format(mended=str(mended), function="_draw_split"))
+    trainer = start_trainer(workspace, run, before=DRAW.format(mended=str(mended), function="_draw_split"))
     reason = until_paused(workspace, run)
     mended.touch()
-    assert trainer.ended() == 0
+    assert trainer.wait() == 0
     assert "is full" in reason
     assert straight.of(workspace, run) == straight
     workspace.close()
     faults.row(4, "the disk fills while Scenes are drawn", "paused, went on by itself, bit-identical", 1, 1)
 
 
-def test_a_full_disk_pauses_the_run(disk, on_disk, small, zygote, unhurt, faults):
+def test_a_full_disk_pauses_the_run(disk, on_disk, small, unhurt, faults):
     tried, good, wrong = faults.times(20), 0, []
     assert len(FILLS) == 20
     ballast = disk / "ballast"
     for moment in FILLS[:tried]:
         run = small(on_disk)
-        trainer = zygote.start(on_disk, run, before=QUICK + FILL.format(ballast=str(ballast), moment=moment))
+        trainer = start_trainer(on_disk, run, before=QUICK + FILL.format(ballast=str(ballast), moment=moment))
         reason = until_paused(on_disk, run)
         ballast.unlink()
-        ended = trainer.ended()
+        ended = trainer.wait()
         row = on_disk.runs.get(run)
         said = f"({disk}) is full" in reason and " needs " in reason and " are free" in reason
         # A disk that is nearly full may still be told of: it is that small.
@@ -190,22 +191,22 @@ def test_a_run_is_claimed_in_the_room_that_its_launcher_reserved(disk, on_disk, 
     on_disk.purge(run)
 
 
-def test_a_run_that_waits_for_its_disk_can_be_stopped_and_resumed(disk, on_disk, small, zygote, unhurt):
+def test_a_run_that_waits_for_its_disk_can_be_stopped_and_resumed(disk, on_disk, small, unhurt):
     ballast = disk / "ballast"
     run = small(on_disk)
     before = QUICK + FILL.format(ballast=str(ballast), moment="checkpoints.begun:3")
-    trainer = zygote.start(on_disk, run, before=before)
+    trainer = start_trainer(on_disk, run, before=before)
     assert until_paused(on_disk, run)
     os.kill(trainer.pid, 15)
-    assert trainer.ended() == 0
+    assert trainer.wait() == 0
     ballast.unlink()
     assert on_disk.runs.get(run).status == "stopped"
     assert "is full" in on_disk.runs.get(run).reason
-    assert zygote.start(on_disk, run).ended() == 0
+    assert start_trainer(on_disk, run).wait() == 0
     assert unhurt.same_as(unhurt.of(on_disk, run))
 
 
-def test_a_disk_that_is_read_only_forbidden_or_gone_pauses_the_run(space, small, zygote, straight, tmp_path, faults):
+def test_a_disk_that_is_read_only_forbidden_or_gone_pauses_the_run(space, small, straight, tmp_path, faults):
     tried, good = faults.times(20), 0
     cases = [(kind, moment) for moment in MOMENTS for kind in KINDS]
     assert len(cases) == 20
@@ -217,13 +218,13 @@ def test_a_disk_that_is_read_only_forbidden_or_gone_pauses_the_run(space, small,
         aside = folder.with_name(f"unplugged-{folder.name}")
         places = {"mended": str(mended), "folder": str(folder), "aside": str(aside)}
         before = QUICK + BREAK.format(number=KINDS[kind], moment=moment, **places)
-        trainer = zygote.start(space, run, before=before)
+        trainer = start_trainer(space, run, before=before)
         reason = until_paused(space, run)
         assert not [row.id for row in space.reconcile() if row.id == run], "a living run was taken for dead"
         mended.touch()
         if aside.exists():
             aside.rename(folder)
-        ended = trainer.ended()
+        ended = trainer.wait()
         said = "cannot be written" in reason and "Check the disk" in reason
         row = space.runs.get(run)
         good += said and ended == 0 and row.status == "finished" and straight.same_as(straight.of(space, run))

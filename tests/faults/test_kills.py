@@ -8,6 +8,7 @@ import time
 
 import pytest
 
+from tests.faults.breakable_trainer import start_trainer
 from tests.nightly import nightly_except
 from trainer.__main__ import main
 from trainer.checkpoints import checkpoint
@@ -35,10 +36,10 @@ RunLog.scalars = lose
 """
 
 
-def test_a_lost_database_is_rebuilt_from_the_folders_of_trained_runs(space, small, zygote, straight, tmp_path, faults):
+def test_a_lost_database_is_rebuilt_from_the_folders_of_trained_runs(space, small, straight, tmp_path, faults):
     runs = [small() for _ in range(2)]
     for run in runs:
-        assert zygote.start(space, run).ended() == 0
+        assert start_trainer(space, run).wait() == 0
     shutil.copytree(space.folder, tmp_path / "lost", ignore=shutil.ignore_patterns("explorer.db*", "cache"))
     assert main(["doctor", "--rebuild", "--workspace", str(tmp_path / "lost")]) == 0
     lost = Workspace(tmp_path / "lost")
@@ -51,13 +52,13 @@ def test_a_lost_database_is_rebuilt_from_the_folders_of_trained_runs(space, smal
 
 @pytest.mark.parametrize("moment", nightly_except(["checkpoints.renamed:3", "snapshots.renamed:4", ""], ""))
 def test_a_database_lost_while_a_run_trains_is_rebuilt_and_the_run_resumed(
-    moment, space, small, zygote, straight, tmp_path, faults
+    moment, space, small, straight, tmp_path, faults
 ):
     """What the trainer made after the loss is in no database: its folders tell it, and the resumed run lists it."""
     shutil.copytree(space.folder / "cache", tmp_path / "space" / "cache")
     space = Workspace(tmp_path / "space")
     run = small(space)
-    ended = zygote.start(space, run, before=LOSE, **{VARIABLE: moment}).ended()
+    ended = start_trainer(space, run, before=LOSE, **{VARIABLE: moment}).wait()
     assert ended == (KILLED if moment else 0)
     space.close()
     assert not space.database_file.exists()
@@ -66,7 +67,7 @@ def test_a_database_lost_while_a_run_trains_is_rebuilt_and_the_run_resumed(
     assert {one.folder.name for one in space.results.snapshots(run)} == made
     if moment:
         assert space.runs.get(run).status == "interrupted"
-        assert zygote.start(space, run).ended() == 0
+        assert start_trainer(space, run).wait() == 0
     good = straight.same_as(straight.of(space, run))
     space.close()
     faults.row(
@@ -84,15 +85,15 @@ def redone(space, run: int) -> int:
     return reached - (found.step if found else 0)
 
 
-def test_the_twelve_named_moments(space, small, zygote, straight, interval, faults):
+def test_the_twelve_named_moments(space, small, straight, interval, faults):
     good, chains = 0, CHAINS[: faults.times(300)]
     for chain in chains:
         run = small()
         lost = []
         for moment in chain:
-            assert zygote.start(space, run, **{VARIABLE: moment}).ended() == KILLED, f"{moment} never came"
+            assert start_trainer(space, run, **{VARIABLE: moment}).wait() == KILLED, f"{moment} never came"
             lost.append(redone(space, run))
-        assert zygote.start(space, run).ended() == 0
+        assert start_trainer(space, run).wait() == 0
         if straight.same_as(straight.of(space, run)):
             good += sum(steps <= interval for steps in lost)
     tried = sum(map(len, chains))
@@ -101,37 +102,35 @@ def test_the_twelve_named_moments(space, small, zygote, straight, interval, faul
     assert good == tried
 
 
-def test_a_checkpoint_that_a_kill_kept_from_being_removed_is_removed_when_the_run_goes_on(
-    space, small, zygote, straight
-):
+def test_a_checkpoint_that_a_kill_kept_from_being_removed_is_removed_when_the_run_goes_on(space, small, straight):
     """Found among 1,000 random kills: no checkpoint follows the last one to remove it."""
     run = small()
-    assert zygote.start(space, run, **{VARIABLE: "checkpoint.registered:5"}).ended() == KILLED
-    assert zygote.start(space, run).ended() == 0
+    assert start_trainer(space, run, **{VARIABLE: "checkpoint.registered:5"}).wait() == KILLED
+    assert start_trainer(space, run).wait() == 0
     assert straight.same_as(straight.of(space, run))
 
 
 @pytest.mark.nightly
-def test_random_moments(space, small, zygote, straight, interval, faults):
+def test_random_moments(space, small, straight, interval, faults):
     tried, good = faults.times(200), 0
     killed = 0
     chance = random.Random(7)
     began = time.monotonic()
-    assert zygote.start(space, small()).ended() == 0
+    assert start_trainer(space, small()).wait() == 0
     whole_s = time.monotonic() - began
     while killed < tried:
         run, lost = small(), []
         while len(lost) < min(4, tried - killed):
-            trainer = zygote.start(space, run)
+            trainer = start_trainer(space, run)
             time.sleep(chance.uniform(0, whole_s))
             trainer.kill()
-            if trainer.ended() != -9:
+            if trainer.wait() != -9:
                 break  # it was faster
             lost.append(redone(space, run))
         if not lost:
             continue
         if space.runs.get(run).status != "finished":
-            assert zygote.start(space, run).ended() == 0
+            assert start_trainer(space, run).wait() == 0
         killed += len(lost)
         if straight.same_as(straight.of(space, run)):
             good += sum(steps <= interval for steps in lost)

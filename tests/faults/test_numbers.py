@@ -7,6 +7,7 @@ import math
 import pytest
 import torch
 
+from tests.faults.breakable_trainer import start_trainer
 from trainer.checkpoints import checkpoint
 from trainer.store.journal import read_journal
 
@@ -49,13 +50,13 @@ def _whole(space, run: int, before: int) -> bool:
     return not complaints and finite and max([*kept, *best]) < before
 
 
-def test_a_loss_that_is_no_number(space, small, zygote, faults):
+def test_a_loss_that_is_no_number(space, small, faults):
     cases = [("nan", step) for step in range(1, 13)] + [("inf", step) for step in range(1, 9)]
     tried, good = faults.times(20), 0
     assert len(cases) == 20
     for value, step in cases[:: 20 // tried][:tried]:
         run = small()
-        status = zygote.start(space, run, before=POISON.format(value=value, step=step)).ended()
+        status = start_trainer(space, run, before=POISON.format(value=value, step=step)).wait()
         row = space.runs.get(run)
         journal = {e.step: e.values for e in read_journal(row.folder / "metrics.jsonl")}
         seen = not math.isfinite(journal[step]["train/loss"])
@@ -70,13 +71,13 @@ def test_a_loss_that_is_no_number(space, small, zygote, faults):
     assert good == tried
 
 
-def test_memory_that_runs_out(space, small, zygote, faults):
+def test_memory_that_runs_out(space, small, faults):
     cases = [(place, step) for step in range(1, 11) for place in PLACES]
     tried, good = faults.times(20), 0
     assert len(cases) == 20
     for place, step in cases[:: 20 // tried][:tried]:
         run = small()
-        status = zygote.start(space, run, before=STARVE.format(place=place, step=step)).ended()
+        status = start_trainer(space, run, before=STARVE.format(place=place, step=step)).wait()
         row = space.runs.get(run)
         size = space.runs.config_of(run).optimizer.batch_size
         said = f"batches of {size // 2}" in row.reason and "memory" in row.alerts

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.faults.breakable_trainer import start_trainer
 from trainer import config
 from trainer.cli import runs as runs_command
 from trainer.store import DAMAGED, RunLog, StoreError, Workspace
@@ -300,9 +301,9 @@ def test_a_damaged_row_is_made_anew_from_its_folder(made, tmp_path) -> None:
 # -- a run of another workspace --------------------------------------------------------------------------------
 
 
-def test_a_run_of_another_workspace_is_taken_over_whole(space, small, zygote, tmp_path, capsys) -> None:
+def test_a_run_of_another_workspace_is_taken_over_whole(space, small, tmp_path, capsys) -> None:
     run = small()
-    assert zygote.start(space, run).ended() == 0
+    assert start_trainer(space, run).wait() == 0
     row = space.runs.get(run)
     theirs = sorted(path.relative_to(row.folder) for path in row.folder.rglob("*") if path.is_file())
     mine = Workspace(tmp_path / "mine")

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from test_disk import disk, until_paused
 
+from tests.faults.breakable_trainer import start_trainer
 from tests.trainer.ranks.test_ranks_of_a_run import PARTS
 from trainer.checkpoints import checkpoint
 from trainer.store import Workspace
@@ -106,12 +107,12 @@ def cases(n: int) -> list[tuple[int, str]]:
 
 
 @pytest.fixture(scope="module")
-def undisturbed(space: Workspace, zygote):
+def undisturbed(space: Workspace):
     """Return the outcome of the run by one process."""
     from conftest import outcome
 
     run = space.runs.create(PARTS)
-    assert zygote.start(space, run).ended() == 0
+    assert start_trainer(space, run).wait() == 0
     return outcome(space, run)
 
 
@@ -148,29 +149,29 @@ def make(space: Workspace, rank: int, moment: str) -> Case:
     return Case(space, space.runs.create(RUN), rank, moment)
 
 
-def resumed(case: Case, zygote, by: int) -> bool:
+def resumed(case: Case, by: int) -> bool:
     case.space.runs.set_ranks(case.run, by)
-    return zygote.start(case.space, case.run, ranks=by).ended() == 0
+    return start_trainer(case.space, case.run, ranks=by).wait() == 0
 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize(("name", "act"), [("kill -9", KILL), ("SIGSTOP", STOP)], ids=["killed", "stopped"])
-def test_a_rank_that_is_gone(space, zygote, undisturbed, faults, name: str, act: str):
+def test_a_rank_that_is_gone(space, undisturbed, faults, name: str, act: str):
     tried, good, wrong, longest = faults.times(50), 0, [], 0.0
     waiting = cases(tried)
     while waiting:
         now, waiting = waiting[:AT_ONCE], waiting[AT_ONCE:]
         made = [make(space, rank, moment) for rank, moment in now]
-        trainers = [zygote.start(space, case.run, before=case.before(act), ranks=2) for case in made]
+        trainers = [start_trainer(space, case.run, before=case.before(act), ranks=2) for case in made]
         for case, trainer in zip(made, trainers, strict=True):
-            trainer.ended()
+            trainer.wait()
             row = space.runs.get(case.run)
             named = row.status == "interrupted" and f"Rank {case.rank} of 2" in row.reason
             # The follower leaves a run that has ended.
             named = named or (case.moment == "leave:1" and row.status == "finished" and not row.reason)
             took = case.took()
             longest = max(longest, min(took, 1e4))
-            again = row.status == "finished" or resumed(case, zygote, 1 + case.run % 2)
+            again = row.status == "finished" or resumed(case, 1 + case.run % 2)
             same = again and undisturbed.same_as(undisturbed.of(space, case.run)) and not case.half_written()
             good += named and took < WITHIN_S and same
             if not (named and took < WITHIN_S and same):
@@ -181,7 +182,7 @@ def test_a_rank_that_is_gone(space, zygote, undisturbed, faults, name: str, act:
 
 
 @pytest.mark.nightly
-def test_a_rank_whose_numbers_are_none(space, zygote, undisturbed, faults):
+def test_a_rank_whose_numbers_are_none(space, undisturbed, faults):
     counts, places = range(1, 9), ("rows", "gradient", "loss")
     all_cases = [("nan", place, rank, count) for count in counts for place in places for rank in (0, 1)]
     all_cases += [("inf", "gradient", rank, 5) for rank in (0, 1)]
@@ -194,16 +195,16 @@ def test_a_rank_whose_numbers_are_none(space, zygote, undisturbed, faults):
         trainers = []
         for case, (value, place, _, count) in zip(made, now, strict=True):
             before = case.before(POISON.format(value=value, place=place, count=count))
-            trainers.append(zygote.start(space, case.run, before=before, ranks=2))
+            trainers.append(start_trainer(space, case.run, before=before, ranks=2))
         for case, trainer, (value, place, rank, count) in zip(made, trainers, now, strict=True):
-            trainer.ended()
+            trainer.wait()
             row = space.runs.get(case.run)
             named = row.status == "failed" and "nan" in row.alerts and f"after step {count - 1}." in row.reason
             reached = max((e.step for e in read_journal(case.folder / "metrics.jsonl")), default=0)
             found, _ = checkpoint.newest(case.folder / "checkpoints")
             sound = all(bool(value.isfinite().all()) for value in found.weights.values()) if found else count <= 2
             took = case.took()
-            same = resumed(case, zygote, 1 + case.run % 2) and undisturbed.same_as(undisturbed.of(space, case.run))
+            same = resumed(case, 1 + case.run % 2) and undisturbed.same_as(undisturbed.of(space, case.run))
             fine = named and reached <= count and sound and took < WITHIN_S and same and not case.half_written()
             good += fine
             if not fine:
@@ -221,7 +222,7 @@ def small_disk(disk: Path):
 
 
 @pytest.mark.nightly
-def test_a_disk_that_is_full_for_all_ranks(disk, small_disk, zygote, undisturbed, faults):
+def test_a_disk_that_is_full_for_all_ranks(disk, small_disk, undisturbed, faults):
     """Rank 0 writes what is kept; a rank at whose step the disk fills may have nothing to write at all."""
     tried, good, wrong = faults.times(50), 0, []
     ballast = disk / "ballast"
@@ -229,13 +230,13 @@ def test_a_disk_that_is_full_for_all_ranks(disk, small_disk, zygote, undisturbed
     for rank, moment in chosen:
         case = make(small_disk, rank, moment)
         before = case.before(FAST + FILL.format(ballast=str(ballast)))
-        trainer = zygote.start(small_disk, case.run, before=before, ranks=2)
+        trainer = start_trainer(small_disk, case.run, before=before, ranks=2)
         reason = until_paused(small_disk, case.run)
         waited = time.time() - float((case.folder / "fault").read_text())
         # At the last step, the older checkpoint that the newest one replaces may leave all the space that is needed.
         finished = small_disk.runs.get(case.run).status == "finished"
         ballast.unlink()
-        ended = trainer.ended()
+        ended = trainer.wait()
         row = small_disk.runs.get(case.run)
         said = f"({disk}) is full" in reason and " needs " in reason and " are free" in reason
         went_on = ended == 0 and row.status == "finished" and not row.reason

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -19,6 +16,7 @@ from pytestqt.qtbot import QtBot
 
 from explorer.event_loop.background import Background
 from explorer.run_control.jobs import Jobs
+from tests.faults.breakable_window import start_window
 from trainer.store import RunRow, ScalarRow, Workspace, repair
 from trainer.store.journal import read_journal
 from trainer.store.process_lock import Identity, identity
@@ -29,7 +27,6 @@ pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="windows are forked to make them cheap"),
 ]
 
-HERE = Path(__file__).parent
 POINTS = (
     "before the run is made",
     "after the run is made",
@@ -42,51 +39,6 @@ SIGNALS = (signal.SIGKILL, signal.SIGHUP, signal.SIGINT)
 AT_ONCE = 3
 """Trainers that live at a time; the oldest is asked to stop when there are more."""
 SETTLED_S = 90.0
-
-
-class Windows:
-    """Opens windows by forking, one at a time."""
-
-    def __init__(self) -> None:
-        environment = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": os.getcwd()}
-        self._process = subprocess.Popen(
-            [sys.executable, str(HERE / "window_zygote.py")],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-            env=environment,
-        )
-        assert self._process.stdout.readline() == "ready\n"
-
-    def open(self, workspace: Path, name: str, *, runs: int, point: str) -> int:
-        order = {"workspace": str(workspace), "name": name, "runs": runs, "point": point}
-        return int(self._show_message(json.dumps(order)))
-
-    def race(self, workspace: Path) -> tuple[int, int]:
-        """Return the process ids of two windows started at the same moment."""
-        first, second = self._show_message(json.dumps({"race": str(workspace)})).split()
-        return int(first), int(second)
-
-    def wait(self, pid: int | None = None) -> int:
-        return int(self._show_message("wait" if pid is None else f"wait {pid}"))
-
-    def _show_message(self, line: str) -> str:
-        self._process.stdin.write(line + "\n")
-        self._process.stdin.flush()
-        return self._process.stdout.readline()
-
-    def close(self) -> None:
-        self._process.stdin.close()
-        self._process.wait()
-        self._process.stdout.close()
-
-
-@pytest.fixture(scope="module")
-def windows() -> Iterator[Windows]:
-    made = Windows()
-    yield made
-    made.close()
 
 
 @pytest.fixture
@@ -126,9 +78,7 @@ def living(folder: Path) -> dict[int, int]:
     return found
 
 
-def test_a_window_that_is_killed_takes_no_run_with_it(
-    qtbot: QtBot, faults, windows: Windows, workspace: Workspace, tmp_path: Path
-):
+def test_a_window_that_is_killed_takes_no_run_with_it(qtbot: QtBot, faults, workspace: Workspace, tmp_path: Path):
     rng = random.Random(5)
     background = Background()
     trials, slowest = [], 0.0
@@ -138,7 +88,8 @@ def test_a_window_that_is_killed_takes_no_run_with_it(
         trial = Trial(number, point or signal.Signals(sent).name)
         trials.append(trial)
         before = trainers_of(workspace)
-        pid = windows.open(workspace.folder, trial.name, runs=rng.randrange(1, 3), point=point)
+        window = start_window(workspace.folder, name=trial.name, runs=rng.randrange(1, 3), point=point)
+        pid = window.pid
         if not point:
             wait_for_a_moment(rng, workspace, trial, pid)
             before |= trainers_of(workspace)
@@ -147,8 +98,8 @@ def test_a_window_that_is_killed_takes_no_run_with_it(
         if not ends(pid, within_s=90.0):
             trial.wrong.append("the window stays")
             os.kill(pid, signal.SIGKILL)
-        if os.WIFEXITED(status := windows.wait()) and os.WEXITSTATUS(status):
-            trial.wrong.append(f"the window ended by itself, with {os.WEXITSTATUS(status)}")
+        if (status := window.wait()) > 0:
+            trial.wrong.append(f"the window ended by itself, with {status}")
         for run, process in before.items():
             if identity(process.pid) != process:
                 trial.wrong.append(f"the trainer of run {run} died with the window")
@@ -164,10 +115,12 @@ def test_a_window_that_is_killed_takes_no_run_with_it(
     assert good == len(trials), [trial for trial in trials if trial.wrong]
 
 
-def test_of_two_windows_that_start_at_once_one_opens(windows: Windows, faults, tmp_path: Path):
+def test_of_two_windows_that_start_at_once_one_opens(faults, tmp_path: Path):
     tried, wrong, forward = faults.times(20), [], 0
     for _ in range(tried):
-        pids = windows.race(tmp_path)
+        begin = time.monotonic() + 0.2
+        windows = [start_window(tmp_path, at=begin) for _ in range(2)]
+        pids = [window.pid for window in windows]
         deadline = time.monotonic() + 90
         while time.monotonic() < deadline:
             alive = [pid for pid in pids if identity(pid) is not None]
@@ -183,8 +136,8 @@ def test_of_two_windows_that_start_at_once_one_opens(windows: Windows, faults, t
         # The owner dies without a word, and nobody removes its lock: the next two race for it.
         for pid in alive:
             os.kill(pid, signal.SIGKILL)
-        for pid in pids:
-            windows.wait(pid)
+        for window in windows:
+            window.wait()
     assert (tmp_path / "explorer.lock").exists()
     words = f"one opens, the other says so ({forward} brought it forward); the lock of a killed one needs no hand"
     faults.row(14, "two windows of a workspace start at once", words, tried, tried - len(wrong))

@@ -19,18 +19,17 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from PySide6.QtCore import QEvent, QEventLoop, QMimeData, QObject, QPoint, QPointF, Qt, QTimer, QUrl
+from PySide6.QtCore import QEventLoop, QMimeData, QObject, QPoint, QPointF, Qt, QTimer, QUrl
 from PySide6.QtGui import QAction, QDesktopServices, QDrag, QDragEnterEvent, QDropEvent, QKeySequence, QWheelEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QDialog, QFileDialog, QWidget
 
 from explorer import theme
-from explorer.event_loop.exception_hooks import Hooks
-from explorer.event_loop.garbage_collector import GarbageCollector
 from explorer.export import Exporter
 from explorer.model_client.client import ModelClient
 from explorer.views import VIEWS
 from explorer.window import Window, open_sheet
+from tests.real_window import real_window
 from trainer.scheduling import launch
 
 pytestmark = [
@@ -111,15 +110,15 @@ def complaints() -> Iterator[list[str]]:
 class Monkey(QObject):
     """Performs an action in every event-loop iteration, until it has done enough."""
 
-    def __init__(self, window: Window, seed: int, events: int, files: list[Path], hooks: Hooks) -> None:
+    def __init__(self, window: Window, seed: int, events: int, files: list[Path]) -> None:
         super().__init__()
-        self.window, self.rng, self.files, self.hooks = window, random.Random(seed), files, hooks
+        self.window, self.rng, self.files, self.hooks = window, random.Random(seed), files, window.hooks
         self.left, self.done = events, 0
         self.last: deque[str] = deque(maxlen=25)
         self.errors: list[str] = []
         self.told: list[str] = []
         # No lambda: a thread that outlives the window keeps its hooks, and these would keep the window.
-        hooks.caught.connect(self.hear, Qt.ConnectionType.DirectConnection)
+        self.hooks.caught.connect(self.hear, Qt.ConnectionType.DirectConnection)
         self.slowest = (0.0, "")
         self.loop = QEventLoop()
         self.busy = False
@@ -347,23 +346,12 @@ def test_a_monkey_finds_no_error(qtbot, faults, two_small_runs: Path, complaints
     tried, good, slowest, first = 0, 0, 0.0, int(os.environ.get("MONKEY_SEED", "1"))
     wrong: list[str] = []
     for seed in range(first, first + faults.times(SEEDS)):
-        theme.theme().apply(QApplication.instance(), "light")
-        hooks = Hooks(two_small_runs)
-        hooks.install()
-        garbage = GarbageCollector()  # as the program does: widgets must not be collected on a thread
-        window = Window(two_small_runs, hooks)
-        with qtbot.waitSignal(window.ready, timeout=120_000):
-            window.show()
-        qtbot.waitUntil(lambda: len(window.services.jobs.runs) >= 2, timeout=60_000)  # noqa: B023
-        window.selection.select_runs(1, 2)
-        monkey, began = Monkey(window, seed, events, files, hooks), time.monotonic()
-        monkey.play()
-        monkey.calm_down()
-        window.close()
-        garbage.close()
-        hooks.remove()
-        window.deleteLater()
-        QApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete.value)
+        with real_window(two_small_runs) as window:
+            qtbot.waitUntil(lambda: len(window.services.jobs.runs) >= 2, timeout=60_000)
+            window.selection.select_runs(1, 2)
+            monkey, began = Monkey(window, seed, events, files), time.monotonic()
+            monkey.play()
+            monkey.calm_down()
         tried += events
         slowest = max(slowest, monkey.slowest[0])
         if monkey.errors or complaints:

@@ -11,14 +11,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QEvent
-from PySide6.QtWidgets import QApplication
 
-from explorer import theme
-from explorer.event_loop.exception_hooks import Hooks
-from explorer.event_loop.garbage_collector import GarbageCollector
 from explorer.state.settings import FILE
-from explorer.window import Window
+from tests.real_window import real_window
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(1_800)]
 
@@ -38,7 +33,6 @@ def keys() -> list[str]:
 def test_a_window_opens_whatever_was_remembered(qtbot, faults, tmp_path: Path) -> None:
     tried, good = faults.times(20), 0
     names, wrong = keys(), []
-    theme.theme().apply(QApplication.instance(), "light")
     for seed in range(tried):
         rng = random.Random(seed)
         folder = tmp_path / str(seed)
@@ -46,21 +40,13 @@ def test_a_window_opens_whatever_was_remembered(qtbot, faults, tmp_path: Path) -
         selection = {name: rng.choice(JUNK) for name in SELECTED} if seed % 2 == 0 else rng.choice(JUNK)
         remembered = {name: rng.choice(JUNK) for name in names} | {"selection": selection}
         (folder / FILE).write_text(json.dumps(remembered))
-        hooks, garbage = Hooks(folder), GarbageCollector()
-        hooks.install()
-        window = Window(folder, hooks)
-        with qtbot.waitSignal(window.ready, timeout=120_000):
-            window.show()
-        whole = set(window.pages.views) == set(window.pages.places)
-        window.close()
-        if whole and not hooks.caught_count:
-            good += 1
-        else:
-            wrong.append(f"seed {seed}: {hooks.last_lines()}")
-        garbage.close()
-        hooks.remove()
-        window.deleteLater()
-        QApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete.value)
+        with real_window(folder) as window:
+            whole = set(window.pages.views) == set(window.pages.places)
+            window.close()
+            if whole and not window.hooks.caught_count:
+                good += 1
+            else:
+                wrong.append(f"seed {seed}: {window.hooks.last_lines()}")
     faults.row(22, "nonsense under every key of what was remembered", "the window opens with every view", tried, good)
     assert good == tried, wrong
 

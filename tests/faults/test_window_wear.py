@@ -5,6 +5,7 @@ A soak is speeded: something is done ten times a second, where a person does som
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -16,14 +17,11 @@ from pathlib import Path
 import numpy as np
 import psutil
 import pytest
-from PySide6.QtCore import QEvent, QObject, Qt, QTimer
-from PySide6.QtWidgets import QApplication
+from PySide6.QtCore import QObject, Qt, QTimer
 
-from explorer import theme
-from explorer.event_loop.exception_hooks import Hooks
-from explorer.event_loop.garbage_collector import GarbageCollector
 from explorer.event_loop.stall_detector import Clock
 from explorer.window import Window
+from tests.real_window import real_window
 from trainer import config
 from trainer.store import Workspace
 
@@ -35,27 +33,9 @@ JOBS, ROWS_A_SECOND = 8, 1_000
 
 
 @pytest.fixture
-def open_window(qtbot, qapp) -> Iterator[Callable[[Path], tuple[Window, Hooks]]]:
-    opened: list[tuple[Window, Hooks]] = []
-    garbage = GarbageCollector()  # as the program does: widgets must not be collected on a thread
-
-    def make(folder: Path) -> tuple[Window, Hooks]:
-        theme.theme().apply(QApplication.instance(), "light")
-        hooks = Hooks(folder)
-        hooks.install()
-        window = Window(folder, hooks)
-        opened.append((window, hooks))
-        with qtbot.waitSignal(window.ready, timeout=120_000):
-            window.show()
-        return window, hooks
-
-    yield make
-    for window, hooks in opened:
-        window.close()
-        hooks.remove()
-        window.deleteLater()
-    garbage.close()
-    QApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete.value)
+def open_window(qtbot, qapp) -> Iterator[Callable[[Path], Window]]:
+    with contextlib.ExitStack() as opened:
+        yield lambda folder: opened.enter_context(real_window(folder))
 
 
 @pytest.fixture
@@ -186,7 +166,7 @@ def test_the_window_is_smooth_while_eight_runs_write(qtbot, faults, tmp_path: Pa
     seconds = {1: 600, 10: 10}.get(faults.part, 4)
     workspace = Workspace(tmp_path / "workspace")
     runs = [workspace.runs.create(config.Run(name=f"job {number}")) for number in range(JOBS)]
-    window, hooks = open_window(workspace.folder)
+    window = open_window(workspace.folder)
     writing = writers("fake_writer.py", workspace.folder, seconds, ROWS_A_SECOND, *runs)
     qtbot.waitUntil(lambda: sum(run.status == "running" for run in window.services.jobs.runs) == JOBS, timeout=60_000)
     view = window.pages.views["runs"]
@@ -209,4 +189,4 @@ def test_the_window_is_smooth_while_eight_runs_write(qtbot, faults, tmp_path: Pa
     words = f"frame p99 {cpu:.0f} ms computing, {own:.0f} ms with waiting; {rate:,.0f} rows/s each, none lost"
     faults.row(13, f"{JOBS} runs write while their curves are drawn, {seconds} s", words, len(frames.cpu), good)
     assert cpu < frame_ms, words
-    assert hooks.caught_count == 0
+    assert window.hooks.caught_count == 0

@@ -17,8 +17,6 @@ from tests.trained_once import folder_of
 from trainer.__main__ import main
 
 if TYPE_CHECKING:
-    from PySide6.QtWidgets import QApplication
-
     from explorer.window import Window
     from trainer.store import Workspace
 
@@ -115,30 +113,13 @@ def projections_when_asked(cold_models: Callable[..., None]) -> Iterator[None]:
 
 
 @contextmanager
-def opened_window(
-    request: pytest.FixtureRequest, qapp: QApplication, workspace: Path, *, safe: bool = False
-) -> Iterator[Window]:
+def opened_window(request: pytest.FixtureRequest, workspace: Path, *, safe: bool = False) -> Iterator[Window]:
     """Provide the real window of a workspace with two runs, once both are known."""
     from pytestqt.qtbot import QtBot
 
-    from explorer import theme
-    from explorer.event_loop.exception_hooks import Hooks
-    from explorer.event_loop.garbage_collector import GarbageCollector
-    from explorer.window import Window
+    from tests.real_window import real_window
 
-    theme.theme().apply(qapp, "light")
-    hooks = Hooks(workspace)
-    hooks.install()
-    garbage = GarbageCollector()
-    window, ready = Window(workspace, hooks, safe=safe), []
-    window.ready.connect(lambda: ready.append(True))
-    window.show()
-    bot = QtBot(request)
-    bot.waitUntil(lambda: bool(ready), timeout=180_000)
-    window.resize(1280, 800)
-    bot.waitUntil(lambda: len(window.services.jobs.runs) == 2)
-    yield window
-    window.close()
-    garbage.close()
-    hooks.remove()
-    window.deleteLater()
+    with real_window(workspace, safe=safe) as window:
+        window.resize(1280, 800)
+        QtBot(request).waitUntil(lambda: len(window.services.jobs.runs) == 2)
+        yield window

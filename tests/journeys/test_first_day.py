@@ -5,6 +5,7 @@ Waits look at the store or at the widgets, never at the clock alone.
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import os
 import subprocess
@@ -19,11 +20,9 @@ from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
 from PySide6.QtGui import QAction, QDragEnterEvent, QDropEvent, QGuiApplication
 from PySide6.QtWidgets import QAbstractButton, QDialog, QLabel, QLineEdit, QWidget
 
-from explorer import theme
-from explorer.event_loop.exception_hooks import Hooks
-from explorer.event_loop.garbage_collector import GarbageCollector
 from explorer.window import Window
 from tests.nightly import few_plain
+from tests.real_window import real_window
 from trainer.catalog import preset
 from trainer.scheduling import launch
 from trainer.store import RunRow, Workspace
@@ -53,28 +52,15 @@ def folder(tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.fixture
-def open_window(qtbot, folder: Path) -> Iterator[Callable[[], Window]]:
+def open_window(qapp, folder: Path) -> Iterator[Callable[[], Window]]:
     """Open a window of the workspace, wait until all views are built, and close it at the end."""
-    opened: list[tuple[Window, Hooks]] = []
-    garbage = GarbageCollector()
-    theme.theme().apply(QGuiApplication.instance(), "light")
+    with contextlib.ExitStack() as opened:
 
-    def make() -> Window:
-        folder.mkdir(exist_ok=True)
-        hooks = Hooks(folder)
-        hooks.install()
-        window = Window(folder, hooks)
-        opened.append((window, hooks))
-        with qtbot.waitSignal(window.ready, timeout=60_000):
-            window.show()
-        return window
+        def make() -> Window:
+            folder.mkdir(exist_ok=True)
+            return opened.enter_context(real_window(folder))
 
-    yield make
-    for window, hooks in opened:
-        window.close()
-        hooks.remove()
-        window.deleteLater()
-    garbage.close()
+        yield make
 
 
 class Person:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -15,14 +14,13 @@ from PySide6.QtGui import QImage, QPainter
 from PySide6.QtWidgets import QApplication
 
 from explorer import theme
-from explorer.event_loop.exception_hooks import Hooks
-from explorer.event_loop.garbage_collector import GarbageCollector
 from explorer.event_loop.idle_scheduler import idle_scheduler
 from explorer.intents import ClassifyPictures
 from explorer.views import VIEWS
 from explorer.widgets.bars import BarColumn
 from explorer.widgets.progress_row import ProgressRow
 from explorer.window import Window
+from tests.real_window import real_window
 
 pytestmark = [pytest.mark.nightly, pytest.mark.timeout(1200)]
 
@@ -45,17 +43,7 @@ def open_window(qtbot, qapp: QApplication, two_runs, monkeypatch) -> Iterator[Ca
     with contextlib.ExitStack() as stack:
 
         def start(mode: theme.Mode, name: str) -> Window:
-            theme.theme().apply(qapp, mode)
-            hooks, ready = Hooks(two_runs.workspace), []
-            hooks.install()
-            stack.callback(hooks.remove)
-            stack.callback(GarbageCollector().close)
-            window = Window(two_runs.workspace, hooks)
-            stack.callback(remove, window)
-            window.ready.connect(lambda: ready.append(True))
-            window.resize(1280, 800)
-            window.show()
-            qtbot.waitUntil(lambda: bool(ready), timeout=180_000)
+            window = stack.enter_context(real_window(two_runs.workspace, mode=mode, size=(1280, 800)))
             qtbot.waitUntil(lambda: len(window.services.jobs.runs) == 2, timeout=60_000)
             window.selection.select_snapshots((1, two_runs.steps[0]), (2, two_runs.steps[1]))
             if name in PICTURES:
@@ -145,14 +133,8 @@ def keep(folder: Path, name: str, *images: QImage) -> Path:
 @pytest.fixture(scope="module")
 def _drawn_once(qapp: QApplication, two_runs) -> None:
     """Open a window first: that of a process draws the outlines of letters a shade differently."""
-    hooks = Hooks(two_runs.workspace)
-    window, ready = Window(two_runs.workspace, hooks), []
-    window.ready.connect(lambda: ready.append(True))
-    window.show()
-    end = time.monotonic() + 180
-    while not ready and time.monotonic() < end:
-        qapp.processEvents()
-    remove(window)
+    with real_window(two_runs.workspace, mode=None):
+        pass
 
 
 @pytest.mark.usefixtures("_drawn_once")

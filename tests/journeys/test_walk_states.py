@@ -31,7 +31,7 @@ ASKS_NOTHING = frozenset({"runs", "losslab", "experiments", "decode", "quality",
 @pytest.fixture
 def window(request: pytest.FixtureRequest, qapp: QApplication, two_runs) -> Iterator[Window]:
     """Return the real window with both runs selected, before any view but Runs was seen."""
-    with opened_window(request, qapp, two_runs.workspace, safe=True) as window:
+    with opened_window(request, two_runs.workspace, safe=True) as window:
         window.selection.select_snapshots((1, two_runs.steps[0]), (2, two_runs.steps[1]))
         QtBot(request).waitUntil(lambda: not window.background.busy)
         yield window

@@ -35,7 +35,7 @@ SOME = frozenset({"runs", "map", "quality", "explaining"})
 @pytest.fixture(scope="module")
 def window(request: pytest.FixtureRequest, qapp: QApplication, two_runs) -> Iterator[Window]:
     """Return the real window with both runs selected, each at its last step; shared by all tests."""
-    with opened_window(request, qapp, two_runs.workspace) as window:
+    with opened_window(request, two_runs.workspace) as window:
         window.selection.select_snapshots((1, two_runs.steps[0]), (2, two_runs.steps[1]))
         yield window
 

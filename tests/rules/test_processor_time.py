@@ -1,46 +1,75 @@
-"""The rule of dear tests can fail, and fails none that is listed, nightly, or dear on a slow computer alone."""
+"""The rule of dear tests can fail, and a test is charged with the processes that it started alone."""
 
 from __future__ import annotations
 
-from types import SimpleNamespace
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests import processor_time
-from tests.processor_time import LIMIT_S, MARGIN, ProcessorTimes
+from tests import fork_server, processor_time
+from tests.child_times import ChildTimes
+from tests.processor_time import LIMIT_S, MARGIN, above_limit
 
+TEST = "tests/test_it.py::test_it"
 DEAR_S = MARGIN * LIMIT_S + 1
 
 
-def outcome(monkeypatch: pytest.MonkeyPatch, seconds: float, *, pace: float = 1.0, mark: str = "") -> str:
-    """Return how the last report of a passed test ends that used these seconds."""
-    item: Any = SimpleNamespace(nodeid="tests/test_it.py::test_it", user_properties=[])
-    item.get_closest_marker = lambda name: name == mark
-    report = SimpleNamespace(passed=True, outcome="passed", longrepr="")
-    monkeypatch.setattr(processor_time, "ENFORCED", True)
-    monkeypatch.setattr(processor_time, "used", lambda: seconds)
+@pytest.mark.parametrize(
+    ("seconds", "pace", "listed", "above"),
+    [
+        (DEAR_S, 1.0, {}, True),
+        (DEAR_S - 2, 1.0, {}, False),
+        (DEAR_S, 1.5, {}, False),
+        (3 * DEAR_S, 1.0, {TEST: {"seconds": 2 * DEAR_S, "why": "it trains"}}, False),
+        (6 * DEAR_S, 1.0, {TEST: {"seconds": 2 * DEAR_S, "why": "it trains"}}, True),
+    ],
+    ids=["dear", "cheap", "slow computer", "listed", "dearer than listed"],
+)
+def test_a_dear_test_is_above_its_limit(
+    monkeypatch: pytest.MonkeyPatch, seconds: float, pace: float, listed: dict[str, Any], above: bool
+):
+    monkeypatch.setattr(processor_time, "listed", lambda: listed)
     monkeypatch.setattr(processor_time, "pace", lambda: pace)
-    times = ProcessorTimes(SimpleNamespace(getoption=lambda _name: None))  # type: ignore[arg-type]
-    steps = times.pytest_runtest_makereport(item, SimpleNamespace(when="teardown"))  # type: ignore[arg-type]
-    next(steps)
-    with pytest.raises(StopIteration):
-        steps.send(report)  # type: ignore[attr-defined]
-    return report.outcome
+    assert (TEST in above_limit({TEST: seconds})) == above
 
 
-def test_a_dear_test_fails_and_the_next_cheap_one_does_not(monkeypatch: pytest.MonkeyPatch):
-    assert outcome(monkeypatch, DEAR_S) == "failed"
-    assert outcome(monkeypatch, DEAR_S - 2) == "passed"
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["wait", "poll"])
+def test_a_process_counts_for_the_test_that_started_it(how: str):
+    times = ChildTimes()
+    times.begin()
+    try:
+        times.pay("first")
+        busy = "import time\nwhile time.process_time() < 0.2: pass"
+        process = subprocess.Popen([sys.executable, "-c", busy], stdout=subprocess.PIPE)
+        times.pay("second")
+        assert process.stdout
+        process.stdout.read()  # it ends here, and is waited for below
+        while getattr(process, how)() is None:
+            pass
+        assert times.foreign > 0.2
+        assert times.pop("first") == times.foreign
+        assert times.pop("second") == 0
+    finally:
+        times.end()
 
 
-@pytest.mark.parametrize("how", [{"pace": 1.5}, {"mark": "nightly"}])
-def test_a_slow_computer_and_a_nightly_test_are_excused(monkeypatch: pytest.MonkeyPatch, how: dict[str, Any]):
-    assert outcome(monkeypatch, DEAR_S, **how) == "passed"
-
-
-def test_a_listed_test_may_use_what_the_list_says(monkeypatch: pytest.MonkeyPatch):
-    entry = {"tests/test_it.py::test_it": {"seconds": 2 * DEAR_S, "why": "it trains"}}
-    monkeypatch.setattr(processor_time, "listed", lambda: entry)
-    assert outcome(monkeypatch, 3 * DEAR_S) == "passed"
-    assert outcome(monkeypatch, 5 * DEAR_S) == "failed"
+@pytest.mark.slow
+@pytest.mark.skipif(not fork_server.AVAILABLE, reason="nothing is forked on this computer")
+def test_what_a_server_forks_counts_for_the_test_that_asked(tmp_path: Path):
+    times, server = ChildTimes(), fork_server.ForkServer()
+    times.begin()
+    try:
+        times.pay("first")
+        client = str(Path(fork_server.__file__).with_name("fork_client.py"))
+        command = [sys.executable, "-P", "-m", "trainer", "runs", "--workspace", str(tmp_path)]
+        process = subprocess.Popen([sys.executable, "-I", "-S", client, server.listens_at(), *command])
+        times.pay("second")
+        process.wait()
+        assert times.pop("first") > times.foreign, "the client alone"
+    finally:
+        times.end()
+        server.close()

@@ -1,22 +1,31 @@
-"""A process with the window imported that forks one for each line it reads, so that hundreds can be killed.
+"""A window that starts runs as a person would, or of two that start at the same moment; it dies where a test says.
 
-Lines in: `{"workspace", "name", "runs", "point"}`; out: the window's process number, and its exit status at the next
-line `wait`. Or `{"race": workspace}`; out: the numbers of two that start at the same moment, as the command does, and
-the status of one at the line `wait NUMBER`. The window is the real one with its first view; as soon as it is ready it
-starts runs as a person would. At `point` it kills itself: a place in the launch between two acts that the store or the
-system sees.
+`python -m tests.faults.breakable_window JSON` opens the real window with its first view. At `point` it kills itself: a
+place in the launch between two acts that the store or the system sees. `tests/fork_server.py` forks hundreds.
 """
 
 import functools
 import json
 import os
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 
+ROOT = Path(__file__).parents[2]
 FAKE = Path(__file__).with_name("fake_trainer.py")
+
+
+def start_window(workspace: Path, **order: object) -> subprocess.Popen[bytes]:
+    """Open a window that starts `runs` runs with a `name` and dies at a `point`, or that opens `at` a moment."""
+    settings = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
+    words = json.dumps({"workspace": str(workspace), **order})
+    command = [sys.executable, "-P", "-m", "tests.faults.breakable_window", words]
+    null = subprocess.DEVNULL
+    environment = os.environ | settings
+    return subprocess.Popen(command, stdin=null, stdout=null, stderr=null, env=environment, start_new_session=True)
 
 
 def warm() -> None:
@@ -74,13 +83,12 @@ def set_trap(point: str) -> None:
 
 
 def open_window(workspace: str, name: str, runs: int, point: str) -> int:
-    """Run `explorer` in the child, with a user who starts runs."""
+    """Run `explorer` with a user who starts runs."""
     from explorer import __main__ as program
     from explorer.window import Window
     from trainer import config
     from trainer.scheduling import launch
 
-    os.setsid()
     spawn = launch.spawn
     launch.spawn = lambda command, log, more=None: spawn([sys.executable, str(FAKE), command[5], command[7]], log, more)
     set_trap(point)
@@ -101,11 +109,10 @@ def open_window(workspace: str, name: str, runs: int, point: str) -> int:
 
 
 def race(workspace: str, at: float) -> int:
-    """Run the whole command in the child, with its output and readiness in files named by its number."""
+    """Run the whole command, with its output and readiness in files named by its number."""
     from explorer import __main__ as program
     from explorer.window import Window
 
-    os.setsid()
     said = os.open(f"{workspace}/said-{os.getpid()}", os.O_WRONLY | os.O_CREAT, 0o600)
     os.dup2(said, 2)
     begin = Window.begin
@@ -119,37 +126,14 @@ def race(workspace: str, at: float) -> int:
     return program.main(["--workspace", workspace, "--theme", "light"])
 
 
-def fork(act: Callable[[], int | None]) -> int:
-    """Fork a child that ends with the result of `act`, and return its process id."""
-    child = os.fork()
-    if child:
-        return child
-    code = 1
-    try:
-        code = act() or 0
-    finally:
-        os._exit(code)
-
-
-def main() -> None:
-    """Execute commands until the input ends."""
+def main(words: str) -> int:
+    """Open the window that the words describe."""
     # Under nohup a hang-up is ignored, by every child as well.
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
-    warm()
-    print("ready", flush=True)
-    child = 0
-    for line in sys.stdin:
-        if line.startswith("wait"):
-            print(os.waitpid(int(line.partition(" ")[2] or child), 0)[1], flush=True)
-            continue
-        order = json.loads(line)
-        if "race" in order:
-            start = functools.partial(race, order["race"], time.monotonic() + 0.2)
-            print(fork(start), fork(start), flush=True)
-            continue
-        child = fork(functools.partial(open_window, **order))
-        print(child, flush=True)
+    order = json.loads(words)
+    return race(**order) if "at" in order else open_window(**order)
 
 
 if __name__ == "__main__":
-    main()
+    warm()
+    sys.exit(main(sys.argv[1]))
