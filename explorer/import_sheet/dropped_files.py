@@ -18,7 +18,7 @@ SUFFIXES: Final = frozenset((".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", "
 TARS: Final = (".tar", ".tar.gz", ".tgz")
 DATA: Final = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet", *TARS)
 """What tables and tars of pairs are called; the trainer judges their content."""
-VECTORS: Final = (".npy", ".npz", ".arrow", ".feather")
+VECTORS: Final = (".npy", ".npz", ".arrow", ".feather", ".vec")
 """What files of vectors are called that are nothing else."""
 VECTOR_FOLDERS: Final = ("img_emb", "text_emb", "features_train.pt", "features_val.pt", "features_test.pt", "_versions")
 """What folders of clip-retrieval, of CLIP_benchmark and of Lance hold."""
@@ -84,7 +84,9 @@ def is_vectors(path: Path) -> bool:
     """Return whether a path looks like vectors of another program: an array, or one of `VECTOR_FOLDERS`."""
     try:
         if path.is_file():
-            return path.suffix.casefold() in VECTORS
+            from trainer.untrusted.bounded.arrays import COUNTED, LED  # with numpy, as below
+
+            return path.suffix.casefold() in (*VECTORS, *LED, *COUNTED)
         return any((path / name).exists() for name in VECTOR_FOLDERS)
     except OSError:
         return False

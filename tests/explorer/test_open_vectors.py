@@ -25,6 +25,9 @@ def files(tmp_path: Path) -> tuple[Path, Path]:
 def test_arrays_and_folders_of_vectors_are_taken(qapp, tmp_path: Path, files):
     assert dropped(mime_of(*files)).vectors == files
     assert dropped(mime_of(files[0])).vectors == files[:1]
+    for name in ("base.fvecs", "base.u8bin", "wiki.vec"):
+        (tmp_path / name).touch()
+        assert dropped(mime_of(tmp_path / name)).vectors == (tmp_path / name,)
     (tmp_path / "embeddings" / "img_emb").mkdir(parents=True)
     assert dropped(mime_of(tmp_path / "embeddings")).vectors == (tmp_path / "embeddings",)
     for inside in ("bench/features_train.pt", "x.lance/_versions"):

@@ -1,10 +1,11 @@
 """Find matrices of vectors in what other programs write; nothing is read but headers.
 
-Read are `.npy`, `.npz`, `.safetensors`, `.pt` (tensors, as CLIP_benchmark keeps its features), Parquet, Arrow, Feather,
-CSV and TSV with columns of lists, or of numbers (`embedding_0`, ...; `tensors.tsv` of TensorBoard's projector), data
-sets of Lance, folders of clip-retrieval (`img_emb`, `text_emb`, `metadata`), of CLIP_benchmark (`features_train.pt`,
-`targets_train.pt`), those that `datasets` has saved, and snapshots of the hub, whose tables lie in `data`; a pattern
-such as `data/train-*.parquet` names one of several splits.
+Read are `.npy`, `.npz`, `.safetensors`, `.pt` (tensors, as CLIP_benchmark keeps its features), those of benchmarks of
+search (`.fvecs`, `.fbin` and their like), Parquet, Arrow, Feather, CSV and TSV with columns of lists, or of numbers
+(`embedding_0`, ...; `tensors.tsv` of TensorBoard's projector), words with their vectors as text (`.txt` of GloVe,
+`.vec` of fastText), data sets of Lance, folders of clip-retrieval (`img_emb`, `text_emb`, `metadata`), of
+CLIP_benchmark (`features_train.pt`, `targets_train.pt`), those that `datasets` has saved, and snapshots of the hub,
+whose tables lie in `data`; a pattern such as `data/train-*.parquet` names one of several splits.
 """
 
 from __future__ import annotations
@@ -22,7 +23,16 @@ from jaxtyping import Float, Int
 from trainer.errors import UserError
 from trainer.format_detection.tables import encoding_and_separator
 from trainer.untrusted.bounded import read
-from trainer.untrusted.bounded.arrays import load_npz, map_npy, map_safetensors
+from trainer.untrusted.bounded.arrays import (
+    COUNTED,
+    LED,
+    load_npz,
+    map_counted_rows,
+    map_led_rows,
+    map_npy,
+    map_safetensors,
+)
+from trainer.untrusted.bounded.word_vectors import WORDS
 from trainer.vectors.step_files import Side, step_files
 
 if TYPE_CHECKING:
@@ -38,13 +48,18 @@ TORCH: Final = (".pt", ".pth")
 LANCE: Final = "_versions"
 """A folder in every data set of Lance."""
 CELLS: Final = (".csv", ".tsv")
-READ: Final = (".npy", ".npz", ".safetensors", *TORCH, *TABLES, *CELLS)
+TEXTS: Final = (*TABLES, *CELLS, *WORDS)
+"""What a helper reads from its beginning."""
+ARRAYS: Final = (".npy", ".npz", ".safetensors", *TORCH, *LED, *COUNTED)
+READ: Final = (*ARRAYS, *TEXTS)
 """What files of vectors are called."""
 _BFLOAT16: Final = "V"
 """Kind of the type that stands for it: numpy has none."""
 _SPLIT: Final = re.compile(r"(.+)-\d{5}-of-\d{5}")
 _MOST_TENSORS: Final = 1_000
 _MOST_FILES: Final = 10_000
+AT_ONCE: Final = 2_048
+"""Rows of an array that are taken at once."""
 _SECONDS: Final = 120.0
 """Processor time of the helper between two batches: rows that are not wanted are read, too."""
 
@@ -60,17 +75,37 @@ class Matrix:
     Attributes:
         name: Of the array, tensor or column; the file's where it has one.
         rows, width: Its shape.
-        take: Reads rows by ascending number, as float16 or float32.
-        at_once: How many rows to take at once: of an array some, of a table all, which is read from its beginning.
+        parts: Yields rows by ascending number, as float16 or float32, some at a time.
         half: Whether the numbers are stored in half precision.
     """
 
     name: str
     rows: int
     width: int
-    take: Callable[[Int[np.ndarray, " k"]], Float[np.ndarray, "k d"]]
-    at_once: int = 2_048
+    parts: Callable[[Int[np.ndarray, " k"]], Iterator[Float[np.ndarray, "_ d"]]]
     half: bool = False
+
+    def take(self, rows: Int[np.ndarray, " k"]) -> Float[np.ndarray, "k d"]:
+        """Return rows by ascending number."""
+        return next(self.blocks(rows, max(1, len(rows))), np.zeros((0, self.width), np.float32))
+
+    def blocks(self, rows: Int[np.ndarray, " k"], height: int = AT_ONCE) -> Iterator[Float[np.ndarray, "_ d"]]:
+        """Yield rows by ascending number, `height` at a time, each of which is read once.
+
+        Raises:
+            VectorError: The file has fewer rows than when it was looked into.
+        """
+        waiting: list[np.ndarray] = []
+        count = yielded = 0
+        for part in self.parts(rows):
+            while len(part):
+                waiting.append(part[: height - count])
+                part, count = part[height - count :], count + len(waiting[-1])
+                if count == height or yielded + count == len(rows):
+                    yield waiting[0] if len(waiting) == 1 else np.concatenate(waiting)
+                    waiting, count, yielded = [], 0, yielded + count
+        if yielded < len(rows):
+            raise VectorError(f"{self.name} has {yielded + count:,} of {len(rows):,} rows left. Write it again.")
 
 
 @dataclass(frozen=True)
@@ -152,7 +187,7 @@ def find(path: Path, side: Side | None = None, column: str = "") -> FoundVectors
 
 def files_of_steps(path: Path) -> dict[int, dict[Side | None, Path]]:
     """Return step -> side -> file of a folder of several steps; empty for any other path."""
-    return step_files(path, (".npy", ".npz", ".safetensors", *TORCH), _side_of)
+    return step_files(path, ARRAYS, _side_of)
 
 
 def _of_step(folder: Path, files: Mapping[Side | None, Path], side: Side | None, column: str) -> FoundVectors:
@@ -216,7 +251,7 @@ def _contents(path: Path) -> _Contents:
     suffix = path.suffix.lower()
     if suffix not in READ:
         raise VectorError(f"{path.name} cannot be read as vectors; use {', '.join(READ)}, or a folder.")
-    if suffix in (*TABLES, *CELLS):
+    if suffix in TEXTS:
         files = tuple(sorted(path.parent.glob(path.name), key=_by_numbers)) if "*" in path.name else (path,)
         return _of_tables(files) if files else _Contents()
     return _of_arrays(path)
@@ -224,6 +259,8 @@ def _contents(path: Path) -> _Contents:
 
 def _of_arrays(path: Path) -> _Contents:
     """Return the matrices of a file that numpy maps or loads; those of whole numbers only if there are no others."""
+    if path.suffix.lower() in LED:
+        return _Contents([_of_led_rows(path)])
     contents = _Contents()
     matrices: dict[str, np.ndarray] = {}
     for name, array in _arrays(path, contents.notes).items():
@@ -243,6 +280,8 @@ def _arrays(path: Path, notes: list[str]) -> dict[str, np.ndarray | list[Any]]:
     suffix = path.suffix.lower()
     if suffix == ".npy":
         return {path.stem: map_npy(path, "fiu", sparse=True)}
+    if suffix in COUNTED:
+        return {path.stem: map_counted_rows(path)}
     if suffix == ".npz":
         others: list[str] = []
         loaded = load_npz(path, others=others)
@@ -258,7 +297,7 @@ def _arrays(path: Path, notes: list[str]) -> dict[str, np.ndarray | list[Any]]:
 
 def _seen(path: Path) -> str:
     """Return what the arrays of a file are, in words; empty for tables, folders and files without any."""
-    if path.is_dir() or path.suffix.lower() in (*TABLES, *CELLS):
+    if path.is_dir() or path.suffix.lower() in TEXTS:
         return ""
     arrays = {name: array for name, array in _arrays(path, []).items() if isinstance(array, np.ndarray)}
     shapes = {name: (" x ".join(map(str, array.shape)), array.dtype) for name, array in arrays.items()}
@@ -269,19 +308,32 @@ def _of_array(name: str, parts: Sequence[np.ndarray]) -> Matrix:
     """Return the matrix whose rows are those of the parts, one after the other."""
     firsts = np.cumsum([0, *(len(part) for part in parts)])
 
-    def take(rows: Int[np.ndarray, " k"]) -> Float[np.ndarray, "k d"]:
+    def taken_parts(rows: Int[np.ndarray, " k"]) -> Iterator[Float[np.ndarray, "_ d"]]:
         ends = np.searchsorted(rows, firsts)
-        taken = [
-            _plain(_rows(part, rows[ends[i] : ends[i + 1]] - firsts[i]))
-            for i, part in enumerate(parts)
-            if ends[i] < ends[i + 1]
-        ]
-        if len(taken) == 1:
-            return taken[0]
-        return np.concatenate(taken) if taken else np.zeros((0, parts[0].shape[1]), np.float32)
+        for i, part in enumerate(parts):
+            for start in range(ends[i], ends[i + 1], AT_ONCE):
+                yield _plain(_rows(part, rows[start : min(start + AT_ONCE, ends[i + 1])] - firsts[i]))
 
     half = all(part.dtype == np.float16 for part in parts)
-    return Matrix(name, int(firsts[-1]), int(parts[0].shape[1]), take, half=half)
+    return Matrix(name, int(firsts[-1]), int(parts[0].shape[1]), taken_parts, half)
+
+
+def _of_led_rows(path: Path) -> Matrix:
+    """Return the matrix of a file each of whose rows begins with its width, which is checked where a row is read."""
+    rows = map_led_rows(path)
+    widths, numbers = rows["width"], rows["numbers"]
+
+    def parts(chosen: Int[np.ndarray, " k"]) -> Iterator[Float[np.ndarray, "_ d"]]:
+        for start in range(0, len(chosen), AT_ONCE):
+            some = chosen[start : start + AT_ONCE]
+            if (other := some[_rows(widths, some) != numbers.shape[1]]).size:
+                raise VectorError(
+                    f"Row {other[0]:,} of {path.name} claims {widths[other[0]]:,} numbers, and the first row "
+                    f"{numbers.shape[1]:,}. The file is damaged, or its rows are of different widths: write it again."
+                )
+            yield _plain(_rows(numbers, some))
+
+    return Matrix(path.stem, len(rows), numbers.shape[1], parts)
 
 
 def _rows(part: np.ndarray, rows: Int[np.ndarray, " k"]) -> np.ndarray:
@@ -398,13 +450,12 @@ def taken(
 def _of_column(files: Sequence[Path], columns: Sequence[dict[str, Any]], name: str) -> Matrix:
     width, total = int(columns[0]["vectors"][name]), sum(int(facts["rows"]) for facts in columns)
 
-    def take(rows: Int[np.ndarray, " k"]) -> Float[np.ndarray, "k d"]:
+    def parts(rows: Int[np.ndarray, " k"]) -> Iterator[Float[np.ndarray, "_ d"]]:
         wide = columns[0].get("wide", {}).get(name, [])
         batches = taken(files, columns, rows, {"vector": name, "width": width, "wide": wide})
-        parts = [np.asarray(batch.column(0).flatten()).reshape(-1, width) for batch in batches]
-        return np.concatenate(parts) if parts else np.zeros((0, width), np.float32)
+        return (np.asarray(batch.column(0).flatten()).reshape(-1, width) for batch in batches)
 
-    return Matrix(name, total, width, take, at_once=total)
+    return Matrix(name, total, width, parts)
 
 
 def _of_folder(folder: Path) -> _Contents:
@@ -418,7 +469,7 @@ def _of_folder(folder: Path) -> _Contents:
             _check_one_split(files)
             return _of_tables(files)
     contents = _Contents()
-    for end in (".npy", ".safetensors", ".pt"):
+    for end in (".npy", ".safetensors", ".pt", *LED, *COUNTED):
         for file in _numbered(folder, end):
             part = _of_arrays(file)
             contents.matrices += part.matrices

@@ -25,7 +25,7 @@ from trainer.analysis.unit_rows import checked_unit_rows
 from trainer.analysis.worker_threads import single_blas_thread
 from trainer.store.snapshot_files import ArrayFile
 from trainer.untrusted import confined
-from trainer.vectors.matrices import Matrix, VectorError
+from trainer.vectors.matrices import AT_ONCE, Matrix, VectorError
 from trainer.vectors.step_files import Side
 
 HALF_FROM: Final = 2**27
@@ -67,15 +67,16 @@ def copy_unit_rows(
     scatter, sound, waited = ScatterSum(width), np.zeros(len(rows), bool), list[Future[None]]()
     with ExitStack() as stack, ThreadPoolExecutor(2) as beside:
         files = {side: _File(stack, folder / f"{side}.npy", matrix, len(rows)) for side, matrix in sides.items()}
-        height = min(len(rows), *(matrix.at_once for matrix in sides.values()))
+        height = min(len(rows), AT_ONCE)
         # The sums read one while the next rows fill the other: the pages of fresh ones took as long as the sums.
         buffers = [[np.empty((height, width), np.float32) for _ in sides] for _ in range(1 + (height < len(rows)))]
-        for number, block in enumerate(_blocks(len(rows), height)):
+        taken = zip(*(matrix.blocks(rows, height) for matrix in sides.values()), strict=True)
+        for number, (block, blocks) in enumerate(zip(_blocks(len(rows), height), taken, strict=True)):
             if progress is not None:
                 progress(block.start / len(rows), "reading vectors")
             checked = {
-                side: checked_unit_rows(matrix.take(rows[block]), buffer[: block.stop - block.start])
-                for (side, matrix), buffer in zip(sides.items(), buffers[number % len(buffers)], strict=True)
+                side: checked_unit_rows(vectors, buffer[: block.stop - block.start])
+                for side, vectors, buffer in zip(sides, blocks, buffers[number % len(buffers)], strict=True)
             }
             sound[block] = np.logical_and.reduce([is_sound for _, is_sound in checked.values()])
             for earlier in waited:

@@ -17,6 +17,7 @@ from safetensors.numpy import save_file
 from tests.nightly import nightly_except
 from trainer.errors import UserError
 from trainer.store import Items
+from trainer.untrusted.bounded import word_vectors
 from trainer.vectors.item_table import check_items, read_items
 from trainer.vectors.matrices import FoundVectors, find
 from trainer.vectors.open_run import VectorError
@@ -226,3 +227,124 @@ def test_offsets_that_lead_out_of_the_file_are_refused(tmp_path: Path) -> None:
         (tmp_path / name).write_bytes(content)
         with pytest.raises(UserError, match="cannot be read"):
             opened(tmp_path / name)
+
+
+def _led(rows: np.ndarray) -> bytes:
+    """Return rows as TEXMEX describes them: four bytes of width before each."""
+    return b"".join(len(row).to_bytes(4, "little", signed=True) + row.tobytes() for row in rows)
+
+
+def _counted(rows: np.ndarray) -> bytes:
+    """Return rows as big-ann-benchmarks describes them: their number and width before all."""
+    return len(rows).to_bytes(4, "little") + rows.shape[1].to_bytes(4, "little") + rows.tobytes()
+
+
+WHOLE_NUMBERS = np.random.default_rng(4).integers(-100, 100, (N, D))
+
+
+@pytest.mark.parametrize(
+    ("ending", "kind", "write"),
+    [
+        ("fvecs", "<f4", _led),
+        ("ivecs", "<i4", _led),
+        ("bvecs", "u1", _led),
+        ("fbin", "<f4", _counted),
+        ("hbin", "<f2", _counted),
+        ("fp16bin", "<f2", _counted),
+        ("f16bin", "<f2", _counted),
+        ("u8bin", "u1", _counted),
+        ("i8bin", "i1", _counted),
+        ("ibin", "<i4", _counted),
+    ],
+)
+def test_files_of_benchmarks_of_search(
+    tmp_path: Path, ending: str, kind: str, write: Callable[[np.ndarray], bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("trainer.vectors.matrices.AT_ONCE", 5)
+    rows = (VECTORS if "f" in kind else WHOLE_NUMBERS).astype(kind)
+    file = tmp_path / f"v.{ending}"
+    file.write_bytes(write(rows))
+    vectors, _, found = opened(file)
+    np.testing.assert_array_equal(vectors, rows)
+    assert found.image is not None
+    assert found.image.half == (kind == "<f2")
+    np.testing.assert_array_equal(found.image.take(np.array([1, 2, 11])), rows[[1, 2, 11]])
+    assert [len(block) for block in found.image.blocks(np.arange(N), 7)] == [7, 5]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("v.fvecs", b"", "has 0 bytes, which hold no row"),
+        ("v.fbin", b"\1\0\0\0", "has 4 bytes, which hold no row"),
+        ("v.fvecs", bytes(24), "claims rows of 0 numbers"),
+        ("v.bvecs", b"\xff" * 24, "claims rows of -1 numbers"),
+        ("v.ivecs", b"\xff\xff\xff\x7f" * 6, "claims rows of 2,147,483,647 numbers"),
+        ("v.fvecs", _led(VECTORS)[:-1], "has 287 bytes: 11 rows of 5 numbers, and 23 bytes more. It was cut"),
+        ("v.bvecs", _led(WHOLE_NUMBERS.astype("u1")) + b"x", "12 rows of 5 numbers, and 1 bytes more. It was cut"),
+        (
+            "v.fvecs",
+            _led(VECTORS[:3]) + _led(VECTORS[:6, :2]),
+            "Row 3 of v.fvecs claims 2 numbers, and the first row 5",
+        ),
+        ("v.fbin", b"\xff" * 8 + bytes(20), "claims rows of 4,294,967,295 numbers"),
+        ("v.fbin", b"\xff\xff\xff\xff\0\1\0\0" + bytes(20), "claims 4,294,967,295 rows of 256 numbers"),
+        ("v.fbin", bytes(8) + bytes(20), "claims rows of 0 numbers"),
+        ("v.i8bin", _counted(WHOLE_NUMBERS.astype("i1"))[:-1], "claims 12 rows of 5 numbers, which are 68. It was cut"),
+        ("v.hbin", _counted(VECTORS.astype("<f2")) + b"x", "which are 128. Write it again"),
+        ("v.fbin", _counted(VECTORS[:, :1]), "holds no vectors but v .12 x 1, float32."),
+    ],
+)
+def test_what_a_file_of_vectors_claims_is_compared_with_what_it_has(
+    tmp_path: Path, name: str, content: bytes, words: str
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(UserError, match=words):
+        opened(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("v.txt", b"", "holds no words with 2 to"),
+        ("v.txt", b"king\n", "holds no words with 2 to"),
+        ("v.vec", b"9 2\na 1 2\nb 3 4\n", "claims 9 words of 2 numbers and has 2 of 2"),
+        ("v.vec", b"2 300\na 1 2\nb 3 4\n", "claims 2 words of 300 numbers and has 2 of 2"),
+        ("v.txt", b"a 1 2\nb 3 4\nc 5", "Line 3 of v.txt has 1 numbers, and the first ones 2. It was cut"),
+        ("v.txt", b"It is text\nand no set\n", "holds a number that is none after line 1"),
+        ("v.txt", b"9" * (1 << 20) + b" 1" * 70_000, "holds no words with 2 to"),
+    ],
+)
+def test_what_a_file_of_words_claims_is_compared_with_what_it_has(
+    tmp_path: Path, name: str, content: bytes, words: str
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(UserError, match=words):
+        list(word_vectors.opened(tmp_path / name, "v", None)[1])
+
+
+TOKENS = ["the", ". . .", "at name@domain.com", "2003", "1 2", '"', "NA", "\u00a0", "naïve", "x\x0by", *"no"]
+"""One a row, as those of GloVe are: with spaces, quotes, numbers and signs that other readers take for spaces."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("head", "end"), [("", "\n"), (f"{N} {D}\n", " \r\n")])
+def test_words_with_their_vectors_are_items_with_a_label(tmp_path: Path, head: str, end: str) -> None:
+    lines = [" ".join([token, *map(str, row.tolist())]) for token, row in zip(TOKENS, VECTORS, strict=True)]
+    (tmp_path / "glove.txt").write_bytes((head + "".join(line + end for line in lines)).encode())
+    vectors, items, _ = opened(tmp_path / "glove.txt")
+    np.testing.assert_array_equal(vectors, [[np.float32(number) for number in line.split(" ")[-D:]] for line in lines])
+    assert list(items.label) == TOKENS
+    found = find(tmp_path / "glove.txt")
+    assert found.image is not None
+    assert [len(block) for block in found.image.blocks(np.arange(N), 7)] == [7, 5]
+
+
+def test_words_that_are_no_utf_8_and_numbers_that_are_none(tmp_path: Path) -> None:
+    (tmp_path / "w.vec").write_bytes(b"a\xff 1 2\n\nb nan 3\nc\t4  5\n")
+    schema, batches, rows = word_vectors.opened(tmp_path / "w.vec", "v", None)
+    (batch,) = batches
+    assert batch.schema == schema
+    assert batch["label"].to_pylist() == ["a\ufffd", "b", "c"]
+    np.testing.assert_array_equal(np.stack([batch["v0"], batch["v1"]], axis=1), [[1, 2], [np.nan, 3], [4, 5]])
+    assert rows == 3

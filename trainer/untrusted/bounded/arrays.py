@@ -1,4 +1,4 @@
-"""The only code that opens `.npy` and `.npz` files: after checking their headers against their sizes.
+"""The only code that opens files of arrays: after checking their headers against their sizes.
 
 These formats cannot unfold: a `.npy` is its numbers, byte for byte, so a header that agrees with the size of the file
 bounds what is ever held. They are read in this process, and mapped where they may be large; a helper (see `read` of
@@ -30,6 +30,16 @@ _TENSOR_TYPES: Final = {
     **{"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2"},
     **{"I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "i1", "U8": "u1", "BOOL": "?"},
 }
+
+LED: Final = {".fvecs": "<f4", ".ivecs": "<i4", ".bvecs": "u1"}
+"""Files of TEXMEX, each of whose rows begins with its width -> type of their numbers."""
+COUNTED: Final = {
+    **{".fbin": "<f4", ".hbin": "<f2", ".fp16bin": "<f2", ".f16bin": "<f2"},
+    **{".u8bin": "u1", ".i8bin": "i1", ".ibin": "<i4"},
+}
+"""Files of big-ann-benchmarks, DiskANN and cuVS, which begin with rows and width -> type of their numbers."""
+MOST_WIDTH: Final = 65_536
+"""Numbers of a vector."""
 
 
 def load_npy(path: Path | str, kinds: str = NUMBERS) -> np.ndarray:
@@ -79,6 +89,51 @@ def map_safetensors(path: Path, *, most: int) -> dict[str, np.ndarray]:
         empty = 0 in span.shape
         tensors[name] = np.zeros(span.shape, kind) if empty else np.memmap(path, kind, "r", span.offset, span.shape)
     return tensors
+
+
+def map_led_rows(path: Path) -> np.ndarray:
+    """Return the `width` and `numbers` of each row of a file of TEXMEX as a read-only map; one width is checked.
+
+    Raises:
+        Unreadable: The size of the file does not fit the first row.
+        OSError: It is missing, or no ordinary file.
+    """
+    (width,), size = _first_numbers(path, "<i4", 1)
+    kind = np.dtype([("width", "<i4"), ("numbers", LED[path.suffix.lower()], (_width(path, width),))])
+    if size % kind.itemsize:
+        raise Unreadable(
+            f"{path.name} has {size:,} bytes: {size // kind.itemsize:,} rows of {width:,} numbers, and "
+            f"{size % kind.itemsize:,} bytes more. It was cut, or its rows are of different widths: copy it again."
+        )
+    return np.memmap(path, kind, "r")
+
+
+def map_counted_rows(path: Path) -> np.ndarray:
+    """Return the rows of a file that begins with their number and width as a read-only map; raises as the above."""
+    (rows, width), size = _first_numbers(path, "<u4", 2)
+    kind = np.dtype(COUNTED[path.suffix.lower()])
+    claimed = 8 + rows * _width(path, width) * kind.itemsize
+    if size != claimed:
+        raise Unreadable(
+            f"{path.name} has {size:,} bytes and claims {rows:,} rows of {width:,} numbers, which are {claimed:,}. "
+            f"{'It was cut: copy it again' if size < claimed else 'Write it again'}."
+        )
+    return np.memmap(path, kind, "r", 8, (rows, width)) if rows else np.zeros((0, width), kind)
+
+
+def _first_numbers(path: Path, kind: str, count: int) -> tuple[list[int], int]:
+    """Return the whole numbers that a file begins with, and its size in bytes."""
+    with untrusted_files.open_ordinary(path) as file:
+        size, _ = file.seek(0, io.SEEK_END), file.seek(0)
+        if size < 4 * count:
+            raise Unreadable(f"{path.name} has {size:,} bytes, which hold no row. Copy it again.")
+        return np.frombuffer(file.read(4 * count), kind).tolist(), size
+
+
+def _width(path: Path, width: int) -> int:
+    if not 1 <= width <= MOST_WIDTH:
+        raise Unreadable(f"{path.name} claims rows of {width:,} numbers, where 1 to {MOST_WIDTH:,} are read.")
+    return width
 
 
 def load_npz(

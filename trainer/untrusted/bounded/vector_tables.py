@@ -1,4 +1,4 @@
-"""Read vectors and descriptions from Parquet, Arrow, CSV and JSON Lines files in the helper process.
+"""Read vectors and descriptions from Parquet, Arrow, CSV, JSON Lines and files of words in the helper process.
 
 A column of lists is a column of vectors. Where a table has none, so are columns of numbers that are numbered from 0 or
 1 (`embedding_0`, `embedding_1`, ...), and in a CSV or TSV without a header, all of numbers. Only the wanted rows leave
@@ -26,12 +26,15 @@ import pyarrow.parquet as pq
 import pyarrow.types as types
 
 from trainer.untrusted import files as untrusted_files
-from trainer.untrusted.bounded import Unreadable
+from trainer.untrusted.bounded import Unreadable, word_vectors
+from trainer.untrusted.bounded.arrays import MOST_WIDTH
 from trainer.untrusted.bounded.parquet import Answer, check_footer, class_names
 
-SUFFIXES: Final = (".parquet", ".arrow", ".feather", ".ipc", ".csv", ".tsv", ".jsonl", ".ndjson")
+SUFFIXES: Final = (
+    *(".parquet", ".arrow", ".feather", ".ipc", ".csv", ".tsv", ".jsonl", ".ndjson"),
+    *word_vectors.WORDS,
+)
 _AT_ONCE: Final = 1_024
-_MOST_WIDTH: Final = 65_536
 _MOST_WORDS: Final = 10_000
 """Characters of a text that are kept."""
 _MOST_COLUMNS: Final = 200
@@ -157,6 +160,8 @@ def _opened(
         read = pa.csv.ReadOptions(use_threads=False, block_size=1 << 20, encoding=encoding, column_names=names)
         table = pa.csv.open_csv(path, read_options=read, parse_options=parsing)
         return table.schema, _small(table), None
+    if suffix in word_vectors.WORDS:
+        return word_vectors.opened(path, _HEADERLESS, columns)
     if suffix in (".jsonl", ".ndjson"):
         lines = pa.json.read_json(path, read_options=pa.json.ReadOptions(use_threads=False, block_size=4 << 20))
         return lines.schema, iter(lines.to_batches(max_chunksize=_AT_ONCE)), lines.num_rows
@@ -238,7 +243,7 @@ def _wide(schema: pa.Schema) -> dict[str, list[str]]:
     return {
         begin.rstrip("_-. [(") or "vectors": [columns[number] for number in sorted(columns)]
         for begin, columns in groups.items()
-        if (2 if begin == _HEADERLESS else _LEAST_WIDE) <= len(columns) <= _MOST_WIDTH
+        if (2 if begin == _HEADERLESS else _LEAST_WIDE) <= len(columns) <= MOST_WIDTH
         and min(columns) in (0, 1)
         and max(columns) - min(columns) == len(columns) - 1
     }
@@ -271,7 +276,7 @@ def _width(column: pa.Array) -> int:
     """Return the length of the first list; 0 if there is none, or it is longer than a vector."""
     lengths = (n.as_py() for n in itertools.islice(pc.list_value_length(column), 100))
     width = next((n for n in lengths if n), 0)
-    return width if 2 <= width <= _MOST_WIDTH else 0
+    return width if 2 <= width <= MOST_WIDTH else 0
 
 
 def _vectors(column: pa.Array, width: int) -> pa.Array:
