@@ -54,7 +54,7 @@ class ChartView(View):
         self._remembering = QTimer(self, singleShot=True, interval=REMEMBER_MS)
         yield
         self._lay_out()
-        self._reset = QAction("Reset this chart", self, objectName=f"{self.name}-action-reset", triggered=self.reset)
+        self._reset = QAction("Reset the chart", self, objectName=f"{self.name}-action-reset", triggered=self.reset)
         self.show_message("")
         yield
         remembered = self.context.settings.value(f"{self.name}/chart", "")

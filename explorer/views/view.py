@@ -66,7 +66,6 @@ class View(QWidget):
         more: Column of its other controls, which the window puts behind the bar's `...`.
         body: Layout to fill.
         area: Shows the body, or why there is none.
-        foot: Its legend and tools at the lower edge, which a message does not cover; None: it has none.
         job_slot: Where what the view computes says how far it is; the window puts it into its status bar.
         truth: What is known over seeds of A and B; None where the view does not compare.
         look: Opens the finished runs that come with the application.
@@ -116,7 +115,6 @@ class View(QWidget):
         self._waits_for_runs = False
         self.area = StateArea(MinSizeScroll(self._content))
         self.chart_menu: TabMenu | None = None
-        self.foot: QWidget | None = None
         self.offers_controls = True
         self.job_slot = JobSlot()
         self.main, self.more = layouts.row(), layouts.column(gap=theme.BETWEEN)
@@ -273,14 +271,15 @@ class View(QWidget):
         if charts:
             self.chart_menu = menu
             menu.more_asked.connect(lambda: self.requested.emit(ShowCharts()))
-            for action in (each for each in menu.chart_actions if each.text() != self.title):
+            for action in self.chart_actions:
                 action.setText(f"{self.title}: {action.text()}")
         return menu
 
     @property
     def chart_actions(self) -> list[QAction]:
-        """Of each chart of its menu: opens it."""
-        return self.chart_menu.chart_actions if self.chart_menu is not None else []
+        """Of each chart of its menu: opens it; the chart that is called as the view opens with the view."""
+        actions = self.chart_menu.chart_actions if self.chart_menu is not None else []
+        return [action for action in actions if action.text() != self.title]
 
     def show_content(self) -> None:
         """Show the content."""

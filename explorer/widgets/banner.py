@@ -12,6 +12,7 @@ from PySide6.QtWidgets import (
     QApplication,
     QBoxLayout,
     QFrame,
+    QHeaderView,
     QLabel,
     QPushButton,
     QSizePolicy,
@@ -35,8 +36,12 @@ SHORT_MS: Final = 8_000
 """How long good news stays; bad news stays until it is closed or followed by other news."""
 UNDO_MS: Final = 30_000
 """The same where it can be undone: time to decide and to reach the button."""
+LOOK_MS: Final = 400
+"""How often a message looks for controls that it covers."""
 BRIEF: Final = 96
 """Letters of a message that one line holds, with its next step."""
+MOST_CONTROL_PX: Final = 64
+"""Height of the highest control that a message avoids."""
 KEY: Final = "F6"
 """Brings the keys to a message's buttons and back; by itself a message never takes them from what is typed."""
 
@@ -47,8 +52,7 @@ Act = tuple[str, Callable[[], object]]
 class Banner(QFrame):
     """A message; the newest replaces the previous one. Brief good news leaves an open failure where it is.
 
-    It lies over the lower edge of the open page, above the page's foot. While the focused control is there, it lies
-    over the upper edge.
+    It lies over the lower edge of the open page, above the controls that are there.
     """
 
     WIDTH: Final = 880
@@ -64,7 +68,6 @@ class Banner(QFrame):
         self._acts: dict[QPushButton, Callable[[], object]] = {}
         self._came_from: QWidget | None = None
         self._pages: QStackedWidget | None = None
-        self._is_up = False
         self._icon = QLabel()
         self.message = layouts.text(role="strong", name="bannerMessage", wrap=True)
         self.next = QLabel(wordWrap=True, objectName="bannerNext")
@@ -79,6 +82,8 @@ class Banner(QFrame):
         self.dismiss = QToolButton(objectName="bannerClose", accessibleName="Close this message", toolTip="Close (Esc)")
         theme.keep_icon(self.dismiss, "x", 16, "text")
         self._timer = QTimer(self, singleShot=True, timeout=self.hide)
+        # Views add controls when their data are there, and say so to nobody.
+        self._looking = QTimer(self, interval=LOOK_MS, timeout=self._place)
         self._lay_out()
         for button in (self.action, self.other):
             button.setToolTip(f"{KEY} moves the keyboard focus here and back")
@@ -164,27 +169,33 @@ class Banner(QFrame):
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
         self._place()
+        self._looking.start()
 
     def _place(self) -> None:
         if self._pages is None or self.isHidden():
             return
         page = self._rect_of(self._pages)
-        foot: QWidget | None = getattr(self._pages.currentWidget(), "foot", None)
-        if foot is not None:
-            foot.installEventFilter(self)
-            page.setBottom(min(page.bottom(), self._rect_of(foot).top()))
         self.resize(min(self.WIDTH, page.width() - 2 * theme.INSIDE), self.height())
         self._arrange()
         width = self.width()
         self.resize(width, self.heightForWidth(width) if self.hasHeightForWidth() else self.sizeHint().height())
-        left, focus = page.center().x() - width // 2, self.window().focusWidget()
-        low, high = (QPoint(left, y) for y in (page.bottom() - self.height() - theme.INSIDE, page.top() + theme.INSIDE))
-        if focus is not None and not self._has_keys():
-            control = self._rect_of(focus)
-            covered, also_above = (QRect(at, self.size()).intersects(control) for at in (low, high))
-            self._is_up = covered and not also_above
-        self.move(high if self._is_up else low)
+        low = QRect(QPoint(page.center().x() - width // 2, 0), self.size())
+        low.moveBottom(page.bottom() - theme.INSIDE)
+        rect, controls = QRect(low), self._controls_of(self._pages.currentWidget())
+        while covered := [control.top() for control in controls if control.intersects(rect)]:
+            rect.moveBottom(min(covered) - theme.SPACE)
+        self.move((rect if rect.top() > page.center().y() else low).topLeft())
         self.raise_()
+
+    def _controls_of(self, page: QWidget) -> list[QRect]:
+        """Return where the page has controls and heads of columns; a list or a plot can lose its lower edge."""
+        return [
+            self._rect_of(widget)
+            for widget in page.findChildren(QWidget)
+            if widget.isVisible()
+            and (isinstance(widget, QHeaderView) or widget.focusPolicy() & Qt.FocusPolicy.TabFocus)
+            and widget.height() <= MOST_CONTROL_PX
+        ]
 
     def _rect_of(self, widget: QWidget) -> QRect:
         """Return where a widget of the window is, in what this message lies in."""
@@ -204,6 +215,7 @@ class Banner(QFrame):
         return self.isVisible() and self._tone in ("bad", "warn")
 
     def hideEvent(self, event: QHideEvent) -> None:
+        self._looking.stop()
         came_from, self._came_from = self._came_from, None
         if came_from is not None and shiboken6.isValid(came_from) and self._has_keys():
             came_from.setFocus()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -101,7 +103,13 @@ class Menus:
 
     def show_palette(self) -> None:
         """Open the command palette, in which the commands of every view are."""
-        self._window.palette_panel.ask([*self._entries_of_views(), *self._entries_of_window()], self._uses())
+        entries = [*self._entries_of_views(), *self._entries_of_window()]
+        names = Counter(_last_name(entry) for entry in entries)
+        # Of several commands with one name, each says which view it acts on.
+        for index, entry in enumerate(entries):
+            if names[_last_name(entry)] > 1 and ": " not in entry.words:
+                entries[index] = replace(entry, name=f"{entry.group}: {entry.words}")
+        self._window.palette_panel.ask(entries, self._uses())
 
     def _uses(self) -> dict[str, int]:
         saved = self._window.settings.value(USES_KEY, {})
@@ -239,3 +247,8 @@ class Menus:
         yield Command("Window", "Start the demo runs", "", window.start_demo, "startDemo")
         yield Command("Window", "Close the window", "Ctrl+Q", window.leave, "closeWindow")
         yield Command("Window", "Ask again before closing with active runs", "", window.ask_again, "askAgain")
+
+
+def _last_name(entry: PaletteEntry) -> str:
+    """Return a command's name without its view."""
+    return entry.words.rpartition(": ")[2].casefold()

@@ -344,4 +344,9 @@ def test_the_palette_finds_what_people_look_for(window: Window) -> None:
         ("modality gap", "Geometry: Modality gap"),
     ):
         assert matching(typed, entries)[0].words == expected, typed
-    assert "Modality gap: Modality gap" not in [entry.words for entry in entries]
+    names = [entry.words.casefold() for entry in entries]
+    assert len(names) == len({*names})
+    lone = [name for name in names if ": " not in name]
+    assert not {*lone} & {name.partition(": ")[2] for name in names}
+    assert {"runs: modality gap", "hopfield: reset the chart", "prompts: recompute the predictions"} <= {*names}
+    assert "modality gap: modality gap" not in names

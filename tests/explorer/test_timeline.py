@@ -263,13 +263,16 @@ def test_umap_of_both_runs_takes_their_place(qtbot, view: TimelineView, tmp_path
     assert frames == [run.frame for run in view.chart.runs]
     for left, bottom, right, top in frames:
         assert max(right - left, top - bottom) < 50, "no scattered step makes the others small"
-    for points in view.chart.runs[0].points:
-        assert np.ptp(points, axis=0).max() == pytest.approx(np.ptp(view.chart.runs[0].points[-1], axis=0).max())
+    first, last = (np.ptp(points, axis=0) for points in view.chart.runs[0].points)
+    assert np.isclose(first, last).any(), "every step fills the frame of the last one"
+    assert (first <= last * 1.001).all()
+    assert all(panel.map.box.state["aspectLocked"] != 1 for panel in view.panels), "its axes fill the card"
     assert len(view.chart.runs[0].curves) > 4, "the curves stay"
     assert "--method" in view.command()
     assert view.command()[view.command().index("--method") + 1] == "umap"
     qtbot.mouseClick(view.pca, Qt.MouseButton.LeftButton)
     qtbot.waitUntil(lambda: view.chart.placement.method == "pca", timeout=4000)
+    assert all(panel.map.box.state["aspectLocked"] == 1 for panel in view.panels), "PCA's have one unit"
 
 
 @pytest.mark.parametrize("is_kept", [True, False])

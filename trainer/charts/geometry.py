@@ -210,7 +210,7 @@ def records(data: PerRun[Geometry], _settings: GeometrySettings) -> tuple[tuple[
 CHART: Final = Chart(
     name="geometry",
     view="geometry",
-    label="Uniformity",
+    label="Coverage of the sphere",
     question="How evenly do the embeddings cover the sphere?",
     cost="Grows with the square of the pairs that are drawn, 4,000 unless set otherwise.",
     method=METHOD,

@@ -121,6 +121,10 @@ def series_words(placement: PointPlacement) -> str:
     return f"{placement.words}; each step initialized from the next one, aligned to it and scaled to the same size"
 
 
+MOST_STRETCH: Final = 1.35
+"""How much longer than the other an axis of a layout may become, which has no unit."""
+
+
 def same_box(placed: Sequence[Sequence[np.ndarray]]) -> list[list[Float[np.ndarray, "m 2"]]]:
     """Return the layouts of each run, every step moved and scaled into the box of its last: their axes have no unit.
 
@@ -131,7 +135,8 @@ def same_box(placed: Sequence[Sequence[np.ndarray]]) -> list[list[Float[np.ndarr
 
 def _into(xy: np.ndarray, box: np.ndarray) -> Float[np.ndarray, "m 2"]:
     (low, high), (left, right) = ((np.nanmin(each, axis=0), np.nanmax(each, axis=0)) for each in (xy, box))
-    share = float((right - left).max()) / max(float((high - low).max()), 1e-12)
+    share = (right - left) / np.maximum(high - low, 1e-12)
+    share = np.minimum(share, MOST_STRETCH * share.min())
     return ((xy - (low + high) / 2) * share + (left + right) / 2).astype(np.float32)
 
 

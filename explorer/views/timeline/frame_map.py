@@ -21,6 +21,7 @@ class FrameMap(PointMap):
 
     # Set before `__init__`: pyqtgraph's constructor resizes, which fits.
     frame_looked_at: tuple[float, float, float, float] = (-1.0, -1.0, 1.0, 1.0)
+    _stretch = 1.0
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -29,12 +30,20 @@ class FrameMap(PointMap):
         self._glide.setEasingCurve(QEasingCurve.Type.InOutCubic)
         self._glide.valueChanged.connect(self._on_the_way)
 
-    def set_frame(self, frame: tuple[float, float, float, float]) -> None:
-        """Fix the view to left, bottom, right, top, wherever the points are."""
-        self.frame_looked_at = frame
+    def set_frame(self, frame: tuple[float, float, float, float], *, stretch: float = 1.0) -> None:
+        """Fix the view to left, bottom, right, top, wherever the points are.
+
+        Args:
+            frame: Left, bottom, right and top.
+            stretch: How much an axis may be stretched to fill the widget.
+        """
+        self.frame_looked_at, self._stretch = frame, stretch
         self.fit()
 
     def fit(self) -> None:
+        left, bottom, right, top = self.frame_looked_at
+        shape = self.width() * (top - bottom) / max(self.height() * (right - left), 1e-12)
+        self.box.setAspectLocked(ratio=min(max(shape, 1 / self._stretch), self._stretch))
         self._show_range(*self.frame_looked_at)
 
     def glide_to(self, xy: Float[np.ndarray, "n 2"], *, animated: bool = True) -> None:

@@ -36,12 +36,13 @@ class TimelinePanel(MapCard):
         palette: UInt8[np.ndarray, "k 3"],
         *,
         step: float,
+        stretch: float,
     ) -> None:
-        """Show a run at a step."""
+        """Show a run at a step; an axis is stretched up to `stretch` times to fill the card."""
         self.run, self._place = run, run.at(step)
         diamond = np.arange(run.images + run.texts) >= run.images
         self.map.set_points(run.points[self._place], diamond=diamond, color=color, palette=palette)
-        self.map.set_frame(run.frame)
+        self.map.set_frame(run.frame, stretch=stretch)
         self._show_step()
         self.area.ready()
 

@@ -32,7 +32,7 @@ from trainer.charts.pair_colors import words as color_words
 from trainer.charts.point_placement import PointPlacement
 from trainer.charts.snapshot_curves import METHOD as CURVES_METHOD
 from trainer.charts.snapshot_series import MEASURES, MeasureCurve, TimelineRun
-from trainer.charts.timeline import TimelineChart, what_changed
+from trainer.charts.timeline import MOST_STRETCH, TimelineChart, what_changed
 from trainer.errors import UserError, reason_words
 from trainer.messages import Failure
 from trainer.store import of_split
@@ -164,7 +164,8 @@ class TimelineView(View):
             run = self._reading.run(index)
             if run is not None:
                 color, palette = self.colors.index[index], self.colors.palette
-                panel.show_run(run, color, palette, step=self._step)
+                stretch = 1.0 if chart.placement.method == "pca" else MOST_STRETCH
+                panel.show_run(run, color, palette, step=self._step, stretch=stretch)
             elif index in self._reading.problems:
                 panel.clear()
                 panel.area.failed("No timeline of this run", self._reading.problems[index], retry=self._read_again)
