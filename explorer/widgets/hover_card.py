@@ -80,10 +80,17 @@ class HoverCard(QFrame):
         labels = self.findChildren(QLabel)
         return "\n".join(label.text() for label in labels if label.text())
 
-    def show_at(self, position: QPoint, room: QRect) -> None:
-        """Show the card in the corner of `room` that is farthest from `position`: it covers nothing near it."""
+    def show_at(self, on_screen: QPoint, over: QWidget) -> None:
+        """Show the card in the corner of `over` that is farthest from this point: it covers nothing near it.
+
+        Over a widget too narrow for it, it takes the width of its parent: what is above and below stays uncovered.
+        """
         self.adjustSize()
-        room = room if room.width() >= self.width() else self.parentWidget().rect()
+        parent = self.parentWidget()
+        position, room = parent.mapFromGlobal(on_screen), QRect(over.mapTo(parent, QPoint()), over.size())
+        if room.width() < self.width() + AWAY_PX:
+            room.setLeft(0)
+            room.setRight(parent.width())
         middle = room.center()
         x = room.right() - AWAY_PX - self.width() if position.x() < middle.x() else room.left() + AWAY_PX
         y = room.bottom() - AWAY_PX - self.height() if position.y() < middle.y() else room.top() + AWAY_PX

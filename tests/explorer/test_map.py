@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QAction, QColor, QImage
 from PySide6.QtWidgets import QLabel, QPushButton
 
@@ -195,6 +195,10 @@ def test_card_tells_caption_class_cosine_and_rank_of_both(qtbot, view: MapView):
     qtbot.waitUntil(lambda: not view.card._picture.pixmap().isNull(), timeout=3000)
     middle = view.card._picture.pixmap().toImage()
     assert QColor(middle.pixelColor(middle.width() // 2, middle.height() // 2)).getRgb()[:3] == (0, 128, 0)
+    for corner in (shown.rect().topLeft(), shown.rect().bottomRight()):
+        shown.settled.emit(7, shown.mapToGlobal(corner))
+        top = shown.mapTo(view, QPoint()).y()
+        assert top <= view.card.y() < view.card.geometry().bottom() <= top + shown.height(), "heads stay in sight"
     shown.hover_ended.emit()
     assert not view.card.isVisible()
 

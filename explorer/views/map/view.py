@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from PySide6.QtCore import QPoint, QRect, Qt
+from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QAction, QKeyEvent, QShowEvent
 from PySide6.QtWidgets import QApplication, QWidget
 
@@ -391,9 +391,8 @@ class MapView(View):
         if panel.side is None or point < 0:
             return
         self._card_side = index
-        room = QRect(panel.mapTo(self, QPoint(0, 0)), panel.size())
         self.card.show_pair(panel.side, panel.side.pair_of(point), self.selecting.panels_of(index))
-        self.card.show_at(self.mapFromGlobal(point_on_screen), room)
+        self.card.show_at(point_on_screen, panel.map)
         self._ask_about(panel.side.pair_of(point), index)
 
     def _ask_about(self, row: int, index: int) -> None:

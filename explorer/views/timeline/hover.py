@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from PySide6.QtCore import QObject, QPoint, QRect
+from PySide6.QtCore import QObject, QPoint
 from PySide6.QtWidgets import QWidget
 
 from explorer.models.thumbnails import Thumbnails
@@ -49,8 +49,7 @@ class TimelineHover(QObject):
         row = pair_of(panel.run, point)
         of = [p for p in self._panels if p.run is not None and (p is panel or is_same_pair(p.run, panel.run, row))]
         self.card.show_pair(panel.run, row, {p.index: p.step for p in of})
-        room = QRect(panel.mapTo(self._view, QPoint(0, 0)), panel.size())
-        self.card.show_at(self._view.mapFromGlobal(point_on_screen), room)
+        self.card.show_at(point_on_screen, panel.map)
         for same in of:
             folder = same.run.folders[same.run.at(same.step)]
             taken = partial(self.card.take, same.index, row, same.step)
