@@ -106,7 +106,7 @@ class RunComparisonView(ChartView):
         layouts.add(self.above, self.filter, self.shown)
         self._rest = QTimer(self, singleShot=True, interval=REST_MS, timeout=self._typed)
         self.filter.textChanged.connect(lambda _: self._rest.start())
-        self.context.jobs.runs_changed.connect(lambda _: self._look_again())
+        self.context.jobs.runs_changed.connect(lambda _: self.refresh_if_seen())
 
     def link_state(self) -> tuple[str, dict[str, str]]:
         return self.filter.text(), super().link_state()[1]
@@ -189,7 +189,3 @@ class RunComparisonView(ChartView):
     def _typed(self) -> None:
         self.context.settings.set("run_comparison/filter", self.filter.text())
         self.refresh_if_seen()
-
-    def _look_again(self) -> None:
-        if self.isVisible():
-            self.refresh()

@@ -36,8 +36,6 @@ SHORT_MS: Final = 8_000
 """How long good news stays; bad news stays until it is closed or followed by other news."""
 UNDO_MS: Final = 30_000
 """The same where it can be undone: time to decide and to reach the button."""
-LOOK_MS: Final = 400
-"""How often a message looks for controls that it covers."""
 BRIEF: Final = 96
 """Letters of a message that one line holds, with its next step."""
 MOST_CONTROL_PX: Final = 64
@@ -83,7 +81,7 @@ class Banner(QFrame):
         theme.keep_icon(self.dismiss, "x", 16, "text")
         self._timer = QTimer(self, singleShot=True, timeout=self.hide)
         # Views add controls when their data are there, and say so to nobody.
-        self._looking = QTimer(self, interval=LOOK_MS, timeout=self._place)
+        self._looking = QTimer(self, interval=400, timeout=self._place)
         self._lay_out()
         for button in (self.action, self.other):
             button.setToolTip(f"{KEY} moves the keyboard focus here and back")
@@ -179,9 +177,8 @@ class Banner(QFrame):
         self._arrange()
         width = self.width()
         self.resize(width, self.heightForWidth(width) if self.hasHeightForWidth() else self.sizeHint().height())
-        low = QRect(QPoint(page.center().x() - width // 2, 0), self.size())
-        low.moveBottom(page.bottom() - theme.INSIDE)
-        rect, controls = QRect(low), self._controls_of(self._pages.currentWidget())
+        low = QRect(QPoint(page.center().x() - width // 2, page.bottom() - theme.INSIDE - self.height()), self.size())
+        rect, controls = QRect(low), self._controls_of(self._pages.currentWidget() or self._pages)
         while covered := [control.top() for control in controls if control.intersects(rect)]:
             rect.moveBottom(min(covered) - theme.SPACE)
         self.move((rect if rect.top() > page.center().y() else low).topLeft())
@@ -224,7 +221,6 @@ class Banner(QFrame):
     def _on_focus(self, before: QWidget | None, now: QWidget | None) -> None:
         if before is not None and now is not None and self.isAncestorOf(now) and not self.isAncestorOf(before):
             self._came_from = before
-        self._place()
 
     def _has_keys(self) -> bool:
         widget = self.window().focusWidget()

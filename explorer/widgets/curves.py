@@ -478,8 +478,8 @@ class CurveGrid(QWidget):
             if len(line.x)
         ]
         if ends and self._order:
-            shown = [curve_plot.panel.until for curve_plot in self._plots.values() if curve_plot.panel is not None]
-            first, last = min(a for a, _ in ends), max([*(b for _, b in ends), *shown])
+            limits = [curve_plot.panel.until for curve_plot in self._plots.values() if curve_plot.panel is not None]
+            first, last = min(a for a, _ in ends), max([*(b for _, b in ends), *limits])
             self._plots[self._order[0]].plot.setXRange(first, last if last > first else first + 1, padding=0.02)
 
     def _point_at(self, x: float) -> None:

@@ -87,6 +87,7 @@ class HoverCard(QFrame):
         """
         self.adjustSize()
         parent = self.parentWidget()
+        assert parent is not None
         position, room = parent.mapFromGlobal(on_screen), QRect(over.mapTo(parent, QPoint()), over.size())
         if room.width() < self.width() + AWAY_PX:
             room.setLeft(0)

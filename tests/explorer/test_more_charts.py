@@ -26,18 +26,13 @@ from explorer.widgets.point_map.point_map import PointMap
 from explorer.widgets.state_area import Skeleton, StatePage
 from explorer.widgets.tab_menu import TabMenu
 from explorer.window import Window
+from tests.explorer.window_tabs import idle
 from tests.nightly import few_plain
 from trainer.charts import registry
 
 MOST_TABS = 22
 CONTENT_PX = 110
 PLOT_PX = 400
-
-
-def idle(qtbot: QtBot, window: Window) -> None:
-    qtbot.wait(50)
-    qtbot.waitUntil(lambda: not window.background.busy, timeout=60_000)
-    qtbot.wait(30)
 
 
 @pytest.fixture

@@ -28,7 +28,7 @@ from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.min_size_scroll import MinSizeScroll, SidewaysScroll
 from explorer.window import Window
 from explorer.window.frame import SMALLEST
-from tests.explorer.window_tabs import tabs_of
+from tests.explorer.window_tabs import idle, tabs_of
 from tests.nightly import nightly_except
 
 NOTHING = (QAccessible.Role.NoRole, QAccessible.Role.Client)
@@ -46,12 +46,6 @@ def _starts_without_pairs(window: Window) -> None:
 def open_view(qtbot, window: Window, name: str) -> None:
     window.navigation.go_to(name)
     idle(qtbot, window)
-
-
-def idle(qtbot, window: Window) -> None:
-    qtbot.wait(50)
-    qtbot.waitUntil(lambda: not window.background.busy, timeout=10_000)
-    qtbot.wait(30)
 
 
 def clipped(window: Window) -> list[str]:

@@ -93,7 +93,7 @@ def draw(data: PerRun[GapRun], settings: GapSettings) -> Panel:
     """Draw each run's clouds, its gap over the steps, recall and loss over the closed share, and the numbers."""
     runs, names = list(zip(data.found, data.places, strict=True)), labels(data.found)
     each = [(*run, name, settings) for run, name in zip(runs, names, strict=True)]
-    clouds, losses = ([plot(*one) for one in each] for plot in (_clouds, _losses))
+    clouds, losses = ([plot(*arguments) for arguments in each] for plot in (_clouds, _losses))
     sizes, recalls = _sizes(runs), _recalls(runs, names, settings)
     # Of two runs, all fits on a small screen.
     plots = ((*clouds, sizes), (recalls, *losses)) if len(runs) <= 2 else ((*clouds,), (sizes, recalls), (*losses,))

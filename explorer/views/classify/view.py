@@ -417,7 +417,8 @@ class ClassifyView(View):
 
     def _start_folder(self) -> str:
         scenes = sorted((self.context.workspace.folder / "data").glob("scenes-*/renderings"))
-        return str(scenes[0]) if scenes else _pictures_folder()
+        location = QStandardPaths.StandardLocation.PicturesLocation
+        return str(scenes[0]) if scenes else QStandardPaths.writableLocation(location)
 
     def _build(self) -> None:
         self._verdict = layouts.text(role="title", name="classifyVerdict", wrap=True)
@@ -464,7 +465,3 @@ class ClassifyView(View):
 
 def _caption_words(folders: Sequence[Path]) -> list[CaptionWords | None]:
     return [*map(read_caption_words, folders)]
-
-
-def _pictures_folder() -> str:
-    return QStandardPaths.writableLocation(QStandardPaths.StandardLocation.PicturesLocation)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final, Literal
 
@@ -300,16 +301,12 @@ class InspectView(PictureQuestionView):
         self.captions.editTextChanged.connect(lambda _text: self.show_now())
         self.captions.lineEdit().returnPressed.connect(self.ask)
         self.captions.activated.connect(lambda _place: self.show_now())
-        self.methods.idClicked.connect(self._on_method)
-        self.grid.valueChanged.connect(self._on_grid)
+        self.methods.idClicked.connect(lambda index: self._remember("method", METHODS[index][0]))
+        self.grid.valueChanged.connect(partial(self._remember, "grid"))
         theme.theme().follow(self.show_now)
 
-    def _on_method(self, index: int) -> None:
-        self.context.settings.set("inspect/method", METHODS[index][0])
-        self.show_now()
-
-    def _on_grid(self, cells: int) -> None:
-        self.context.settings.set("inspect/grid", cells)
+    def _remember(self, name: str, value: str | int) -> None:
+        self.context.settings.set(f"inspect/{name}", value)
         self.show_now()
 
     def _lay_out(self) -> None:

@@ -125,7 +125,7 @@ class MapView(View):
 
     def take(self, paths: Iterable[Path | str]) -> None:
         """Show where each run places these images (dropped, pasted or classified)."""
-        self._leave_space()
+        self.toolbar.tools.space.setChecked(False)  # images can be placed only in 2-D
         self.external_images.take([*paths])
 
     def details(self) -> QWidget | None:
@@ -374,17 +374,13 @@ class MapView(View):
         owner, linked = self.selecting.owner, len(self.selecting.sides) == 2
         letter = self.selecting.letter(owner) if linked else ""
         linked_same = self.selecting.linked
+        shows_ranks = self.toolbar.color_by in COMPUTED  # only on request, because captions need the space
         numbers = [
             ("AB"[panel.index], panel.numbers)
             for panel in self.panels
-            if panel.numbers is not None and (linked_same or panel.side is owner) and self._shows_ranks
+            if panel.numbers is not None and (linked_same or panel.side is owner) and shows_ranks
         ]
         self.details_pane.show_pairs(owner, self.selecting.rows, of=letter, numbers=numbers)
-
-    @property
-    def _shows_ranks(self) -> bool:
-        """Whether the list shows ranks; only on request, because captions need the space."""
-        return self.toolbar.color_by in COMPUTED
 
     def _show_card(self, index: int, point: int, point_on_screen: QPoint) -> None:
         panel = self.panels[index]
@@ -436,10 +432,6 @@ class MapView(View):
         focus = QApplication.focusWidget()
         if focus is not None and self.toolbar.methods.isAncestorOf(focus):
             next((panel for panel in self.panels if panel.side is not None), self.panels[0]).map.setFocus()
-
-    def _leave_space(self) -> None:
-        """Switch to 2-D, because images can be placed only there."""
-        self.toolbar.tools.space.setChecked(False)
 
     def _set_lock(self, on: bool) -> None:
         self.context.settings.set("map/linked", on)

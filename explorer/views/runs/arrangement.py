@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QObject, Signal
@@ -135,12 +134,9 @@ class Arrangement(QObject):
 
     def _group_action(self, name: str, label: str) -> QAction:
         action = QAction(label, self, checkable=True, objectName=f"runs-group-{name or 'none'}")
-        action.triggered.connect(partial(self._choose_group, name))
+        action.triggered.connect(lambda: self.choose(group=name))
         self._by.addAction(action)
         return action
-
-    def _choose_group(self, name: str, _checked: bool = False) -> None:
-        self.choose(group=name)
 
     def _show_columns(self) -> None:
         """Offer the built-in columns, and below them all others."""

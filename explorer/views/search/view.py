@@ -341,12 +341,8 @@ class SearchView(View):
         if text or not self._query.image:
             self.ask(SearchQuery(text=text))
 
-    def _on_csls(self, on: bool) -> None:
-        self.context.settings.set("search/csls", on)
-        self.refresh()
-
-    def _on_hubs(self, on: bool) -> None:
-        self.context.settings.set("search/hubs", on)
+    def _remember(self, name: str, on: bool) -> None:
+        self.context.settings.set(f"search/{name}", on)
         self.refresh()
 
     def _on_snapshots(self, run: int) -> None:
@@ -370,9 +366,9 @@ class SearchView(View):
         self.targets.buttonClicked.connect(lambda _button: self.refresh())
         self.to_map.clicked.connect(self._go_to_map)
         self.hubs.csls.setChecked(bool(self.context.settings.value("search/csls", False)))
-        self.hubs.toggled.connect(self._on_csls)
+        self.hubs.toggled.connect(partial(self._remember, "csls"))
         self.hubs_button.setChecked(bool(self.context.settings.value("search/hubs", False)))
-        self.hubs_button.toggled.connect(self._on_hubs)
+        self.hubs_button.toggled.connect(partial(self._remember, "hubs"))
         for panel in self.panels:
             panel.tiles.chosen.connect(self._choose)
             panel.tiles.hovered.connect(self._hover)

@@ -31,12 +31,7 @@ class FrameMap(PointMap):
         self._glide.valueChanged.connect(self._on_the_way)
 
     def set_frame(self, frame: tuple[float, float, float, float], *, stretch: float = 1.0) -> None:
-        """Fix the view to left, bottom, right, top, wherever the points are.
-
-        Args:
-            frame: Left, bottom, right and top.
-            stretch: How much an axis may be stretched to fill the widget.
-        """
+        """Fix the view to left, bottom, right, top; an axis is stretched up to `stretch` times to fill the widget."""
         self.frame_looked_at, self._stretch = frame, stretch
         self.fit()
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from trainer.charts.point_placement import PointPlacement
-from trainer.charts.snapshot_series import MeasureCurve, TimelineRun, measured
+from trainer.charts.snapshot_series import TimelineRun
 from trainer.charts.timeline import TimelineChart, pca_frames, same_box, series_words, timeline
 from trainer.errors import UserError
 from trainer.store import Workspace
@@ -54,12 +54,8 @@ def _result(
     workspace: Workspace, chart: TimelineChart, sides: Sequence[int], problems: dict[int, UserError]
 ) -> TimelineResult:
     folders = [folder for run in chart.runs for folder in run.folders]
-    return TimelineResult(_with_places(chart, sides), problems, has_layout(workspace.folder, folders, "umap"))
-
-
-def measure(workspace: Workspace, run: TimelineRun) -> dict[str, MeasureCurve]:
-    """Return the curves of one run."""
-    return measured(workspace, run)
+    runs = tuple(replace(run, index=side) for run, side in zip(chart.runs, sides, strict=True))
+    return TimelineResult(replace(chart, runs=runs), problems, has_layout(workspace.folder, folders, "umap"))
 
 
 def placed_by(chart: TimelineChart, placement: PointPlacement, files: dict[int, Sequence[str]]) -> TimelineChart:
@@ -74,7 +70,3 @@ def placed_by_pca(chart: TimelineChart) -> TimelineChart:
     placed, note = pca_frames([run.folders for run in chart.runs])
     runs = tuple(replace(run, points=tuple(points)) for run, points in zip(chart.runs, placed, strict=True))
     return replace(chart, runs=runs, placement=PointPlacement(), note=note)
-
-
-def _with_places(chart: TimelineChart, sides: Sequence[int]) -> TimelineChart:
-    return replace(chart, runs=tuple(replace(run, index=p) for run, p in zip(chart.runs, sides, strict=True)))

@@ -14,7 +14,7 @@ from explorer import theme
 from explorer.event_loop.idle_scheduler import idle_scheduler
 from explorer.views.timeline.coloring import Colors, choices_of, colors_of, numbers_at_the_end
 from explorer.views.timeline.hover import TimelineHover
-from explorer.views.timeline.load import TimelineResult, measure, placed_by, placed_by_pca, read
+from explorer.views.timeline.load import TimelineResult, placed_by, placed_by_pca, read
 from explorer.views.timeline.panel import TimelinePanel
 from explorer.views.timeline.query import TimelineQuery
 from explorer.views.timeline.time_curve import TimeCurve
@@ -31,7 +31,7 @@ from trainer.charts.pair_colors import CHANGED, COMPUTED, PairNumbers
 from trainer.charts.pair_colors import words as color_words
 from trainer.charts.point_placement import PointPlacement
 from trainer.charts.snapshot_curves import METHOD as CURVES_METHOD
-from trainer.charts.snapshot_series import MEASURES, MeasureCurve, TimelineRun
+from trainer.charts.snapshot_series import MEASURES, MeasureCurve, TimelineRun, measured
 from trainer.charts.timeline import MOST_STRETCH, TimelineChart, what_changed
 from trainer.errors import UserError, reason_words
 from trainer.messages import Failure
@@ -146,7 +146,7 @@ class TimelineView(View):
         for run in chart.runs if chart else ():
             self.context.background.run(
                 self,
-                measure,
+                measured,
                 self.context.workspace,
                 run,
                 done=partial(self._take_curves, run),
@@ -160,11 +160,11 @@ class TimelineView(View):
         self.transport.set_steps(chart.steps if chart else (), at)
         self.note.setText(chart.note if chart else "")
         self._find_colors()
+        stretch = MOST_STRETCH if chart and chart.placement.method != "pca" else 1.0
         for index, panel in enumerate(self.panels):
             run = self._reading.run(index)
             if run is not None:
                 color, palette = self.colors.index[index], self.colors.palette
-                stretch = 1.0 if chart.placement.method == "pca" else MOST_STRETCH
                 panel.show_run(run, color, palette, step=self._step, stretch=stretch)
             elif index in self._reading.problems:
                 panel.clear()
@@ -240,11 +240,6 @@ class TimelineView(View):
     def _on_color(self, by: str) -> None:
         self.context.settings.set("timeline/color", by)
         self._recolor()
-
-    def _on_theme(self) -> None:
-        # The curves follow by themselves.
-        if self._reading.chart is not None:
-            self._recolor()
 
     def _draw_curves(self, begin: int = 0) -> None:
         """Draw the curves from this index on, continuing in a later iteration when this one is full."""
@@ -402,7 +397,7 @@ class TimelineView(View):
         self._asking.progressed.connect(self._show_progress)
         self._asking.ended.connect(self._end_progress)
         self._asking.failed.connect(self._on_failed)
-        theme.theme().follow(self._on_theme)
+        theme.theme().follow(self._recolor)  # the curves follow by themselves
 
     def _lay_out(self) -> None:
         beside = layouts.panel(layouts.column(*((curve, 1) for curve in self.curves), gap=theme.SPACE))

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.trainer.trackers.test_event_files import imported
 from trainer.errors import UserError
 from trainer.store import Workspace
-from trainer.trackers.import_curves import ImportedRun, import_curves
+from trainer.trackers.import_curves import import_curves
 from trainer.trackers.recognition import kind_of
 from trainer.untrusted.bounded.wandb_chart import axis_of, columns_of
 
@@ -61,16 +62,6 @@ def write(file: Path, header: list[str], rows: list[list[str]], separator: str =
     with file.open("w", newline="", encoding="utf-8") as opened:
         csv.writer(opened, delimiter=separator).writerows([header, *rows])
     return file
-
-
-def imported(folder: Path, source: Path) -> dict[str, tuple[dict[str, dict[int, float]], ImportedRun]]:
-    workspace = Workspace(folder)
-    found = {}
-    for run in import_curves(workspace, source):
-        names = workspace.results.scalar_names(run.id)
-        series = {name: workspace.results.series(run.id, name)[:2] for name in names}
-        found[run.name] = {name: dict(zip(map(int, steps), values)) for name, (steps, values) in series.items()}, run
-    return found
 
 
 @pytest.mark.slow
