@@ -11,7 +11,15 @@ from PySide6.QtCore import QMimeData, QUrl
 
 from trainer.distribution.bundle_files import is_bundle
 from trainer.distribution.model_folders import WEIGHTS, is_model
-from trainer.trackers.recognition import histories, is_history, is_log_table, open_clip_folders
+from trainer.trackers.recognition import (
+    histories,
+    is_history,
+    is_log_table,
+    is_mlflow_database,
+    mlflow_folders,
+    mlflow_store_of,
+    open_clip_folders,
+)
 
 SUFFIXES: Final = frozenset((".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff"))
 """What the reader of images opens; the content is checked where it is read, in a process of its own."""
@@ -96,12 +104,13 @@ def is_curves(path: Path) -> bool:
     """Return whether a path looks like curves of another program; what lies deep in a folder is not looked for.
 
     They are an event file of TensorBoard, a folder of such files or of folders of them, results of open_clip without
-    checkpoints, a history of Weights & Biases: exported, or in the folders that its runs write, or a log in a table.
+    checkpoints, a history of Weights & Biases: exported, or in the folders that its runs write, runs of MLflow, or a
+    log in a table.
     """
     try:
         if path.is_file():
-            return ".tfevents." in path.name or is_history(path) or is_log_table(path)
-        if open_clip_folders(path):
+            return ".tfevents." in path.name or is_mlflow_database(path) or is_history(path) or is_log_table(path)
+        if open_clip_folders(path) or mlflow_folders(path) or mlflow_store_of(path) != path:
             return True
         some = itertools.islice(itertools.chain(path.glob("*"), path.glob("*/*")), MOST)
         return path.is_dir() and (any(".tfevents." in entry.name for entry in some) or bool(histories(path)))

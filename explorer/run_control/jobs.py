@@ -228,6 +228,10 @@ class Jobs(QObject):
         if waiting and not queue.is_kept_going(self._workspace):
             queue.keep_going_detached(self._workspace)
 
+    def rest_queue(self) -> None:
+        """End the separate process that runs the queue as the window closes; runs immediately."""
+        queue.rest(self._workspace)
+
     def end(self, run: int) -> None:
         """Terminate a trainer that does not respond: a signal, then a kill after a grace period."""
         row, reminded = self.run(run), self.stop_timeouts.end(run)

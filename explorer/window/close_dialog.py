@@ -105,6 +105,8 @@ def _do(choice: str, jobs: Jobs, training: list[int], go: Callable[[], object]) 
         jobs.keep_queue_going()
         go()
         return
+    # Before a run stops: a process that an earlier window left behind would start the next one in its place.
+    jobs.rest_queue()
     if not training:
         go()
         return

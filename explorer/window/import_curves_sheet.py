@@ -17,13 +17,14 @@ if TYPE_CHECKING:
 
 
 _WORDS: Final = (
-    "Each folder of event files, each run of Weights & Biases or of an evidence bundle, each folder of open_clip and "
-    "each log becomes a run with its curves. Nothing of the other program is changed."
+    "Each folder of event files, each run of Weights & Biases, of MLflow or of an evidence bundle, each folder of "
+    "open_clip and each log becomes a run with its curves. Nothing of the other program is changed."
 )
 _KINDS: Final = {
     "auto": "Recognize it",
     "tensorboard": "TensorBoard event files",
     "wandb": "Weights & Biases: export or its own folders",
+    "mlflow": "MLflow: mlruns or mlflow.db",
     "open_clip": "open_clip results",
     "log": "Training log: CSV or JSON lines",
     "bundle": "Evidence bundle of this program",

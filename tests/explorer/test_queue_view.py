@@ -349,7 +349,9 @@ def test_closing_asks_and_does_as_told_and_remembers(
     qtbot: QtBot, open_window, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ):
     kept: list[Workspace] = []
+    rested: list[Workspace] = []
     monkeypatch.setattr(queue, "keep_going_detached", lambda workspace: kept.append(workspace) or 1)
+    monkeypatch.setattr(queue, "rest", rested.append)
     busy = workspace.runs.create(config.Run(name="busy"))
     waits = workspace.runs.create(config.Run(name="waits"), status="queued")
     with RunLog.claim(workspace, busy) as log:
@@ -371,6 +373,7 @@ def test_closing_asks_and_does_as_told_and_remembers(
         press(qtbot, again, "stop")
         qtbot.waitUntil(lambda: not again.isVisible())
         assert workspace.runs.asked(busy) == "stop"
+        assert len(rested) == 1, "nor does a process of an earlier window start what waits"
         log.status("stopped")
     assert workspace.runs.get(waits).status == "queued"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sqlite3
 import struct
 import time
 from collections.abc import Callable
@@ -50,6 +51,16 @@ def scalar(tag: str, step: int, value: float, *, shape: tuple[int, ...] = ()) ->
     return bytes(event.SerializeToString())
 
 
+def database(metrics: str) -> bytes:
+    """Return a database of MLflow with one run, whose curves are what a statement makes."""
+    connection = sqlite3.connect(":memory:")
+    connection.executescript(
+        "CREATE TABLE runs (run_uuid, name, lifecycle_stage, start_time); CREATE TABLE latest_metrics (key);"
+        "CREATE TABLE params (run_uuid, key, value); INSERT INTO runs VALUES ('r', 'a', 'active', 1);" + metrics
+    )
+    return connection.serialize()
+
+
 def samples() -> dict[str, tuple[str, Callable[[], bytes]]]:
     """Return what is wrong -> the file's name and its contents."""
     many = ",".join(f"c{i}" for i in range(30_000))
@@ -89,6 +100,20 @@ def samples() -> dict[str, tuple[str, Callable[[], bytes]]]:
         "a time beyond the calendar": ("h.jsonl", lambda: b'{"_step": 1, "_timestamp": 1e300, "a": 1}\n'),
         "half a letter in a name": ("h.jsonl", lambda: b'{"_step": 1, "a\\ud800": 1}\n'),
         "an array in the place of an object": ("h.jsonl", lambda: b'{"_step": 1, "a": 1}\n[1]\n'),
+        "a view of MLflow without an end": (
+            "mlflow.db",
+            lambda: database(
+                "CREATE VIEW metrics AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) "
+                "SELECT 'r' run_uuid, 'a' key, i step, i timestamp, 0 is_nan, i value FROM n"
+            ),
+        ),
+        "a name of MLflow that leads out and steers": (
+            "mlflow.db",
+            lambda: database(
+                "CREATE TABLE metrics (run_uuid, key, step, timestamp, is_nan, value);"
+                f"INSERT INTO metrics VALUES ('r', '../../a{ESC}', 1e300, 'x', 0, 1), ('r', '../a{ESC}', 1, 'x', 0, 1)"
+            ),
+        ),
         "epochs of epochs": (
             "results.jsonl",
             lambda: b'{"epoch": 9007199254740992, "a": 1}\n{"epoch": 1, "a": 1}\n',
@@ -137,6 +162,7 @@ def _told(folder: Path, capsys: pytest.CaptureFixture[str]) -> str:
         "a name of a megabyte",
         "a name that leads out",
         "a name that steers a terminal",
+        "a view of MLflow without an end",
         "depth",
         "infinities",
         "a record of 16 exabytes",

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from trainer.trackers.recognition import KINDS
 from trainer.untrusted import shell
 from trainer.untrusted.files import expanded, spelled
 from trainer.untrusted.terminal import say, say_json
@@ -101,10 +102,10 @@ def _add_import_arguments(parser: argparse.ArgumentParser) -> None:
         "--from",
         dest="tracker",
         default=None,
-        choices=("auto", "tensorboard", "wandb", "open_clip", "log", "bundle"),
+        choices=("auto", *KINDS, "bundle"),
         help="what PATH holds (auto, unless it is the folder of a run): event files of TensorBoard, a history of "
-        "Weights & Biases (CSV, JSON lines, Parquet, or the folder wandb), results of open_clip, a training's "
-        "log (CSV or JSON lines with a column step or epoch), or an evidence bundle",
+        "Weights & Biases (CSV, JSON lines, Parquet, or the folder wandb), mlruns or mlflow.db of MLflow, results of "
+        "open_clip, a training's log (CSV or JSON lines with a column step or epoch), or an evidence bundle",
     )
 
 

@@ -11,6 +11,7 @@ import heapq
 import math
 import statistics
 import time
+import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -32,6 +33,8 @@ _SETTING: Final = "queue"
 _SHARES: Final = "shares_processor"
 _DECIDING: Final = "queue.lock"
 RUNNER_LOCK: Final = "queue-runner.lock"
+_RESTING: Final = "queue_resting"
+"""Setting that becomes another when the process that holds the lock is to end."""
 
 
 @dataclass(frozen=True)
@@ -262,7 +265,7 @@ def start_due(workspace: Workspace) -> list[int]:
 
 
 def keep_going(workspace: Workspace, *, say: Callable[[str], None] = lambda words: None) -> None:
-    """Start queued runs in order until none is left; for a process without a window.
+    """Start queued runs in order until none is left, or `rest` is called; for a process without a window.
 
     Raises:
         UserError: Another process does that already.
@@ -274,14 +277,24 @@ def keep_going(workspace: Workspace, *, say: Callable[[str], None] = lambda word
     with locked(workspace, RUNNER_LOCK, wait_s=1.0) as mine:
         if not mine:
             raise UserError("The queue of this workspace is being run already, by another trainer queue run.")
+        resting = workspace.runs.setting(_RESTING)
         while any(run.status == "queued" for run in workspace.runs.all()) or experiments.is_going(workspace):
             try:
+                if workspace.runs.setting(_RESTING) != resting:
+                    say("The window was closed with Stop: what waits stays in the queue.")
+                    return
                 for run in start_due(workspace):
                     say(f"Run {run} ({workspace.runs.get(run).name}) starts.")
             except DatabaseBusy as busy:
                 # Nobody would start what waits once the database is free again.
                 say(f"{busy} The queue continues automatically.")
             time.sleep(POLL_S)
+
+
+def rest(workspace: Workspace) -> None:
+    """End the process without a window that runs the queue, if there is one; what waits stays in the queue."""
+    if is_kept_going(workspace):
+        workspace.set_setting(_RESTING, uuid.uuid4().hex)
 
 
 def is_kept_going(workspace: Workspace) -> bool:

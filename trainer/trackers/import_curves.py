@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib.util
 import itertools
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,7 +24,17 @@ from trainer.store.run_texts import MOST_SETTINGS, MOST_WORDS, SETTINGS, plain_s
 from trainer.trackers.curves import Curve, Curves
 from trainer.trackers.event_folders import join_parts
 from trainer.trackers.metric_names import shared_name
-from trainer.trackers.recognition import RECORDS, Kind, event_files, histories, kind_of, log_tables, open_clip_folders
+from trainer.trackers.mlflow_store import count_deleted, read_runs
+from trainer.trackers.recognition import (
+    RECORDS,
+    Kind,
+    event_files,
+    histories,
+    kind_of,
+    log_tables,
+    mlflow_store_of,
+    open_clip_folders,
+)
 from trainer.untrusted.bounded import Unreadable, read
 from trainer.untrusted.bounded.tracker_rows import MOST_STEP
 from trainer.untrusted.files import encodable, read_text
@@ -31,6 +42,7 @@ from trainer.untrusted.files import encodable, read_text
 LABELS: Final[dict[Kind, str]] = {
     "tensorboard": "TensorBoard",
     "wandb": "Weights & Biases",
+    "mlflow": "MLflow",
     "open_clip": "open_clip",
     "log": "training log",
 }
@@ -101,13 +113,19 @@ def import_curves(
     if chosen is None:
         raise UserError(
             f"{path} holds no event files of TensorBoard, no history of Weights & Biases (CSV, JSON lines or Parquet "
-            "with a column of steps, or run-ID.wandb), no out.log of open_clip and no CSV or JSON lines with a column "
-            "step or epoch. Name another, or use --from. A training of transformers comes by trainer watch --once."
+            "with a column of steps, or run-ID.wandb), no runs of MLflow (mlruns, mlflow.db), no out.log of open_clip "
+            "and no CSV or JSON lines with a column step or epoch. Name another, or use --from. A training of "
+            "transformers comes by trainer watch --once."
         )
     if chosen == "open_clip" and path.is_file():
         path = next(iter(open_clip_folders(path)), path.parent)
     sources, settings = _sources(path, chosen)
     curves = read_sources(sources, progress)
+    if chosen == "mlflow":
+        if deleted := count_deleted(mlflow_store_of(path)):
+            curves.note("", f"Runs that were deleted in MLflow ({deleted:,}) are left out.")
+        for run, names in curves.runs.items():  # @ is not allowed there
+            curves.runs[run] = {re.sub(r"_R_at_(?=\d+$)", "_R@", name): curve for name, curve in names.items()}
     if chosen == "tensorboard":
         join_parts(curves, {source.run for source in sources})
     for run, names in curves.runs.items():
@@ -191,10 +209,28 @@ def _sources(path: Path, kind: Kind) -> tuple[list[CurveSource], dict[str, dict[
         return [CurveSource(path, "event_file")], {}
     if kind == "wandb":
         return _wandb(path), {}
+    if kind == "mlflow":
+        return _mlflow(mlflow_store_of(path))
     if kind == "log":
         files = [path] if path.is_file() else log_tables(path)
         return [CurveSource(file, "log_table", file.stem if len(files) > 1 else "") for file in files], {}
     return open_clip_sources(path)
+
+
+def _mlflow(path: Path) -> tuple[list[CurveSource], dict[str, dict[str, str]]]:
+    if path.is_file():
+        return [CurveSource(path, "mlflow_database")], {}
+    runs = read_runs(path)
+    if not runs:
+        raise UserError(
+            f"{path} holds no runs of MLflow, or only deleted ones. Name its folder mlruns or its database mlflow.db."
+        )
+    sources = [
+        CurveSource(file, "mlflow_metric", run.name, {"parts": parts})
+        for run in runs
+        for file, parts in run.metrics.items()
+    ]
+    return sources, {run.name: run.settings for run in runs}
 
 
 def _wandb(path: Path) -> list[CurveSource]:
@@ -265,7 +301,8 @@ def read_sources(sources: Sequence[CurveSource], progress: Callable[[str], None]
         done = 0
         try:
             # One helper reads all that it can.
-            reader = f"trainer.untrusted.bounded.tracker_files:{first.reader}"
+            module = "mlflow_files" if first.reader.startswith("mlflow") else "tracker_files"
+            reader = f"trainer.untrusted.bounded.{module}:{first.reader}"
             for part in read(
                 reader, [source_file.path for source_file in group], first.options, memory=_MEMORY, cpu_s=_SECONDS
             ):

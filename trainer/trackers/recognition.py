@@ -10,13 +10,15 @@ from typing import Final, Literal, get_args
 from trainer.untrusted.bounded.wandb_chart import HISTORY_STEP, axis_of, marked_encoding
 from trainer.untrusted.files import open_ordinary
 
-Kind = Literal["tensorboard", "wandb", "open_clip", "log"]
+Kind = Literal["tensorboard", "wandb", "mlflow", "open_clip", "log"]
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 RECORDS: Final = ".wandb"
 """How the names of the files end that a run of Weights & Biases writes on its own computer."""
 _MOST_FILES: Final = 2_000
 _MOST_DEPTH: Final = 8
 _LOOKED_AT: Final = 1 << 16
+_DATABASE_LOOKED_AT: Final = 1 << 20
+MLFLOW_META: Final = "meta.yaml"
 _STEP_COLUMN: Final = b"\x05_step"
 """The name of a column in the footer of Parquet, with its length before it: a column `time_step` is none of W&B."""
 
@@ -27,13 +29,19 @@ def kind_of(path: Path) -> Kind | None:
         if path.is_dir():
             if open_clip_folders(path):
                 return "open_clip"
+            if mlflow_folders(path):  # whose artifacts may be event files
+                return "mlflow"
             if next(event_files(path), None) is not None:
                 return "tensorboard"
-            return "wandb" if histories(path) else "log" if log_tables(path) else None
+            if histories(path):
+                return "wandb"
+            return "mlflow" if mlflow_store_of(path) != path else "log" if log_tables(path) else None
         if path.name in ("out.log", "results.jsonl") and open_clip_folders(path):
             return "open_clip"
         if is_event_file(path.name):
             return "tensorboard"
+        if is_mlflow_database(path):
+            return "mlflow"
         return "wandb" if is_history(path) else "log" if is_log_table(path) else None
     except OSError:
         return None
@@ -49,6 +57,49 @@ def open_clip_folders(path: Path) -> list[Path]:
 
 def _is_of_open_clip(folder: Path) -> bool:
     return (folder / "out.log").is_file() and (folder / "params.txt").is_file()
+
+
+def mlflow_folders(path: Path) -> list[Path]:
+    """Return the folders of runs that a path is, or holds as an experiment or a store; links are not followed."""
+    if _is_of_mlflow(path):
+        return [path]
+    experiments = (
+        [path]
+        if (path / MLFLOW_META).is_file()
+        else [child for child in _folders(path) if (child / MLFLOW_META).is_file()]
+    )
+    return [run for experiment in experiments for run in _folders(experiment) if _is_of_mlflow(run)][:_MOST_FILES]
+
+
+def mlflow_store_of(path: Path) -> Path:
+    """Return what MLflow wrote into a project's folder, its database or its folder of runs; else the path itself."""
+    return next(
+        (
+            store
+            for store in (path / "mlflow.db", path / "mlruns")
+            if is_mlflow_database(store) or mlflow_folders(store)
+        ),
+        path,
+    )
+
+
+def is_mlflow_database(file: Path) -> bool:
+    """Return whether a file is a database in which MLflow keeps runs, by its first bytes."""
+    if file.suffix.lower() not in (".db", ".sqlite", ".sqlite3") or not file.is_file():
+        return False
+    with file.open("rb") as opened:
+        head = opened.read(_DATABASE_LOOKED_AT)
+    return head.startswith(b"SQLite format 3\0") and b"latest_metrics" in head
+
+
+def _is_of_mlflow(folder: Path) -> bool:
+    return (folder / MLFLOW_META).is_file() and (folder / "metrics").is_dir()
+
+
+def _folders(path: Path) -> list[Path]:
+    entries = sorted(os.scandir(path), key=lambda entry: entry.name) if path.is_dir() else []
+    folders = (Path(entry) for entry in entries if entry.is_dir(follow_symlinks=False) and entry.name[0] != ".")
+    return list(folders)[:_MOST_FILES]
 
 
 def event_files(folder: Path) -> Iterator[Path]:

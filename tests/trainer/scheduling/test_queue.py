@@ -289,6 +289,22 @@ def test_a_real_runner_starts_a_real_process_without_a_window(workspace, queued)
     os.kill(trainer, signal.SIGKILL)
 
 
+def test_a_runner_that_is_to_rest_starts_no_other_run(workspace, queued, monkeypatch):
+    def trains(_: object, run: int, **__: object) -> int:
+        with RunLog.claim(workspace, run) as log:
+            log.status("finished")
+        queue.rest(workspace)
+        return 1
+
+    monkeypatch.setattr(launch, "start_detached", trains)
+    queue.choose_slots(workspace, cpu=1)
+    first, second = queued("first"), queued("second")
+    queue.keep_going(workspace)
+    assert [workspace.runs.get(run).status for run in (first, second)] == ["finished", "queued"]
+    queue.keep_going(workspace)
+    assert workspace.runs.get(second).status == "finished", "a later runner is another"
+
+
 def test_a_grid_names_what_sets_its_runs_apart_and_leaves_out_what_an_objective_lacks():
     run = config.Run(name="x")
     made = grid.repeated(run, seeds=[0, 1], grid={"objective": ["clip", "cloob"], "beta": ["4", "8"], "batch": ["64"]})
