@@ -20,6 +20,7 @@ from trainer.data.folder import folder_sources, repeats_note
 from trainer.data.hub import hub_sources
 from trainer.data.named import named_sources
 from trainer.data.pairs import DataError, ImportLog, Source
+from trainer.data.picture_arrays import ARRAYS, array_sources
 from trainer.data.plugin_pairs import plugin_sources
 from trainer.data.split_lists import shared_by_column, shared_by_lists, shared_by_names
 from trainer.data.table import table_sources
@@ -133,6 +134,9 @@ def _found(
         return plugin_sources(data)
     if isinstance(data, config.Scenes):
         raise DataError("Scenes are drawn, not listed.")
+    if isinstance(data, config.Table) and data.path.lower().endswith(ARRAYS):
+        sources, problems = array_sources(data.path, workspace_folder, progress)
+        return {"train": sources}, problems
     read = partial(_at_path, data, progress=progress, log=log)
     sources, problems = read(data.path)
     if not data.heldout_path.strip():

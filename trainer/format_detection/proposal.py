@@ -196,11 +196,13 @@ def _at(path: Path, spec: str) -> Proposal:
         return Proposal(Shards(path=spec))
     if not os.path.exists(path):
         raise ConfigError(f"{path} does not exist. Choose a folder, a table or a tar.")
+    if path.suffix.lower() == ".npz":
+        return Proposal(Table(path=str(path), image_column="images", caption_column="labels"))
     if path.suffix.lower() in TABLES or _is_table(path):
         return Proposal(_table(path))
     raise ConfigError(
         f"{path.name} is not a recognized data set: choose a folder of images, a CSV, TSV, JSON, JSONL or Parquet "
-        "table, or a tar in the WebDataset layout."
+        "table, a tar in the WebDataset layout, or a .npz of MedMNIST."
     )
 
 

@@ -51,6 +51,7 @@ CELLS: Final = (".csv", ".tsv")
 TEXTS: Final = (*TABLES, *CELLS, *WORDS)
 """What a helper reads from its beginning."""
 ARRAYS: Final = (".npy", ".npz", ".safetensors", *TORCH, *LED, *COUNTED)
+HDF5: Final = (".hdf5", ".h5")
 READ: Final = (*ARRAYS, *TEXTS)
 """What files of vectors are called."""
 _BFLOAT16: Final = "V"
@@ -249,6 +250,11 @@ def _contents(path: Path) -> _Contents:
     if path.is_dir():
         return _of_folder(path)
     suffix = path.suffix.lower()
+    if suffix in HDF5:
+        raise VectorError(
+            f"{path.name} is HDF5, which is not read. Write one of its arrays as .npy: "
+            "python -c \"import h5py, numpy; numpy.save('train.npy', h5py.File('FILE')['train'])\""
+        )
     if suffix not in READ:
         raise VectorError(f"{path.name} cannot be read as vectors; use {', '.join(READ)}, or a folder.")
     if suffix in TEXTS:

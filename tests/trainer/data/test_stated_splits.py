@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tests.trainer.data.test_layouts import as_lines
@@ -15,7 +16,7 @@ from trainer.__main__ import main
 from trainer.data import DataError
 from trainer.data.class_names import class_names
 from trainer.data.dataset_index import DatasetIndex, listing
-from trainer.data.splits import split_sentence
+from trainer.data.splits import load, split_sentence
 from trainer.data.survey import survey
 from trainer.format_detection import propose
 from trainer.format_detection.splits import part_of, stated_split
@@ -435,3 +436,52 @@ def test_captions_may_have_their_ending_in_capitals(tmp_path: Path) -> None:
     pictures(tmp_path / "set", ["0.PNG", "1.PNG"], ".TXT")
     found = listed(propose(tmp_path / "set").data, tmp_path)
     assert [source.caption for source in found.splits["train"]] == ["picture 0", "picture 1"]
+
+
+# -- arrays of pictures ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_pictures_of_medmnist_have_their_splits_and_labels(tmp_path: Path) -> None:
+    """As medmnist 3.0.2 reads them: `{split}_images` of n x 28 x 28 (x 3), `{split}_labels` of n x 1 or n x classes."""
+    rng, sizes = np.random.default_rng(0), {"train": 6, "val": 3, "test": 2}
+    images = {split: rng.integers(0, 256, (n, 28, 28, 3), np.uint8) for split, n in sizes.items()}
+    labels = {split: (np.arange(n) % 3).astype(np.uint8)[:, None] for split, n in sizes.items()}
+    np.savez_compressed(
+        tmp_path / "a.npz",
+        **{f"{split}_images": images[split] for split in sizes},
+        **{f"{split}_labels": labels[split] for split in sizes},
+    )
+    proposal = propose(tmp_path / "a.npz")
+    for _ in range(2):  # written, and read from what was kept
+        found = listed(proposal.data, tmp_path)
+        assert counts(found) == {"train": 6, "heldout": 2}
+        assert len(found.log.other_parts) == 3
+        assert [pair.label for pair in found.splits["train"]] == ["0", "1", "2"] * 2
+        assert found.splits["heldout"][1].caption == "class 1"
+    splits = load(proposal.data, image_size=28, workspace_folder=tmp_path / "workspace", progress=lambda *_: None)
+    np.testing.assert_array_equal(splits.train.images[:], images["train"])
+    np.testing.assert_array_equal(splits.heldout["heldout"].images[:], images["test"])
+
+
+@pytest.mark.parametrize(
+    ("arrays", "words"),
+    [
+        ({"embeddings": (4, 5)}, "holds no pictures"),
+        ({"train_images": (4, 8, 8, 8), "train_labels": (4, 1)}, "is 4 x 8 x 8 x 8 of uint8"),
+        ({"train_images": (4, 8, 0), "train_labels": (4, 1)}, "is 4 x 8 x 0 of uint8"),
+        ({"train_images": (4, 8, 8)}, "has no train_labels"),
+        ({"train_images": (4, 8, 8), "train_labels": (3, 1)}, "a whole number for each of 4 pictures"),
+    ],
+)
+def test_arrays_that_are_no_pictures_with_classes_are_named(tmp_path: Path, arrays: dict, words: str) -> None:
+    np.savez(tmp_path / "a.npz", **{name: np.ones(shape, np.uint8) for name, shape in arrays.items()})
+    with pytest.raises(DataError, match=words):
+        listed(config.Table(path=str(tmp_path / "a.npz")), tmp_path)
+
+
+def test_gray_pictures_of_several_classes(tmp_path: Path) -> None:
+    pixels = np.arange(3 * 16, dtype=np.uint8).reshape(3, 4, 4)
+    np.savez(tmp_path / "a.npz", train_images=pixels, train_labels=np.array([[1, 0, 1], [0, 0, 0], [0, 1, 0]]))
+    found = listed(propose(tmp_path / "a.npz").data, tmp_path)
+    assert [pair.label for pair in found.splits["train"]] == ["0, 2", "none", "1"]

@@ -517,6 +517,7 @@ def test_a_large_map_is_not_read(tmp_path: Path, opened):
         (["--image", "{a}", "--items", "{none}"], "No such file"),
         (["--image", "{parts}"], "img_emb_1.npy holds 40 x 9"),
         (["--image", "{missing}"], "cannot be read"),
+        (["--image", "ann.hdf5"], "numpy.save('train.npy', h5py.File("),
         (["--image", "{a}", "--items", "{two}"], "2 lines and the vectors 40 rows"),
         (["--image", "{liar}"], "its header claims"),
         (["--image", "{several}"], "several arrays"),
