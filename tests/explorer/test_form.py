@@ -444,7 +444,11 @@ def test_what_a_run_takes_is_measured_on_request_and_old_once_the_run_is_another
     made = NewRun(PRESETS, background, client=client)
     qtbot.addWidget(made)
     made.show()
-    qtbot.waitUntil(made.foot.measure.isVisible)
+    qtbot.waitUntil(lambda: made.estimate.text().endswith("Its time is not known yet: measure three steps."))
+    data, optimizer = made.section("data").form, made.section("optimizer").form
+    first = [made.section("objective").kind, made.top.editor("seed"), made.section("data").kind]
+    for editor in (*first, data.editor("train_pairs"), *map(optimizer.editor, ("batch_size", "epochs"))):
+        assert editor.visibleRegion().boundingRect() == editor.rect(), "it is in sight without scrolling"
     qtbot.mouseClick(made.foot.measure, Qt.MouseButton.LeftButton)
     assert config.from_toml(client.asked[0].config) == made.run()
     client.progress(0.5, "step 1 of 3")
@@ -625,7 +629,7 @@ def test_a_fold_is_named_by_what_it_holds(qtbot: QtBot):
         qtbot.addWidget(form)
         titles.append(form.findChild(DisclosureButton).text())
     assert titles == [
-        "Training share",
+        "Drawing seed, co-occurrence and training share",
         "Largest 1/tau and mask duplicates",
         "Patch size, text heads, projection and tokenizer",
         "Algorithm, cosine cycles, Adam beta 1 and 9 more",

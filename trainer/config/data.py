@@ -80,7 +80,7 @@ class Scenes(DataKind):
     heldout: ClassVar[tuple[str, ...]] = ("renderings", "combinations")
     is_drawn: ClassVar[bool] = True
 
-    seed: int = option(0, "Drawing seed", "The same seed draws the same images.", low=0)
+    seed: int = option(0, "Drawing seed", "The same seed draws the same images.", low=0, advanced=True)
     train_pairs: int = option(
         12_288, "Training pairs", "How many pairs are drawn to learn from.", low=64, high=1_000_000
     )
@@ -93,6 +93,7 @@ class Scenes(DataKind):
         "0: shapes, colors and grounds are independent. 1: each shape keeps to its favorite colors and grounds.",
         low=0.0,
         high=1.0,
+        advanced=True,
     )
     train_share: float = train_share_option()
 

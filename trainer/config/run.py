@@ -52,7 +52,9 @@ class Run:
 
     name: str = option("run", "Name", "Unique in the workspace.")
     seed: int = option(0, "Seed", "Seeds weight init, data order and augmentation.", low=0)
-    device: Literal["auto", "cpu", "cuda", "mps"] = option("auto", "Device", "auto takes the first of cuda, mps, cpu.")
+    device: Literal["auto", "cpu", "cuda", "mps"] = option(
+        "auto", "Device", "auto takes the first of cuda, mps, cpu.", advanced=True
+    )
     loss_kernels: Literal["torch", "triton", "measured"] = option(
         "torch",
         "Loss kernels",
@@ -73,6 +75,7 @@ class Run:
         "Data-parallel processes (one per GPU). The loss is identical to that of a single process.",
         low=1,
         high=64,
+        advanced=True,
     )
     loading: Literal["auto", "prepared", "streamed"] = option(
         "auto",

@@ -64,7 +64,7 @@ assert list(TITLES) == list(config.SECTIONS), "a section of the configuration wi
 FOLDED: Final = frozenset({"model", "tuning", "watching"})
 """Sections that start folded: the preset's choices rarely need a change."""
 
-FIRST_SECTIONS: Final = ("objective", "optimizer", "data")
+FIRST_SECTIONS: Final = ("objective", "data", "optimizer")
 """What one changes from run to run: seen without scrolling in a small window."""
 
 BROWSE: Final[dict[type, dict[str, Browse]]] = {
@@ -84,7 +84,8 @@ MOST_COUNTED: Final = 200_000
 MOST_READ: Final = 1 << 30
 """Bytes of a table whose rows are counted."""
 _LONGEST_LINE: Final = 4 << 20
-HIGH_PX: Final = 720
+HIGH_PX: Final = 776
+"""As much as a window of 800 pixels holds."""
 CHECK_MS: Final = 120
 
 
@@ -329,9 +330,12 @@ class NewRun(QDialog):
         nameless = dataclasses.replace(run, name="")
         cost = self._measured[1] if self._measured is not None and self._measured[0] == nameless else None
         trainings = 2 * self.pair.count if self.section("objective").is_extra else 1
-        text = cost_words(cost) if cost else estimate_words(run, self._pairs, pace_like(run, self._paces), trainings)
+        pace = pace_like(run, self._paces)
+        text = cost_words(cost) if cost else estimate_words(run, self._pairs, pace, trainings)
         compared = self._compared[1] if self._compared is not None and self._compared[0] == nameless else ""
         asks = self._client is not None
+        if text and asks and not cost and pace is None and run.optimizer.epochs:
+            text += ". Its time is not known yet: measure three steps."
         can_check = asks and run.ranks > 1 and not compared
         self.foot.show_estimate(compared or text, can_measure=asks and not cost, can_check=can_check)
 
@@ -454,14 +458,12 @@ class NewRun(QDialog):
         self.origins.hide()
         column = layouts.column(self._preset_row(), self.origins, gap=theme.BETWEEN, margins=theme.AROUND, of=inside)
         # What is compared comes first; where it is computed is seldom another than here.
-        for name in FIRST_SECTIONS:
-            layouts.add(column, layouts.hairline(), self._make_section(name, inside))
         self.top = Form(config.Run, skip=frozenset(config.SECTIONS), parent=inside)
         self.top.changed.connect(self._check_later)
-        layouts.add(column, layouts.hairline(), self.top)
-        for name in config.SECTIONS:
-            if name not in FIRST_SECTIONS:
-                layouts.add(column, layouts.hairline(), self._make_section(name, inside))
+        for name in (*FIRST_SECTIONS, *(name for name in config.SECTIONS if name not in FIRST_SECTIONS)):
+            layouts.add(column, layouts.hairline(), self._make_section(name, inside))
+            if name == FIRST_SECTIONS[0]:
+                layouts.add(column, layouts.hairline(), self.top)
         self.where = WhereRow(inside)
         self.where.changed.connect(self._check_later)
         self.where.manage_asked.connect(self.places_asked)
