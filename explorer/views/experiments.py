@@ -18,6 +18,7 @@ from explorer.models.quantities import about
 from explorer.run_control import actions
 from explorer.views.chart_view import ChartView
 from explorer.views.first_start import FirstStart
+from explorer.views.read_only import guarded
 from explorer.views.seed_rows import SeedGap, SeedRows, SeedRun
 from explorer.widgets import layouts
 from explorer.widgets.finder import Choice
@@ -259,6 +260,9 @@ class ExperimentsView(ChartView):
         self.bring = QAction("Import a definition…", self, objectName="experiments-import")
         self.bring.setToolTip("Store the experiment of a TOML file; nothing starts until you press Run")
         self.bring.triggered.connect(self._ask_for_file)
+        for action in (self.repeat, self.bring):
+            guarded(self.context.jobs, action)
+        self.context.jobs.look_only_changed.connect(lambda _why: self._show_buttons(self.chosen))
         self.picker.picked.connect(self.choose)
         self.go.clicked.connect(self._go)
         self.stop.triggered.connect(lambda: self._change_state(experiments.stop))
@@ -272,6 +276,7 @@ class ExperimentsView(ChartView):
         page = FirstStart()
         page.requested.connect(self.requested)
         page.tried.connect(self.try_on_scenes)
+        guarded(self.context.jobs, page.ways["scenes"])
         return page
 
     @cached_property
@@ -401,8 +406,7 @@ class ExperimentsView(ChartView):
             return
         key = self._wanted if any(entry.name == self._wanted for entry in entries) else entries[0].name
         self.picker.show_choices(tuple(Choice(entry.name, entry.name) for entry in entries), key)
-        entry = self.chosen
-        if entry is not None:
+        if (entry := self.chosen) is not None:
             self.verdict.setText(entry.headline)
             self.verdict.setVisible(bool(entry.headline))
             self.progress.setText(f"{entry.progress[:1].upper()}{entry.progress[1:].removesuffix('.')}.")
@@ -413,14 +417,18 @@ class ExperimentsView(ChartView):
         if self.isVisible():
             super().refresh()
 
-    def _show_buttons(self, entry: ExperimentEntry) -> None:
+    def _show_buttons(self, entry: ExperimentEntry | None) -> None:
+        if entry is None:
+            return
         self.go.setText(entry.go_text)
         adds = "Resumes stopped runs, then adds seeds until it is decided"
-        self.go.setToolTip("Starts a new experiment with other seeds; this one stays" if entry.repeat else adds)
-        self.go.setEnabled(entry.may_go)
+        does = "Starts a new experiment with other seeds; this one stays" if entry.repeat else adds
+        reason = self.context.jobs.read_only_reason
+        self.go.setToolTip(reason or does)
+        self.go.setEnabled(entry.may_go and not reason)
         self.go.setVisible(entry.may_go)
-        self.stop.setEnabled(entry.state == "going")
-        self.stop_now.setEnabled(bool(entry.training))
+        self.stop.setEnabled(entry.state == "going" and not reason)
+        self.stop_now.setEnabled(bool(entry.training) and not reason)
         self.stop_menu.setVisible(self.stop.isEnabled() or self.stop_now.isEnabled())
 
     def _show_parts(self, *, any_experiment: bool) -> None:

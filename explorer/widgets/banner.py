@@ -252,7 +252,11 @@ class Banner(QFrame):
     def _lay_out(self) -> None:
         self._texts = layouts.row(self.message, (self.next, 1))
         margins = (theme.BETWEEN, theme.SPACE, theme.INSIDE, theme.SPACE)
-        layouts.row(self._icon, theme.SPACE, (self._texts, 1), *self._buttons, margins=margins, of=self)
+        head, acts = (
+            layouts.row(self._icon, theme.SPACE, (self._texts, 1)),
+            layouts.row(layouts.STRETCH, *self._buttons),
+        )
+        self._parts = layouts.row((head, 1), acts, margins=margins, of=self)
 
     @property
     def _buttons(self) -> tuple[QPushButton | QToolButton, ...]:
@@ -266,6 +270,8 @@ class Banner(QFrame):
         """Put both texts into one line where they fit: what stands above gives up no more than that."""
         parts = [self._icon, *(button for button in self._buttons if not button.isHidden())]
         needed = sum(part.sizeHint().width() + theme.INSIDE for part in parts) + 3 * theme.BETWEEN
+        is_narrow = 2 * needed > self.width()  # The buttons would leave a column of single words.
+        self._parts.setDirection(QBoxLayout.Direction.TopToBottom if is_narrow else QBoxLayout.Direction.LeftToRight)
         for label in (self.message, self.next):
             label.ensurePolished()
             needed += label.fontMetrics().horizontalAdvance(label.text()) + theme.INSIDE

@@ -46,15 +46,18 @@ class WayButton(QPushButton):
         painter = QPainter(self)
         middle = (self.height() - _ICON_PX) // 2
         for name, left in ((self._icon, 18), ("chevron-right", self.width() - 34)):
-            role = "accent_text" if self._primary else "secondary"
-            theme.icon(name, _ICON_PX, role).paint(painter, left, middle, _ICON_PX, _ICON_PX)
+            theme.icon(name, _ICON_PX, self._role("secondary")).paint(painter, left, middle, _ICON_PX, _ICON_PX)
         top = self.height() // 2
-        self._write(painter, self.accessibleName(), top - 20, "text", theme.BODY_PX, QFont.Weight.DemiBold)
+        title = "text" if self.isEnabled() else "secondary"
+        self._write(painter, self.accessibleName(), top - 20, title, theme.BODY_PX, QFont.Weight.DemiBold)
         self._write(painter, self.accessibleDescription(), top, "secondary", theme.SMALL_PX, QFont.Weight.Normal)
+
+    def _role(self, role: str) -> str:
+        return "accent_text" if self._primary and self.isEnabled() else role
 
     def _write(self, painter: QPainter, text: str, top: int, role: str, size: int, weight: QFont.Weight) -> None:
         painter.setFont(theme.pixel_font(size, weight=weight))
-        painter.setPen(theme.color("accent_text" if self._primary else role))
+        painter.setPen(theme.color(self._role(role)))
         line = QRect(_TEXT_LEFT, top, self.width() - _TEXT_LEFT - _RIGHT, 20)
         shortened = painter.fontMetrics().elidedText(text, Qt.TextElideMode.ElideRight, line.width())
         painter.drawText(line, int(Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft), shortened)

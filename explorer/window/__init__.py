@@ -15,6 +15,7 @@ from explorer.event_loop.exception_hooks import Hooks
 from explorer.event_loop.stall_detector import StallDetector
 from explorer.state.view_history import ViewHistory
 from explorer.views import VIEWS, ViewEntry, places_of
+from explorer.views.read_only import guarded
 from explorer.window import close_dialog
 from explorer.window.appearance import MOTION_KEY, THEME_KEY, Appearance
 from explorer.window.dialogs import Dialogs
@@ -179,6 +180,7 @@ class Window(CommandedFrame):
         self.status.watch_load()
         answer_the_bell(self.folder, self._on_bell_link, self)
         self.saved_views.begin(services.context.workspace, self.background)
+        guarded(services.jobs, self.menus.actions.by_name()["saveView"])
         self.view_builder.build(services.context)
 
     @property

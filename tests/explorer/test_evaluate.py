@@ -139,6 +139,7 @@ def test_an_empty_view_says_what_to_do(view: EvaluateView):
     assert view.confusion.area.page.text.text().startswith("Evaluate zero-shot")
     assert not view.confusion.tasks.isVisible()
     assert view.controls.go.isEnabled()
+    assert view.isAncestorOf(view.controls.go), "the bar of an enlarged window would have no room for it"
     view.context.selection.propose(run_a=None, run_b=None)
     assert not view.controls.go.isEnabled()
 

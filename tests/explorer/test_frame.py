@@ -246,6 +246,9 @@ def test_what_can_be_undone_stays_longer_than_other_good_news(dressed, qtbot) ->
     made.show_message("Deleted a run.", "Its files stay. " * 12, action=("Undo", lambda: None))
     QApplication.processEvents()
     assert made.next.y() > made.message.y()
+    made.resize(240, 600)
+    QApplication.processEvents()
+    assert made.action.y() > made.next.geometry().bottom(), "no column of single words beside the buttons"
     for ms in (SHORT_MS, UNDO_MS):
         made.show_message("Deleted a run.", "Its files stay.", tone="info", action=("Undo", lambda: None), ms=ms)
         assert made.findChild(QTimer).interval() == ms

@@ -38,7 +38,7 @@ def foreign(tmp_path: Path) -> Iterator[Workspace]:
 @pytest.fixture
 def window(window_of, qtbot: QtBot, foreign: Workspace, monkeypatch: pytest.MonkeyPatch) -> Window:
     monkeypatch.setattr(launch, "spawn", lambda *_, **__: pytest.fail("a trainer was started"))
-    made: Window = window_of(foreign.folder, [place for place in VIEWS if place.name == "runs"])
+    made: Window = window_of(foreign.folder, [place for place in VIEWS if place.name in ("runs", "experiments")])
     qtbot.waitUntil(lambda: bool(made.services.jobs.runs), timeout=20_000)
     return made
 
@@ -67,8 +67,11 @@ def test_a_copied_workspace_is_shown_and_trains_nothing_until_it_is_made_mine(
     with qtbot.waitSignal(jobs.poll_timer.timeout, timeout=20_000):
         jobs.poll()
     assert statuses(foreign) == ["running", "queued"]
-    tags = window.inspector.pair_actions
-    assert (tags.isEnabled(), tags.name.toolTip()) == (False, f"This workspace is read-only: {jobs.look_only}")
+    tags, home = window.inspector.pair_actions, window.pages.views["experiments"]
+    others = [window.menus.actions.by_name()["saveView"], home.repeat, home.bring, home.first_start.ways["scenes"]]
+    reason = f"This workspace is read-only: {jobs.look_only}"
+    assert (tags.isEnabled(), tags.name.toolTip()) == (False, reason)
+    assert [(other.isEnabled(), other.toolTip()) for other in others] == [(False, reason)] * 4
     banner.hide()
     qtbot.mouseClick(status, Qt.MouseButton.LeftButton)
     assert banner.isVisible()
@@ -78,6 +81,7 @@ def test_a_copied_workspace_is_shown_and_trains_nothing_until_it_is_made_mine(
     assert "1 run waits in its queue, which is held" in banner.next.text()
     qtbot.waitUntil(lambda: not status.isVisible(), timeout=20_000)
     assert tags.isEnabled()
+    assert all(other.isEnabled() and other.toolTip() != reason for other in others)
     assert "Map lists it" in tags.name.toolTip()
     jobs.reconciled_at = float("-inf")
     jobs.poll()

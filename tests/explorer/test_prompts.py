@@ -118,6 +118,9 @@ def test_the_slider_moves_bars_reliability_and_numbers(qtbot: QtBot, prompts: Pr
     command = prompts.command()
     assert command[:5] == ["export", "calibration", "--runs", "1", "2"]
     assert float(command[command.index("--tau") + 1]) == pytest.approx(pane.taus[0].tau)
+    prompts.resize(500, 720)
+    qtbot.waitUntil(lambda: pane.bars.mapTo(pane, QPoint()).y() > pane.panel.geometry().bottom())
+    assert pane.minimumSizeHint().width() <= 430, "at 150 % of 1280 pixels nothing is cut"
 
 
 def test_a_tau_can_be_typed_and_nonsense_is_marked(prompts: PromptsView) -> None:

@@ -109,7 +109,7 @@ def _plot(chart: EvaluationChart, lines: list[EvaluationLine]) -> XYPlot:
         f"{name}, {question}" if often[name] > 1 else name for name, question in zip(labels, questions, strict=True)
     )
     y = axis_over("%", [[end for dot in dots for end in (dot.y, dot.low, dot.high)]], percent=True)
-    note = "with 95 % intervals (Wilson)"
+    note = "95 % CI (Wilson)"
     marks: dict[str, Any] = {"dots": tuple(dots), "names": names, "lying": True, "note": note}
     return XYPlot("shares", answer_of(chart), categories("", names), y, **marks)
 

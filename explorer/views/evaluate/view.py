@@ -381,7 +381,6 @@ class EvaluateView(View):
 
     def _lay_out(self) -> None:
         self.stand_for(self.tabs, [chart.name for chart in TABS])
-        self.main.addWidget(self.controls.go)
         self.more.addWidget(self.controls)
         self.about.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         self.shown.setMaximumWidth(280)
@@ -390,7 +389,8 @@ class EvaluateView(View):
             layouts.column(
                 self.read_only_line(READ_ONLY, self.controls.go),
                 (self.stack, 1),
-                layouts.row((self.status, 1), (self.about, 1), self.shown),
+                # The bar of a small or enlarged window has no room for it.
+                layouts.row(self.controls.go, (self.status, 1), (self.about, 3), self.shown),
                 gap=theme.SPACE,
             ),
             1,

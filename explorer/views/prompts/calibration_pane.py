@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QSizePolicy, QWidget
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import QBoxLayout, QSizePolicy, QWidget
 
 from explorer import theme
 from explorer.event_loop.background import Background
@@ -29,6 +30,9 @@ from trainer.charts.spec import PerRun
 
 PICTURE_PX = 112
 BESIDE_PX = 300
+NARROW_PX = 640
+"""In less, the bars are below the plots, which keep a height."""
+PLOTS_PX = 300
 
 
 @dataclass(frozen=True)
@@ -161,7 +165,14 @@ class CalibrationPane(QWidget):
         beside.setFixedWidth(BESIDE_PX)
         layouts.column(self.samples, self.picture, (self.bars, 1), of=beside)
         plots = layouts.column((self.panel, 1), NumbersBar(self.panel), gap=0)
-        layouts.column((layouts.row((plots, 1), beside, gap=theme.AROUND), 1), controls, gap=theme.BETWEEN, of=self)
+        self._parts = layouts.row((plots, 1), beside, gap=theme.AROUND)
+        layouts.column((self._parts, 1), controls, gap=theme.BETWEEN, of=self)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        is_narrow = self.width() < NARROW_PX
+        self.panel.setMinimumHeight(PLOTS_PX if is_narrow else 0)
+        self._parts.setDirection(QBoxLayout.Direction.TopToBottom if is_narrow else QBoxLayout.Direction.LeftToRight)
 
 
 def draw_panel(runs: Sequence[CalibrationRun], taus: tuple[float, ...]) -> Panel:

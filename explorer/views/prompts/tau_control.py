@@ -96,9 +96,8 @@ class TauControl(QWidget):
     def _lay_out(self) -> None:
         grid = layouts.grid(theme.INSIDE, theme.SPACE, of=self)
         tau = layouts.text("Temperature", "secondary")
-        head = layouts.row(self._swatch, (self.name, 1), tau, self.box, self.to_trained, self.to_best)
-        grid.addLayout(head, 0, 0)
-        grid.addWidget(self.slider, 1, 0)
+        grid.addLayout(layouts.row(self._swatch, (self.name, 1), tau, self.box), 0, 0)
+        grid.addLayout(layouts.row((self.slider, 1), self.to_trained, self.to_best), 1, 0)
 
 
 def to_tau(position: int) -> float:
