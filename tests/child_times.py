@@ -9,11 +9,15 @@ import subprocess
 import tempfile
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
+from tests import fork_server
 from tests.fork_server import TIMES_FILE, TIMES_OWNER
+
+SERVERS: Final = "(servers of forks)"
+"""The owner of the processes that import what commands need."""
 
 
 class ChildTimes:
@@ -41,7 +45,8 @@ class ChildTimes:
         @functools.wraps(start)
         def started(popen: Any, *args: Any, **options: Any) -> None:
             start(popen, *args, **options)
-            self._owners[popen.pid] = self.owner
+            # Any of its tests may be the first that needs a server.
+            self._owners[popen.pid] = SERVERS if fork_server.__file__ in popen.args else self.owner
 
         self._patch.setattr(subprocess.Popen, "__init__", started)
         self._patch.setattr(os, "waitpid", wait)

@@ -31,19 +31,22 @@ _TESTS = itertools.count()
 
 
 @pytest.fixture(scope="session")
-def _undressed(qapp: QApplication) -> list[bool]:
-    """Record whether the theme has changed since it was applied, because applying it is slower than most tests."""
-    changes = [True]
-    theme.theme().changed.connect(lambda: changes.append(True))
-    return changes
+def _dress(qapp: QApplication) -> Callable[[], None]:
+    """Return what applies the light theme, where it is not: applying it is slower than most tests."""
+    sheet: list[str] = []
+
+    def dress() -> None:
+        if [qapp.styleSheet()] != sheet or theme.theme().dark:
+            theme.theme().apply(qapp, "light")
+            sheet[:] = [qapp.styleSheet()]
+
+    return dress
 
 
 @pytest.fixture
-def dressed(qapp: QApplication, _undressed: list[bool]) -> Iterator[QApplication]:
+def dressed(qapp: QApplication, _dress: Callable[[], None]) -> Iterator[QApplication]:
     """Return the application in the light theme, and restore it afterwards."""
-    if _undressed:
-        theme.theme().apply(qapp, "light")
-        _undressed.clear()
+    _dress()
     yield qapp
     theme.theme().mode = "light"
 
@@ -139,7 +142,7 @@ def window_of(dressed: QApplication) -> Iterator[Callable[..., Window]]:
 
 @pytest.fixture(scope="module")
 def window(
-    qapp: QApplication,
+    _dress: Callable[[], None],
     tmp_path_factory: pytest.TempPathFactory,
     _two_runs_once: tuple[Path, tuple[int, int]],
 ) -> Iterator[Window]:
@@ -152,7 +155,8 @@ def window(
     copy = Workspace(folder)
     copy.adopt()
     copy.close()
-    with real_window(folder, size=(1280, 800), as_program=False) as shown:
+    _dress()
+    with real_window(folder, mode=None, size=(1280, 800), as_program=False) as shown:
         shown.services.client.ask = lambda _question, **_call: 0
         shown.selection.select_runs(*_two_runs_once[1])
         yield shown

@@ -32,15 +32,6 @@ from trainer.experiments.seed_truth import SeedTruth
 from trainer.store import SplitKey
 
 
-@pytest.fixture
-def window(window_of, tmp_path: Path, two_runs: tuple[int, int]) -> Window:
-    """Return the real window with two runs; no model is started."""
-    shown: Window = window_of(tmp_path / "workspace")
-    shown.services.client.ask = lambda _question, **_call: 0
-    shown.selection.select_runs(*two_runs)
-    return shown
-
-
 def every_tab(qtbot, window: Window, name: str) -> Iterator[str]:
     """Open every tab of a view, and yield its name once its data are shown."""
     window.navigation.go_to(name)
@@ -117,24 +108,22 @@ def tab_stops(qtbot, window: Window, begin: QWidget, end: QWidget) -> list[str]:
     return names
 
 
-@pytest.mark.parametrize(
-    ("name", "main"),
-    [
-        ("changes", ["changes-bar-menu", "changes-versus", "viewCharts"]),
-        ("map", ["map-pca", "map-umap", "map-other-methods", "map-color"]),
-    ],
-)
-def test_tab_goes_along_the_bar_and_on_into_the_view(qtbot, window: Window, name: str, main: list[str]) -> None:
-    window.resize(1280, 800)
+def test_tab_goes_along_the_bar_and_on_into_the_view(qtbot, window_of, tmp_path: Path, two_runs) -> None:
+    window: Window = window_of(tmp_path / "workspace", size=(1280, 800))
+    window.services.client.ask = lambda _question, **_call: 0
+    window.selection.select_runs(*two_runs)
     window.pages.views["map"].toolbar.pca.setChecked(True)
-    window.navigation.go_to(name)
-    last = {"changes": "changes-table", "map": "map-legend"}[name]
-    end = window.pages.views[name].findChild(QWidget, last)
-    qtbot.waitUntil(lambda: end.isVisible() and end.isEnabled(), timeout=10_000)
-    window.banner.hide()
-    names = tab_stops(qtbot, window, window.bar.step, end)
-    assert names[: len(main) + 4] == [*main, "viewMore", "viewCommand", "viewExport", "openPalette"]
-    assert names[-1] == last
+    for name, last, main in (
+        ("map", "map-legend", ["map-pca", "map-umap", "map-other-methods", "map-color"]),
+        ("changes", "changes-table", ["changes-bar-menu", "changes-versus", "viewCharts"]),
+    ):
+        window.navigation.go_to(name)
+        end = window.pages.views[name].findChild(QWidget, last)
+        qtbot.waitUntil(lambda end=end: end.isVisible() and end.isEnabled(), timeout=10_000)
+        window.banner.hide()
+        names = tab_stops(qtbot, window, window.bar.step, end)
+        assert names[: len(main) + 4] == [*main, "viewMore", "viewCommand", "viewExport", "openPalette"]
+        assert names[-1] == last
 
 
 def test_the_dots_of_the_bar_have_keys_that_the_sheet_names(window: Window) -> None:
@@ -315,8 +304,9 @@ def test_a_ring_comes_with_a_key_and_not_with_a_click(dressed, qtbot) -> None:
 
 def inks(widget: QWidget) -> set[str]:
     """Return the colors of all pixels."""
-    image = widget.grab().toImage()
-    return {image.pixelColor(x, y).name() for x in range(image.width()) for y in range(image.height())}
+    image = widget.grab().toImage().convertToFormat(QImage.Format.Format_RGB32)
+    raw = np.frombuffer(image.constBits(), np.uint32)
+    return {f"#{color & 0xFFFFFF:06x}" for color in np.unique(raw).tolist()}
 
 
 def test_the_palette_finds_what_people_look_for(window: Window) -> None:

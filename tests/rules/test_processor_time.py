@@ -14,6 +14,9 @@ from tests.child_times import ChildTimes
 from tests.processor_time import LIMIT_S, MARGIN, above_limit
 
 TEST = "tests/test_it.py::test_it"
+ROOT = Path(__file__).parents[2]
+MOST_DEAR = 27
+"""Tests that may use more than the limit; it can only fall."""
 DEAR_S = MARGIN * LIMIT_S + 1
 
 
@@ -34,6 +37,16 @@ def test_a_dear_test_is_above_its_limit(
     monkeypatch.setattr(processor_time, "listed", lambda: listed)
     monkeypatch.setattr(processor_time, "pace", lambda: pace)
     assert (TEST in above_limit({TEST: seconds})) == above
+
+
+def test_each_listed_test_exists_and_says_why():
+    entries = processor_time.listed()
+    assert len(entries) <= MOST_DEAR
+    for name, entry in entries.items():
+        file, _, function = name.partition("::")
+        assert f"def {function.partition('[')[0]}(" in (ROOT / file).read_text(encoding="utf-8"), name
+        assert entry["why"], name
+        assert entry["seconds"] > LIMIT_S, name
 
 
 @pytest.mark.slow

@@ -70,7 +70,7 @@ def test_runs_of_other_pairs_have_axes_of_their_own_and_it_is_said(tmp_path: Pat
 
 def test_placing_very_many_points_copies_no_snapshot(tmp_path: Path):
     """A million pairs of 512 numbers would take 20 GB as a whole in double precision."""
-    rows = unit(0, 300_000, 64).astype(np.float16)
+    rows = unit(0, 100_000, 64).astype(np.float16)
     folders = [folder_of(tmp_path / name, rows, rows) for name in "ab"]
     tracemalloc.start()
     placed, _ = pca_frames([folders])
