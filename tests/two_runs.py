@@ -47,12 +47,25 @@ def write_two_runs(folder: Path, runs: Iterable[tuple[config.Run, float]], *, cu
     return numbers
 
 
-def _write_snapshot(log: RunLog, step: int, items: Items, noise: float, model: str) -> None:
+def write_run_on_other_data(workspace: Workspace, pairs: int = 20) -> int:
+    """Write an ended run with a snapshot of fewer pairs of other data, of no class, at step 20; return its number."""
+    names = [f"own {i}" for i in range(pairs)]
+    items = Items(np.array(names), [""] * pairs, names, [""] * pairs, ["heldout"] * pairs, {})
+    number = workspace.runs.create(config.Run(name="own", data=config.Folder(path="own")))
+    with RunLog.claim(workspace, number) as log:
+        _write_snapshot(log, 20, items, 0.4, "own", "own", "heldout")
+        log.status("finished")
+    return number
+
+
+def _write_snapshot(
+    log: RunLog, step: int, items: Items, noise: float, model: str, dataset: str = "scenes", split: str = "renderings"
+) -> None:
     rng = np.random.default_rng(step)
-    image = rng.normal(size=(PAIRS, 8)).astype(np.float32)
-    text = image + noise * rng.normal(size=(PAIRS, 8)).astype(np.float32)
+    image = rng.normal(size=(len(items.id), 8)).astype(np.float32)
+    text = image + noise * rng.normal(size=(len(items.id), 8)).astype(np.float32)
     image, text = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True) for vectors in (image, text))
-    folder = log.folder / "snapshots" / snapshot_name(dataset="scenes", split="renderings", step=step)
-    about = {"step": step, "dataset": "scenes", "split": "renderings"}
+    folder = log.folder / "snapshots" / snapshot_name(dataset=dataset, split=split, step=step)
+    about = {"step": step, "dataset": dataset, "split": split}
     write_snapshot(folder, image=image, text=text, items=items, model=model, **about)
-    log.snapshot(step, "scenes", "renderings", folder, PAIRS, 8)
+    log.snapshot(step, dataset, split, folder, len(items.id), 8)

@@ -52,7 +52,7 @@ class SeedTruthLine(TruthLine):
     def _show(self, truth: SeedTruth) -> None:
         runs = [self._jobs.run(run) for run in self._selection.runs]
         trained = len(runs) > 1 and all(row is not None and row.status == "finished" for row in runs)
-        self.show_truth(truth, adds=trained and not truth.experiment and not self._jobs.look_only)
+        self.show_truth(truth, adds=trained and truth.comparable and not truth.experiment and not self._jobs.look_only)
 
     def _key_now(self) -> object:
         """Return what the answer depends on: A, B, and how the runs of their experiments ended."""

@@ -292,11 +292,14 @@ class View(QWidget):
         return self.area.kind in ("unknown", "empty", "failed")
 
     def showEvent(self, event: QShowEvent) -> None:
-        super().showEvent(event)
-        if not event.spontaneous():
-            if self.truth is not None:
-                self.truth.read()
-            self.refresh()
+        try:
+            super().showEvent(event)
+        finally:
+            # Also after a part of it has failed at showing what was there: it must not keep the runs of before.
+            if not event.spontaneous():
+                if self.truth is not None:
+                    self.truth.read()
+                self.refresh()
 
 
 def reason_of(failure: Failure) -> Exception | str:

@@ -88,7 +88,11 @@ class Notifications(QObject):
         services.background.run(self, facts_of, services.workspace, runs, done=self._take_facts, urgent=True)
 
     def _take_facts(self, facts: PickerChoices) -> None:
+        before = self._bar.dataset.key
         self._bar.show_facts(facts)
+        if before is not None and self._bar.dataset.key not in (None, before) and self._selection.pair_count:
+            # Their numbers are of the data that was shown: of this one they are other pairs.
+            self._selection.propose(pairs=())
         if facts.askable and self._warm and not self._services.context.workspace.look_only:
             # So that the first dropped image is answered at once.
             self._services.client.warm_up(facts.askable)

@@ -45,7 +45,7 @@ def test_a_pair_selected_before_is_in_sight_when_the_table_is_filled(
     )
 
 
-def test_the_table_holds_the_charts_numbers(view: ChangesView, two_runs: tuple[int, int]):
+def test_the_table_holds_the_charts_numbers(qtbot, view: ChangesView, two_runs: tuple[int, int]):
     found = changes(view.context.workspace, (two_runs[0], None), (two_runs[1], None))
     model = view.table.pairs
     assert model.rowCount() == 48
@@ -61,7 +61,10 @@ def test_the_table_holds_the_charts_numbers(view: ChangesView, two_runs: tuple[i
     line = model.place_of(7)
     assert model.index(line, 0).data() == "a green cross, 7"
     assert model.index(line, FIXED + keys.index("image_rank_b")).data() == f"{found.values['image_rank_b'][7]:.0f}"
-    assert "48 pairs of scenes, unseen renderings" in view.note.text()
+    assert view.note.text().startswith("48 pairs of scenes, unseen renderings")
+    view.context.selection.select_snapshots((two_runs[0], 10), (two_runs[1], 20))
+    of_steps = "The snapshots are of different steps: good 10, bad 20. 48 pairs"
+    qtbot.waitUntil(lambda: view.note.text().startswith(of_steps), timeout=10_000)
 
 
 def test_the_heads_of_ranks_say_so_and_have_tips(view: ChangesView):
@@ -159,7 +162,9 @@ def test_both_neighborhoods_stand_side_by_side_and_shared_ones_are_framed(view: 
     shared = set(found.neighbors_a[11].tolist()) & set(found.neighbors_b[11].tolist())
     for row in view.neighborhoods.rows:
         assert {tile.pair for tile in row.tiles.tiles if tile.marked} == shared
-    assert view.neighborhoods.note.text().startswith(f"{len(shared)} of 10 nearest images shared")
+    assert view.neighborhoods.note.text().startswith(
+        f"{len(shared)} of 10 nearest images shared (Jaccard {len(shared) / (20 - len(shared)):.2f})"
+    )
 
 
 def test_a_wide_window_widens_numbers_and_pictures_a_narrow_one_hides_the_class(qtbot: QtBot, view: ChangesView):

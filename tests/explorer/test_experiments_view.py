@@ -19,6 +19,7 @@ from trainer import catalog, config
 from trainer.__main__ import main
 from trainer.experiments import verdict
 from trainer.experiments.experiment import clip_and_cloob, to_toml
+from trainer.experiments.seed_truth import DIFFERENT_DATA
 from trainer.scheduling import experiments
 from trainer.store import Question, RunLog, RunRow, Workspace
 
@@ -323,6 +324,10 @@ def test_a_link_over_seeds_opens_its_experiment(qtbot, context):
     qtbot.waitUntil(lambda: line.said == "1 seed each: undecided" and "Add seeds" in line.text())
     line.linkActivated.emit("/")
     assert asked[1:] == [AddSeeds((rows[0].id, lone))]
+    for run, data in ((rows[0].id, "scenes"), (lone, "own")):
+        workspace.results.add_snapshot(run, 40, data, "heldout", workspace.runs.get(run).folder / data, n=20, d=8)
+    context.selection.select_runs(lone, rows[0].id)
+    qtbot.waitUntil(lambda: line.said == DIFFERENT_DATA and "Add seeds" not in line.text())
     context.selection.select_runs(rows[0].id, None)
     qtbot.waitUntil(lambda: not line.isVisible())
 

@@ -9,6 +9,7 @@ from pytestqt.qtbot import QtBot
 from explorer.state.selection import Side
 from explorer.views.sentences import at_its_step
 from explorer.views.similarity import SimilarityView
+from tests.two_runs import write_run_on_other_data
 from trainer import config
 from trainer.analysis.similarity import auc, d_prime, hardest_unmatched, matched_cosines, overlap
 from trainer.store import SplitKey, of_split, read_snapshot
@@ -112,6 +113,36 @@ def test_one_run_without_snapshots_does_not_hide_the_other(qtbot: QtBot, view: S
     qtbot.waitUntil(lambda: len(view.cosines.runs) == 1 and not view.cosines.pane.busy, timeout=5000)
     assert view.cosines.runs[0].n == N
     assert "nothing yet has no snapshot" in view.cosines.pane.warnings.text()
+
+
+def test_a_run_on_other_data_is_read_by_its_own_pairs(qtbot: QtBot, view: SimilarityView, two_runs: tuple[int, int]):
+    selection, pane = view.context.selection, view.cosines.pane
+    own = write_run_on_other_data(view.context.workspace)
+    selection.select_runs(own, two_runs[1])
+    qtbot.waitUntil(lambda: len(view.cosines.runs) == 2 and view.cosines.runs[0].n == 20 and not pane.busy)
+    lines = [item.lines for item in view.cosines.strip.strip.items]
+    assert [len(line) for line in lines] == [1] * 20, "row 3 of run B is another pair"
+    assert "own on own" in pane.warnings.text()
+    assert "measured on different data" in pane.warnings.text()
+    assert [plot(view, place).spec.rug is None for place in (0, 1)] == [False, True]
+    qtbot.waitUntil(lambda: "measured on different data" in view.truth.said)
+    selection.select_runs(*two_runs)
+    qtbot.waitUntil(lambda: len(view.cosines.runs) == 2 and view.cosines.runs[0].n == N and not pane.busy)
+    qtbot.waitUntil(lambda: view.truth.said == "1 seed each: undecided")
+    assert not pane.warnings.text()
+
+
+def test_a_part_that_fails_to_show_leaves_no_former_runs(qtbot: QtBot, view: SimilarityView, monkeypatch):
+    def fail(*_: object) -> None:
+        raise IndexError("772 of 20 values")
+
+    view.hide()
+    view.context.selection.run_b = None
+    monkeypatch.setattr(view.cosines.strip, "show_pairs", fail)
+    with pytest.raises(IndexError), qtbot.captureExceptions():
+        view.show()
+    with qtbot.captureExceptions():
+        qtbot.waitUntil(lambda: len(view.cosines.runs) == 1 and not view.cosines.pane.busy)
 
 
 def test_one_run_and_none(qtbot: QtBot, view: SimilarityView):

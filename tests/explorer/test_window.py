@@ -633,6 +633,14 @@ def test_the_bar_offers_what_the_runs_have_and_a_and_b_are_chosen(open_window, q
     window.bar.step.setCurrentIndex(2)
     window.bar.step.activated.emit(2)
     assert window.selection.step == 10
+    other = workspace.runs.create(config.Run(name="other"))
+    with RunLog.claim(workspace, other) as log:
+        log.snapshot(10, "own", "heldout", log.folder / "10", 4, 2)
+        log.status("finished")
+    window.selection.pairs = (3,)
+    window.selection.select_runs(other, run)
+    qtbot.waitUntil(lambda: window.bar.dataset.currentText() == "Own, held-out")
+    assert not window.selection.pair_count, "row 3 of other data is another pair"
 
 
 def test_a_message_hides_nothing_and_closes_by_keyboard(open_window, qtbot) -> None:

@@ -88,7 +88,8 @@ MEASURES: Final[dict[str, PairMeasure]] = {
         "Margin (σ), B against A", "Change of the standardized margin; positive: clearer in B.", 2, signed=True
     ),
     "overlap": PairMeasure(
-        "Shared neighbors", "Jaccard overlap of the k nearest neighbors in A and in B: 1 the same, 0 none shared."
+        "Shared neighbors, Jaccard",
+        "Jaccard overlap of the k nearest neighbors in A and in B: 1 the same, 0 none shared.",
     ),
     "residual": PairMeasure(
         "Procrustes residual", "Remaining distance after aligning B to A; 1 is a typical item's distance to the center."

@@ -119,8 +119,6 @@ def _asked(run: SimilarityRun) -> str:
 
 def _notes(runs: Sequence[SimilarityRun], settings: SimilaritySettings) -> list[str]:
     notes = [HARDEST_NOTE if settings.compared == "hardest" else NOTE]
-    if len({(run.dataset, run.split) for run in runs}) > 1:
-        notes.append("The runs are shown on different data.")
     if asked := {run.pictures for run in runs if run.drawn}:
         notes.append(f"{max(asked):,} images, drawn at random, are compared with all texts.")
     if settings.compared == "hardest" and len({run.pairs for run in runs}) > 1:

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from trainer.analysis.units import Units
-from trainer.store import RunRow, SnapshotRow, Workspace
+from trainer.experiments.seed_truth import different_data
+from trainer.metrics import data_label
+from trainer.store import RunRow, SnapshotRow, SplitKey, Workspace
 from trainer.store.snapshot_files import Snapshot
 
 
@@ -88,10 +90,29 @@ def counted_notes(data: object) -> tuple[str, ...]:
 
 def different_steps(results: Sequence[object]) -> tuple[tuple[str, int], ...]:
     """Return name and step of the runs that were measured, where each is at one step and these differ; else nothing."""
-    candidates = (result if isinstance(result, SnapshotLabel) else getattr(result, "run", None) for result in results)
-    runs = [run for run in candidates if isinstance(run, SnapshotLabel)]
+    runs = _labels_of(results)
     steps = {run.name: run.step for run in runs}
     return tuple(steps.items()) if len({*steps.values()}) > 1 and {*labels(runs)} == {*steps} else ()
+
+
+def steps_note(results: Sequence[object]) -> str:
+    """Return a sentence that names the `different_steps`; empty where they are the same."""
+    listed = ", ".join(f"{name} {step:,}" for name, step in different_steps(results))
+    return f"The snapshots are of different steps: {listed}." if listed else ""
+
+
+def data_note(results: Sequence[object]) -> str:
+    """Return a sentence that names the data of each run where they are measured on different data; else nothing."""
+    runs = _labels_of(results)
+    if not different_data([SplitKey(run.dataset, run.split)] for run in runs):
+        return ""
+    listed = "; ".join(f"{run.name} on {data_label(run)}" for run in runs)
+    return f"The runs are measured on different data, so their numbers cannot be compared: {listed}."
+
+
+def _labels_of(results: Sequence[object]) -> list[SnapshotLabel]:
+    candidates = (result if isinstance(result, SnapshotLabel) else getattr(result, "run", None) for result in results)
+    return [run for run in candidates if isinstance(run, SnapshotLabel)]
 
 
 def told_apart(names: Sequence[str], steps: Sequence[int]) -> list[str]:

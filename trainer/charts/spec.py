@@ -11,10 +11,10 @@ from jaxtyping import Float
 
 from trainer.analysis.progress import Progress, part_of
 from trainer.charts import ChartError
-from trainer.charts.marks import NumberTable, Panel, ShadedTable
+from trainer.charts.marks import Mark, NumberTable, Panel, ShadedTable, Tone, XYPlot, run_tone
 from trainer.charts.point_placement import PointPlacement
 from trainer.charts.settings import NoSettings
-from trainer.charts.snapshot_label import counted_notes, different_steps
+from trainer.charts.snapshot_label import counted_notes, data_note, different_steps, steps_note
 from trainer.config.fields import fields_of
 from trainer.errors import NotYetError, UserError
 from trainer.store import Workspace
@@ -190,13 +190,14 @@ class Chart(Generic[S, D]):
         """
         drawn = self.draw(data, settings)
         problems, counted = tuple(getattr(data, "problems", ())), counted_notes(data)
-        steps = different_steps(data.found) if isinstance(data, PerRun) else ()
-        if not (problems or counted or steps):
-            return drawn
-        listed = ", ".join(f"{name} {step:,}" for name, step in steps)
-        of_steps = (f"The snapshots are of different steps: {listed}.",) if steps and not drawn.head else ()
-        notes = (*drawn.notes, *of_steps, *counted)
-        return replace(drawn, warnings=(*problems, *drawn.warnings), notes=notes, steps=steps)
+        runs, indices = (data.found, data.places) if isinstance(data, PerRun) else ((), ())
+        other_data = tuple(filter(None, (data_note(runs),)))
+        of_steps = "" if drawn.head else steps_note(runs)
+        notes = (*drawn.notes, *filter(None, (of_steps,)), *counted)
+        warnings = (*problems, *other_data, *drawn.warnings)
+        if other_data:
+            drawn = _selecting_pairs_of(drawn, run_tone(indices[0]))
+        return replace(drawn, warnings=warnings, notes=notes, steps=different_steps(runs))
 
     def numbers(self, data: D, settings: S) -> list[dict[str, Any]]:
         """Return what is printed: one dictionary per column."""
@@ -206,6 +207,21 @@ class Chart(Generic[S, D]):
         """Return the settings without those that only affect drawing; equal ones give the same result."""
         plain = {field.name: field.default for field in fields_of(self.settings) if field.redraws}
         return replace(settings, **plain) if plain else settings  # type: ignore[type-var]
+
+
+def _selecting_pairs_of(panel: Panel, tone: Tone) -> Panel:
+    """Return the panel whose plots select pairs, and mark the selected ones, in the run of this tone only.
+
+    What is selected are rows of the first run's data: of other data, the same rows are other pairs.
+    """
+
+    def linked(mark: Mark) -> Mark:
+        if not isinstance(mark, XYPlot) or mark.tone == tone or mark.ids_are != "pairs":
+            return mark
+        points = tuple(replace(cloud, ids=None) for cloud in mark.points)
+        return replace(mark, rug=None, brushes="", points=points)
+
+    return replace(panel, rows=tuple(tuple(map(linked, row)) for row in panel.rows))
 
 
 @dataclass(frozen=True)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Final
 
 from trainer import config
 from trainer.experiments.counted import CountedRun, RunGroup, counted_line, standing
 from trainer.experiments.verdict import ArmComparison, ExperimentVerdict, judge
-from trainer.store import StoreError, Workspace
+from trainer.store import SplitKey, StoreError, Workspace
 
 ONE_EACH: Final = "1 seed each"
+DIFFERENT_DATA: Final = "A and B are measured on different data: seeds cannot decide between them"
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,7 @@ class SeedTruth:
         verdict: What is decided: `over 3 seeds: undecided`, or `1 seed each: undecided`.
         not_counted: Which of its runs do not count, `1 run not counted: CLIP · s3 stopped at 46 of 384`; may be empty.
         experiment: Name of the experiment; empty without one.
+        comparable: Whether further seeds of both can decide between them.
     """
 
     SEPARATOR: ClassVar[str] = " · "
@@ -30,6 +32,7 @@ class SeedTruth:
     verdict: str = ""
     not_counted: str = ""
     experiment: str = ""
+    comparable: bool = True
 
     @property
     def text(self) -> str:
@@ -47,6 +50,8 @@ def seed_truth(workspace: Workspace, run_a: int | None, run_b: int | None) -> Se
         return SeedTruth()
     arms = list(dict.fromkeys(row.arm for row in rows))
     name = rows[0].experiment
+    if different_data([snapshot.key for snapshot in workspace.results.snapshots(row.id)] for row in rows):
+        return SeedTruth(verdict=DIFFERENT_DATA, comparable=False)
     if not name or rows[1].experiment != name:
         both = RunGroup("", tuple(CountedRun(row, -1, standing(row)) for row in rows))
         return SeedTruth("", f"{ONE_EACH}: undecided", counted_line([both], brief=True))
@@ -62,6 +67,12 @@ def seed_truth(workspace: Workspace, run_a: int | None, run_b: int | None) -> Se
     is_single = len(arms) > 1 and all(len(each.differences) == 1 for each in compared)
     said = [_of_comparison(verdict, each, several=len(compared) > 1, is_single=is_single) for each in compared]
     return SeedTruth("" if is_single else seeds, ", ".join(said), not_counted, name)
+
+
+def different_data(data: Iterable[Collection[SplitKey]]) -> bool:
+    """Return whether runs that are each measured on these have none in common; one not measured yet is left out."""
+    measured = [{*keys} for keys in data if keys]
+    return len(measured) > 1 and not set.intersection(*measured)
 
 
 def _of_comparison(verdict: ExperimentVerdict, comparison: ArmComparison, *, several: bool, is_single: bool) -> str:

@@ -60,7 +60,8 @@ class Neighborhoods(QWidget):
         pair = int(changes.rows[index])
         caption = changes.items.caption[pair] or changes.items.path[pair]
         self.title.setText(f"Nearest {changes.modality}s of “{caption}”")
-        parts = [f"{len(shared)} of {changes.k} nearest {changes.modality}s shared"]
+        jaccard = changes.values["overlap"][index]
+        parts = [f"{len(shared)} of {changes.k} nearest {changes.modality}s shared (Jaccard {jaccard:.2f})"]
         if "image_rank_a" in changes.values:
             ranks = [f"{changes.values[f'image_rank_{side}'][index]:,.0f}" for side in "ab"]
             parts.append(f"caption rank A {ranks[0]}, B {ranks[1]}")

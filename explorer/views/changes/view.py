@@ -30,6 +30,7 @@ from explorer.widgets.hairline_splitter import HairlineSplitter
 from explorer.widgets.searchable_combo_box import SearchableComboBox
 from explorer.widgets.state_area import StateArea
 from trainer.charts.pair_changes import Changes
+from trainer.charts.snapshot_label import steps_note
 from trainer.charts.spec import Request, Target
 from trainer.store import of_split
 
@@ -180,7 +181,9 @@ class ChangesView(View):
             self.compared.settings_now().suite,
         )
         self.suite.setVisible(bool(choices) and "verdict" in (self._shown.values if self._shown else {}))
-        self.note.setText(self._shown.note if self._shown else "")
+        changes = self._shown
+        sentences = (steps_note((changes.a, changes.b)), changes.note) if changes is not None else ()
+        self.note.setText(" ".join(filter(None, sentences)))
 
     def _refused(self) -> None:
         why = self.compared.pane.area.page.text.text()

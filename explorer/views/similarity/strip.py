@@ -14,6 +14,7 @@ from explorer import theme
 from explorer.models.thumbnails import Thumbnails
 from explorer.widgets import layouts
 from explorer.widgets.image_strip import ImageStrip, StripItem
+from trainer.charts.common_pairs import same_pairs
 from trainer.charts.marks import run_tone
 from trainer.charts.measures.similarity import SimilarityRun
 
@@ -79,14 +80,16 @@ class PairStrip(QWidget):
         more = f" · the {MOST} least similar of them are shown" if len(rows) > MOST else ""
         self.heading.setText(title + more)
         self._ordered = rows[order].tolist()
-        self.strip.show_items([_item(row, runs, sides) for row in self._ordered])
+        # Of other data, the same row is another pair.
+        alike = [pair for pair in zip(sides, runs, strict=True) if same_pairs(lead.items, pair[1].items)]
+        self.strip.show_items([_item(row, alike) for row in self._ordered])
         self.show()
 
 
-def _item(row: int, runs: Sequence[SimilarityRun], sides: Sequence[int]) -> StripItem:
-    items = runs[0].items
+def _item(row: int, runs: Sequence[tuple[int, SimilarityRun]]) -> StripItem:
+    items = runs[0][1].items
     lines, tips = [], [items.caption[row]]
-    for index, run in zip(sides, runs, strict=True):
+    for index, run in runs:
         position = int(np.searchsorted(run.rows, row))
         if position >= len(run.rows) or run.rows[position] != row:
             continue

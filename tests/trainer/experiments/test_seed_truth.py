@@ -9,7 +9,7 @@ import pytest
 from tests.trainer.experiments.conftest import end
 from trainer import config
 from trainer.experiments.experiment import Experiment, to_toml
-from trainer.experiments.seed_truth import SeedTruth, seed_truth
+from trainer.experiments.seed_truth import DIFFERENT_DATA, SeedTruth, seed_truth
 from trainer.store import Workspace
 
 CLIP, CLOOB = (0.80, 0.82, 0.84), (0.85, 0.78, 0.88)
@@ -82,6 +82,19 @@ def test_runs_that_no_experiment_compares(two_experiments: Workspace):
     two_experiments.runs.change(lone, status="stopped", step=3, total_steps=9)
     said = seed_truth(two_experiments, clip[0], lone)
     assert (said.experiment, said.not_counted) == ("", "1 run not counted: CLIP · lone stopped at 3 of 9")
+
+
+def test_runs_on_different_data_are_no_pair(two_experiments: Workspace):
+    clip, cloob = (ids(two_experiments, name, "CLIP")[0] for name in ("duel", "rematch"))
+    for run, data in ((clip, "scenes"), (cloob, "own")):
+        folder = two_experiments.runs.get(run).folder / data
+        two_experiments.results.add_snapshot(run, 20, data, "heldout", folder, n=20, d=8)
+    truth = seed_truth(two_experiments, clip, cloob)
+    assert (truth.text, truth.comparable) == (DIFFERENT_DATA, False)
+    folder = two_experiments.runs.get(clip).folder / "own"
+    two_experiments.results.add_snapshot(clip, 20, "own", "heldout", folder, n=20, d=8)
+    truth = seed_truth(two_experiments, clip, cloob)
+    assert (truth.text, truth.comparable) == ("1 seed each: undecided", True), "both know the own data"
 
 
 def test_where_nothing_is_compared_nothing_is_said(two_experiments: Workspace):
