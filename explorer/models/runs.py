@@ -304,11 +304,6 @@ class RunsModel(QAbstractTableModel):
     def _by_experiment(self) -> bool:
         return self.group_by is not None and self.group_by.name == "experiment"
 
-    @property
-    def _in_own_order(self) -> bool:
-        """Whether the rows have the order of the table itself: what runs, the queue by turn, and the newest."""
-        return self._sorted_by == OWN_ORDER
-
     def _regroup(self) -> None:
         """Assign each run to its group, what trains or waits to the first; a group keeps its id.
 
@@ -471,7 +466,7 @@ class RunsModel(QAbstractTableModel):
         members: dict[GroupRow, list[RunRow]] = {group: [] for group in self._groups.values()}
         for run in rows:
             members[self._groups[run.id]].append(run)
-        if self._by_experiment and self._in_own_order:
+        if self._by_experiment and self._sorted_by == OWN_ORDER:
             for group, runs_of_group in members.items():
                 if group.title != NOW and runs_of_group[0].experiment:
                     runs_of_group.sort(key=self._by_seed)

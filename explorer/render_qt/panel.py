@@ -38,6 +38,8 @@ BESIDE_NUMBERS_PX = 300
 """How high a plot is at least while the tables of numbers are unfolded below it: the panel scrolls."""
 HIGHEST = 1.2
 """Of its width, how high a plot becomes where there is room."""
+NARROW_PX = 460
+"""How high also a narrow plot becomes."""
 TABLES_PX = 1_200
 """How wide a panel of small tables alone becomes."""
 EQUAL_PX = 340
@@ -247,7 +249,7 @@ class PanelWidget(QScrollArea):
                     # One scale in both directions: in a flat plot, all would lie in the middle of an empty width.
                     least = max(least, min(round(HIGHEST * wide), EQUAL_PX))
                 card.setMinimumHeight(least)
-                card.setMaximumHeight(max(least, round(HIGHEST * wide)))
+                card.setMaximumHeight(max(least, round(HIGHEST * wide), NARROW_PX))
             elif isinstance(card, HeatMapCard):
                 card.setMinimumHeight(card.least_height(wide))
 
@@ -307,7 +309,15 @@ class PanelWidget(QScrollArea):
         card.dragged.connect(self.plot_dragged)
         card.brushed.connect(self.plot_brushed)
         card.plot.id_chosen.connect(lambda number: self._choose(card, number))
+        card.plot.crowded.connect(self._name_curves)
         return card
+
+    def _name_curves(self) -> None:
+        """Name the curves of all plots by legends where one has no room for names next to its curves."""
+        cards = [card for card in self.cards.values() if isinstance(card, _PlotCard) and card.plot.names_curves]
+        by_legend = any(card.plot.is_crowded for card in cards)
+        for card in cards:
+            card.name_curves(by_legend=by_legend)
 
     def _choose(self, card: _PlotCard, number: int) -> None:
         about = card.plot.spec.ids_are if card.plot.spec is not None else "pairs"

@@ -143,14 +143,14 @@ class XYPlotWidget(Plot):
         pointed: The x under the pointer, NaN when it has left.
         brushed: What was dragged across, as `(low, high)` of x or `(low, high, low, high)` of x and y, or None: the
             brush was taken away, by a click or Esc.
-        crowded: Whether a legend is to name the curves, because a label that names one finds no room.
+        crowded: `is_crowded` may be another: whether a label that names a curve finds no room.
     """
 
     dragged = Signal(float, float)
     pointed = Signal(float)
     id_chosen = Signal(int)
     brushed = Signal(object)
-    crowded = Signal(bool)
+    crowded = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
         self.brush: tuple[float, ...] | None = None
@@ -165,14 +165,14 @@ class XYPlotWidget(Plot):
         self._regions: list[tuple[pg.LinearRegionItem, pg.TextItem]] = []
         self._signs: list[pg.TextItem] = []
         self._labeled: list[tuple[marks.Marker, pg.TextItem]] = []
-        self._crowded = False
+        self.names_curves = self.is_crowded = self.by_legend = False
         self._dots, self._errors = pg.ScatterPlotItem(pxMode=True), dict[marks.Tone, pg.ErrorBarItem]()
         self._cursor, self._shade = pg.InfiniteLine(angle=90), pg.LinearRegionItem(movable=False)
         self._outline, self._lit, self._ticks = pg.PlotCurveItem(), pg.ScatterPlotItem(), pg.PlotCurveItem()
         super().__init__(parent)
         self.getPlotItem().setMouseEnabled(x=False, y=False)
-        self.getPlotItem().getViewBox().sigResized.connect(lambda _box: self._place_labels())
-        self.getPlotItem().getViewBox().sigTransformChanged.connect(lambda _box: self._place_labels())
+        self.getPlotItem().getViewBox().sigResized.connect(lambda _box: self.place_labels())
+        self.getPlotItem().getViewBox().sigTransformChanged.connect(lambda _box: self.place_labels())
         self.setMouseTracking(True)
         self.setMinimumHeight(LEAST_HEIGHT)
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
@@ -335,7 +335,8 @@ class XYPlotWidget(Plot):
         for side, axis in (("bottom", spec.x), ("left", spec.y)):
             item.getAxis(side).show_names(spec.names if side == "bottom" else ())
             if not item.getAxis(side).names:
-                item.getAxis(side).setTicks([_log_ticks(axis)] if axis.log else None)
+                ticks = [(math.log10(value), text) for value, text in (axis.ticks() if axis.log else ())]
+                item.getAxis(side).setTicks([ticks] if axis.log else None)
             item.getAxis(side).setVisible(not spec.equal)
         item.showGrid(x=not (spec.equal or spec.bars), y=not spec.equal, alpha=0.14)
         self.setXRange(_at(spec.x, spec.x.low), _at(spec.x, spec.x.high), padding=0)
@@ -542,14 +543,15 @@ class XYPlotWidget(Plot):
                 label = next(labels)
                 label.setText(dot.label)
                 self._labeled.append((dot, label))
-        self._place_labels()
+        self.place_labels()
 
-    def _place_labels(self) -> None:
+    def place_labels(self) -> None:
         """Write the labels of markers next to them, none on another or on filled bars, where there is room.
 
         Where one that names a curve finds none, a legend names all of them.
         """
         spec, box = self.spec, self.getPlotItem().getViewBox()
+        self.names_curves = any(dot.curve for dot, _ in self._labeled)
         if spec is None or not self._labeled:
             return
         at = np.array([self._seen(spec, dot) for dot, _ in self._labeled])
@@ -561,16 +563,16 @@ class XYPlotWidget(Plot):
         for curve in (curve for curve in spec.curves if curve.filled and curve.stepped):
             tops = zip((curve.x[1:] + curve.x[:-1]) / 2, curve.y, strict=True)
             others += [self._seen(spec, marks.Marker("", curve.tone, float(x), float(y))) for x, y in tops]
-        sizes += (theme.BETWEEN if self._crowded else 0, 0)  # lest a legend, which takes height, comes and goes
+        sizes += (theme.BETWEEN if self.is_crowded else 0, 0)  # lest a legend, which takes height, comes and goes
         corners = places_beside(at, sizes, reaches, outward, (0, 0, box.width(), box.height()), np.array(others))
         seen = zip(self._labeled, corners, strict=True)
-        self._crowded = any(dot.curve and corner is None for (dot, _), corner in seen)
+        self.is_crowded = any(dot.curve and corner is None for (dot, _), corner in seen)
         for (dot, label), (x, y), size, corner in zip(self._labeled, at, sizes, corners, strict=True):
-            label.setVisible(corner is not None and not (self._crowded and dot.curve))
+            label.setVisible(corner is not None and not (self.by_legend and dot.curve))
             if corner is not None:
                 label.setAnchor(((x - corner[0]) / size[0], (y - corner[1]) / size[1]))
                 label.setPos(*((dot.y, dot.x) if spec.lying else (_at(spec.x, dot.x), _at(spec.y, dot.y))))
-        self.crowded.emit(self._crowded)
+        self.crowded.emit()
 
     def _seen(self, spec: marks.XYPlot, dot: marks.Marker) -> tuple[float, float]:
         """Return where a marker is in the box of the axes, in pixels from its upper left corner."""
@@ -609,8 +611,7 @@ class XYPlotCard(QWidget):
         self.title, self.note = heading(), layouts.elided(role="small")
         self.legend, self.plot = Legend(), XYPlotWidget()
         self.entries: frozenset[object] = frozenset()
-        self._repeats = self._crowded = False
-        self.plot.crowded.connect(self._name_curves)
+        self._repeats = False
         self.plot.pointed.connect(self._show_values)
         theme.theme().follow(self._show_legend)
         self.badge = RunBadge("", 0)
@@ -634,21 +635,23 @@ class XYPlotCard(QWidget):
         inside = spec.x.low <= x <= spec.x.high and not spec.equal and not spec.bars
         self.note.setText(read_at(spec, x) if inside else spec.note)
 
-    def _name_curves(self, crowded: bool) -> None:
-        if crowded != self._crowded:
-            self._crowded = crowded
+    def name_curves(self, *, by_legend: bool) -> None:
+        """Name the curves by a legend, or by labels next to them."""
+        if by_legend != self.plot.by_legend:
+            self.plot.by_legend = by_legend
+            self.plot.place_labels()
             self._show_legend()
 
     def _show_legend(self) -> None:
         spec = self.plot.spec
         if spec is None:
             return
-        curves = [curve for curve in spec.curves if curve.name and (spec.legend or self._crowded)]
-        labels = spec.curve_labels if self._crowded else {}
-        entries = [
-            LegendEntry(labels.get(c.name, c.name), tone_color(c.tone).name(), "line", dash=_legend_dash(c))
-            for c in curves
-        ]
+        curves = [curve for curve in spec.curves if curve.name and (spec.legend or self.plot.by_legend)]
+        labels = spec.curve_labels if self.plot.by_legend else {}
+        entries = []
+        for c in curves:
+            dash = () if c.filled or c.faint else marks.dash_of(_look(c.tone), dashed=c.dashed)
+            entries.append(LegendEntry(labels.get(c.name, c.name), tone_color(c.tone).name(), "line", dash=dash))
         entries += [
             LegendEntry(b.name, tone_color(b.tone).name(), "square", brush=bar_brush(b.tone))
             for b in spec.bars
@@ -669,10 +672,6 @@ class XYPlotCard(QWidget):
         """Hide the legend where a plot above has told all of it."""
         self._repeats = on
         self.legend.setVisible(len(self.entries) > 1 and not on)
-
-
-def _legend_dash(curve: marks.Series) -> tuple[float, ...]:
-    return () if curve.filled or curve.faint else marks.dash_of(_look(curve.tone), dashed=curve.dashed)
 
 
 def read_at(spec: marks.XYPlot, x: float) -> str:
@@ -757,7 +756,3 @@ def _on_axis(axis: marks.Axis, values: np.ndarray) -> np.ndarray:
 
 def _off_axis(axis: marks.Axis, values: Any) -> np.ndarray:
     return 10.0 ** np.asarray(values, np.float64) if axis.log else np.asarray(values, np.float64)
-
-
-def _log_ticks(axis: marks.Axis) -> list[tuple[float, str]]:
-    return [(math.log10(value), text) for value, text in axis.ticks()]

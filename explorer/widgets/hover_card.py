@@ -86,8 +86,7 @@ class HoverCard(QFrame):
         Over a widget too narrow for it, it takes the width of its parent: what is above and below stays uncovered.
         """
         self.adjustSize()
-        parent = self.parentWidget()
-        assert parent is not None
+        parent = self.parentWidget() or over
         position, room = parent.mapFromGlobal(on_screen), QRect(over.mapTo(parent, QPoint()), over.size())
         if room.width() < self.width() + AWAY_PX:
             room.setLeft(0)

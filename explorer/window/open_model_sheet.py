@@ -14,7 +14,7 @@ from explorer.import_sheet.dropped_files import is_data
 from explorer.widgets.still import StillComboBox
 from explorer.window.open_sheet import OpenSheet
 from trainer.distribution.model_folders import WEIGHTS
-from trainer.distribution.published_models import PUBLISHED, PublishedModel
+from trainer.distribution.published_models import PUBLISHED
 
 if TYPE_CHECKING:
     from trainer.store import RunRow
@@ -65,9 +65,10 @@ class OpenModelSheet(OpenSheet):
         return arguments + (["--name", name] if name else [])
 
     def check(self) -> None:
-        missing = not self.model.text().strip() or (self.data.currentData() == _OTHER and not self.path.text().strip())
+        named = self.model.text().strip()
+        missing = not named or (self.data.currentData() == _OTHER and not self.path.text().strip())
         self.start.setEnabled(not missing)
-        chosen = self._chosen_published()
+        chosen = next((published for published in PUBLISHED if published.specification == named), None)
         self.say(
             _WORDS
             if chosen is None
@@ -75,11 +76,6 @@ class OpenModelSheet(OpenSheet):
             f"{chosen.address}; an interrupted download continues. HF_ENDPOINT names a mirror; the folder of a model "
             "is read where it is. Pictures that you drop are then classified."
         )
-
-    def _chosen_published(self) -> PublishedModel | None:
-        """Return the published model that is named."""
-        named = self.model.text().strip()
-        return next((published for published in PUBLISHED if published.specification == named), None)
 
     def _choose_published(self) -> None:
         if chosen := self.published.currentData():

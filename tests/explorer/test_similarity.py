@@ -79,11 +79,18 @@ def test_k_asks_again(qtbot: QtBot, view: SimilarityView):
     table = view.cosines.pane.panel.cards["numbers"]
     qtbot.waitUntil(lambda: table.text("n unmatched") == "144", timeout=5000)
     assert view.command()[-2:] == ["--k", "3"]
+    for width in (view.width(), 900, 600):
+        view.resize(width, view.height())
+        qtbot.wait(20)
+        assert len({view.cosines.pane.panel.cards[f"cosines-{place}"].legend.isVisible() for place in (0, 1)}) == 1
+    view.context.selection.run_b = None
+    view.resize(1200, view.height())
+    qtbot.waitUntil(lambda: len(view.cosines.runs) == 1 and bool(plot(view, 0).labels()), timeout=5000)
     named = [text for text, _ in plot(view, 0).labels()]
     assert [text.split(", mean ")[0] for text in named] == ["matched", "3 most similar unmatched"]
     card = view.cosines.pane.panel.cards["cosines-0"]
     assert not card.legend.isVisible(), "the labels at the lines say it all"
-    view.resize(600, view.height())
+    view.resize(400, view.height())
     qtbot.waitUntil(card.legend.isVisible)
     assert {words for words, *_ in card.entries} == set(named), "the same with too little room"
     assert not plot(view, 0).labels()

@@ -280,8 +280,7 @@ class ChangesView(View):
 
     def _on_tab(self) -> None:
         self.context.settings.set("changes/tab", self.tabs.currentIndex())
-        if self.isVisible():
-            self.refresh()
+        self.refresh_if_seen()
 
     def _connect(self) -> None:
         selection = self.context.selection

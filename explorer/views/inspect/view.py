@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final, Literal
 
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import (
     QButtonGroup,
     QComboBox,
@@ -41,6 +42,8 @@ NO_IMAGE: Final = (
     "support it in each run."
 )
 CAPTION_PX: Final = 240
+HEADS_PX: Final = 84
+"""Height of the heads above the maps and of the scales below them."""
 METHODS: Final[tuple[tuple[Literal["occlusion", "gradient"], str], ...]] = (
     ("occlusion", "Occlusion"),
     ("gradient", "Gradient"),
@@ -309,6 +312,11 @@ class InspectView(PictureQuestionView):
         self.context.settings.set(f"inspect/{name}", value)
         self.show_now()
 
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        # The maps are squares: what they leave of the height is the table's.
+        self.answer_area.setMaximumHeight(self.width() // len(self.maps) + HEADS_PX)
+
     def _lay_out(self) -> None:
         bar = FlowRow()
         self.captions.setMinimumWidth(CAPTION_PX)
@@ -338,7 +346,7 @@ class InspectView(PictureQuestionView):
         panels = QWidget()
         grid.setContentsMargins(0, 0, 0, 0)
         panels.setLayout(grid)
-        self.body.addLayout(layouts.column(bar, (self.lay_in(panels), 1), self.swaps, self.status, self.strip), 1)
+        self.body.addLayout(layouts.column(bar, (self.lay_in(panels), 3), (self.swaps, 1), self.status, self.strip), 1)
 
 
 def images_of(

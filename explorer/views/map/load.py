@@ -138,15 +138,12 @@ def read_sketch(workspace: Workspace, run: int, step: int | None, data: SplitKey
         # The texts' points follow the images'.
         space = stored[np.concatenate([modality * snapshot.n + rows for modality in range(len(parts))])]
     image, text = (None if part is None else part[: len(rows)] for part in (snapshot.image, snapshot.text))
-    some = replace(snapshot, image=image, text=text, items=_some(snapshot.items, rows), sampled=True)
+    item_columns = {name: taken(getattr(snapshot.items, name), rows) for name in ("path", "caption", "label", "split")}
+    items = Items(snapshot.items.id[rows], **item_columns)  # type: ignore[arg-type]
+    some = replace(snapshot, image=image, text=text, items=items, sampled=True)
     columns = tuple(choices(snapshot.items))
     values = {name: _taken(values_of, rows) for name, values_of in _values(snapshot.items, columns).items()}
     return Sketch(_side(workspace, run, row, some, space, columns, values), len(parts) * snapshot.n)
-
-
-def _some(items: Items, rows: Int[np.ndarray, " k"]) -> Items:
-    columns = {name: taken(getattr(items, name), rows) for name in ("path", "caption", "label", "split")}
-    return Items(items.id[rows], **columns)  # type: ignore[arg-type]
 
 
 def _taken(column: MetadataColumn, rows: Int[np.ndarray, " k"]) -> MetadataColumn:

@@ -533,7 +533,8 @@ class RunsView(View):
         self.table.chosen_changed.connect(self._show_chosen)
         self.table.runs.rename_asked.connect(jobs.rename)
         # Later: what Qt saves while it still shares out the widths, it refuses to restore.
-        remember = QTimer(self, singleShot=True, interval=0, timeout=self._remember_columns)
+        remember = QTimer(self, singleShot=True, interval=0)
+        remember.timeout.connect(lambda: self.context.settings.set_state("runs/columns", self.table.save_columns()))
         header = self.table.horizontalHeader()
         for changed in (header.sectionResized, header.sectionMoved, header.sortIndicatorChanged):
             changed.connect(lambda *_: remember.start())
@@ -590,9 +591,6 @@ class RunsView(View):
             self.splitter.restoreState(state)
         tab = settings.value("runs/tab", 0)
         self.tabs.setCurrentIndex(tab if isinstance(tab, int) and 0 <= tab < self.tabs.count() else 0)
-
-    def _remember_columns(self) -> None:
-        self.context.settings.set_state("runs/columns", self.table.save_columns())
 
 
 def _eyes(stored: object) -> dict[int, bool]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import importlib.util
-import io
 import os
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from tests.trainer.data.test_sources import png
 from trainer import config
 from trainer.catalog import published_suite
 from trainer.data import DataError, DataSplits, load
@@ -23,12 +23,6 @@ SIZE = 32
 with_ffmpeg = pytest.mark.skipif(
     importlib.util.find_spec("imageio_ffmpeg") is None, reason="the extra film (imageio-ffmpeg) is not installed"
 )
-
-
-def png(shade: int) -> bytes:
-    buffer = io.BytesIO()
-    Image.new("RGB", (SIZE, SIZE), (shade, 255 - shade, 50)).save(buffer, "PNG")
-    return buffer.getvalue()
 
 
 def folders(root: Path, names: list[str], each: int = 3) -> Path:

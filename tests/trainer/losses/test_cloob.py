@@ -8,15 +8,9 @@ import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.trainer.losses.test_hopfield_info_nce import retrieve
 from trainer.analysis import losses
 from trainer.losses import cloob, info_loob_pair
-
-
-def retrieve(query, stored, beta) -> list[float]:
-    weights = [math.exp(beta * sum(a * b for a, b in zip(query, p, strict=True))) for p in stored]
-    row = [sum(w * p[k] for w, p in zip(weights, stored, strict=True)) for k in range(len(query))]
-    size = math.sqrt(sum(v * v for v in row))
-    return [v / size for v in row]
 
 
 def loob(a, b, inv_tau) -> float:
