@@ -400,7 +400,7 @@ class CurveGrid(QWidget):
 
     def showing(self, panels: Sequence[CurvePlotData], x: Axis) -> Iterator[None]:
         """Draw `panels` as `show_panels` does, and yield where the rest can wait."""
-        order = tuple(panel.key for panel in panels)
+        order, before = tuple(panel.key for panel in panels), self._order
         for key in set(self._plots) - set(order):
             gone = self._plots.pop(key)
             # A change of size may come between two turns: it lays out the panels that are left.
@@ -416,17 +416,18 @@ class CurveGrid(QWidget):
                     yield
                 self._plots[panel.key] = self._spare.pop()
             yield from self._plots[panel.key].drawing(panel)
-            self._plots[panel.key].show()
             self._plots[panel.key].plot.set_axes(x, NO_LABEL)
         room = max((curve_plot.names.room_px for curve_plot in self._plots.values()), default=0)
         for curve_plot in self._plots.values():
             curve_plot.names.set_room(room)
-        if order != self._order:
+        if order != before:
             self._order, self._columns = order, 0
             self._link()
         if not self._zoomed:
             self._show_all()
         self._arrange()
+        for curve_plot in self._plots.values():
+            curve_plot.show()  # now that it has its cell: before, it would lie over the first one
         self._bound()
 
     def reset_zoom(self) -> None:

@@ -62,6 +62,7 @@ def rescale(percent: int) -> bool:
     windows = [(window, handle) for window in application.topLevelWidgets() if (handle := window.windowHandle())]
     visible = [window for window, _ in windows if window.isVisible()]
     active, before = application.activeWindow(), application.primaryScreen().devicePixelRatio()
+    visible.sort(key=lambda window: window is active)  # a window manager puts the one that is shown last on top
     for window, handle in windows:
         for widget in window.findChildren(QWidget):
             if widget.underMouse():  # Qt forgets it with the handle, and it would look hovered for ever.
@@ -77,6 +78,7 @@ def rescale(percent: int) -> bool:
             _fit(window, before)
         window.show()
     if active is not None:
+        active.raise_()
         active.activateWindow()
     theme.theme().redraw()
     return True

@@ -14,9 +14,11 @@ from explorer.views.changes import ChangesView
 from explorer.views.changes.group_chips import TITLES
 from explorer.views.changes.view import TABS
 from explorer.views.selected.table import MOST_CAPTION_PX
+from trainer import config
 from trainer.charts.mispairs import mispairs
 from trainer.charts.pair_changes import changes
 from trainer.messages import decode_answer
+from trainer.store import SplitKey
 
 FIXED = 2
 
@@ -317,6 +319,19 @@ def test_a_comparison_can_be_ended_and_begun_again(qtbot, view: ChangesView):
     assert view.is_empty
     view.again.trigger()
     qtbot.waitUntil(lambda: not view.is_empty and view.found is not None, timeout=10_000)
+
+
+@pytest.mark.parametrize("lacks", ["snapshot yet", "snapshot of this split"])
+def test_what_lacks_snapshots_is_waited_for_without_a_warning(qtbot, view: ChangesView, lacks: str):
+    workspace, selection = view.context.workspace, view.context.selection
+    if lacks == "snapshot yet":
+        selection.run_b = workspace.runs.create(config.Run(), status="queued")
+    else:
+        selection.dataset = SplitKey("own", "heldout")
+    qtbot.waitUntil(lambda: view.is_empty, timeout=10_000)
+    page = view.area.page
+    assert (view.area.kind, page.title.text()) == ("empty", f"No {lacks}")
+    assert not any(button.isVisibleTo(page) for button in page.buttons)
 
 
 def test_no_run_teaches(view: ChangesView):

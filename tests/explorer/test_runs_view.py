@@ -521,6 +521,29 @@ def test_a_change_of_size_while_panels_change_finds_those_that_are_left(qtbot: Q
     assert set(grid.plots) == {"recall"}
 
 
+def test_panels_that_are_left_fill_the_rows_and_new_ones_lie_over_no_other(qtbot: QtBot, dressed):
+    grid = CurveGrid()
+    qtbot.addWidget(grid)
+    grid.resize(800, 600)
+    grid.show()
+    x = np.arange(5.0)
+    six, four = (
+        [CurvePlotData(key, key, "", 2, (CurveLine(1, "run", "#336699", x, x, x),)) for key in keys]
+        for keys in ("aAbBcd", "abcd")
+    )
+    grid.show_panels(four, Axis("step", 0, 1))
+    qtbot.waitUntil(lambda: grid.is_complete)
+    for _ in grid.showing(six, Axis("step", 0, 1)):
+        QApplication.sendPostedEvents()
+        places = [plot.pos().toTuple() for plot in grid.findChildren(CurvePlot) if plot.isVisible()]
+        assert len(places) == len(set(places))
+    grid.show_panels(four, Axis("step", 0, 1))
+    qtbot.waitUntil(lambda: grid.is_complete)
+    layout = grid.layout()
+    cells = [layout.getItemPosition(layout.indexOf(grid.plots[key]))[:2] for key in "abcd"]
+    assert cells == [(0, 0), (0, 1), (1, 0), (1, 1)]
+
+
 def test_a_curve_has_the_color_of_its_run_whatever_a_and_b_are(qtbot: QtBot, context: Context, three: list[int]):
     view = shown(qtbot, context, 3)
     choose(qtbot, view, *three)

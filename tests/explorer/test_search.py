@@ -83,6 +83,8 @@ def answered(view: SearchView):
 def test_typing_finds_the_nearest_in_both_runs(qtbot, view: SearchView, two_runs: tuple[int, int]):
     assert [label.text() for label in view.findChildren(QLabel) if label.isVisible()].count("Enter a query") == 1
     assert view.details() is None, "hubs come with the first query"
+    view.setFocus()  # as the window does when it opens the view
+    qtbot.waitUntil(view.field.hasFocus)
     qtbot.keyClicks(view.field, "text 7")
     qtbot.waitUntil(answered(view), timeout=5000)
     assert view.details() is view.hubs

@@ -10,8 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PySide6.QtCore import QEvent, QSize
-from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QAbstractButton, QApplication, QPushButton
+from PySide6.QtGui import QAction, QShowEvent
+from PySide6.QtWidgets import QAbstractButton, QApplication, QPushButton, QWidget
+from pytestqt.qtbot import QtBot
 
 from explorer import theme
 from explorer.state.settings import Settings
@@ -109,6 +110,27 @@ def test_ctrl_plus_minus_and_zero_zoom_the_open_window_at_once(window: Window) -
         press(window, "zoomReset")
     assert (window.settings.value(ZOOM_KEY), window.devicePixelRatioF(), window.width()) == (100, 1.0, 784)
     assert not window.opens_again
+
+
+def test_the_window_that_is_zoomed_stays_above_the_others(qtbot: QtBot, dressed: QApplication) -> None:
+    shown: list[str] = []
+
+    class Recording(QWidget):
+        def showEvent(self, _event: QShowEvent) -> None:
+            shown.append(self.windowTitle())
+
+    windows = [Recording(windowTitle=title) for title in "ab"]
+    for window in windows:
+        qtbot.addWidget(window)
+        window.show()
+    try:
+        for window in windows:
+            window.activateWindow()
+            qtbot.waitUntil(window.isActiveWindow)
+            zoom.rescale(125)
+            assert shown[-1] == window.windowTitle(), "a window manager puts the last one on top"
+    finally:
+        zoom.rescale(100)
 
 
 @pytest.mark.slow

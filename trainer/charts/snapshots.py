@@ -23,6 +23,12 @@ class NoSnapshotYetError(ChartError, NotYetError):
     title = "No snapshot yet"
 
 
+class NoSnapshotOfSplitError(ChartError, NotYetError):
+    """A run has snapshots, but none of the chosen data: other data or other runs show it, no second try."""
+
+    title = "No snapshot of this split"
+
+
 def choose_snapshot(
     workspace: Workspace, run: RunRow, *, step: int | None = None, dataset: str | None = None, split: str | None = None
 ) -> SnapshotRow:
@@ -44,7 +50,7 @@ def choose_snapshot(
     fitting = [row for row in rows if dataset in (None, row.dataset) and split in (None, row.split)]
     if not fitting:
         choices = sorted({str(row.key) for row in rows})
-        raise ChartError(
+        raise NoSnapshotOfSplitError(
             f"Run {run.short_name} has no snapshot of {dataset or 'any data'}-{split or 'any split'}; "
             f"choose one of {', '.join(choices)}."
         )

@@ -253,16 +253,20 @@ def per_run(
                 indices.append(index)
             except UserError as problem:
                 problems.append(problem)
-        sentences = tuple(map(str, problems))
         if not results:
-            if problems and all(isinstance(each, NotYetError) for each in problems):
-                # What every run lacks yet is waited for, and no failure.
-                problems[0].args = (" ".join(sentences),)
-                raise problems[0]
-            raise ChartError(" ".join(sentences))
-        return PerRun(tuple(results), tuple(indices), sentences)
+            raise joined(problems)
+        return PerRun(tuple(results), tuple(indices), tuple(map(str, problems)))
 
     return compute_each
+
+
+def joined(problems: Sequence[UserError]) -> UserError:
+    """Return one error of several: a `NotYetError` where all are, because what every run lacks yet is no failure."""
+    sentences = " ".join(map(str, problems))
+    if not problems or not all(isinstance(each, NotYetError) for each in problems):
+        return ChartError(sentences)
+    problems[0].args = (sentences,)
+    return problems[0]
 
 
 def no_data(_workspace: Workspace, _request: Request, _settings: Any, _progress: Progress) -> None:

@@ -186,7 +186,12 @@ class ChangesView(View):
         self.note.setText(" ".join(filter(None, sentences)))
 
     def _refused(self) -> None:
-        why = self.compared.pane.area.page.text.text()
+        refusal = self.compared.pane.area
+        why = refusal.page.text.text()
+        if refusal.kind == "empty":
+            self._shown = None
+            self.show_empty("clock", refusal.page.title.text(), why)
+            return
         if self.compared.settings_now().suite:
             # The ranks are known: only the classes could not be embedded.
             self.failed.emit(why, "")
@@ -194,7 +199,7 @@ class ChangesView(View):
             return
         self._shown = None
         self.area.failed("These two cannot be compared", why, retry=self._compare_again)
-        self.area.details = self.compared.pane.area.details
+        self.area.details = refusal.details
 
     def _compare_again(self) -> None:
         self.show_content()

@@ -10,7 +10,7 @@ from typing import Final, Literal
 
 import numpy as np
 from PySide6.QtCore import Qt, QTimer
-from PySide6.QtGui import QAction, QKeySequence
+from PySide6.QtGui import QAction, QFocusEvent, QKeySequence
 from PySide6.QtWidgets import QButtonGroup, QLineEdit, QPushButton, QWidget
 
 from explorer import theme
@@ -127,6 +127,11 @@ class SearchView(View):
             csls=self.hubs.csls.isChecked(),
         )
         return ["export", "search", *request_words(request), *options(settings)]
+
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        """Give the keys to the field, also where a person opens the view by its key."""
+        super().focusInEvent(event)
+        self.field.setFocus(event.reason())
 
     def details(self) -> QWidget | None:
         return self.hubs if self.hubs_button.isChecked() and self._query.words and not self.is_empty else None

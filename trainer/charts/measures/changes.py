@@ -17,7 +17,7 @@ from trainer.charts.class_task import ClassTexts
 from trainer.charts.mispairs import Mispairs, mispairs
 from trainer.charts.pair_changes import MEASURES, Changes, changes, fitting_suites, with_verdicts
 from trainer.charts.snapshots import choose_snapshot
-from trainer.charts.spec import Request, Target
+from trainer.charts.spec import Request, Target, joined
 from trainer.config.fields import option
 from trainer.errors import UserError
 from trainer.store import Workspace
@@ -101,7 +101,7 @@ def compare(workspace: Workspace, request: Request, settings: ChangesSettings, p
         ChartError: None can be compared; says why.
     """
     first, *others = request.targets
-    compared, plain, indices, problems = [], [], [], []
+    compared, plain, indices, problems = [], [], [], list[UserError]()
     for index, other in enumerate(others, start=1):
         try:
             part = part_of(progress, index - 1, len(others))
@@ -111,12 +111,11 @@ def compare(workspace: Workspace, request: Request, settings: ChangesSettings, p
             plain.append(unlabeled)
             indices.append(index)
         except UserError as problem:
-            problems.append(str(problem))
+            problems.append(problem)
     if not compared:
-        raise ChartError(" ".join(problems))
-    return ChangesData(
-        tuple(compared), tuple(indices), tuple(plain), fitting_suites(workspace, plain[0]), tuple(problems)
-    )
+        raise joined(problems)
+    notes = tuple(map(str, problems))
+    return ChangesData(tuple(compared), tuple(indices), tuple(plain), fitting_suites(workspace, plain[0]), notes)
 
 
 def _plain(
