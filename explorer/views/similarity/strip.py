@@ -94,8 +94,8 @@ def _item(row: int, runs: Sequence[tuple[int, SimilarityRun]]) -> StripItem:
         if position >= len(run.rows) or run.rows[position] != row:
             continue
         matched, hard = float(run.matched[position]), float(run.hardest[position, 0])
-        # Two digits that are equal would leave open which is larger, and so whether the pair is ranked first.
-        digits = 2 if abs(matched - hard) >= 0.01 else 3
+        # Equal digits would leave open which is larger, and so whether the pair is ranked first.
+        digits = next((k for k in (2, 3, 4) if f"{matched:.{k}f}" != f"{hard:.{k}f}"), 5)
         line = f"{matched:.{digits}f} {'>' if matched > hard else '<'} {hard:.{digits}f}"
         lines.append((line.replace("-", "−"), run_tone(index)))
         other = int(run.hardest_row[position])
