@@ -26,7 +26,7 @@ _KINDS: Final = {
     "wandb": "Weights & Biases: export or its own folders",
     "mlflow": "MLflow: mlruns or mlflow.db",
     "open_clip": "open_clip results",
-    "log": "Training log: CSV or JSON lines",
+    "log": "Training log: table, JSON lines or printed text",
     "bundle": "Evidence bundle of this program",
 }
 

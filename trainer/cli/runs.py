@@ -105,7 +105,7 @@ def _add_import_arguments(parser: argparse.ArgumentParser) -> None:
         choices=("auto", *KINDS, "bundle"),
         help="what PATH holds (auto, unless it is the folder of a run): event files of TensorBoard, a history of "
         "Weights & Biases (CSV, JSON lines, Parquet, or the folder wandb), mlruns or mlflow.db of MLflow, results of "
-        "open_clip, a training's log (CSV or JSON lines with a column step or epoch), or an evidence bundle",
+        "open_clip, a training's log (CSV, JSON lines or printed lines with a step or epoch), or an evidence bundle",
     )
 
 

@@ -166,18 +166,22 @@ def log_tables(folder: Path) -> list[Path]:
 
 
 def is_log_table(file: Path) -> bool:
-    """Return whether a file has a number at a step in its first record: a table, or JSON lines; no list of images."""
+    """Return whether a file has a number at a step in its first record, or printed lines have; no list of images."""
     # Not before: the window asks what is dropped, and paints without numpy.
     from trainer.format_detection.tables import CAPTIONS, IMAGES
+    from trainer.untrusted.bounded import text_log
     from trainer.untrusted.bounded.log_reading import first_record, log_columns
     from trainer.untrusted.bounded.tracker_rows import number_of
 
     suffix = file.suffix.lower()
-    if suffix not in (".csv", ".tsv", ".jsonl", ".ndjson", ".txt", ".log") or not file.is_file():
+    if suffix not in (".csv", ".tsv", ".jsonl", ".ndjson", *text_log.SUFFIXES) or not file.is_file():
         return False
     with open_ordinary(file) as opened:
         begin = opened.read(_LOOKED_AT)
-    record = first_record(begin.decode(marked_encoding(begin), "replace"), is_table=suffix in (".csv", ".tsv"))
+    head = begin.decode(marked_encoding(begin), "replace")
+    record = first_record(head, is_table=suffix in (".csv", ".tsv"))
+    if not record and suffix in text_log.SUFFIXES:
+        return text_log.is_text_log(head.split("\n"))
     columns = log_columns(list(record))
     if not columns.step or {name.strip().lower() for name in record} & {*IMAGES, *CAPTIONS} - {"path", "file"}:
         return False

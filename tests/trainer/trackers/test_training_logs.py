@@ -106,12 +106,75 @@ def test_tables_have_their_numbers(tmp_path: Path, text: str, curves: dict[str, 
         ("train.log", "2024-01-01 INFO Epoch [1/30] step 100 loss: 4.0\n"),
         ("trainer_state.json", json.dumps({"global_step": 100, "max_steps": 100}, indent=2)),
         ("notes.txt", "step,loss\n1,2\n"),
+        ("recipe.txt", "Step 1: take 3 eggs.\nStep 2: add 2 cups.\nStep 3: bake 30 min.\nIn epoch 2 it rose.\n"),
     ],
 )
 def test_a_list_of_images_a_document_or_prose_is_no_log(tmp_path: Path, name: str, text: str) -> None:
     (tmp_path / name).write_text(text)
     assert kind_of(tmp_path / name) is None
     assert not is_curves(tmp_path / name)
+
+
+PRINTED = {
+    "examples/imagenet of PyTorch": (
+        [
+            f"Epoch: [{epoch}][{batch:4d}/20]\tTime  0.311 ( 0.501)\tLoss {7 - epoch - batch / 20:.4e} (6.9e+00)\t"
+            f"Acc@1   {epoch:.2f} (  0.78)"
+            for epoch in range(2)
+            for batch in (0, 10)
+        ],
+        {"Loss": {0: 7, 10: 6.5, 11: 6, 21: 5.5}, "Acc@1": {0: 0, 10: 0, 11: 1, 21: 1}},
+    ),
+    "examples/mnist of PyTorch": (
+        [
+            "Train Epoch: 1 [0/60000 (0%)]\tLoss: 2.298158",
+            "Train Epoch: 1 [640/60000 (1%)]\tLoss: 1.75",
+            "",
+            "Test set: Average loss: 0.0483, Accuracy: 9842/10000 (98%)",
+            "Train Epoch: 2 [0/60000 (0%)]\tLoss: nan",
+        ],
+        {"train/Loss": {0: 2.298158, 640: 1.75, 641: float("nan")}},
+    ),
+    "timm": (
+        [
+            f"Train: {n} [   0/1251 (  0%)]  Loss: 6.9{n} (6.95)  Time: 8.2s,  31.1/s  LR: 1.0e-0{n + 4}"
+            for n in range(3)
+        ],
+        {"train/Loss": {0: 6.9, 1: 6.91, 2: 6.92}, "train/LR": {0: 1e-4, 1: 1e-5, 2: 1e-6}},
+    ),
+    "nanoGPT": (
+        [
+            line
+            for n in range(3)
+            for line in (
+                f"step {n * 250}: train loss {4 - n:.4f}, val loss {4.5 - n:.4f}",
+                f"iter {n * 250}: loss 4, time 9ms",
+            )
+        ],
+        {
+            "train loss": {0: 4, 250: 3, 500: 2},
+            "val loss": {0: 4.5, 250: 3.5, 500: 2.5},
+            "loss": {0: 4, 250: 4, 500: 4},
+        },
+    ),
+    "a logger of one's own": (
+        [f"2024-01-02 03:04:0{n} INFO global_step={n} {{'loss': {n}.5, 'lr': 1e-4}} eta 0:12:33" for n in range(4)],
+        {"loss": {n: n + 0.5 for n in range(4)}, "lr": dict.fromkeys(range(4), 1e-4)},
+    ),
+}
+
+
+@pytest.mark.parametrize("printed", PRINTED)
+def test_lines_that_a_training_prints_have_their_numbers(tmp_path: Path, printed: str) -> None:
+    lines, expected = PRINTED[printed]
+    log = tmp_path / "train.log"
+    log.write_text("\n".join(["Namespace(lr=0.1, epochs=90)", "=> creating model 'resnet50'", *lines, "done"]))
+    assert is_curves(log)
+    curves, said = curves_of(log, tmp_path)
+    assert expected.keys() <= curves.keys() <= {*expected, "Time"}
+    for name, curve in expected.items():
+        assert curves[name] == pytest.approx(curve, nan_ok=True), name
+    assert "which is a guess; " in said
 
 
 def test_a_dropped_log_is_imported_as_curves(tmp_path: Path) -> None:

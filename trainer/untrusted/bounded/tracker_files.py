@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from trainer.untrusted.bounded import Unreadable
+from trainer.untrusted.bounded import Unreadable, text_log
 from trainer.untrusted.bounded.event_file import rows
 from trainer.untrusted.bounded.log_reading import SEPARATORS, LogReading
 from trainer.untrusted.bounded.parquet import Answer, numbers
@@ -105,9 +105,24 @@ def log_table(path: Path, options: dict[str, Any]) -> Answer:
 def _logged_numbers(path: Path) -> Iterator[TrackerRow | None]:
     reading, notes = LogReading(path.stem), list[TrackerRow]()
     is_json = next(_lines(path), "").lstrip().startswith("{")
-    for record in (dict(_flat(row, "", 0)) for _, row in _records(path, notes)) if is_json else _cells(path, notes):
+    if is_json:
+        records: Iterable[dict[str, Any]] = (dict(_flat(row, "", 0)) for _, row in _records(path, notes))
+    else:
+        records = _printed(path, notes) if path.suffix.lower() in text_log.SUFFIXES else _cells(path, notes)
+    for record in records:
         yield from reading.rows(record)
     yield from (*notes, *reading.remarks())
+
+
+def _printed(path: Path, notes: list[TrackerRow]) -> Iterator[dict[str, str]]:
+    """Yield the numbers in lines of text; none for a line without a step."""
+    read = left = 0
+    for line in _lines(path):
+        record = text_log.record_of(line)
+        read, left = read + bool(record), left + (not record and not line.isspace())
+        yield record  # also an empty one: who waits for rows counts the time
+    text = f"{read:,} printed lines were read by the words before their numbers, which is a guess"
+    notes.append(remark(NOTE, text=f"{text}; {left:,} lines have no number at a step."))
 
 
 def _cells(path: Path, notes: list[TrackerRow]) -> Iterator[dict[str, str]]:
