@@ -398,15 +398,12 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     # A long file that is begun last would keep one process at work and the others idle.
     seconds = _seconds_by_file(config)
-    seconds |= {name: processor_time.estimate(path) for name, path in _files(items).items() if name not in seconds}
+    files = {item.nodeid.partition("::")[0]: item.path for item in items}
+    seconds |= {name: processor_time.estimate(path) for name, path in files.items() if name not in seconds}
     items.sort(key=lambda item: (-seconds[item.nodeid.partition("::")[0]], item.nodeid.partition("::")[0]))
     for item in items:
         if is_quick(item):
             item.add_marker(pytest.mark.quick)
-
-
-def _files(items: list[pytest.Item]) -> dict[str, Path]:
-    return {item.nodeid.partition("::")[0]: item.path for item in items}
 
 
 def _seconds_by_file(config: pytest.Config) -> dict[str, float]:

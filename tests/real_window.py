@@ -29,7 +29,8 @@ def real_window(
     mode: theme.Mode | None = "light",
     size: Sequence[int] = (),
     ready: bool = True,
-    as_program: bool = True,
+    hooked: bool = True,
+    collected: bool = True,
     safe: bool = False,
 ) -> Iterator[Window]:
     """Open the window of a workspace, and delete it at the end.
@@ -40,14 +41,15 @@ def real_window(
         mode: The theme that is applied first; none leaves the application's.
         size: Width and height.
         ready: Show it and wait until all views are built.
-        as_program: Errors are caught by its hooks, and garbage is collected between events.
+        hooked: Its hooks catch errors, which fail the test otherwise.
+        collected: Garbage is collected between events.
         safe: As after a crash.
     """
     if mode:
         theme.theme().apply(QApplication.instance(), mode)
     hooks = Hooks(folder)
-    garbage = GarbageCollector() if as_program else None
-    if as_program:
+    garbage = GarbageCollector() if collected else None
+    if hooked:
         hooks.install()
     window = Window(folder, hooks, entries=entries, safe=safe)
     if size:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from trainer.store import Workspace
 
 _TESTS = itertools.count()
+_INSIDE_TESTS: Any = {"mode": None, "hooked": False, "collected": False}
 
 
 @pytest.fixture(scope="session")
@@ -135,7 +136,7 @@ def window_of(dressed: QApplication) -> Iterator[Callable[..., Window]]:
     with contextlib.ExitStack() as opened:
 
         def open_window(folder: Path, entries: Any = VIEWS, **options: Any) -> Window:
-            return opened.enter_context(real_window(folder, entries, mode=None, as_program=False, **options))
+            return opened.enter_context(real_window(folder, entries, **_INSIDE_TESTS, **options))
 
         yield open_window
 
@@ -156,7 +157,7 @@ def window(
     copy.adopt()
     copy.close()
     _dress()
-    with real_window(folder, mode=None, size=(1280, 800), as_program=False) as shown:
+    with real_window(folder, size=(1280, 800), **_INSIDE_TESTS) as shown:
         shown.services.client.ask = lambda _question, **_call: 0
         shown.selection.select_runs(*_two_runs_once[1])
         yield shown

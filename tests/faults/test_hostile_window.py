@@ -20,12 +20,10 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from explorer import theme
-from explorer.event_loop.exception_hooks import Hooks
-from explorer.event_loop.garbage_collector import GarbageCollector
 from explorer.views import VIEWS
 from explorer.widgets.truth_line import ADD_SEEDS, TruthLine
 from explorer.window import Window
+from tests.real_window import real_window
 from trainer.store import Workspace
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(900)]
@@ -40,19 +38,11 @@ def window(qtbot, tmp_path: Path, faults) -> Iterator[Window]:
     workspace = Workspace(folder)
     fill(workspace, tmp_path / "pictures")
     workspace.close()
-    theme.theme().apply(QApplication.instance(), "light")
-    hooks, garbage = Hooks(folder), GarbageCollector()
-    made = Window(folder, hooks, entries=tuple(place for place in VIEWS if faults.whole or place.name in FEW))
-    with qtbot.waitSignal(made.ready, timeout=60_000):
-        made.show()
-    made.resize(1280, 800)
-    qtbot.waitUntil(lambda: len(made.services.jobs.runs) == 2, timeout=30_000)
-    made.selection.select_runs(1, 2)
-    yield made
-    made.close()
-    garbage.close()
-    hooks.remove()
-    made.deleteLater()
+    entries = [entry for entry in VIEWS if faults.whole or entry.name in FEW]
+    with real_window(folder, entries, size=(1280, 800), hooked=False) as made:
+        qtbot.waitUntil(lambda: len(made.services.jobs.runs) == 2, timeout=30_000)
+        made.selection.select_runs(1, 2)
+        yield made
 
 
 def test_no_markup_is_alive_in_the_window(window: Window, faults, qtbot) -> None:

@@ -112,6 +112,16 @@ def projections_when_asked(cold_models: Callable[..., None]) -> Iterator[None]:
     patch.undo()
 
 
+def at_work(window: Window) -> bool:
+    """Return whether something is computed, or can be cancelled."""
+    from PySide6.QtWidgets import QPushButton
+
+    return window.background.busy or any(
+        button.text() == "Cancel" and button.isVisible() and button.window() is window
+        for button in window.findChildren(QPushButton)
+    )
+
+
 @contextmanager
 def opened_window(request: pytest.FixtureRequest, workspace: Path, *, safe: bool = False) -> Iterator[Window]:
     """Provide the real window of a workspace with two runs, once both are known."""

@@ -16,7 +16,6 @@ from PySide6.QtWidgets import (
     QComboBox,
     QDialog,
     QFileDialog,
-    QPushButton,
     QSlider,
 )
 
@@ -29,6 +28,7 @@ from explorer.intents import ClassifyPictures
 from explorer.views import VIEWS
 from explorer.window import Window
 from tests.explorer.window_tabs import tabs_of
+from tests.journeys.conftest import at_work
 from trainer.__main__ import main
 
 LEFT_ALONE = {
@@ -116,13 +116,6 @@ class Journeys:
         """Return milliseconds of computing, longest first."""
         rows = sorted(self.gaps.items(), key=lambda item: -item[1].cpu_ms)
         return "\n".join(f"{gap.cpu_ms:6.0f} ms  {name}" for name, gap in rows)
-
-
-def at_work(window: Window) -> bool:
-    return window.background.busy or any(
-        button.text() == "Cancel" and button.isVisible() and button.window() is window
-        for button in window.findChildren(QPushButton)
-    )
 
 
 def walk(qtbot, trained: Path, *, whole: bool) -> Journeys:

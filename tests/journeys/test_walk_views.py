@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
 from PySide6.QtGui import QDragEnterEvent, QDropEvent
-from PySide6.QtWidgets import QApplication, QPushButton
+from PySide6.QtWidgets import QApplication
 
 from explorer.event_loop.idle_scheduler import idle_scheduler
 from explorer.intents import ClassifyPictures
 from explorer.views import VIEWS
 from explorer.window import Window
-from tests.journeys.conftest import opened_window
+from tests.journeys.conftest import at_work, opened_window
 from tests.nightly import nightly_except
 from trainer.__main__ import main
 from trainer.analysis.similarity import matched_cosines
@@ -48,17 +48,10 @@ def open_view(qtbot, window: Window) -> Callable[[str], Any]:
         window.navigation.go_to(name)
         qtbot.wait(300)
         # Beside other work the model process may take minutes to start.
-        qtbot.waitUntil(lambda: not _at_work(window) and idle_scheduler().idle, timeout=300_000)
+        qtbot.waitUntil(lambda: not at_work(window) and idle_scheduler().idle, timeout=300_000)
         return window.pages.open_view
 
     return go
-
-
-def _at_work(window: Window) -> bool:
-    return window.background.busy or any(
-        button.text() == "Cancel" and button.isVisible() and button.window() is window
-        for button in window.findChildren(QPushButton)
-    )
 
 
 @pytest.mark.parametrize("exported", nightly_except([ALL, SOME], SOME), ids=["all", "some"])
