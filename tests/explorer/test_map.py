@@ -491,11 +491,11 @@ def test_coloring_of_odd_columns():
         np.arange(4),
         [""] * 4,
         [""] * 4,
-        ["", "", "", ""],
+        list("aabb"),
         [""] * 4,
-        {"lists": [[1], [2], [1], [2]], "same": ["x"] * 4, "gaps": [None, "a", "a", "b"], "ids": list("wxyz")},
+        {"lists": [[1], [2]] * 2, "same": ["x"] * 4, "gaps": [None, *"aab"], "ids": [*"wxyz"], "again": [*"aabb"]},
     )
-    assert choices(items) == ["modality", "same", "gaps"]
+    assert choices(items) == ["modality", "label", "same", "gaps"]
     shown = colorings("gaps", [(colored(items), 4, 0)])[0]
     assert shown.names == ("a", "b", "none")
     assert shown.index.tolist() == [2, 0, 0, 1]

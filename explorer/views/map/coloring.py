@@ -48,9 +48,9 @@ class Coloring:
 
 
 def choices(items: Items) -> list[str]:
-    """Return the stored columns by which these items can be colored, modality and class first."""
+    """Return the columns by which these items can be colored, modality and class first, each coloring once."""
     columns = [name for name, values in items.metadata.items() if is_scale(values) or is_class(values, MOST_CLASSES)]
-    columns = [name for name in columns if name not in COMPUTED]
+    columns = [name for name in columns if name not in COMPUTED and items.metadata[name] != items.label]
     return [MODALITY, *([CLASS] if is_class(items.label, MOST_CLASSES) else []), *columns]
 
 
