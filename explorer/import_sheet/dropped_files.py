@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -94,9 +95,19 @@ def is_vectors(path: Path) -> bool:
         if path.is_file():
             from trainer.untrusted.bounded.arrays import COUNTED, LED  # with numpy, as below
 
-            return path.suffix.casefold() in (*VECTORS, *LED, *COUNTED)
+            return path.suffix.casefold() in (*VECTORS, *LED, *COUNTED) and not holds_pictures(path)
         return any((path / name).exists() for name in VECTOR_FOLDERS)
     except OSError:
+        return False
+
+
+def holds_pictures(file: Path) -> bool:
+    """Return whether a file is a `.npz` with arrays of pictures, as MedMNIST keeps them."""
+    try:
+        with zipfile.ZipFile(file) as archive:
+            names = archive.namelist()
+        return file.suffix.casefold() == ".npz" and any(name.endswith("_images.npy") for name in names)
+    except (OSError, zipfile.BadZipFile):
         return False
 
 
@@ -119,9 +130,9 @@ def is_curves(path: Path) -> bool:
 
 
 def is_data(path: Path) -> bool:
-    """Return whether a path looks like training pairs: any folder, a table, or a tar."""
+    """Return whether a path looks like training pairs: any folder, a table, a tar, or a file of pictures."""
     try:
-        return path.is_dir() or (path.is_file() and path.name.casefold().endswith(DATA))
+        return path.is_dir() or (path.is_file() and (path.name.casefold().endswith(DATA) or holds_pictures(path)))
     except OSError:
         return False
 

@@ -34,6 +34,10 @@ def test_arrays_and_folders_of_vectors_are_taken(qapp, tmp_path: Path, files):
         (tmp_path / inside).mkdir(parents=True)
         assert dropped(mime_of((tmp_path / inside).parent)).vectors == ((tmp_path / inside).parent,)
     assert dropped(mime_of(tmp_path)).data == str(tmp_path)
+    np.savez(tmp_path / "both.npz", image=np.ones((2, 3)))
+    assert dropped(mime_of(tmp_path / "both.npz")).vectors == (tmp_path / "both.npz",)
+    np.savez(tmp_path / "pathmnist.npz", train_images=np.ones((2, 8, 8), np.uint8), train_labels=np.ones((2, 1), int))
+    assert dropped(mime_of(tmp_path / "pathmnist.npz")).data == str(tmp_path / "pathmnist.npz")
     assert sides_of(files[::-1]) == {"image": files[0], "text": files[1]}
 
 
