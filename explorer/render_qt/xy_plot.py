@@ -615,6 +615,7 @@ class XYPlotCard(QWidget):
         self.plot.pointed.connect(self._show_values)
         theme.theme().follow(self._show_legend)
         self.badge = RunBadge("", 0)
+        self.title.setMinimumHeight(self.badge.sizeHint().height())  # beside a card with a badge, plots begin alike
         self._column = card_column(self, self.badge, self.title, self.note)
         self._column.addWidget(self.legend)
         self._column.addWidget(self.plot, 1)

@@ -89,8 +89,7 @@ class HoverCard(QFrame):
         parent = self.parentWidget() or over
         position, room = parent.mapFromGlobal(on_screen), QRect(over.mapTo(parent, QPoint()), over.size())
         if room.width() < self.width() + AWAY_PX:
-            room.setLeft(0)
-            room.setRight(parent.width())
+            room = QRect(0, room.y(), parent.width(), room.height())
         middle = room.center()
         x = room.right() - AWAY_PX - self.width() if position.x() < middle.x() else room.left() + AWAY_PX
         y = room.bottom() - AWAY_PX - self.height() if position.y() < middle.y() else room.top() + AWAY_PX
