@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -57,6 +57,7 @@ class ExperimentEntry:
         unfinished: Number of its runs that were stopped or interrupted.
         extension: Seeds that it lacks for a verdict at the end of its budget; 0 where none can be added.
         repeat: Seeds of a new experiment that repeats it, where none can be added and there is no winner.
+        rows: Its runs at the time of all this; those that train are at another step at every reading.
     """
 
     name: str
@@ -73,6 +74,7 @@ class ExperimentEntry:
     unfinished: int = 0
     extension: int = 0
     repeat: int = 0
+    rows: tuple[RunRow, ...] = field(default=(), compare=False)
 
     @property
     def may_go(self) -> bool:
@@ -116,7 +118,9 @@ def listed(
         if cached is None or cached[0] != state:
             measured = tuple(evaluated.get(run.id) for run in runs)
             cached = judged[row.name] = (state, replace(_judged(workspace, row), measured=measured))
-        entries.append(cached[1])
+            entries.append(cached[1])
+        else:
+            entries.append(replace(cached[1], rows=tuple(runs)))
     return tuple(entries)
 
 
@@ -164,6 +168,7 @@ def _judged(workspace: Workspace, row: ExperimentRow) -> ExperimentEntry:
         unfinished=sum(run.status in ("stopped", "interrupted") and run.deleted_at is None for run in rows),
         extension=missing_seeds(experiment) if row.state == "ended" and verdict.is_measured else 0,
         repeat=experiment.most_seeds + MORE_SEEDS if is_spent(row, experiment, verdict) else 0,
+        rows=tuple(rows),
     )
 
 
@@ -391,6 +396,7 @@ class ExperimentsView(ChartView):
             done=self._show_list,
             failed=self._list_failed,
             key="experiments",
+            urgent=True,
         )
 
     def _list_failed(self, failure: Exception) -> None:
@@ -448,7 +454,8 @@ class ExperimentsView(ChartView):
         """Show how much of what is planned is trained, and how many minutes are left where that is known."""
         entry = self.chosen
         going = entry is not None and entry.state == "going" and entry.planned > 0
-        rows = [run for run in self.context.jobs.runs if entry is not None and run.experiment == entry.name]
+        # Of the same reading as the verdict beside them: a seed has ended in both or in none.
+        rows = entry.rows if entry is not None else ()
         self.share.setVisible(going and bool(rows))
         self.left.setVisible(going and bool(rows))
         stands = entry is not None and bool(rows)
@@ -460,10 +467,10 @@ class ExperimentsView(ChartView):
         self.seeds.show_runs(entry.seeds, {run.id: run for run in rows}, ends, entry.gaps)
         if not going:
             return
-        trained = sum(1.0 if run.status == "finished" else run.step / max(1, run.total_steps) for run in rows)
-        show_share(self.share, min(1.0, trained / entry.planned), at_work=False)
+        # A run that waits does not know its steps yet: it will have those of the others.
+        done, every = sum(run.step for run in rows), entry.planned * max(run.total_steps for run in rows)
+        show_share(self.share, min(1.0, done / max(1, every)), at_work=False)
         times = [end for end in ends.values() if end is not None]
-        done, every = sum(run.step for run in rows), sum(run.total_steps for run in rows)
         steps = f"step {done:,} of {every:,}" if every else f"0 of {entry.planned} runs"
         self.left.setText(f"about {about(max(times))} left" if times and len(times) == len(ends) else steps)
 
@@ -489,7 +496,6 @@ class ExperimentsView(ChartView):
 
     def _runs_changed(self, _runs: Any = None) -> None:
         if self.isVisible():
-            self._show_share()
             self._read_list()
 
 

@@ -256,6 +256,23 @@ def test_the_difference_follows_the_last_value(qtbot, context):
     assert [gap_text(gap, ended=False) for gap in listed(workspace, known)[0].gaps] == ["+8.5 points at step 192"]
 
 
+def test_what_home_says_is_of_one_reading(qtbot, context, monkeypatch):
+    workspace = context.workspace
+    _, cloob = one_seed(workspace, clip="192 0.547, 384 0.835 finished", cloob="192 0.6")
+    view = shown(qtbot, context)
+    qtbot.waitUntil(lambda: any("step 192 of 384" in text for text in view.seeds.texts()))
+    before = view.verdict.text(), view.progress.text(), *view.seeds.texts(), *view.seeds.differences()
+    with monkeypatch.context() as patch:
+        patch.setattr(view.context.background, "run", lambda *_, **__: None)
+        finished(workspace, workspace.runs.get(cloob))
+        context.jobs.runs_changed.emit(workspace.runs.all())
+        after = view.verdict.text(), view.progress.text(), *view.seeds.texts(), *view.seeds.differences()
+    assert after == before, "the run has ended in none of them before all are read"
+    view.refresh()
+    qtbot.waitUntil(lambda: "finished" in view.seeds.texts()[-1])
+    assert view.progress.text().endswith("CLOOB 1/1.")
+
+
 def test_the_verdict_is_the_first_look(qtbot, context):
     judged(context.workspace)
     view = shown(qtbot, context)
@@ -278,13 +295,23 @@ def test_what_is_left_of_the_budget_is_a_button(qtbot, context):
         if (seed, row.arm) == (2, "CLOOB"):
             continue
         value = 0.5 + (0.1 * (-1) ** seed if row.arm == "CLOOB" else 0)
-        workspace.runs.change(row.id, status="finished", step=40, trained_s=60.0, started_at=1.0)
         numbers = {"val/image_to_text_R@1": value}
+        with RunLog.claim(workspace, row.id) as log:
+            log.scalars(40, numbers)
+        workspace.runs.change(row.id, status="finished", step=40, total_steps=40, trained_s=60.0, started_at=1.0)
         workspace.results.add_evaluation(row.id, 40, "scenes", "renderings", numbers, ASKED)
     view = shown(qtbot, context)
     qtbot.waitUntil(lambda: view.pane.answer is not None and not view.busy)
     assert view.progress.text() == "Running: CLIP 3/3 seeds, CLOOB 2/3."
     assert view.verdict.text() == "Too early to say: CLOOB +0.0 points on the 2 seeds that both have finished"
+    learning, difference = view.pane.answer.panel.rows[0]
+    legends = [line.name for line in learning.curves if line.name]
+    assert legends == ["CLIP · 2 paired seeds", "CLOOB · 2 seeds"], "means over the same seeds"
+    assert difference.names == ("seed 0", "seed 1", "mean"), "two seeds have no interval"
+    (line,) = next(mark for mark in view.pane.answer.panel.marks if mark.key == "primary").lines
+    assert line.values[1:4] == ("[no interval yet: needs more seeds]", "2", "–")
+    assert view.share.value() / view.share.maximum() == pytest.approx(5 / 6, abs=0.01)
+    assert view.left.text() == "step 200 of 240", "of all runs that are planned, as the bar"
     assert view.go.text() == "Add 3 seeds, about 6 min"
     assert (view.go.isEnabled(), view.stop.isEnabled()) == (False, True)
     view.stop.trigger()

@@ -18,14 +18,15 @@ from trainer.charts.marks import Panel, Series, XYPlot, arm_tone, axis_over, run
 from trainer.charts.spec import Chart, Request
 from trainer.config.fields import option
 from trainer.errors import NotYetError
-from trainer.experiments.counted import CountedRun, RunGroup, arm_groups, counted_in, counted_line
+from trainer.experiments.counted import CountedRun, RunGroup, arm_groups, counted_in, counted_line, seeds_of_all
 from trainer.experiments.experiment import Experiment, from_toml
 from trainer.metrics import metric
 from trainer.store import Workspace
 from trainer.store.number_series import number_series
 
 METHOD: Final = """\
-The line is the mean over the seeds of an arm that count in the verdict, at the steps that all of them have logged; \
+The line is the mean over the seeds of an arm that count in the verdict, of those that every arm has once there are \
+any, at the steps that all of them have logged; \
 the band is the interval of the mean at each single step, of the kind and level of the verdict. Thin lines are the \
 runs, and gray ones those that do not count: they ended early, failed, or were trained otherwise. The band is of an \
 arm; what decides is the interval of the differences. Losses of different objectives are different quantities: each \
@@ -53,6 +54,7 @@ class ArmCurve:
         steps: Where every run of the arm has a value.
         mean: Over its runs there.
         low, high: Ends of the interval of the mean; infinite where there is none yet.
+        n: Seeds that the mean is over.
         runs: Steps and values of each run that counts.
         left_out: Those of the others.
     """
@@ -64,6 +66,7 @@ class ArmCurve:
     mean: Float[np.ndarray, " k"]
     low: Float[np.ndarray, " k"]
     high: Float[np.ndarray, " k"]
+    n: int
     runs: tuple[Curve, ...]
     left_out: tuple[Curve, ...]
 
@@ -123,30 +126,33 @@ def arm_curves(
 ) -> tuple[ArmCurve, ...]:
     """Return the curve of each metric and arm that a run has logged; a single value is a dot."""
     curves = []
+    paired = seeds_of_all(group for group in groups if experiment.arm(group.name))
     for name in metrics:
         for index, arm in enumerate(experiment.arms):
             members = next(group.members for group in groups if group.name == arm.name)
             series = [(member, number_series(workspace, member.run.id, name)) for member in members]
             logged = [(member, curve.steps, curve.values) for member, curve in series if len(curve.steps)]
             if logged:
-                curves.append(_curve(experiment, name, index, logged))
+                curves.append(_curve(experiment, name, index, logged, paired))
     return tuple(curves)
 
 
-def _curve(experiment: Experiment, name: str, index: int, logged: Sequence[Curve]) -> ArmCurve:
+def _curve(experiment: Experiment, name: str, index: int, logged: Sequence[Curve], paired: set[int]) -> ArmCurve:
     counted = tuple(curve for curve in logged if not curve[0].reason)
     others = tuple(curve for curve in logged if curve[0].reason)
     arm = experiment.arms[index].name
     if not counted:
         none = np.zeros(0)
-        return ArmCurve(name, arm, index, none.astype(np.int64), none, none, none, (), others)
-    mean_band, n = band([curve[1:] for curve in counted]), len(counted)
+        return ArmCurve(name, arm, index, none.astype(np.int64), none, none, none, 0, (), others)
+    # Means over different seeds would not be compared, but the seeds.
+    averaged = [curve for curve in counted if curve[0].seed in paired] or counted
+    mean_band, n = band([curve[1:] for curve in averaged]), len(averaged)
     c = critical_t(n, experiment.alpha, experiment.least_seeds, experiment.most_seeds)
     half = c * mean_band.std / np.sqrt(n) if math.isfinite(c) else np.full(len(mean_band.pairs), np.inf)
     low, high = mean_band.mean - half, mean_band.mean + half
     if metric(name).percent:
         low, high = (np.where(np.isfinite(end), np.clip(end, 0.0, 1.0), end) for end in (low, high))
-    return ArmCurve(name, arm, index, mean_band.pairs, mean_band.mean, low, high, counted, others)
+    return ArmCurve(name, arm, index, mean_band.pairs, mean_band.mean, low, high, n, counted, others)
 
 
 def draw(data: ArmCurves, _settings: ArmCurveSettings) -> Panel:
@@ -169,25 +175,22 @@ def arm_plot(key: str, name: str, arm: str, curves: Sequence[ArmCurve]) -> XYPlo
     factor = 100.0 if metric_of.percent else 1.0
     lines: list[Series] = []
     quiet = [member for curve in curves for member, _, _ in curve.left_out if not member.run.active]
-    only = f"{quiet[0].run.short_name}, {quiet[0].reason}" if len(quiet) == 1 else ""
-    why = only or f"{len(quiet)} runs not counted"
+    why = f"{quiet[0].run.short_name}, {quiet[0].reason}" if len(quiet) == 1 else f"{len(quiet)} runs not counted"
     for curve in curves:
         tone = arm_tone(curve.place)
         for member, at, logged in (*curve.runs, *curve.left_out):
-            is_quiet = member.reason and not member.run.active
-            line = "quiet" if is_quiet else shade(run_tone(curve.place), max(member.seed, 0))
+            line = "quiet" if member in quiet else shade(run_tone(curve.place), max(member.seed, 0))
             numbers = at.astype(np.float64), factor * logged
             hint = ", ".join(filter(None, (member.run.short_name, member.reason)))
-            legend = why if quiet and member is quiet[0] else ""
-            if member.run.active:
-                legend = f"{member.run.short_name}, in training"
+            trains = f"{member.run.short_name}, in training" if member.run.active else ""
+            legend = why if quiet and member is quiet[0] else trains
             lines.append(Series(legend, line, *numbers, width=1.0, hint=hint, marked=len(at) == 1))
         if not curve.runs:
             continue
         steps, mean = curve.steps.astype(np.float64), factor * curve.mean
         banded = bool(np.isfinite(curve.low).all())
         low, high = (factor * curve.low, factor * curve.high) if banded else (None, None)
-        legend = f"{curve.arm} · {len(curve.runs)} seed{'s' * (len(curve.runs) != 1)}"
+        legend = f"{curve.arm} · {curve.n} {'paired ' * (curve.n < len(curve.runs))}seed{'s' * (curve.n != 1)}"
         lines.append(Series(legend, tone, steps, mean, low=low, high=high))
     runs = [member.run for curve in curves for member, _, _ in (*curve.runs, *curve.left_out)]
     # The axes are those of the end: a first value is not to fill the plot.
@@ -212,7 +215,7 @@ def values(data: ArmCurves, _settings: ArmCurveSettings) -> list[dict[str, Any]]
     """Return one dictionary per metric and arm: its last common step."""
     columns = []
     for curve in data.curves:
-        column: dict[str, Any] = {"metric": curve.metric, "arm": curve.arm, "runs": len(curve.runs)}
+        column: dict[str, Any] = {"metric": curve.metric, "arm": curve.arm, "runs": curve.n}
         if len(curve.steps):
             column |= {"step": int(curve.steps[-1]), "mean": float(curve.mean[-1])}
             column |= {"low": float(curve.low[-1]), "high": float(curve.high[-1])}

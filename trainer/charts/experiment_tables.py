@@ -48,7 +48,8 @@ def compared_table(
                         difference_text(metric_of, comparison.interval.mean),
                         interval_text(metric_of, comparison.interval),
                         str(len(comparison.differences)),
-                        p_text(comparison.adjusted),
+                        # Without an interval there is nothing that p could say.
+                        p_text(math.nan if math.isinf(comparison.interval.low) else comparison.adjusted),
                         *((says,) if key == "primary" else ()),
                     ),
                     strong=comparison.decision in ("better", "worse") and key == "primary",

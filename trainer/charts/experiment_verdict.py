@@ -131,10 +131,10 @@ def _differences(verdict: ExperimentVerdict) -> XYPlot:
 
 def _seed_names(verdict: ExperimentVerdict) -> tuple[str, ...]:
     """Return what stands below each seed of the only comparison, and below its mean where there is one."""
-    experiment = verdict.experiment
-    level = 100 * (1 - experiment.alpha / experiment.comparisons)
+    level = 100 * (1 - verdict.experiment.alpha / verdict.experiment.comparisons)
+    mean = "mean" if math.isinf(verdict.primary[0].interval.low) else f"mean, {level:.4g} %"
     seeds = tuple(f"seed {seed}" for seed, _ in verdict.primary[0].differences)
-    return (*seeds, f"mean, {level:.4g} %") if len(seeds) > 1 else seeds
+    return (*seeds, mean) if len(seeds) > 1 else seeds
 
 
 def _bar(comparison: ArmComparison, index: int, x: int, factor: float, y: Axis) -> list[Marker]:

@@ -114,6 +114,11 @@ def arm_groups(experiment: Experiment, runs: Sequence[CountedRun]) -> tuple[RunG
     return _paired(groups) if len([group for group in groups if group.members]) > 1 else tuple(groups)
 
 
+def seeds_of_all(groups: Iterable[RunGroup]) -> set[int]:
+    """Return the seeds that count in every one of the groups."""
+    return set.intersection(*({member.seed for member in group.members if not member.reason} for group in groups))
+
+
 def _paired(groups: Sequence[RunGroup]) -> tuple[RunGroup, ...]:
     """Return the groups with the seeds that others have and they have not, if they have any in common."""
     seeds = [{member.seed for member in group.members if member.seed >= 0} for group in groups]
@@ -142,11 +147,14 @@ def counted_in(workspace: Workspace, experiment: Experiment, rows: Sequence[RunR
 
 
 def standing(row: RunRow) -> str:
-    """Return why the state of a run keeps it from counting, such as `stopped at 46 of 384`; empty if it finished."""
+    """Return why the state of a run keeps it from counting, such as `stopped at 46 of 384`; empty if it finished.
+
+    Of one that trains no step: it would be another one a second later.
+    """
     if row.status == FINISHED:
         return ""
     why = f" ({row.reason.rstrip('.')})" if row.reason and row.status == "failed" else ""
-    if row.status == "queued" or not row.total_steps:
+    if row.status in ("queued", "running") or not row.total_steps:
         return f"{row.status}{why}"
     return f"{row.status} at {row.step:,} of {row.total_steps:,}{why}"
 

@@ -78,7 +78,9 @@ def different_data(data: Iterable[Collection[SplitKey]]) -> bool:
 def _of_comparison(verdict: ExperimentVerdict, comparison: ArmComparison, *, several: bool, is_single: bool) -> str:
     n = len(comparison.differences)
     if not n:
-        return f"waiting for the first seed of {comparison.arm} and {comparison.control}"
+        trained = {group.name for group in verdict.groups if group.counted}
+        waiting = [arm for arm in (comparison.arm, comparison.control) if arm not in trained]
+        return f"waiting for {' and '.join(waiting) or 'a seed of both'}"
     if comparison.decision == "equal":
         decision = verdict.equal_text(comparison)
     elif comparison.decision == "undecided":

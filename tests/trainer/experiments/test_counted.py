@@ -151,7 +151,7 @@ def test_the_headline_waits_for_no_seed_where_none_is_trained(workspace, stored)
 @pytest.mark.parametrize(
     ("status", "step", "reason", "says"),
     [
-        ("running", 46, "", "running at 46 of 384"),
+        ("running", 46, "", "running"),
         ("queued", 0, "", "queued"),
         ("failed", 46, "The loss is not finite.", "failed at 46 of 384 (The loss is not finite)"),
         ("interrupted", 46, "", "interrupted at 46 of 384"),

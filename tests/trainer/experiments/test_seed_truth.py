@@ -104,4 +104,4 @@ def test_where_nothing_is_compared_nothing_is_said(two_experiments: Workspace):
 
 def test_an_experiment_without_a_complete_seed_waits(workspace: Workspace, stored: Experiment):
     clip, cloob = add_seed(workspace, stored, 0, {"CLIP": 0.8})
-    assert seed_truth(workspace, clip, cloob).text == "1 seed each · waiting for the first seed of CLOOB and CLIP"
+    assert seed_truth(workspace, clip, cloob).text == "1 seed each · waiting for CLOOB"
