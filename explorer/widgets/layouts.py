@@ -6,7 +6,7 @@ share of the room that is left, and with `(widget, stretch, alignment)` it does 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, TypeVar
 
 from PySide6.QtCore import Qt
@@ -88,6 +88,28 @@ def grid(across: int, down: int, *, stretch: int | None = None, of: QWidget | No
     if stretch is not None:
         made.setColumnStretch(stretch, 1)
     return made
+
+
+def tab_stops(root: QWidget) -> Iterator[QWidget]:
+    """Yield what takes the focus by Tab in a widget, in the order in which layouts place it: row by row."""
+    layout = root.layout()
+    if isinstance(root, QScrollArea) and (content := root.widget()) is not None:
+        yield from tab_stops(content)
+    elif layout is not None and not root.focusPolicy() & Qt.FocusPolicy.TabFocus:
+        yield from _stops_in(layout)
+    elif root.focusPolicy() & Qt.FocusPolicy.TabFocus:
+        yield root
+
+
+def _stops_in(layout: QLayout) -> Iterator[QWidget]:
+    places = list(range(layout.count()))
+    if isinstance(layout, QGridLayout):
+        places.sort(key=lambda place: layout.getItemPosition(place)[:2])  # type: ignore[index,return-value,arg-type]
+    for item in map(layout.itemAt, places):
+        if item is not None and (widget := item.widget()) is not None:
+            yield from tab_stops(widget)
+        elif item is not None and (inner := item.layout()) is not None:
+            yield from _stops_in(inner)
 
 
 def scroll(content: QWidget, name: str = "") -> QScrollArea:

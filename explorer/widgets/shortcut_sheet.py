@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 from PySide6.QtCore import Qt
@@ -61,5 +62,5 @@ def _group(heading: str, entries: Sequence[tuple[str, str]]) -> QWidget:
 
 def _keys(keys: str) -> QWidget:
     native = QKeySequence(keys).toString(QKeySequence.SequenceFormat.NativeText) or keys
-    caps = (layouts.text(part.strip() or "+", "key") for part in native.split("+"))
+    caps = (layouts.text(part.strip(), "key") for part in re.split(r"\+(?=.)", native))  # "Ctrl++" is two keys
     return layouts.panel(layouts.row(*caps, gap=theme.SPACE))

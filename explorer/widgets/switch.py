@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QAbstractButton, QWidget
 
 from explorer.theme import color, theme
 
-_WIDTH, _HEIGHT = 34, 20
+_WIDTH, _HEIGHT, _MARGIN = 34, 20, 4
 
 
 class Switch(QAbstractButton):
@@ -22,7 +22,7 @@ class Switch(QAbstractButton):
         theme().changed.connect(self.update)
 
     def sizeHint(self) -> QSize:
-        return QSize(_WIDTH + 4, _HEIGHT + 4)
+        return QSize(_WIDTH + 2 * _MARGIN, _HEIGHT + 2 * _MARGIN)
 
     def minimumSizeHint(self) -> QSize:
         return self.sizeHint()
@@ -31,12 +31,16 @@ class Switch(QAbstractButton):
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         top = (self.height() - _HEIGHT) / 2
-        track = QRectF(2, top, _WIDTH, _HEIGHT)
-        has_ring = theme().has_ring(self)
-        painter.setPen(QPen(color("focus" if has_ring else "outline"), 2 if has_ring else 1))
+        track = QRectF(_MARGIN, top, _WIDTH, _HEIGHT)
+        if theme().has_ring(self):
+            # Apart from the track, whose color is nearly that of the ring.
+            painter.setPen(QPen(color("focus"), 2))
+            ring = track.adjusted(-3, -3, 3, 3)
+            painter.drawRoundedRect(ring, ring.height() / 2, ring.height() / 2)
+        painter.setPen(QPen(color("outline"), 1))
         painter.setBrush(color("accent" if self.isChecked() else "sunken"))
         painter.drawRoundedRect(track, _HEIGHT / 2, _HEIGHT / 2)
-        left = 2 + (_WIDTH - _HEIGHT if self.isChecked() else 0)
+        left = _MARGIN + (_WIDTH - _HEIGHT if self.isChecked() else 0)
         painter.setPen(Qt.PenStyle.NoPen)
         painter.setBrush(color("accent_text" if self.isChecked() else "secondary"))
         painter.drawEllipse(QRectF(left, top, _HEIGHT, _HEIGHT).adjusted(4, 4, -4, -4))

@@ -176,8 +176,7 @@ class Bar(QWidget):
             partial(self._row.setSpacing, theme.SPACE // 2),
             self.copy.hide,
             self.export.hide,
-            partial(self.dataset.setMinimumWidth, PICKER_FRAME_PX),
-            *(partial(picker.setMinimumWidth, LEAST_RUN_PX) for picker in (self.step, self.run_a, self.run_b)),
+            *(partial(picker.setMinimumWidth, LEAST_RUN_PX) for picker in (self.step, self.dataset, *pickers[:2])),
         ]
         for narrow in steps:
             if not self.has_room and self.minimumSizeHint().width() > self.width():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from PySide6.QtCore import QSize, Qt, QTimer, Signal
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import (
     QButtonGroup,
     QSizePolicy,
@@ -18,6 +19,8 @@ from explorer.widgets import layouts
 
 WIDTH, FOLDED = 144, 52
 GAP_PX = 2
+LEAST_PX = 22
+"""Height of a button in a low window, below which the rail scrolls."""
 
 
 class Rail(QWidget):
@@ -36,7 +39,8 @@ class Rail(QWidget):
         self.setFixedWidth(WIDTH)
         self._group = QButtonGroup(self)
         self.buttons: dict[str, QToolButton] = {}
-        self._views = layouts.scroll(self._lay_out(rail_places))
+        self._content = self._lay_out(rail_places)
+        self._views = layouts.scroll(self._content)
         self._column = layouts.column((self._views, 1), gap=GAP_PX, margins=theme.INSIDE, of=self)
         # Not at once: in the midst of Qt's own layout the buttons would keep the width they had before.
         self._later = QTimer(self, singleShot=True, interval=0, timeout=self._make_room)
@@ -70,8 +74,18 @@ class Rail(QWidget):
                 button.setToolButtonStyle(style)
             self._make_room()
 
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._later.start()
+
     def _make_room(self) -> None:
-        """Widen the rail by the scroll bar, so that it does not cover the buttons' labels."""
+        """Make the buttons as low as the window asks for, and widen the rail by the scroll bar that it still needs."""
+        buttons = [button for button in self.findChildren(QToolButton) if not button.isHidden()]
+        rest = self._content.sizeHint().height() - sum(one.height() for one in self.buttons.values())
+        rest += 2 * theme.INSIDE + GAP_PX * (self._column.count() - 1)
+        height = min(theme.ROW_PX, max(LEAST_PX, (self.height() - rest) // len(buttons)))
+        for button in buttons:
+            button.setFixedHeight(height)
         bar = self._views.verticalScrollBar()
         self.setFixedWidth((FOLDED if self._is_folded else WIDTH) + (bar.sizeHint().width() if bar.maximum() else 0))
 

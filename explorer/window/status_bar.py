@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from PySide6.QtCore import Qt, QTimer, QUrl, Signal
+from PySide6.QtCore import QEvent, Qt, QTimer, QUrl, Signal
 from PySide6.QtGui import QDesktopServices, QMouseEvent, QPainter, QPaintEvent
 from PySide6.QtWidgets import QLabel, QProgressBar, QStatusBar, QToolButton, QWidget
 
@@ -72,6 +72,8 @@ class StatusBar(QStatusBar):
         self._look_only.clicked.connect(self.look_only_clicked)
         self._install = QToolButton(objectName="statusInstall", accessibleName="Show the installation of torch")
         self._install.clicked.connect(self.install_clicked)
+        self._fit_later = QTimer(self, singleShot=True, interval=0, timeout=self._fit)
+        self._drawn_runs = 0
         self._progress = CurrentPageStack()
         self.writing = ProgressRow("status-writing")
         self.brief = layouts.elided()
@@ -103,8 +105,8 @@ class StatusBar(QStatusBar):
         active = [run for run in runs if run.active and run.status != "queued"]
         for slot, run in zip(self._slots, active, strict=False):
             slot.show_run(run)
-        for slot in self._slots[len(active) :]:
-            slot.hide()
+        self._drawn_runs = len(active)
+        self._fit()
 
     def show_jobs(self, running: int, waiting: int) -> None:
         """Show how many jobs are running, and how many wait."""
@@ -147,6 +149,23 @@ class StatusBar(QStatusBar):
         self._dot.show_role(role)
         self._model.setText(text)
 
+    def event(self, event: QEvent) -> bool:
+        if event.type() in (QEvent.Type.LayoutRequest, QEvent.Type.Resize):
+            self._fit_later.start()
+        return super().event(event)
+
+    def _fit(self) -> None:
+        """Show what fits, the most important first: an item is left out as a whole, never cut."""
+        for slot in self._slots[self._drawn_runs :]:
+            slot.hide()
+        parts = (*self._slots[: min(1, self._drawn_runs)], self._models, self._load, self._folder)
+        parts += tuple(self._slots[1 : self._drawn_runs])
+        px = {part: part.minimumSizeHint().width() + theme.BETWEEN for part in parts}
+        room = self.width() - self.minimumSizeHint().width() + sum(px[part] for part in parts if not part.isHidden())
+        for part in parts:
+            room -= px[part]
+            part.setVisible(room >= 0)
+
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
         child = self.childAt(event.position().toPoint())
         if any(slot is child or (child is not None and slot.isAncestorOf(child)) for slot in self._slots):
@@ -167,11 +186,12 @@ class StatusBar(QStatusBar):
         parts = (self._jobs, *self._slots, self._start, self._hold, (self.writing, 1), (self._progress, 1))
         left = layouts.row(*parts, (self.brief, 2), gap=theme.BETWEEN, margins=(theme.INSIDE, 0, 0, 0))
         self.addWidget(layouts.panel(left), 1)
-        model = layouts.panel(layouts.row(self._dot, self._model, gap=6))
-        for widget in (self._look_only, self._install, self._load, model, self._folder):
+        self._models = layouts.panel(layouts.row(self._dot, self._model, gap=6))
+        for widget in (self._look_only, self._install, self._load, self._models, self._folder):
             self.addPermanentWidget(widget)
             widget.setContentsMargins(theme.INSIDE, 0, theme.INSIDE, 0)
         self.setFixedHeight(28)
+        self.setMinimumWidth(1)  # what has no room is left out, and makes no window wider
 
 
 class _Job(QWidget):
@@ -179,6 +199,7 @@ class _Job(QWidget):
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)
+        self.setObjectName("statusRun")
         self._name, self._rest = layouts.text(), layouts.text()
         self._bar = QProgressBar(textVisible=False)
         self._bar.setFixedWidth(96)
@@ -196,7 +217,6 @@ class _Job(QWidget):
         left = f", {duration(run.eta_s)} left" if run.eta_s is not None and run.status == "running" else ""
         working = run.phase if run.step == 0 and run.phase else f"{100 * share:.0f} %{left}"
         self._rest.setText(working if run.status == "running" else run.status)
-        self.show()
 
 
 class _Dot(QWidget):

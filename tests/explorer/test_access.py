@@ -22,8 +22,10 @@ from explorer.widgets.image_row import ImageRowItem, ImageRowWidget
 from explorer.widgets.matrix_map import MatrixMap
 from explorer.widgets.point_map.point_map import PointMap
 from explorer.widgets.state_area import StateArea
+from explorer.widgets.switch import Switch
 from explorer.widgets.truth_line import TruthLine
 from explorer.window import Window
+from explorer.window.bar import LEAST_RUN_PX
 from explorer.window.picker_choices import PickerChoices
 from tests.explorer.window_tabs import tabs_of
 from tests.nightly import few_plain
@@ -169,7 +171,7 @@ def test_the_name_of_the_data_is_cut_before_the_main_controls_leave_the_bar(qtbo
     window.resize(624, 352)  # as on a screen of 1280 x 800 at 200 %
     qtbot.waitUntil(lambda: bar.width() > 540)  # the rail has folded
     assert bar.minimumSizeHint().width() <= bar.width()
-    assert bar.dataset.minimumWidth() < bar.step.minimumWidth()
+    assert bar.dataset.minimumWidth() >= LEAST_RUN_PX, "of the name of the data more is left than an ellipsis"
     assert [name.minimumWidth() for name in names] == before, "the names of A and B are cut last"
     window.resize(1900, 800)
     window.setMinimumSize(least)
@@ -272,8 +274,11 @@ def test_what_has_the_focus_has_a_ring_that_can_be_seen(dressed, qtbot, points: 
     heat = HeatMapWidget()
     qtbot.addWidget(heat)
     heat.show_heat(HeatMap("heat", "", np.eye(3), "", "", (), (), 0, 1, ""))
+    switch = Switch()
+    switch.setChecked(True)
+    qtbot.addWidget(switch)
     focus = theme.theme().tokens.focus
-    for widget in (points, row, heat):
+    for widget in (points, row, heat, switch):
         widget.resize(400, 300)
         widget.show()
         widget.activateWindow()
@@ -282,6 +287,10 @@ def test_what_has_the_focus_has_a_ring_that_can_be_seen(dressed, qtbot, points: 
         qtbot.wait(20)
         assert focus in inks(widget), type(widget).__name__
         assert theme.contrast(focus, theme.theme().tokens.surface) >= 3
+    image = switch.grab().toImage()
+    column = [image.pixelColor(20, y).name() for y in range(image.height() // 2)]
+    ground, track = column[0], len(column) - 1 - column[::-1].index(column[0])
+    assert column.index(focus) < track, f"the ring stands apart from the track, on {ground}"
 
 
 def test_a_ring_comes_with_a_key_and_not_with_a_click(dressed, qtbot) -> None:

@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import dataclasses
 import shlex
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, get_args
 
 import pytest
 from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtGui import QGuiApplication, QImage, QWheelEvent
-from PySide6.QtWidgets import QAbstractSpinBox, QApplication, QComboBox, QLabel, QLineEdit, QPushButton, QScrollArea
+from PySide6.QtWidgets import (
+    QAbstractSpinBox,
+    QApplication,
+    QComboBox,
+    QLabel,
+    QLineEdit,
+    QPushButton,
+    QScrollArea,
+    QWidget,
+)
 from pytestqt.qtbot import QtBot
 
 from explorer.event_loop.background import Background
@@ -116,6 +126,26 @@ def problem(sheet: NewRun, section: str, name: str) -> QLabel:
     return next(
         label for label in sheet.section(section).form.findChildren(QLabel) if label.objectName() == f"problem-{name}"
     )
+
+
+def test_tab_goes_through_the_sheet_in_the_order_of_reading(qtbot: QtBot, sheet: NewRun):
+    qtbot.waitUntil(sheet.isActiveWindow)
+    sheet.section("optimizer").fold.setChecked(False)
+    sheet.section("optimizer").fold.setChecked(True)
+    sheet.section("model").fold.setChecked(True)
+    stops: list[QWidget] = []
+    while len(stops) < 200 and (stop := sheet.focusWidget()) not in stops:
+        stops.append(stop)
+        qtbot.keyClick(stop, Qt.Key.Key_Tab)
+    first = stops.index(sheet.preset)
+    centers = [stop.mapTo(sheet.findChild(QScrollArea).widget(), stop.rect().center()) for stop in stops]
+    inside = sheet.findChild(QScrollArea).widget()
+    for (one, a), (other, b) in pairwise(
+        zip(stops[first:] + stops[:first], centers[first:] + centers[:first], strict=True)
+    ):
+        if inside.isAncestorOf(one) and inside.isAncestorOf(other):
+            in_one_row = abs(a.y() - b.y()) < 8
+            assert (b.x() > a.x()) if in_one_row else (b.y() > a.y()), (one.objectName(), other.objectName())
 
 
 def test_what_one_changes_is_in_sight(sheet: NewRun):

@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from PySide6.QtCore import QPoint, Qt, QTimer
 from PySide6.QtGui import QAction, QDesktopServices, QPaintEvent
-from PySide6.QtWidgets import QApplication, QDoubleSpinBox, QLabel, QPushButton, QTabBar, QToolButton, QWidget
+from PySide6.QtWidgets import (
+    QApplication,
+    QDoubleSpinBox,
+    QLabel,
+    QPushButton,
+    QTabBar,
+    QToolButton,
+    QWidget,
+)
+from pytestqt.qtbot import QtBot
 
 from explorer.views import VIEWS, ViewEntry
 from explorer.views.view import View
@@ -18,9 +28,12 @@ from explorer.widgets.help_panel import HelpPanel, escape
 from explorer.widgets.tab_menu import TabMenu
 from explorer.window import Window
 from explorer.window.bar import HEIGHT
+from explorer.window.status_bar import StatusBar
 from explorer.window.synonyms import SYNONYMS
+from trainer import config
 from trainer.catalog import assets_dir
 from trainer.scheduling.energy import Tariff, tariff
+from trainer.store import Workspace
 
 
 class Stage(View):
@@ -119,6 +132,21 @@ def test_the_workspace_has_its_short_name_and_a_click_that_opens_nothing_says_so
     monkeypatch.setattr(QDesktopServices, "openUrl", lambda *_: False)
     folder.click()
     assert str(window.folder) in window.banner.message.text()
+
+
+def test_the_status_bar_leaves_out_whole_items_and_cuts_none(qtbot: QtBot, dressed, tmp_path: Path) -> None:
+    workspace, status = Workspace(tmp_path / "runs"), StatusBar(tmp_path)
+    qtbot.addWidget(status)
+    status.show()
+    for name in ("clip-own", "cloob-own"):
+        workspace.runs.create(config.Run(name=name), status="running")
+    status.show_runs([replace(run, phase="loading libraries and data") for run in workspace.runs.all()])
+    shown = lambda: [part.isVisible() for part in status.findChildren(QWidget, "statusRun")]  # noqa: E731
+    for width, runs in ((1800, [True, True]), (800, [True, False]), (1800, [True, True])):
+        status.resize(width, status.height())
+        qtbot.waitUntil(lambda runs=runs: shown() == runs)
+        qtbot.waitUntil(lambda width=width: status.minimumSizeHint().width() <= width == status.width())
+        assert status.findChild(QToolButton, "statusJobs").isVisible()
 
 
 def test_a_command_of_another_view_opens_it_first(window: Window, qtbot) -> None:

@@ -333,8 +333,11 @@ def test_a_trainer_that_does_not_stop_can_be_ended(
     qtbot.waitUntil(lambda: not end.isVisible(), timeout=3_000)
 
 
-def test_a_new_run_begins_with_a_preset_that_could_start(qtbot: QtBot, context: Context):
-    view = show(qtbot, context)
+def test_a_new_run_begins_with_a_preset_that_could_start_and_stays_drawn(
+    qtbot: QtBot, context: Context, three: list[int], monkeypatch: pytest.MonkeyPatch
+):
+    context.selection.select_runs(*three[:2])
+    view = shown(qtbot, context, 3)
     sheet = view.open_new_run()
     assert sheet.preset_name == "clip-scenes"
     assert sheet.start.isEnabled()
@@ -350,7 +353,10 @@ def test_a_new_run_begins_with_a_preset_that_could_start(qtbot: QtBot, context: 
     kind.setCurrentIndex(2)
     qtbot.waitUntil(sheet.foot.queue.isEnabled)
     assert (sheet.foot.copy.isEnabled(), sheet.foot.copy.toolTip()) == (True, "")
-    sheet.reject()
+    monkeypatch.setattr(context.jobs, "do", lambda *_arguments, done, **_options: done(three[2]))
+    sheet.foot.queue.click()
+    again = shown(qtbot, context, 3)
+    assert three[2] in {run.id for run in again.drawn()}, "also after a restart: nobody has hidden it"
 
 
 def test_duplicate_opens_the_sheet_with_the_same_values(

@@ -14,6 +14,7 @@ from PySide6.QtWidgets import (
     QComboBox,
     QLabel,
     QPushButton,
+    QScrollArea,
     QToolButton,
     QWidget,
 )
@@ -165,6 +166,15 @@ def test_no_button_of_the_rail_is_wider_than_the_rail(qtbot, window: Window):
         for button in window.rail.buttons.values():
             right = button.mapTo(window.rail, button.rect().topRight()).x()
             assert right < window.rail.width() - theme.INSIDE, (size, button.text(), right, window.rail.width())
+        scroll_bar = window.rail.findChild(QScrollArea).verticalScrollBar()
+        qtbot.waitUntil(lambda scroll_bar=scroll_bar: scroll_bar.maximum() == 0)
+
+
+def test_compare_lists_some_pairs_in_a_low_window(qtbot, window: Window):
+    window.resize(*SMALLEST)
+    open_view(qtbot, window, "changes")
+    table = window.pages.open_view.table
+    qtbot.waitUntil(lambda: table.pairs.rowCount() and table.viewport().height() >= 3 * table.rowHeight(0))
 
 
 def test_a_small_window_scrolls_names_of_runs_and_narrows_details(qtbot, window: Window):

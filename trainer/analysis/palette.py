@@ -24,10 +24,9 @@ ON_LIGHT: Final = ("#0072b2", "#b86e00", "#0a6338", "#ad6b8e", "#048dff", "#a13c
 ON_DARK: Final = ("#4ea8de", "#f2b63c", "#2fc79a", "#dd95bd", "#8fd0f5", "#f0803a", "#f0e442", "#c4c9d2")
 """Blue and orange are the first two arms; the others follow. Told apart by color-blind people, too."""
 
-_SHARES: Final = (0.0, 1.0, -0.45, 0.5, -0.75, -0.22)
-TONES: Final = len(_SHARES)
+TONES: Final = 6
 """Lightnesses of a hue, for seeds; the next one repeats the first."""
-_FAR_ENDS: Final = (0.08, 0.95)
+_FAR_ENDS: Final = (0.19, 0.85)
 """Lightness away from light and dark ground."""
 
 DIVERGING: Final = (
@@ -64,13 +63,17 @@ def readable(color: str, dark: bool = False, least: float = LEAST_MARK) -> str:
 def run_shade(hue: int, tone: int, dark: bool = False) -> str:
     """Return the color of a hue of the cycle in one of `TONES` lightnesses, each with the contrast of a mark.
 
-    Tone 0 is the hue's own color, odd ones go towards the ground and even ones away from it.
+    Tone 0 is the hue's own color; every other is as far from those before it as the ground and the hue allow.
     """
     cycle = ON_DARK if dark else ON_LIGHT
-    base, share = cycle[hue % len(cycle)], _SHARES[tone % TONES]
-    hue_angle, lightness, saturation = colorsys.rgb_to_hls(*_channels(base))
-    ends = _FAR_ENDS[dark] if share < 0 else _near_end(base, dark)
-    return _hex(*colorsys.hls_to_rgb(hue_angle, lightness + abs(share) * (ends - lightness), saturation))
+    base, tone = cycle[hue % len(cycle)], tone % TONES
+    if tone == 0:
+        return base
+    hue_angle, _, saturation = colorsys.rgb_to_hls(*_channels(base))
+    far, near = _FAR_ENDS[dark], _near_end(base, dark)
+    shades = [_hex(*colorsys.hls_to_rgb(hue_angle, far + step / 100 * (near - far), saturation)) for step in range(101)]
+    before = [_seen_lightness(run_shade(hue, other, dark)) for other in range(tone)]
+    return max(shades, key=lambda shade: min(abs(_seen_lightness(shade) - other) for other in before))
 
 
 def side_color(index: int, sides: Sequence[tuple[int, int]], dark: bool = False) -> str:
@@ -122,6 +125,11 @@ def _channels(color: str) -> tuple[float, float, float]:
 
 def _hex(red: float, green: float, blue: float) -> str:
     return "#" + "".join(f"{round(255 * part):02x}" for part in (red, green, blue))
+
+
+def _seen_lightness(color: str) -> float:
+    """Return the lightness L* of CIELAB for colors that are not nearly black, in which equal steps look equal."""
+    return 116 * _luminance(color) ** (1 / 3) - 16
 
 
 def _luminance(color: str) -> float:

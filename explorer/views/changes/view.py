@@ -35,6 +35,8 @@ from trainer.charts.spec import Request, Target
 from trainer.store import of_split
 
 ONE_STEP: Final = "There is only one snapshot. Choose run B in the bar above, or wait for the next evaluation."
+LEAST_TABLE_PX: Final = 220
+"""Of four pairs and their heads: in a low window the view scrolls, rather than show one."""
 TABS: Final = ("pairs", "changes", "mispairs", "separated-groups", "representation-similarity")
 
 
@@ -319,6 +321,7 @@ class ChangesView(View):
     def _lay_out(self) -> None:
         layouts.add(self.body, (self.tabs, 1), self.note)
         pairs = HairlineSplitter(Qt.Orientation.Vertical)
+        self.table.setMinimumHeight(LEAST_TABLE_PX)
         pairs.addWidget(layouts.panel(layouts.column(self.groups, (self.table, 1), gap=theme.SPACE)))
         pairs.addWidget(self.neighborhoods)
         pairs.setStretchFactor(0, 1)

@@ -8,7 +8,7 @@ import os
 import re
 from collections.abc import Callable, Collection
 from functools import partial
-from itertools import groupby
+from itertools import groupby, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -173,6 +173,12 @@ class NewRun(QDialog):
             self.show_run(config.Run())
         self.section("objective").kind.setFocus()
         background.run(self, paces, done=self._take_paces, failed=lambda _: None, key="paces")
+
+    def focusNextPrevChild(self, forward: bool) -> bool:
+        """Go through the editors in the order of reading, also through those that were made since."""
+        for before, after in pairwise(layouts.tab_stops(self)):
+            QWidget.setTabOrder(before, after)
+        return super().focusNextPrevChild(forward)
 
     @property
     def preset_name(self) -> str:

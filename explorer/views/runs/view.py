@@ -154,9 +154,12 @@ class RunsView(View):
     def toggle_eyes(self, run_ids: Sequence[int]) -> None:
         """Hide the curves of these runs if all of them are drawn, else show them."""
         drawn = {run.id for run in self.drawn()}
-        self._eyes |= dict.fromkeys(run_ids, not drawn.issuperset(run_ids))
-        self.context.settings.set("runs/eyes", {str(run): is_open for run, is_open in self._eyes.items()})
+        self._set_eyes(run_ids, opened=not drawn.issuperset(run_ids))
         self._show_chosen()
+
+    def _set_eyes(self, run_ids: Sequence[int], *, opened: bool) -> None:
+        self._eyes |= dict.fromkeys(run_ids, opened)
+        self.context.settings.set("runs/eyes", {str(run): is_open for run, is_open in self._eyes.items()})
 
     def inspect(self, on: bool) -> None:
         """Show log and configuration of the selected runs in the right panel, or close it."""
@@ -422,7 +425,8 @@ class RunsView(View):
         self._choose_when_there = (run,)
 
     def _show_new(self, run: int) -> None:
-        """Open this view, which the form may have been opened without, on a run that was just made."""
+        """Open this view, which the form may have been opened without, on a run that was just made and stays drawn."""
+        self._set_eyes((run,), opened=True)
         self.requested.emit(ShowRun(run))
 
     def _choose_again(self, runs: tuple[int, ...], sides: dict[str, Any]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -73,6 +74,44 @@ def test_a_run_keeps_its_look_when_others_come_or_go(workspace: Workspace, store
     assert run_style(workspace.runs.all()).items() >= left.items()
 
 
+def lab(color: str) -> tuple[float, float, float]:
+    """Return CIELAB of an sRGB color, of the white D65."""
+    srgb = np.array([int(color[i : i + 2], 16) for i in (1, 3, 5)]) / 255
+    linear = np.where(srgb <= 0.04045, srgb / 12.92, ((srgb + 0.055) / 1.055) ** 2.4)
+    to_xyz = [[0.4124564, 0.3575761, 0.1804375], [0.2126729, 0.7151522, 0.0721750], [0.0193339, 0.1191920, 0.9503041]]
+    xyz = np.array(to_xyz) @ linear / (0.95047, 1, 1.08883)
+    x, y, z = np.where(xyz > 216 / 24389, np.cbrt(xyz), (24389 / 27 * xyz + 16) / 116)
+    return 116 * y - 16, 500 * (x - y), 200 * (y - z)
+
+
+def ciede2000(first: tuple[float, float, float], second: tuple[float, float, float]) -> float:
+    """Return the difference of two colors of CIELAB (Sharma, Wu and Dalal, 2005)."""
+    lightness, a, b = np.array([first, second]).T
+    seventh = np.hypot(a, b).mean() ** 7
+    a = a * (1.5 - 0.5 * np.sqrt(seventh / (seventh + 25**7)))
+    chroma, hue = np.hypot(a, b), np.degrees(np.arctan2(b, a)) % 360
+    turn = (hue[1] - hue[0] + 180) % 360 - 180
+    mean_l, mean_c, mean_h = lightness.mean(), chroma.mean(), hue[0] + turn / 2
+    t = 1 - 0.17 * cosine(mean_h - 30) + 0.24 * cosine(2 * mean_h)
+    t += 0.32 * cosine(3 * mean_h + 6) - 0.2 * cosine(4 * mean_h - 63)
+    by_l = np.ptp(lightness) / (1 + 0.015 * (mean_l - 50) ** 2 / np.sqrt(20 + (mean_l - 50) ** 2))
+    by_c = (chroma[1] - chroma[0]) / (1 + 0.045 * mean_c)
+    by_h = 2 * np.sqrt(chroma.prod()) * np.sin(np.radians(turn / 2)) / (1 + 0.015 * mean_c * t)
+    rotation = np.sin(np.radians(60 * np.exp(-((((mean_h % 360) - 275) / 25) ** 2))))
+    twist = -2 * np.sqrt(mean_c**7 / (mean_c**7 + 25**7)) * rotation
+    return float(np.sqrt(by_l**2 + by_c**2 + by_h**2 + twist * by_c * by_h))
+
+
+def cosine(degrees: float) -> float:
+    return float(np.cos(np.radians(degrees)))
+
+
+def test_differences_of_colors_are_those_that_are_published():
+    blue = (50.0, 2.6772, -79.7751), (50.0, 0.0, -82.7485)
+    assert ciede2000(*blue) == pytest.approx(2.0425, abs=1e-4)
+    assert ciede2000((60.2574, -34.0099, 36.2677), (60.4626, -34.1751, 39.4387)) == pytest.approx(1.2644, abs=1e-4)
+
+
 @pytest.mark.parametrize("dark", [False, True])
 def test_every_tone_of_a_hue_is_seen_and_is_another(dark: bool):
     grounds = palette.DARK_GROUNDS if dark else palette.LIGHT_GROUNDS
@@ -81,8 +120,9 @@ def test_every_tone_of_a_hue_is_seen_and_is_another(dark: bool):
         assert shades[0] == (palette.ON_DARK if dark else palette.ON_LIGHT)[hue]
         assert min(palette.contrast(shade, ground) for shade in shades for ground in grounds) >= 3
         assert palette.run_shade(hue, palette.TONES, dark) == shades[0]
-        if hue < 2:
-            assert len({*shades}) == palette.TONES
+        for seeds, least in ((2, 18), (3, 10), (palette.TONES, 3)):
+            apart = min(ciede2000(*map(lab, pair)) for pair in combinations(shades[:seeds], 2))
+            assert apart >= least, (hue, shades[:seeds])
 
 
 def panel_of(count: int) -> Panel:
