@@ -142,6 +142,35 @@ PRINTED = {
         ],
         {"train/Loss": {0: 6.9, 1: 6.91, 2: 6.92}, "train/LR": {0: 1e-4, 1: 1e-5, 2: 1e-6}},
     ),
+    "transfer learning of PyTorch": (
+        [
+            line
+            for n in range(3)
+            for line in (
+                f"Epoch {n}/2",
+                "-" * 10,
+                f"train Loss: {3 - n}.25 Acc: 0.{n}",
+                f"val Loss: {3 - n}.5 Acc: 0.{n + 1}",
+            )
+        ],
+        {
+            "train/Loss": {n: 3.25 - n for n in range(3)},
+            "train/Acc": {n: n / 10 for n in range(3)},
+            "val/Loss": {n: 3.5 - n for n in range(3)},
+            "val/Acc": {n: (n + 1) / 10 for n in range(3)},
+        },
+    ),
+    "Keras": (
+        [
+            line
+            for n in range(1, 4)
+            for line in (
+                f"Epoch {n}/3",
+                f"  1/938 [....] - ETA: 2:10 - loss: 9\r938/938 [====] - 2s 2ms/step - loss: {4 - n}.5 - val_loss: {n}",
+            )
+        ],
+        {"loss": {n: 4.5 - n for n in range(1, 4)}, "val_loss": {n: n for n in range(1, 4)}},
+    ),
     "nanoGPT": (
         [
             line

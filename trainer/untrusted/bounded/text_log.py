@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from trainer.untrusted.bounded.log_reading import EPOCHS, STEPS
@@ -28,6 +28,9 @@ _COUNT: Final = re.compile(
 """A step or an epoch with its number: `Step 3`, `Epoch [1/30]`; timm calls its epoch `Train: 3 [`."""
 _WITHIN: Final = re.compile(r"\W{0,4}(\d+)\s*/\s*\d+")
 """Right behind the number of an epoch, how far it is: `[120/5004]`."""
+_PART: Final = re.compile(rf"\b({_PARTS})\b", re.IGNORECASE)
+_BELOW: Final = re.compile(rf"\W*(?:({_PARTS})\b|\d+/\d+\W)", re.IGNORECASE)
+"""How a line below the heading of an epoch begins: with the part of the data, or with the batches that Keras counts."""
 _VALUE: Final = re.compile(
     rf"((?:\b(?:{_PARTS})[ /])?\b[a-z][\w@/.-]{{0,60}})['\"]?(?:\s*[:=]\s*|\s+)"
     r"([-+]?(?:(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?|nan|inf))(?![\w:/]|\.\d)",
@@ -35,29 +38,42 @@ _VALUE: Final = re.compile(
 )
 
 
-def record_of(line: str) -> dict[str, str]:
-    """Return step or epoch, part of the data and numbers of a line; empty without a step, or without a number."""
-    text = line.rstrip().rpartition("\r")[2][:_MOST_LINE]  # a bar of progress writes over itself
-    record: dict[str, str] = {}
-    counts = list(_COUNT.finditer(text))
-    if not counts:
-        return {}
-    for count in counts:
-        name = "epoch" if count[1].lower() == "train" else count[1].lower()
-        record.setdefault(name, count[2])
-        if name in EPOCHS and (within := _WITHIN.match(text, count.end())):
-            record.setdefault("iteration", within[1])
-    # `Train Epoch: 1` is none of the numbers.
-    counted = (*STEPS, *EPOCHS, counts[0][1].lower())
-    numbers = {name: value for name, value in _VALUE.findall(text) if name.lower().split()[-1] not in counted}
-    if not numbers:
-        return {}
-    if part := re.search(rf"\b({_PARTS})\b", text[: counts[0].end(1)], re.IGNORECASE):
-        record[_SPLIT] = part[1].lower()
-    return numbers | record
+def records(lines: Iterable[str]) -> Iterator[dict[str, str]]:
+    """Yield step or epoch, part of the data and numbers of each line; empty without a step, or without a number.
+
+    Below a line such as `Epoch 3/10`, lines that begin with a part of the data, or as Keras prints them, are of it.
+    """
+    heading: dict[str, str] = {}
+    for line in lines:
+        text = line.rstrip().rpartition("\r")[2][:_MOST_LINE]  # a bar of progress writes over itself
+        matches = list(_COUNT.finditer(text))
+        below = _BELOW.match(text) if heading and not matches else None
+        numbers = dict(_VALUE.findall(text)) if matches or below else {}
+        # `Train Epoch: 1` is none of the numbers.
+        counters = (*STEPS, *EPOCHS, *(match[1].lower() for match in matches))
+        numbers = {name: value for name, value in numbers.items() if name.lower().split()[-1] not in counters}
+        if matches:
+            count, part = _count(text, matches), _PART.search(text[: matches[0].end(1)])
+            heading = heading if numbers else count
+        else:
+            count, part = heading, below if below and below[1] else None
+        if part:
+            numbers = {re.sub(rf"^{part[1]} ", "", name): value for name, value in numbers.items()}
+        yield {**numbers, **count, **({_SPLIT: part[1].lower()} if part else {})} if numbers else {}
 
 
 def is_text_log(lines: Iterable[str]) -> bool:
     """Return whether some lines have a number of the same name at a step."""
-    names = Counter(name for line in lines for name in record_of(line))
+    names = Counter(name for record in records(lines) for name in record)
     return any(count >= _LEAST for name, count in names.items() if name not in (*STEPS, *EPOCHS, _SPLIT))
+
+
+def _count(text: str, matches: list[re.Match[str]]) -> dict[str, str]:
+    """Return the step and the epoch of a line, and how far it is in the epoch."""
+    count: dict[str, str] = {}
+    for match in matches:
+        name = "epoch" if match[1].lower() == "train" else match[1].lower()
+        count.setdefault(name, match[2])
+        if name in EPOCHS and (within := _WITHIN.match(text, match.end())):
+            count.setdefault("iteration", within[1])
+    return count

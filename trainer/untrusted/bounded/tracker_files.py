@@ -117,9 +117,8 @@ def _logged_numbers(path: Path) -> Iterator[TrackerRow | None]:
 def _printed(path: Path, notes: list[TrackerRow]) -> Iterator[dict[str, str]]:
     """Yield the numbers in lines of text; none for a line without a step."""
     read = left = 0
-    for line in _lines(path):
-        record = text_log.record_of(line)
-        read, left = read + bool(record), left + (not record and not line.isspace())
+    for record in text_log.records(_lines(path)):
+        read, left = read + bool(record), left + (not record)
         yield record  # also an empty one: who waits for rows counts the time
     text = f"{read:,} printed lines were read by the words before their numbers, which is a guess"
     notes.append(remark(NOTE, text=f"{text}; {left:,} lines have no number at a step."))
