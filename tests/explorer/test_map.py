@@ -499,6 +499,9 @@ def test_coloring_of_odd_columns():
     shown = colorings("gaps", [(colored(items), 4, 0)])[0]
     assert shown.names == ("a", "b", "none")
     assert shown.index.tolist() == [2, 0, 0, 1]
+    rings = Items(np.arange(2), [""] * 2, [""] * 2, ["ring", "star"], [""] * 2, {})
+    beside = colorings("label", [(ColoredMap(4, {}), 4, 0), (colored(rings), 2, 0)])[1]
+    assert beside.names == ("ring", "star", "none"), "their colors and shapes are those without the other map"
 
 
 def test_without_any_run_finished_ones_are_offered_and_with_one_the_bar(

@@ -127,6 +127,17 @@ def test_the_tables_show_evidence_of_both_runs_and_counts_of_all_pairs(view: Qua
     assert view.tab_menu.text().strip() == "Mispairs (3)"
 
 
+def test_a_check_of_an_earlier_step_says_so(qtbot, view: QualityView, two_runs):
+    assert not view.older.isVisible()
+    workspace = view.context.workspace
+    folder = workspace.runs.get(two_runs[1]).folder / "later"
+    workspace.results.add_snapshot(two_runs[1], 30, "scenes", "renderings", folder, n=48, d=8)
+    view.refresh()
+    name = view.loaded.report.runs[1].name
+    said = f"This is the check of {name} at step 20 of 30: check the data again."
+    qtbot.waitUntil(lambda: view.older.isVisible() and view.older.text() == said)
+
+
 def test_keys_decide_undo_takes_back_and_the_filter_follows(qtbot, view: QualityView):
     table, undo = view.tables["mispair"], view.context.selection.undo
     view.activateWindow()

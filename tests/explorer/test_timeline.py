@@ -312,11 +312,17 @@ def test_umap_can_be_cancelled_and_may_fail(qtbot, view: TimelineView):
 
 
 def test_one_run_alone_none_and_no_snapshots(qtbot, view: TimelineView, two_runs: tuple[int, int]):
+    titles = ["bad · step 20", "good · step 20"]
+    assert [bool(label.text()) for label in view.curves[0].values] == [True, True]
+    view.context.selection.swap()
+    assert [panel.title.text() for panel in view.panels] == ["", ""], "none of the runs of before in new colors"
+    assert [label.text() for label in view.curves[0].values] == ["", ""]
+    qtbot.waitUntil(lambda: [panel.title.text() for panel in view.panels] == titles)
     view.context.selection.run_a = None
     qtbot.waitUntil(lambda: view.chart is not None and [run.index for run in view.chart.runs] == [1], timeout=4000)
     assert view.panels[1].shows_map
     assert not view.panels[0].shows_map
-    assert view.command()[3:4] == [str(two_runs[1])]
+    assert view.command()[3:4] == [str(two_runs[0])]
     view.context.selection.run_b = None
     assert view.is_empty
     assert view.command() is None

@@ -20,6 +20,7 @@ _ON_LIGHT: Final[dict[str, str]] = {
     "grey": "#5d626c",
     "gray": "#5d626c",
     "black": "#17181c",
+    "none": "#5d626c",
 }
 _ON_DARK: Final[dict[str, str]] = _ON_LIGHT | {
     "orange": "#f08620",
@@ -34,6 +35,7 @@ _ON_DARK: Final[dict[str, str]] = _ON_LIGHT | {
     "brown": "#b07a4c",
     "grey": "#9aa0ab",
     "gray": "#9aa0ab",
+    "none": "#9aa0ab",
     "white": "#ffffff",
     "black": "#6b7280",
 }

@@ -167,7 +167,7 @@ def _plane(data: ModelMap) -> XYPlot:
     middle = (data.places.max(0) + data.places.min(0)) / 2
     axes = [axis_over("", [np.array([at - half, at + half])], margin=0.05) for at in middle]
     return XYPlot(
-        "map", "Snapshots: closer = more similar; diamond = final step", axes[0], axes[1], tuple(curves),
+        "map", "Snapshots: closer = more similar; diamond = last snapshot", axes[0], axes[1], tuple(curves),
         dots=tuple(dots), equal=True, note=f"stress {data.stress:.3f}",
     )  # fmt: skip
 

@@ -137,7 +137,10 @@ def pair_colors(by: str, maps: Sequence[ColoredMap]) -> list[ColoredPoints]:
     if all(column.numbers is not None for column in columns):
         return _on_one_scale(by, [column.numbers for column in columns if column.numbers is not None])
     classes = [column if column.place is not None else _as_classes(column) for column in columns]
-    names = tuple(sorted({name for column in classes for name in column.names}))
+    # What has no class comes last: the others keep their colors and shapes beside data without classes.
+    names = tuple(
+        sorted({name for column in classes for name in column.names}, key=lambda name: (name == NOTHING, name))
+    )
     where = {name: i for i, name in enumerate(names)}
     return [ColoredPoints(by, names, _moved(column, where)) for column in classes]
 

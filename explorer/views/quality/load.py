@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from trainer.charts.retrained import retrained, retrained_lines
@@ -22,12 +22,14 @@ class LoadedQuality:
         states: Key of a pair -> what was decided about it.
         split: Split whose pairs are selected in the window.
         helped: Sentences on a run and its retrained copy; empty without one.
+        older: Which of the runs has been measured since at a later step; empty where none has.
     """
 
     report: QualityReport | None
     states: dict[str, str] = field(default_factory=dict)
     split: str = ""
     helped: tuple[str, ...] = ()
+    older: str = ""
 
 
 def load_quality(
@@ -37,9 +39,18 @@ def load_quality(
     folder = workspace.runs.get(runs[0][0]).folder
     report = read_quality(folder, [*runs]) or read_quality(folder, [*runs[:1]])
     states = {review.pair: review.state for review in workspace.reviews.all(report.dataset)} if report else {}
-    return LoadedQuality(
-        report, states, _split(workspace, runs[0][0], dataset), _helped(workspace, [run for run, _ in runs])
-    )
+    split, helped = _split(workspace, runs[0][0], dataset), _helped(workspace, [run for run, _ in runs])
+    return LoadedQuality(report, states, split, helped, _older(workspace, report, dict(runs)) if report else "")
+
+
+def _older(workspace: Workspace, report: QualityReport, steps: Mapping[int, int | None]) -> str:
+    """Return which runs the report read at an earlier step than the last one, where that is chosen."""
+    parts = []
+    for checked in report.runs:
+        last = max((snapshot.step for snapshot in workspace.results.snapshots(checked.run)), default=0)
+        if steps[checked.run] is None and last > checked.step:
+            parts.append(f"{checked.name} at step {checked.step:,} of {last:,}")
+    return f"This is the check of {' and '.join(parts)}: check the data again." if parts else ""
 
 
 def write_states(workspace: Workspace, dataset: str, states: Sequence[tuple[Review, str]]) -> None:

@@ -100,6 +100,7 @@ class QualityView(View):
         self.tables = {kind: _FindingsTable(kind, title, self.pictures) for kind, title in TABS.items()}
         self.areas = {kind: StateArea(table) for kind, table in self.tables.items()}
         self.note, self.helped = (layouts.text(role="small", wrap=True) for _ in range(2))
+        self.older = layouts.text(role="warn", name="quality-older", wrap=True)
         yield
         self._review_actions = [self._review_action(*spec) for spec in REVIEW_ACTIONS]
         self._check_action = QAction("Check the data", self, objectName="quality-action-check")
@@ -208,6 +209,8 @@ class QualityView(View):
             self.states |= {review.pair: state for review, state in change[1]}
         self.helped.setText("\n".join(("Did it help?", *loaded.helped)) if loaded.helped else "")
         self.helped.setVisible(bool(loaded.helped))
+        self.older.setText(loaded.older)
+        self.older.setVisible(bool(loaded.older))
         self._show_findings()
         self.show_content()
 
@@ -409,7 +412,7 @@ class QualityView(View):
         self.tab_menu = self.stand_for(self.tabs.tabBar())
         self.main.addWidget(self.check)
         self._show_check()
-        layouts.add(self.body, bar, (self.tabs, 1), self.note, self.helped, self.working)
+        layouts.add(self.body, self.older, bar, (self.tabs, 1), self.note, self.helped, self.working)
 
     def _connect(self) -> None:
         selection = self.context.selection

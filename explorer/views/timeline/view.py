@@ -114,9 +114,16 @@ class TimelineView(View):
             return
         self._key = key
         self._asking.cancel()
+        is_other = any(panel.run is not None and panel.run.run != runs[panel.index] for panel in self.panels)
+        if is_other:
+            # What is shown of the runs of before would stand under the names and in the colors of these.
+            self._reading = TimelineResult(None)
+            self._draw_curves()
         for index, panel in enumerate(self.panels):
+            if is_other:
+                panel.clear()
             if runs[index] is not None:
-                panel.area.loading()
+                panel.area.loading(keep=not is_other)
         data = of_split(selection.dataset)
         self.context.background.run(
             self, read, self.context.workspace, runs, *data.values(), done=self._show, failed=self._refuse, key="read"

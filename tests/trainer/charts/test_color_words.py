@@ -18,6 +18,12 @@ def test_the_colors_of_scenes_have_their_own_and_all_differ(dark: bool):
             assert max(abs(a - b) for a, b in zip(drawn, (red, green, blue), strict=True)) < (60 if dark else 100)
 
 
+def test_what_has_no_class_takes_no_color_from_the_others():
+    red, gray = own_colors(("red", "none"))
+    assert [red] == own_colors(("red",))
+    assert gray not in own_colors(tuple(COLORS))
+
+
 def test_other_classes_have_none():
     assert own_colors(()) is None
     assert own_colors(("red", "star")) is None
