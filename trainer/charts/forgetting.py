@@ -21,12 +21,14 @@ from trainer.charts.measures.forgetting import (
     course_rows,
     measure_run,
 )
+from trainer.charts.snapshot_label import different_data_notes
 from trainer.charts.spec import Chart, PerRun, Request, Target, per_run
 from trainer.metrics import data_label
-from trainer.store import Workspace
+from trainer.store import SplitKey, Workspace
 
 METHOD: Final = """\
-Solid: the held-out pairs of the own data. Dashed: the reference set, which a fine-tuning measures from step 0 on. \
+A fine-tuning has two lines: the held-out pairs of its own data and, in shorter dashes, the reference set, which it \
+measures from step 0 on. Another run has one. \
 Bands: 95 % Wilson intervals of each share at its n. A run that mixes has alpha on x: its weights are (1 - alpha) base \
 + alpha tuned (Wortsman et al., 2022, https://arxiv.org/abs/2109.01903), of several runs their mean (model soups, \
 https://arxiv.org/abs/2203.05482).
@@ -57,14 +59,15 @@ def draw(data: PerRun[Forgetting], settings: ForgettingSettings) -> Panel:
         head=tuple(_head(run, settings.measure) for run in data.found),
         rows=(tuple(plots), (_table(data.found, settings),)),
         notes=tuple(dict.fromkeys(f"Rule of the best alpha: {run.rule}" for run in data.found if run.rule)),
+        warnings=different_data_notes([(run.name, SplitKey(run.own.dataset, run.own.split)) for run in data.found]),
     )
 
 
 def _head(run: Forgetting, measure: str) -> str:
-    data = f"{run.name}: own data {data_label(run.own)}, n = {run.own.n(measure):,}"
+    data = f"{data_label(run.own)}, n = {run.own.n(measure):,}"
     if run.reference is None:
-        return f"{data}; no reference set, so what was forgotten is not known"
-    return f"{data}; reference set {data_label(run.reference)}, n = {run.reference.n(measure):,}"
+        return f"{run.name}: {data}; no reference set, so what was forgotten is not known"
+    return f"{run.name}: own data {data}; reference set {data_label(run.reference)}, n = {run.reference.n(measure):,}"
 
 
 def _plot(runs: Sequence[tuple[Forgetting, int]], settings: ForgettingSettings, *, mixes: bool) -> XYPlot:
@@ -75,7 +78,8 @@ def _plot(runs: Sequence[tuple[Forgetting, int]], settings: ForgettingSettings, 
             shares = course.shares.get(settings.measure, {}) if course else {}
             if shares:
                 is_reference = course is run.reference
-                curves.append(_curve(f"{run.name}, {name}", run_tone(index), shares, scale, dashed=is_reference))
+                name = run.name if run.reference is None else f"{run.name}, {name}"
+                curves.append(_curve(name, run_tone(index), shares, scale, dashed=is_reference))
                 dots += _dots(run, run_tone(index), shares, scale, is_reference=is_reference)
     last = max((float(curve.x[-1]) for curve in curves), default=1.0)
     x = Axis("alpha", 0, 1) if mixes else Axis("step", 0, max(last, 1) * 1.02, integer=True)
@@ -85,7 +89,7 @@ def _plot(runs: Sequence[tuple[Forgetting, int]], settings: ForgettingSettings, 
     cursor = settings.at / scale if settings.at >= 0 and is_of_a else math.nan
     title = f"{MEASURES[settings.measure]} over {'alpha' if mixes else 'training'}"
     key = "alpha" if mixes else "course"
-    return XYPlot(key, title, x, y, tuple(curves), dots=tuple(dots), cursor=cursor, note="dashed: reference set")
+    return XYPlot(key, title, x, y, tuple(curves), dots=tuple(dots), cursor=cursor)
 
 
 def _curve(name: str, tone: str, shares: Mapping[int, StepShare], scale: int, *, dashed: bool) -> Series:
@@ -122,7 +126,7 @@ def _table(runs: Sequence[Forgetting], settings: ForgettingSettings) -> NumberTa
     for run in runs:
         for course, name in ((run.own, "own"), (run.reference, "reference")):
             if course is not None and course.shares.get(settings.measure):
-                columns.append(f"{run.name}, {name}")
+                columns.append(run.name if run.reference is None else f"{run.name}, {name}")
                 values_of_columns.append(_values(course, settings))
     hints = {
         "Step, or alpha in %": "The last, or the chosen one.",

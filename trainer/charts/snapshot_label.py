@@ -101,13 +101,17 @@ def steps_note(results: Sequence[object]) -> str:
     return f"The snapshots are of different steps: {listed}." if listed else ""
 
 
-def data_note(results: Sequence[object]) -> str:
+def data_notes(results: Sequence[object]) -> tuple[str, ...]:
+    """Return the `different_data_notes` of the runs that were measured."""
+    return different_data_notes([(run.name, SplitKey(run.dataset, run.split)) for run in _labels_of(results)])
+
+
+def different_data_notes(measured: Sequence[tuple[str, SplitKey]]) -> tuple[str, ...]:
     """Return a sentence that names the data of each run where they are measured on different data; else nothing."""
-    runs = _labels_of(results)
-    if not different_data([SplitKey(run.dataset, run.split)] for run in runs):
-        return ""
-    listed = "; ".join(f"{run.name} on {data_label(run)}" for run in runs)
-    return f"The runs are measured on different data, so their numbers cannot be compared: {listed}."
+    if not different_data([key] for _, key in measured):
+        return ()
+    listed = "; ".join(f"{name} on {data_label(key)}" for name, key in measured)
+    return (f"The runs are measured on different data, so their numbers cannot be compared: {listed}.",)
 
 
 def _labels_of(results: Sequence[object]) -> list[SnapshotLabel]:

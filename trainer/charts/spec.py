@@ -14,7 +14,7 @@ from trainer.charts import ChartError
 from trainer.charts.marks import Mark, NumberTable, Panel, ShadedTable, Tone, XYPlot, run_tone
 from trainer.charts.point_placement import PointPlacement
 from trainer.charts.settings import NoSettings
-from trainer.charts.snapshot_label import counted_notes, data_note, different_steps, steps_note
+from trainer.charts.snapshot_label import counted_notes, data_notes, different_steps, steps_note
 from trainer.config.fields import fields_of
 from trainer.errors import NotYetError, UserError
 from trainer.store import Workspace
@@ -191,7 +191,7 @@ class Chart(Generic[S, D]):
         drawn = self.draw(data, settings)
         problems, counted = tuple(getattr(data, "problems", ())), counted_notes(data)
         runs, indices = (data.found, data.places) if isinstance(data, PerRun) else ((), ())
-        other_data = tuple(filter(None, (data_note(runs),)))
+        other_data = data_notes(runs)
         of_steps = "" if drawn.head else steps_note(runs)
         notes = (*drawn.notes, *filter(None, (of_steps,)), *counted)
         warnings = (*problems, *other_data, *drawn.warnings)

@@ -15,8 +15,8 @@ from trainer.__main__ import main
 from trainer.analysis.retrieval import right_answers
 from trainer.charts.forgetting import CHART
 from trainer.charts.matching import matching_of
-from trainer.charts.measures.forgetting import course_rows
-from trainer.charts.spec import Request, Target
+from trainer.charts.measures.forgetting import Course, Forgetting, StepShare, course_rows
+from trainer.charts.spec import PerRun, Request, Target
 from trainer.checkpoints import checkpoint
 from trainer.experiments.mixes import mix_run
 from trainer.inference.export_model import export_model
@@ -299,3 +299,16 @@ def test_real_pairs_are_learned_with_scenes_as_the_reference_set(workspace, base
     }
     first = workspace.results.series(row.id, "reference/image_to_text_R@1")[1][0]
     assert first == workspace.results.series(base, "val/image_to_text_R@1")[1][-1]
+
+
+def test_runs_from_scratch_have_a_line_each_and_other_data_is_said():
+    shares = {"image_to_text": {0: StepShare(0.0, 20), 8: StepShare(0.5, 20)}}
+    courses = Course("own", "heldout", shares), Course("scenes", "renderings", shares)
+    tuned, other = Forgetting(1, "tuned", False, *courses), Forgetting(2, "CLOOB", False, courses[1], None)
+    panel = CHART.panel(PerRun((tuned, other), (0, 1)), CHART.settings())
+    names = [curve.name for curve in panel.mark("course").curves]
+    assert names == ["tuned, own data", "tuned, reference set", "CLOOB"]
+    assert panel.mark("course").note == "", "each line is named"
+    (warning,) = panel.warnings
+    assert "measured on different data" in warning
+    assert "tuned on own, held-out" in warning
