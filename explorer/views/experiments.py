@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QFileDialog, QMenu, QProgressBar, QPushButton, QWidget
+from PySide6.QtWidgets import QFileDialog, QProgressBar, QPushButton, QWidget
 
 from explorer import theme
-from explorer.intents import AddSeeds, ShowExperiment, ViewIntent
+from explorer.intents import AddSeeds, ChooseModel, Intent, OpenImport, ShowExperiment, ViewIntent, WatchTraining
 from explorer.models.quantities import about
 from explorer.run_control import actions
 from explorer.views.chart_view import ChartView
@@ -24,7 +24,9 @@ from explorer.widgets import layouts
 from explorer.widgets.finder import Choice
 from explorer.widgets.progress_row import show_share
 from explorer.widgets.searchable_combo_box import SearchableComboBox
+from explorer.widgets.window_menu import WindowMenu
 from trainer.config import ConfigError
+from trainer.distribution.published_models import FIRST as FIRST_MODEL
 from trainer.errors import reason_words
 from trainer.scheduling import experiments
 from trainer.store import RunRow, Workspace
@@ -249,7 +251,7 @@ class ExperimentsView(ChartView):
         self.stop_now = QAction("Stop now", self, objectName="experiments-stop-now")
         self.stop_now.setToolTip("Also stops the current runs; each keeps its last checkpoint")
         self.stop_menu = QPushButton("Stop", objectName="experiments-stop-menu")
-        self.stop_menu.setMenu(_menu_of(self.stop_menu, self.stop, self.stop_now))
+        self.stop_menu.setMenu(WindowMenu(self.stop_menu, (self.stop, self.stop_now)))
         self.share, self.left = QProgressBar(accessibleName="Progress of the experiment"), layouts.text(role="small")
         self.share.setFixedWidth(PROGRESS_PX)
         self.seeds = SeedRows()
@@ -261,6 +263,7 @@ class ExperimentsView(ChartView):
             layouts.row((self.progress, 1), self.share, self.left),
             self.seeds,
         )
+        self.body.addWidget(self._ways_in())
         self.main.insertWidget(0, self.picker)
         self.bring = QAction("Import a definition…", self, objectName="experiments-import")
         self.bring.setToolTip("Store the experiment of a TOML file; nothing starts until you press Run")
@@ -274,6 +277,19 @@ class ExperimentsView(ChartView):
         self.stop_now.triggered.connect(self._stop_now)
         self.context.jobs.runs_changed.connect(self._runs_changed)
         self._show_parts(any_experiment=False)
+
+    def _ways_in(self) -> QWidget:
+        """Return what the first start offers as well, in one line."""
+        ways: dict[str, Intent] = {
+            "Use my pairs…": OpenImport(compare=True),
+            "Open a published CLIP…": ChooseModel(FIRST_MODEL.specification),
+            "Watch a training…": WatchTraining(),
+        }
+        links = [QPushButton(text, objectName="experiments-way") for text in ways]
+        for link, intent in zip(links, ways.values(), strict=True):
+            theme.set_role(link, "link")
+            link.clicked.connect(lambda _=False, intent=intent: self.requested.emit(intent))
+        return layouts.panel(layouts.row(*links, layouts.STRETCH, gap=theme.BETWEEN))
 
     @cached_property
     def first_start(self) -> FirstStart:
@@ -497,10 +513,3 @@ class ExperimentsView(ChartView):
     def _runs_changed(self, _runs: Any = None) -> None:
         if self.isVisible():
             self._read_list()
-
-
-def _menu_of(parent: QWidget, *actions: QAction) -> QMenu:
-    menu = QMenu(parent)
-    menu.setToolTipsVisible(True)
-    menu.addActions(actions)
-    return menu

@@ -14,6 +14,7 @@ from explorer import theme
 from trainer.analysis.label_shares import percent
 
 ROW: Final = 32
+"""Least height of a row; in a high window rows are up to three times as high, and bars twice."""
 HEAD: Final = 52
 BAR: Final = 14
 DOT: Final = 10
@@ -98,6 +99,11 @@ class BarChart(QWidget):
         self.setAccessibleDescription(self._in_words())
         self.update()
 
+    @property
+    def row_px(self) -> int:
+        """The height of a row: the rows share what room there is."""
+        return min(3 * ROW, max(ROW, (self.height() - HEAD) // max(1, len(self.names))))
+
     def sizeHint(self) -> QSize:
         return QSize(480, HEAD + ROW * max(4, min(len(self.names), 10)) + 4)
 
@@ -113,7 +119,7 @@ class BarChart(QWidget):
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        fitting = self._fitting()
+        fitting, row_px = self._fitting(), self.row_px
         name_width, lanes = self._name_width(), self.lanes()
         for column, lane in zip(self.columns, lanes, strict=True):
             self._paint_head(painter, lane, column)
@@ -124,17 +130,17 @@ class BarChart(QWidget):
         if self._stale:
             painter.setOpacity(0.5)
         for row in range(fitting):
-            top = HEAD + row * ROW
+            top = HEAD + row * row_px
             tops = [column for column in self.columns if column.top == row]
             painter.setFont(_font(strong=bool(tops)))
             painter.setPen(theme.color("text" if tops else "secondary"))
-            room = QRectF(0, top, name_width, ROW)
+            room = QRectF(0, top, name_width, row_px)
             _draw_elided(painter, room, self.names[row], Qt.AlignmentFlag.AlignLeft)
             if row in self._marked:
                 _draw_wave(painter, room, self.names[row])
             for column, lane in zip(self.columns, lanes, strict=True):
                 if column.shares:
-                    self._paint_bar(painter, QRectF(lane.left(), top, lane.width(), ROW), column, row)
+                    self._paint_bar(painter, QRectF(lane.left(), top, lane.width(), row_px), column, row)
         self._paint_rest(painter, fitting, name_width, lanes)
 
     def _fitting(self) -> int:
@@ -162,7 +168,8 @@ class BarChart(QWidget):
     def _paint_bar(self, painter: QPainter, room: QRectF, column: BarColumn, row: int) -> None:
         share, is_top = column.shares[row], column.top == row
         number = QFontMetricsF(_font(strong=True)).horizontalAdvance("100.0 %")
-        track = QRectF(room.left(), room.center().y() - BAR / 2, room.width() - number - theme.INSIDE, BAR)
+        thick = BAR * min(2.0, room.height() / ROW)
+        track = QRectF(room.left(), room.center().y() - thick / 2, room.width() - number - theme.INSIDE, thick)
         painter.setPen(Qt.PenStyle.NoPen)
         painter.setBrush(theme.color("sunken"))
         painter.drawRoundedRect(track, 3, 3)
@@ -173,7 +180,7 @@ class BarChart(QWidget):
             # The fill of the others is pale, but where it ends can be seen.
             painter.setPen(edge)
             painter.setBrush(fill)
-            bar = QRectF(track.left(), track.top(), share * track.width(), BAR)
+            bar = QRectF(track.left(), track.top(), share * track.width(), thick)
             painter.drawRoundedRect(bar.adjusted(0.5, 0.5, -0.5, -0.5) if bar.width() > 2 else bar, 3, 3)
         painter.setPen(theme.color("text" if is_top else "secondary"))
         painter.setFont(_font(strong=is_top))
@@ -194,7 +201,7 @@ class BarChart(QWidget):
                 painter.drawText(room, int(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter), text)
 
     def _row_in_words(self, y: float) -> str:
-        row = int((y - HEAD) // ROW)
+        row = int((y - HEAD) // self.row_px)
         if not 0 <= row < self._fitting():
             return ""
         shares = [f"{column.title}: {column.words(row)}" for column in self.columns if column.shares]

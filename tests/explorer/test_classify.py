@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 from PIL import Image
-from PySide6.QtCore import QObject, QPoint, Qt, QTimer, Signal
+from PySide6.QtCore import QDir, QObject, QPoint, Qt, QTimer, Signal
 from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QFileDialog
 from pytestqt.qtbot import QtBot
 
 from explorer.event_loop.background import Background
@@ -223,6 +224,29 @@ def test_templates_are_folded_until_they_are_asked_for(qtbot: QtBot, view: Class
     assert not form.templates_edit.isVisible()
     form.unfold.click()
     assert form.templates_edit.isVisible()
+
+
+def test_a_high_window_has_high_rows_and_files_are_looked_for_where_the_last_were(
+    qtbot: QtBot, view: ClassifyView, images: dict[str, Path]
+) -> None:
+    view.browse()
+    dialog = view.findChild(QFileDialog, "classifyFiles")
+    assert dialog.directory() == QDir.home()
+    folder = next(iter(images.values())).parent
+    dialog.setDirectory(str(folder))
+    dialog.accepted.emit()
+    dialog.close()
+    view.browse()
+    dialogs = view.findChildren(QFileDialog, "classifyFiles")
+    assert QDir(str(folder)) in [dialog.directory() for dialog in dialogs]
+    for dialog in dialogs:
+        dialog.close()
+    view.bars.show_bars(("red", "blue"), ())
+    heights = []
+    for height in (60, 52 + 2 * 50, 2000):
+        view.bars.resize(400, height)
+        heights.append(view.bars.row_px)
+    assert heights == [32, 50, 96]
 
 
 def test_a_click_on_the_chip_of_a_label_removes_it(qtbot: QtBot, view: ClassifyView, images: dict[str, Path]) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
-from PySide6.QtWidgets import QVBoxLayout, QWidget
+from PySide6.QtWidgets import QPushButton, QVBoxLayout, QWidget
 
-from explorer.intents import AddSeeds, ShowExperiment
+from explorer.intents import AddSeeds, OpenImport, ShowExperiment
 from explorer.models.runs import share_of
 from explorer.run_control import actions
 from explorer.views.evaluate import EvaluateView
@@ -189,6 +189,10 @@ def test_one_seed_decides_nothing_and_two_can_be_added(qtbot, context):
     view = shown(qtbot, context)
     qtbot.waitUntil(lambda: view.pane.answer is not None and not view.busy)
     assert view.verdict.text() == "One seed cannot decide: CLOOB +3.9 points"
+    ways = view.findChildren(QPushButton, "experiments-way")
+    assert [way.text().split()[0] for way in ways if way.isVisible()] == ["Use", "Open", "Watch"]
+    with qtbot.waitSignal(view.requested, check_params_cb=lambda intent: intent == OpenImport(compare=True)):
+        ways[0].click()
     assert view.progress.text() == "Ended after 1 of 1 seed."
     panel = view.pane.answer.panel
     difference = panel.rows[0][1]

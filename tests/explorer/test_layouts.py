@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QLineEdit, QWidget
+from PySide6.QtGui import QAction
+from PySide6.QtWidgets import QLineEdit, QPushButton, QWidget
+from pytestqt.qtbot import QtBot
 
 from explorer import theme
 from explorer.widgets import layouts
+from explorer.widgets.window_menu import WindowMenu
 
 
 def test_parts_stand_in_their_order_with_their_stretch(qapp):
@@ -74,3 +77,16 @@ def test_tabs_have_a_text_and_a_tip(qapp):
     assert [bar.tabText(index) for index in range(bar.count())] == ["One", "Two"]
     assert bar.tabToolTip(0) == "The first"
     assert (bar.objectName(), bar.accessibleName()) == ("kinds", "Kinds of charts")
+
+
+def test_a_menu_stays_inside_its_window(qtbot: QtBot, dressed) -> None:
+    window, button = QWidget(), QPushButton("Stop")
+    layouts.row(layouts.STRETCH, button, of=window)
+    qtbot.addWidget(window)
+    window.resize(300, 60)
+    window.show()
+    menu = WindowMenu(button, [QAction("Stop after the run that trains now, and wait", button)])
+    menu.popup(button.mapToGlobal(button.rect().bottomLeft()))
+    qtbot.waitUntil(menu.isVisible)
+    assert menu.geometry().right() <= window.geometry().right()
+    menu.close()

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QLineEdit, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QLabel, QLineEdit, QVBoxLayout, QWidget
 
 from explorer.widgets.command_palette import CommandPalette, PaletteEntry, matching
 from explorer.widgets.fuzzy import good_score, score
@@ -109,7 +109,9 @@ def test_order_is_kept_while_nothing_is_typed(window) -> None:
 
 def test_a_click_outside_closes_the_cheat_sheet(window, qtbot) -> None:
     sheet = ShortcutSheet(window)
-    sheet.show_message({"Go to": [("Ctrl+1", "Runs")], "Window": [("?", "Keys")]})
+    sheet.show_message({"Go to": [("Ctrl+1", "Runs")], "Window": [("?", "Keys"), ("Ctrl++", "Zoom in")]})
+    caps = [label.text() for label in sheet.findChildren(QLabel) if label.property("role") == "key"]
+    assert caps[-2:] == ["Ctrl", "+"]
     assert sheet.isVisible()
     assert sheet.rect() == window.rect()
     qtbot.mouseClick(sheet, Qt.MouseButton.LeftButton, pos=QPoint(3, 3))

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from PySide6.QtCore import QEvent, QPoint, Qt
+from PySide6.QtGui import QContextMenuEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
@@ -153,6 +154,12 @@ def test_an_eye_hides_and_shows_and_other_data_have_axes_of_their_own(qtbot: QtB
     QTest.mouseClick(view.table.viewport(), Qt.MouseButton.LeftButton, pos=eye("CLIP 1"))
     assert ids["CLIP 1"] not in {run.id for run in view.drawn()}
     assert view.table.chosen() == [], "an eye selects nothing"
+    below = QPoint(40, view.table.viewport().height() - 4)
+    reason = QContextMenuEvent.Reason.Mouse
+    QApplication.sendEvent(view.table.viewport(), QContextMenuEvent(reason, below, view.table.mapToGlobal(below)))
+    menu = QApplication.activePopupWidget()
+    assert [action.objectName() for action in menu.actions() if action.isEnabled()] == ["run-new", "run-import"]
+    menu.close()
     QTest.mouseClick(view.table.viewport(), Qt.MouseButton.LeftButton, pos=eye("other"))
     drawn = lambda: {p.panel.title: {line.key for line in p.panel.lines} for p in view.curves.grid.plots.values()}  # noqa: E731
     recall = "Image to text R@1, held-out, n = "

@@ -176,7 +176,8 @@ def open_image(
     except MemoryError as error:
         raise UnreadableImage("Opening it needs more memory than there is.") from error
     except UnidentifiedImageError:
-        raise UnreadableImage(f"This is no {', '.join(FORMATS[:-1])} or {FORMATS[-1]} image.") from None
+        formats = f"{', '.join(FORMATS[:-1])} and {FORMATS[-1]}"
+        raise UnreadableImage(f"The file is not an image of a supported format. {formats} work.") from None
     except Image.DecompressionBombError:
         raise UnreadableImage(
             f"The image has more than {LARGEST // 1_000_000} million pixels, which is more than are read; save a "

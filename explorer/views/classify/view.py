@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from PySide6.QtCore import QSize, QStandardPaths, Qt
+from PySide6.QtCore import QDir, QSize, Qt
 from PySide6.QtGui import QAction, QKeySequence
 from PySide6.QtWidgets import QFileDialog, QLabel, QPushButton, QSplitter, QWidget
 
@@ -140,12 +140,14 @@ class ClassifyView(View):
     # -- what a person does ------------------------------------------------------------------------------------
 
     def browse(self) -> None:
-        """Open a file dialog for images, in the folder of the Scenes images if there are any."""
-        dialog = QFileDialog(self, "Choose images", self._start_folder(), FILTER)
+        """Open a file dialog for images, in the folder of the last ones."""
+        settings = self.context.settings
+        dialog = QFileDialog(self, "Choose images", str(settings.value("classify/folder", QDir.homePath())), FILTER)
         dialog.setObjectName("classifyFiles")
         dialog.setFileMode(QFileDialog.FileMode.ExistingFiles)
         dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         dialog.filesSelected.connect(self.take)
+        dialog.accepted.connect(lambda: settings.set("classify/folder", dialog.directory().absolutePath()))
         dialog.open()
 
     def _take_pictures(self) -> None:
@@ -414,11 +416,6 @@ class ClassifyView(View):
 
     def _recolor(self) -> None:
         self._show_message(*self._sign_now, self._verdict.text())
-
-    def _start_folder(self) -> str:
-        scenes = sorted((self.context.workspace.folder / "data").glob("scenes-*/renderings"))
-        location = QStandardPaths.StandardLocation.PicturesLocation
-        return str(scenes[0]) if scenes else QStandardPaths.writableLocation(location)
 
     def _build(self) -> None:
         self._verdict = layouts.text(role="title", name="classifyVerdict", wrap=True)

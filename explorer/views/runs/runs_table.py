@@ -19,6 +19,8 @@ from PySide6.QtCore import (
     Signal,
 )
 from PySide6.QtGui import (
+    QAction,
+    QContextMenuEvent,
     QDrag,
     QDragEnterEvent,
     QDragLeaveEvent,
@@ -54,6 +56,7 @@ from explorer.models.runs import (
 )
 from explorer.widgets.cells import CELL_PX, EYE_ROOM_PX, ProgressCell, StateCell, SwatchCell
 from explorer.widgets.sort_header import SortHeader
+from explorer.widgets.window_menu import WindowMenu
 from trainer.scheduling.queue import in_order
 from trainer.store import RunRow
 
@@ -91,6 +94,7 @@ class RunsTable(QTableView):
     Attributes:
         runs: The model.
         shown: The filter over it.
+        without_run: Actions that its menu offers while no run is selected.
 
     Signals:
         chosen_changed: Other runs are selected.
@@ -110,6 +114,7 @@ class RunsTable(QTableView):
         self.setAccessibleName("Runs")
         self.runs = RunsModel(self)
         self.shown = RunsFilter(self.runs, self)
+        self.without_run: list[QAction] = []
         self.setHorizontalHeader(SortHeader(self))
         self.setModel(self.shown)
         self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
@@ -266,6 +271,11 @@ class RunsTable(QTableView):
         """Keep the order of rows while the pointer is over them, so that a click hits its target."""
         if event.type() in (QEvent.Type.Enter, QEvent.Type.Leave, QEvent.Type.HoverEnter, QEvent.Type.HoverLeave):
             self._hold_order(event.type() in (QEvent.Type.Enter, QEvent.Type.HoverEnter))
+        if isinstance(event, QContextMenuEvent) and not self.chosen():
+            menu = WindowMenu(self, self.without_run)
+            menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+            menu.popup(event.globalPos())
+            return True
         return super().viewportEvent(event)
 
     def closeEditor(self, editor: QWidget, hint: QAbstractItemDelegate.EndEditHint) -> None:

@@ -499,6 +499,7 @@ class RunsView(View):
 
     def _build(self) -> None:
         self.actions_of_runs.add_to(self.table, CONTEXT_MENU)
+        self.table.without_run = [self.actions_of_runs[name] for name in ("new", "import")]
         self.addAction(self.actions_of_runs["new"])
         self.tabs = QTabWidget(objectName="runs-tabs")
         self.tabs.setDocumentMode(True)

@@ -178,7 +178,7 @@ def test_bad_pairs_are_named_and_the_others_used(folder: Path, workspace: Path) 
     assert "empty" in reasons["1/01.png"]
     assert "not UTF-8" in reasons["2/02.png"]
     assert "longer than" in reasons["0/03.png"]
-    assert "no JPEG" in reasons["1/04.png"]
+    assert "supported format. JPEG, PNG" in reasons["1/04.png"]
     assert "damaged" in reasons["2/05.png"]
     assert splits.report.used == 34
     for pairs in (splits.train, splits.heldout["heldout"]):
@@ -195,7 +195,7 @@ def test_a_folder_without_use_says_what_is_missing(tmp_path: Path, workspace: Pa
         read(config.Folder(path=str(tmp_path / "empty")), workspace)
     for name in ("a.png", "b.png"):
         add_pair(tmp_path / "broken", name, "caption").write_bytes(b"")
-    with pytest.raises(DataError, match=r"no pair to train on.*The first of 2 problems: [ab].png: This is no"):
+    with pytest.raises(DataError, match=r"no pair to train on.*The first of 2 problems: [ab].png: The file is not"):
         read(config.Folder(path=str(tmp_path / "broken")), workspace)
 
 

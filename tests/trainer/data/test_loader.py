@@ -337,13 +337,13 @@ def test_a_picture_that_breaks_while_it_is_trained_on_is_named_and_replaced(root
     expected[2] = after % len(pairs)
     assert (seen[1][0] == expected).all()
     assert len(stream.news) == 1
-    assert stream.news[0].startswith(f"left out from now on: {pairs.paths[victim]}: This is no")
+    assert stream.news[0].startswith(f"left out from now on: {pairs.paths[victim]}: The file is not")
     for rows, pixels in seen:
         assert (pixels == pairs.images[rows]).all()
     # Whoever begins in the middle sees the same.
     other = BatchStream(pairs.images, lambda step: iter(order[step:]), workers=1)
     assert (other.batch(1)[0] == expected).all()
-    with pytest.raises(DataError, match="can no longer be read: This is no"):
+    with pytest.raises(DataError, match="can no longer be read: The file is not"):
         pairs.images[victim]
     stream.close()
     other.close()

@@ -153,11 +153,15 @@ def jpeg_of(image: np.ndarray) -> bytes:
     return buffer.getvalue()
 
 
+NO_IMAGE = "not an image of a supported format. JPEG, PNG, .* and AVIF work"
 REFUSED = {
-    "empty": (b"", "no JPEG"),
-    "text": (b"hello, I am no image" * 9, "no JPEG"),
-    "postscript": (b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 10 10\n", "no JPEG"),
-    "photoshop": (b"8BPS\0\1" + b"\0" * 40, "no JPEG"),
+    "empty": (b"", NO_IMAGE),
+    "text": (b"hello, I am no image" * 9, NO_IMAGE),
+    "postscript": (
+        b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 10 10\n",
+        NO_IMAGE,
+    ),
+    "photoshop": (b"8BPS\0\1" + b"\0" * 40, NO_IMAGE),
     "cut-off": (jpeg_of(COLOR)[:700], "damaged"),
     "bomb": (png_of(9000, 9000), r"9,000 x 9,000 pixels, more than the 64 million"),
     "larger bomb": (png_of(60_000, 60_000), "damaged|more than (the )?64 million"),
