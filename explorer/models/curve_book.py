@@ -15,12 +15,13 @@ Arrays = tuple[Int[np.ndarray, " n"], Float[np.ndarray, " n"], Float[np.ndarray,
 
 @dataclass(frozen=True)
 class RunCurves:
-    """A run's curves as stored at one moment: name -> steps, values, seconds of training."""
+    """A run's curves as stored at one moment: name -> steps, values, seconds of training; and its batch size."""
 
     run: RunRow
     names: tuple[str, ...]
     series: dict[str, Arrays]
     snapshots: tuple[SnapshotRow, ...]
+    batch: int | None
 
 
 def read_curves(workspace: Workspace, runs: Sequence[int], names: Sequence[str]) -> tuple[RunCurves, ...]:
@@ -31,6 +32,7 @@ def read_curves(workspace: Workspace, runs: Sequence[int], names: Sequence[str])
             tuple(workspace.results.scalar_names(run)),
             {name: workspace.results.series(run, name) for name in names},
             tuple(workspace.results.snapshots(run)),
+            workspace.runs.batch_size(run),
         )
         for run in runs
     )
@@ -46,6 +48,7 @@ class CurveBook:
         self._runs: dict[int, RunRow] = {}
         self._names: dict[int, set[str]] = {}
         self._snapshots: dict[int, tuple[SnapshotRow, ...]] = {}
+        self._batches: dict[int, int | None] = {}
         self._curves: dict[tuple[int, str], _Growing] = {}
 
     def load(self, read: Iterable[RunCurves]) -> None:
@@ -55,6 +58,7 @@ class CurveBook:
             self._runs[curves.run.id] = curves.run
             self._names[curves.run.id] = set(curves.names)
             self._snapshots[curves.run.id] = curves.snapshots
+            self._batches[curves.run.id] = curves.batch
             for name, arrays in curves.series.items():
                 self._curves[curves.run.id, name] = _Growing(arrays)
 
@@ -71,7 +75,7 @@ class CurveBook:
 
     def forget(self, run: int) -> None:
         """Remove all data of a run."""
-        for by_run in (self._runs, self._names, self._snapshots):
+        for by_run in (self._runs, self._names, self._snapshots, self._batches):
             by_run.pop(run, None)
         for key in [key for key in self._curves if key[0] == run]:
             del self._curves[key]
@@ -88,7 +92,7 @@ class CurveBook:
     def frozen(self) -> CurveBook:
         """Return a snapshot of the book for another thread; later rows do not affect it and no curve is copied."""
         copy = CurveBook()
-        copy._runs, copy._snapshots = dict(self._runs), dict(self._snapshots)
+        copy._runs, copy._snapshots, copy._batches = dict(self._runs), dict(self._snapshots), dict(self._batches)
         copy._names = {run: set(names) for run, names in self._names.items()}
         copy._curves = {key: _Growing(curve.arrays(), shared=True) for key, curve in self._curves.items()}
         return copy
@@ -108,6 +112,10 @@ class CurveBook:
     def get(self, ref: int) -> RunRow:
         """Return the run's row."""
         return self._runs[ref]
+
+    def batch_size(self, run: int) -> int | None:
+        """Return the pairs per step of the run, as of the last read."""
+        return self._batches.get(run)
 
     def series(self, run: int, name: str) -> Arrays:
         """Return steps, values and seconds of training; empty if the run has not logged the name."""

@@ -119,8 +119,8 @@ def _asked(run: SimilarityRun) -> str:
 
 def _notes(runs: Sequence[SimilarityRun], settings: SimilaritySettings) -> list[str]:
     notes = [HARDEST_NOTE if settings.compared == "hardest" else NOTE]
-    if asked := {run.pictures for run in runs if run.drawn}:
-        notes.append(f"{max(asked):,} images, drawn at random, are compared with all texts.")
+    if pictures := {run.pictures for run in runs if run.drawn}:
+        notes.append(f"{max(pictures):,} images, drawn at random, are compared with all texts.")
     if settings.compared == "hardest" and len({run.pairs for run in runs}) > 1:
         notes.append("The runs have different numbers of pairs, so their hardest unmatched pairs are not comparable.")
     if settings.compared == "sampled":

@@ -57,7 +57,7 @@ def _interval(run: SimilarityRun, field: str, digits: int) -> str:
     return f"{low:.{digits}f} – {high:.{digits}f}".replace("-", "−") if low == low else "–"
 
 
-def differences(runs: Sequence[SimilarityRun], names: list[str], places: Sequence[int]) -> tuple[NumberTable]:
+def differences(runs: Sequence[SimilarityRun], names: list[str], indices: Sequence[int]) -> tuple[NumberTable]:
     """Return each run minus the first, named by the letters of their places."""
     lines = tuple(
         NumberRow(
@@ -70,7 +70,7 @@ def differences(runs: Sequence[SimilarityRun], names: list[str], places: Sequenc
         )
         for field, label, hint, digits in _comparable(runs)
     )
-    first, *others = (chr(ord("A") + place) for place in places)
+    first, *others = (chr(ord("A") + index) for index in indices)
     title = " / ".join(f"{other} against {first}" for other in others)
     return (NumberTable("differences", title, tuple(names[1:]), lines, badges=False),)
 

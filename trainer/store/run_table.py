@@ -210,6 +210,13 @@ class RunTable:
         """Return the run's configuration."""
         return config.from_toml(self.config_text(run), source=f"run {run}")
 
+    def batch_size(self, run: int) -> int | None:
+        """Return the run's pairs per step; None where its configuration cannot be read."""
+        try:
+            return self.config_of(run).optimizer.batch_size
+        except (StoreError, config.ConfigError):
+            return None
+
     def ranks_of(self, run: int) -> int:
         """Return by how many processes the run is trained: as it was last asked to be, or as configured."""
         run_config = self.config_of(run)

@@ -7,10 +7,12 @@ import dataclasses
 import numpy as np
 import pytest
 
+from explorer.models.curve_book import CurveBook, read_curves
 from trainer.analysis.curves import smooth
 from trainer.charts import ChartError
 from trainer.charts.curves import draw, records
 from trainer.charts.measures.curves import CurveSettings, curves
+from trainer.store import RunLog
 
 
 def test_shared_metrics_share_a_panel_and_losses_do_not(charted):
@@ -24,6 +26,27 @@ def test_shared_metrics_share_a_panel_and_losses_do_not(charted):
     assert cloob.label == "Training loss, CLOOB"
     assert [series.index for series in cloob.series] == [1], "a run keeps its color in every panel"
     assert clip.n is None
+
+
+def test_losses_of_two_batch_sizes_have_an_axis_each(charted):
+    run_config = charted.runs.config_of(1)
+    small = charted.runs.create(
+        dataclasses.replace(
+            run_config, name="small", optimizer=dataclasses.replace(run_config.optimizer, batch_size=16)
+        )
+    )
+    with RunLog.claim(charted, small) as log:
+        log.scalars(1, {"train/loss": 2.8})
+    labels = [panel.label for panel in curves(charted, [1, 2, small], ["train/loss"])]
+    size = run_config.optimizer.batch_size
+    assert labels == [
+        f"Training loss, CLIP, batches of {size}",
+        "Training loss, CLOOB",
+        "Training loss, CLIP, batches of 16",
+    ]
+    book = CurveBook()
+    book.load(read_curves(charted, [1, 2, small], ["train/loss"]))
+    assert [panel.label for panel in curves(book.frozen(), [1, 2, small], ["train/loss"])] == labels
 
 
 def test_values_are_those_of_the_store(charted):

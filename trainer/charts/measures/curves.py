@@ -130,9 +130,14 @@ def _panels(workspace: Workspace, rows: list[RunRow], name: str, axis: Axis, smo
             for panel, part in zip(panels, parts, strict=True)
         ]
     # Losses of two objectives are different quantities: one axis for both would invite comparing them.
+    # And so are those of two batch sizes: InfoNCE begins near the logarithm of its batch.
     by_kind: dict[str, list[tuple[RunRow, RunCurve]]] = {}
+    batches = {row.id: _loss_batch(workspace, row, name) for row, _ in drawn}
+    sizes = Counter(objective for objective, _ in {(row.objective, batches[row.id]) for row, _ in drawn})
     for row, series in drawn:
-        by_kind.setdefault(_kind_of_loss(row, name), []).append((row, series))
+        batch = batches[row.id] if name == "val/loss" or sizes[row.objective] > 1 else None
+        kind = objective_label(row.objective) + (f", batches of {batch}" if batch else "")
+        by_kind.setdefault(kind, []).append((row, series))
     return [_panel(workspace, metric_of, f"{metric_of.label}, {kind}", of_kind) for kind, of_kind in by_kind.items()]
 
 
@@ -148,10 +153,10 @@ def _by_measure(name: str, drawn: list[tuple[RunRow, RunCurve]]) -> list[list[tu
     return list(parts.values())
 
 
-def _kind_of_loss(row: RunRow, name: str) -> str:
-    """Return what a loss is of: the objective, and the batch that other programs take a validation loss in."""
-    batch = row.facts.get(VAL_BATCH) if name == "val/loss" else None
-    return objective_label(row.objective) + (f", batches of {batch}" if isinstance(batch, int) else "")
+def _loss_batch(workspace: Workspace, row: RunRow, name: str) -> int | None:
+    """Return the batch that a training loss is of, or that other programs take a validation loss in."""
+    batch = row.facts.get(VAL_BATCH) if name == "val/loss" else workspace.runs.batch_size(row.id)
+    return batch if isinstance(batch, int) else None
 
 
 def _panel(workspace: Workspace, metric: Metric, label: str, drawn: list[tuple[RunRow, RunCurve]]) -> CurvePanel:
