@@ -78,7 +78,7 @@ class FirstStart(QWidget):
         self.look.clicked.connect(lambda: ask(OpenSample()))
 
     def _lay_out(self) -> None:
-        left = layouts.panel(self._left())
+        left = layouts.scroll(layouts.panel(self._left()))
         left.setFixedWidth(LEFT_PX)
         self._row = row = layouts.row(layouts.STRETCH, left, gap=GAP_PX, margins=theme.BETWEEN, of=self)
         self.card: QFrame | None = None

@@ -33,6 +33,8 @@ from explorer.window.window_state import FRAME
 
 SMALLEST: Final = (848, 530)
 """So that it lies on a screen of 1280 x 800 at a zoom of 150 %, too."""
+LEAST_WITH_NAMES_PX: Final = 900
+"""In a narrower window the rail has no names."""
 
 
 class Frame(QMainWindow):
@@ -107,7 +109,7 @@ class Frame(QMainWindow):
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
-        self.rail.fold(self.width() < SMALLEST[0])
+        self.rail.fold(self.width() < LEAST_WITH_NAMES_PX)
 
     def event(self, event: QEvent) -> bool:
         if event.type() == QEvent.Type.UpdateRequest:

@@ -12,6 +12,7 @@ from PySide6.QtGui import QAccessible, QFontMetrics
 from PySide6.QtWidgets import (
     QAbstractButton,
     QComboBox,
+    QFrame,
     QLabel,
     QPushButton,
     QScrollArea,
@@ -168,6 +169,16 @@ def test_no_button_of_the_rail_is_wider_than_the_rail(qtbot, window: Window):
             assert right < window.rail.width() - theme.INSIDE, (size, button.text(), right, window.rail.width())
         scroll_bar = window.rail.findChild(QScrollArea).verticalScrollBar()
         qtbot.waitUntil(lambda scroll_bar=scroll_bar: scroll_bar.maximum() == 0)
+
+
+def test_home_cuts_no_way_to_begin_in_a_low_window(qtbot, window: Window):
+    window.resize(*SMALLEST)
+    open_view(qtbot, window, "experiments")
+    page = window.pages.open_view.first_start
+    ways = page.ways.values()
+    qtbot.waitUntil(lambda: all(way.height() == way.sizeHint().height() for way in ways))
+    card = next(each for each in page.findChildren(QFrame) if each.property("role") == "card" and each.isVisible())
+    assert max(way.mapTo(page, way.rect().topRight()).x() for way in ways) < card.x()
 
 
 def test_compare_lists_some_pairs_in_a_low_window(qtbot, window: Window):
