@@ -114,13 +114,13 @@ def in_labels(sentence: str, data: config.Data) -> str:
 
 
 def counted(reading: DataSource) -> str:
-    """Return how many pairs were found and how many are used, in a sentence or two."""
-    pairs = "pair" if reading.found == 1 else "pairs"
+    """Return how many pairs were found and how many items are not used, in a sentence or two."""
+    pairs = "pair" if reading.used == 1 else "pairs"
+    left_out = f"; {(n := reading.not_used):,} item{'s' * (n != 1)} not used" if reading.not_used else ""
     if reading.opened or not reading.used:
         odd = f", {reading.odd:,} with a warning" if reading.odd else ""
-        return f"{reading.found:,} {pairs} found: {reading.used:,} used{odd}, {reading.not_used:,} not used."
-    left_out = f", {reading.not_used:,} not used" if reading.not_used else ""
-    return f"{reading.found:,} {pairs} found{left_out}. Their images have not been decoded yet."
+        return f"{reading.used:,} {pairs} found{odd}{left_out}."
+    return f"{reading.used:,} {pairs} found{left_out}. Their images have not been decoded yet."
 
 
 def split_line(reading: DataSource) -> str:

@@ -238,7 +238,7 @@ class ExperimentsView(ChartView):
         self._judged: dict[str, tuple[object, ExperimentEntry]] = {}
         self._finished: list[tuple[int, str, float | None]] = []
         self._wanted = ""
-        self.repeat = QAction(f"{FIRST}, on this data", self, objectName="experiments-repeat")
+        self.repeat = QAction(f"{FIRST}, on the data of run A", self, objectName="experiments-repeat")
         self.repeat.setToolTip(
             "Trains both with the data and settings of run A, or on Scenes, until decided (up to 5 seeds)"
         )

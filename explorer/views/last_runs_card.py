@@ -56,10 +56,10 @@ class LastRunsCard(QFrame):
         """Show these runs; their curves are those of values on held-out pairs, which have one scale."""
         self._runs = tuple(run.id for run in last.runs)
         both = len(self._runs) > 1
-        self.title.setText("Your last two runs" if both else "Your last run")
+        self.title.setText("The last two runs" if both else "The last run")
         self.headline.setText(last.headline)
         self.about.setText(last.about)
-        self.more.setText("Add seeds" if both else "CLIP and CLOOB on this data")
+        self.more.setText("Add seeds" if both else "CLIP and CLOOB on its data")
         what = "both settings with 3 to 5 further" if both else "each with 3 to 5"
         self.note.setText(f"Trains {what} seeds, until it is decided.")
         self.more.setEnabled(not self._context.jobs.look_only)

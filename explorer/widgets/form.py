@@ -171,11 +171,12 @@ class _Rows(QWidget):
         return row in self._held
 
     def title(self) -> str:
-        """Return the names of the fields: `Captions, lines, encoding and 7 more`."""
+        """Return the names of the fields, or of a few: `10 more settings, such as captions, lines and encoding`."""
         first, *others = (row.label.text() for row in self._held)
         labels = [first, *map(plain_label, others)]
-        if len(labels) > MOST_NAMED + 1:
-            return f"{', '.join(labels[:MOST_NAMED])} and {len(labels) - MOST_NAMED} more"
+        if (n := len(labels)) > MOST_NAMED + 1:
+            *some, last = [plain_label(first), *labels[1:MOST_NAMED]]
+            return f"{n} more settings, such as {', '.join(some)} and {last}"
         return " and ".join(filter(None, (", ".join(labels[:-1]), labels[-1])))
 
 

@@ -179,7 +179,7 @@ class Window(CommandedFrame):
             self._offer_torch()
         self.status.watch_load()
         answer_the_bell(self.folder, self._on_bell_link, self)
-        self.saved_views.begin(services.context.workspace, self.background)
+        self.saved_views.begin(services.context.workspace, self.background, services.jobs)
         guarded(services.jobs, self.menus.actions.by_name()["saveView"])
         self.view_builder.build(services.context)
 

@@ -17,6 +17,7 @@ from trainer.errors import UserError, reason_words
 
 if TYPE_CHECKING:
     from explorer.event_loop.background import Background
+    from explorer.run_control.jobs import Jobs
     from explorer.state.selection import Selection
     from explorer.views.view import View
     from trainer.store import Workspace
@@ -44,12 +45,13 @@ class SavedViews(QObject):
         self._window, self._selection, self._banner, self._views = window, selection, banner, views
         self._workspace: Workspace | None = None
         self._background: Background | None = None
+        self._jobs: Jobs | None = None
         self.links: dict[str, str] = {}
         self.actions: list[QAction] = []
 
-    def begin(self, workspace: Workspace, background: Background) -> None:
+    def begin(self, workspace: Workspace, background: Background, jobs: Jobs) -> None:
         """Read the saved views."""
-        self._workspace, self._background = workspace, background
+        self._workspace, self._background, self._jobs = workspace, background, jobs
         background.run(self, read, workspace, done=self._show, failed=lambda _: None, key="saved-views")
 
     def link(self) -> str:
@@ -108,7 +110,8 @@ class SavedViews(QObject):
 
     def manage(self) -> SavedViewsSheet:
         """Show the dialog of all saved views."""
-        sheet = SavedViewsSheet(list(self.links), self._window)
+        reason = self._jobs.read_only_reason if self._jobs else ""
+        sheet = SavedViewsSheet(list(self.links), self._window, reason)
         sheet.opened.connect(lambda name: self.open(self.links[name]))
         sheet.renamed.connect(lambda name, new_name: self._change(sheet, rename, name, new_name))
         sheet.deleted.connect(lambda name: self._change(sheet, remove, name))

@@ -32,8 +32,10 @@ class SavedViewsSheet(QDialog):
     renamed = Signal(str, str)
     deleted = Signal(str)
 
-    def __init__(self, names: list[str], parent: QWidget | None = None) -> None:
+    def __init__(self, names: list[str], parent: QWidget | None = None, reason: str = "") -> None:
+        """List the names; with the reason why the workspace is read-only, they stay as they are."""
         super().__init__(parent)
+        self._reason = reason
         self.setObjectName("saved-views")
         self.setWindowTitle("Saved views")
         self.setModal(True)
@@ -68,7 +70,8 @@ class SavedViewsSheet(QDialog):
         self.names.clear()
         for name in names:
             item = QListWidgetItem(name)
-            item.setFlags(item.flags() | Qt.ItemFlag.ItemIsEditable)
+            if not self._reason:
+                item.setFlags(item.flags() | Qt.ItemFlag.ItemIsEditable)
             item.setData(Qt.ItemDataRole.UserRole, name)
             self.names.addItem(item)
         self.names.setCurrentRow(min(row, len(names) - 1))
@@ -76,8 +79,11 @@ class SavedViewsSheet(QDialog):
         self._enable()
 
     def _enable(self) -> None:
-        for button in (self.open_button, self.rename_button, self.delete_button):
-            button.setEnabled(self.names.currentItem() is not None)
+        self.open_button.setEnabled(self.names.currentItem() is not None)
+        for button in (self.rename_button, self.delete_button):
+            button.setEnabled(self.open_button.isEnabled() and not self._reason)
+            button.setToolTip(self._reason)
+            button.setAccessibleDescription(self._reason)
 
     def _edited(self, item: QListWidgetItem) -> None:
         name, new_name = item.data(Qt.ItemDataRole.UserRole), item.text()
@@ -90,5 +96,5 @@ class SavedViewsSheet(QDialog):
             self.accept()
 
     def _delete(self) -> None:
-        if (item := self.names.currentItem()) is not None:
+        if (item := self.names.currentItem()) is not None and not self._reason:
             self.deleted.emit(item.data(Qt.ItemDataRole.UserRole))

@@ -647,7 +647,7 @@ def test_the_time_is_told_by_an_earlier_run_of_its_kind_and_by_no_other(qtbot: Q
     made = NewRun(PRESETS, background, paces=lambda: paces)
     qtbot.addWidget(made)
     # The label is not broken between its words.
-    qtbot.waitUntil(lambda: made.estimate.text().endswith("about 10 min on this computer, by CLOOB\u00a0·\u00a0s0"))
+    qtbot.waitUntil(lambda: made.estimate.text().endswith("about 10 min at the speed of CLOOB\u00a0·\u00a0s0"))
     made.section("optimizer").form.editor("batch_size").set_value(64)
     qtbot.waitUntil(lambda: made.estimate.text().endswith("pairs)"))
 
@@ -662,5 +662,5 @@ def test_a_fold_is_named_by_what_it_holds(qtbot: QtBot):
         "Drawing seed, co-occurrence and training share",
         "Largest 1/tau and mask duplicates",
         "Patch size, text heads, projection and tokenizer",
-        "Algorithm, cosine cycles, Adam beta 1 and 9 more",
+        "12 more settings, such as algorithm, cosine cycles and Adam beta 1",
     ]

@@ -24,7 +24,7 @@ def test_starts_of_words_and_runs_of_letters_win() -> None:
 
 def test_letters_scattered_over_words_match_nothing() -> None:
     assert good_score("umap", "Brush Map") is None
-    assert good_score("color", "CLIP + CLOOB, 3 to 5 seeds, on this data Home") is None
+    assert good_score("color", "CLIP + CLOOB, 3 to 5 seeds, on the data of run A Home") is None
     assert good_score("expfig", "Export figure or data") is not None
     assert good_score("new run", "New run… Window") is not None
     assert good_score("map", "UMAP") is not None

@@ -54,7 +54,7 @@ def test_views_are_saved_in_the_workspace_and_opened_again(qtbot, make_context):
     parent = Banner(window)
     selection: Selection = context.selection
     saved = SavedViews(parent, selection, parent, dict)
-    saved.begin(context.workspace, context.background)
+    saved.begin(context.workspace, context.background, context.jobs)
     selection.propose(run_a=2, run_b=1, step=10, view="map", pairs=(4, 2))
     saved.save("  what I  saw ")
     qtbot.waitUntil(lambda: [action.text() for action in saved.actions] == ["Open view: what I saw"])
@@ -75,14 +75,14 @@ def test_a_setting_that_somebody_else_wrote_is_read_with_care(tmp_path):
     assert list(write(workspace, "c", "link")) == ["c"]
 
 
-def test_saved_views_are_opened_renamed_and_deleted_in_their_dialog(qtbot, make_context):
+def test_saved_views_are_opened_renamed_and_deleted_in_their_dialog(qtbot, make_context, monkeypatch):
     context = make_context()
     window = QWidget()
     qtbot.addWidget(window)
     banner = Banner(window)
     selection: Selection = context.selection
     saved = SavedViews(window, selection, banner, dict)
-    saved.begin(context.workspace, context.background)
+    saved.begin(context.workspace, context.background, context.jobs)
     for name, step in (("first", 5), ("second", 10)):
         selection.propose(run_a=1, step=step, view="map")
         saved.save(name)
@@ -103,3 +103,10 @@ def test_saved_views_are_opened_renamed_and_deleted_in_their_dialog(qtbot, make_
     selection.propose(step=None, view="runs")
     qtbot.mouseClick(sheet.open_button, Qt.MouseButton.LeftButton)
     assert (selection.step, selection.view) == (10, "map")
+    monkeypatch.setattr(context.jobs, "_look_only", "it mirrors box")
+    sheet = saved.manage()
+    assert not sheet.rename_button.isEnabled()
+    assert "read-only" in sheet.delete_button.toolTip()
+    qtbot.keyClick(sheet.names, Qt.Key.Key_Delete)
+    assert list(saved.links) == ["last one"]
+    assert sheet.open_button.isEnabled()

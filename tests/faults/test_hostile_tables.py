@@ -76,5 +76,5 @@ def test_names_do_nothing_to_a_terminal(faults, tmp_path: Path, capsys) -> None:
     alive = {sign for sign in shown + said if not sign.isprintable() and sign != "\n"}
     faults.row(11, "names and captions steer a terminal", "spelled out", len(names) + 1, 0 if alive else len(names) + 1)
     assert code == 1
-    assert f"{len(names) + 1} pairs found: {len(names)} used, 1 not." in shown
+    assert f"{len(names)} pairs used; 1 not used." in shown
     assert not alive

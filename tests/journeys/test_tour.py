@@ -34,7 +34,7 @@ from trainer.__main__ import main
 LEFT_ALONE = {
     "Start the demo runs", "Run the four-way ablation", "Browse…", "Open folder", "Kill", "End now", "Resume", "Delete",
     "Resume in the queue", "Evaluate the runs", "Show UMAP", "UMAP", "Look at finished runs", "Import a definition…",
-    "CLIP + CLOOB, 3 to 5 seeds, on this data", "Stop after this run", "Stop now",
+    "CLIP + CLOOB, 3 to 5 seeds, on the data of run A", "Stop after this run", "Stop now",
 }  # fmt: skip
 OF_THE_WINDOW = (
     "showMethod",

@@ -7,6 +7,7 @@ from typing import Final
 
 from trainer.charts import ChartError
 from trainer.errors import NotYetError
+from trainer.metrics import data_label, split_label
 from trainer.store import RunRow, SnapshotRow, Workspace, on_demand
 
 PREFERRED_SPLITS: Final = ("renderings", "heldout")
@@ -49,10 +50,10 @@ def choose_snapshot(
         raise NoSnapshotYetError(f"Run {run.short_name} has no snapshot yet: {what_next}.")
     fitting = [row for row in rows if dataset in (None, row.dataset) and split in (None, row.split)]
     if not fitting:
-        choices = sorted({str(row.key) for row in rows})
+        choices = sorted({data_label(row) for row in rows})
         raise NoSnapshotOfSplitError(
-            f"Run {run.short_name} has no snapshot of {dataset or 'any data'}-{split or 'any split'}; "
-            f"choose one of {', '.join(choices)}."
+            f"Run {run.short_name} has no snapshot of {dataset or 'any data'}, "
+            f"{split_label(split) if split else 'any split'}; it has: {'; '.join(choices)}."
         )
     first = min(fitting, key=_preference)
     fitting = [row for row in fitting if (row.dataset, row.split) == (first.dataset, first.split)]

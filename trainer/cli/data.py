@@ -241,11 +241,11 @@ def _print_survey(surveyed: Survey) -> None:
     for example in surveyed.examples:
         say(f"  {spelled(example.path)}\n      {spelled(example.caption[:110])}")
     listed = "used" if surveyed.opened else "listed (their images were not decoded)"
-    rest = "not"
     if surveyed.pairs.get("train") == 0:
-        listed, rest = "held out, none to train on", "not used"
-    pairs = "pair" if surveyed.found == 1 else "pairs"
-    say(f"\n{surveyed.found:,} {pairs} found: {surveyed.used:,} {listed}, {surveyed.found - surveyed.used:,} {rest}.")
+        listed = "held out, none to train on"
+    pairs = "pair" if surveyed.used == 1 else "pairs"
+    left_out = f"; {surveyed.found - surveyed.used:,} not used" if surveyed.found > surveyed.used else ""
+    say(f"\n{surveyed.used:,} {pairs} {listed}{left_out}.")
     if surveyed.bytes_needed:
         needed, free = surveyed.bytes_needed / 2**20, surveyed.bytes_free / 2**20
         say(f"Prepared at {surveyed.image_size} px they take {needed:,.1f} MiB; {free:,.0f} MiB are free.")

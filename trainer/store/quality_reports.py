@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import json
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Final
@@ -100,6 +101,18 @@ class Judgment:
             line += f"; too few pairs{' are held out' * self.trained} to plant mispairs"
         each = "these runs" if len(self.runs) > 1 else "this run"
         return line if self.can_tell else f"{line}: {each} cannot tell which pairs are mispaired"
+
+
+def judgments_in_short(judgments: Sequence[Judgment]) -> str:
+    """Return in one line how many pairs of all splits are suspected, and how far that can be trusted."""
+    suspected, pairs, detected, planted = (
+        sum(getattr(one, name) for one in judgments) for name in ("suspected", "pairs", "detected", "planted")
+    )
+    line = f"{suspected:,} of {pairs:,} pairs are suspected"
+    if planted:
+        line += f"; the check detects {detected:,} of {planted:,} planted mispairs"
+    blind = " and ".join(f"{split_label(one.split)} pairs" for one in judgments if not one.can_tell)
+    return f"{line}. It cannot tell which {blind} are wrong." if blind else f"{line}."
 
 
 def pairs_words(n: int, split: str) -> str:

@@ -34,7 +34,7 @@ from explorer.widgets.searchable_combo_box import SearchableComboBox
 from explorer.widgets.state_area import StateArea
 from trainer import config
 from trainer.messages import CheckData, CleanedList, Failure, Question, WriteCleanedList
-from trainer.store.quality_reports import QualityFinding, pairs_words
+from trainer.store.quality_reports import QualityFinding, judgments_in_short, pairs_words
 from trainer.store.reviews import Review
 
 TABS: Final = {"mispair": "Mispairs", "duplicate": "Near-duplicates", "leak": "Leaks", "outlier": "Outliers"}
@@ -253,9 +253,9 @@ class QualityView(View):
         states = [*self.states.values()]
         counts = ", ".join(f"{states.count(state):,} {state}" for state in STATES if state and states.count(state))
         by = " and ".join(f"{checked.name}, step {checked.step:,}" for checked in report.runs)
-        # What was judged says how many, and by whom, itself.
-        judged = [checked.words for checked in report.judgments] if kind == "mispair" else []
-        facts = judged or [" · ".join((", ".join(parts), f"checked with {by}"))]
+        judged = report.judgments if kind == "mispair" else ()
+        self.note.setToolTip("\n".join(judgment.words for judgment in judged))
+        facts = [judgments_in_short(judged) if judged else f"{', '.join(parts)} · checked with {by}"]
         self.note.setText("\n".join([*facts, *([counts] if counts else [])]))
         flagged = "flagged" in states
         self.train.setEnabled(flagged)

@@ -435,7 +435,7 @@ class NewRun(QDialog):
                 yours = "yours: " if name in saved else ""
                 # A copy says what it is a copy of: a preset for folders knows no folder.
                 preset = self._copied.get(name, run)
-                where = config.data_name(self._data or preset.data)
+                where = "your data" if self._data else config.data_name(preset.data)
                 self.preset.addItem(f"{name}  ({yours}{preset.objective.label} on {where})", name)
             self.preset.setCurrentIndex(max(0, self.preset.findData(chosen or _first_ready(self._presets))))
         self._show_preset_buttons()
@@ -810,7 +810,7 @@ def estimate_words(run: config.Run, pairs: int | None, pace: Pace | None = None,
     if pace is None or not steps:
         return text
     label = pace.label.replace(" ", "\u00a0")  # a name is not broken
-    return f"{text}, about {about(trainings * steps * pace.step_s)} on this computer, by {label}"
+    return f"{text}, about {about(trainings * steps * pace.step_s)} at the speed of {label}"
 
 
 def _first_ready(presets: dict[str, config.Run]) -> str:

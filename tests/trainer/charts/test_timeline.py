@@ -127,7 +127,7 @@ def test_every_point_is_inside_the_frame_and_pairs_stay_pairs(charted: Workspace
 
 
 def test_what_cannot_be_shown_is_refused(charted: Workspace):
-    with pytest.raises(ChartError, match="no snapshot of any data-nowhere"):
+    with pytest.raises(ChartError, match="no snapshot of any data, nowhere"):
         timeline(charted, [1], split="nowhere")
     with pytest.raises(ChartError, match="has to place its points"):
         timeline(charted, [1], placement=PointPlacement(method="umap"))

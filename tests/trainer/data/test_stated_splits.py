@@ -389,7 +389,7 @@ def test_a_third_part_is_no_fault(tmp_path: Path, capsys: pytest.CaptureFixture[
     shown = capsys.readouterr().out
     words = "The folders 'train' and 'test' state the split: 'test' is held out. 4 pairs of other parts are not used."
     assert words in shown
-    assert "12 pairs found: 8 listed (their images were not decoded), 4 not." in shown
+    assert "8 pairs listed (their images were not decoded); 4 not used." in shown
 
 
 @pytest.mark.parametrize(
