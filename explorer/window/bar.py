@@ -181,6 +181,9 @@ class Bar(QWidget):
         for narrow in steps:
             if not self.has_room and self.minimumSizeHint().width() > self.width():
                 narrow()
+        main_px = self._main.sizeHint().width() - self._main.minimumSizeHint().width() if self._main else 0
+        spare_px = self.width() - self.minimumSizeHint().width() - max(main_px, 0)
+        self.dataset.setMinimumWidth(min(data_px, self.dataset.minimumWidth() + max(spare_px, 0)))
 
     def _measure(self) -> None:
         """Find out whether the main controls fit, and say so where that has changed."""

@@ -196,6 +196,10 @@ def test_of_several_pairs_the_one_with_the_ring_is_told_about(view: ChangesView)
     assert [tile.pair for tile in view.neighborhoods.rows[0].tiles.tiles] == near.tolist()
     view.context.selection.pairs = [11]
     assert view.table.ringed() == -1, "one alone needs none"
+    view.context.selection.pairs = []
+    assert view.table.ringed() == 0, "without a selection the first line is told about"
+    view.table.hovered.emit(int(view.table.pairs.pairs[2]))
+    assert view.table.ringed() == 2
 
 
 def test_a_rectangle_dragged_over_the_plot_selects_the_pairs_inside(qtbot, view: ChangesView):

@@ -22,7 +22,7 @@ def gray(image: QImage) -> np.ndarray:
 
 
 def test_the_glyphs_all_differ() -> None:
-    assert len({*STROKES}) == len(STROKES) == 8
+    assert len({*STROKES}) == len(STROKES) == 11
 
 
 def test_marks_of_one_color_differ_by_their_class_on_the_map(dressed: QApplication, qtbot, monkeypatch) -> None:
@@ -52,7 +52,7 @@ def test_marks_of_one_color_differ_by_their_class_on_the_map(dressed: QApplicati
     for place in range(n):
         for other in range(place):
             assert abs(pictures[place] - pictures[other]).max() > 60, (place, other)
-    monkeypatch.setattr(class_glyphs, "LEAST_ROOM", 30_000)  # 20,000 square pixels a point are too dense then
+    monkeypatch.setattr(class_glyphs, "LEAST_ROOM", 30_000)  # 14,500 square pixels a point are too dense then
     assert np.array_equal(gray(shown.grab().toImage()), plain)
     assert not glyphs.are_seen
     assert not seen[-1]
@@ -77,5 +77,6 @@ def test_the_legend_has_the_glyphs_of_the_map(dressed: QApplication, qtbot) -> N
 def test_only_colors_of_classes_have_glyphs() -> None:
     index, palette = np.arange(3), np.zeros((4, 3), np.uint8)
     assert classes_of(Coloring("label", index, palette, ("a", "b", "c"))) is index
+    assert classes_of(Coloring("label", index, palette, tuple("abcdefghijkl"))) is None, "no two share a glyph"
     assert classes_of(Coloring(MODALITY, index, palette, ("Images", "Texts"))) is None
     assert classes_of(Coloring("brightness", index, palette, (), scale=(0.0, 1.0))) is None

@@ -125,11 +125,14 @@ class Axis:
             object.__setattr__(self, "high", min(self.high, 100.0))
 
     def ticks(self) -> list[tuple[float, str]]:
-        """Return at most seven powers of ten with labels, for logarithmic axes."""
+        """Return at most seven powers of ten with labels, for logarithmic axes; over few powers also 2 and 5 times."""
         first, last = math.ceil(math.log10(self.low) - 1e-9), math.floor(math.log10(self.high) + 1e-9)
         step = -(-(last - first + 1) // 7)
         powers = range(last, first - 1, -step)
         plain = first >= -3 and last <= 5
+        if plain and last - first < 2:
+            values = [times * 10.0**power for power in range(first - 1, last + 1) for times in (1, 2, 5)]
+            return [(value, f"{value:,g}") for value in values if self.low <= value <= self.high]
         return [(10.0**power, f"{10.0**power:,g}" if plain else _raised(power)) for power in sorted(powers)]
 
 

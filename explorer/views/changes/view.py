@@ -233,6 +233,7 @@ class ChangesView(View):
         """Show the neighbors of the pair under the pointer while none is selected."""
         if pair >= 0 and self._shown is not None and not self.context.selection.pair_count:
             self.neighborhoods.show_pair(self._shown, int(np.searchsorted(self._shown.rows, pair)))
+            self.table.ring(self.table.pairs.place_of(pair))
 
     def _mark(self) -> None:
         """Show the selection in table, plots and lists, and the neighborhoods of its first pair."""
@@ -251,6 +252,7 @@ class ChangesView(View):
         if current.isValid() and self._index_at(current.row()) in indices:
             index = self._index_at(current.row())
         first = index < 0 and self.table.pairs.rowCount() > 0
+        self.table.ring(0 if first else -1)
         self.neighborhoods.show_pair(self._shown, self._index_at(0) if first else index)
 
     def _index_at(self, line: int) -> int:

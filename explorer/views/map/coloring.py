@@ -11,6 +11,7 @@ import pyqtgraph as pg
 from jaxtyping import Int, UInt8
 
 from explorer.theme import class_colors, color, run_color, theme
+from explorer.widgets.point_map.class_glyphs import STROKES
 from trainer.charts.colored_points import SHADES, ColoredPoints, Palette
 from trainer.charts.metadata_columns import is_class, is_scale
 from trainer.charts.pair_colors import CLASS, COMPUTED, MODALITY, ColoredMap, pair_colors, words
@@ -92,5 +93,6 @@ def window_palette() -> Palette:
 
 
 def classes_of(colors: Coloring) -> Int[np.ndarray, " m"] | None:
-    """Return the class of each point; None where colors mean modality, a number or a scale."""
-    return None if colors.by == MODALITY or not colors.names or colors.scale is not None else colors.index
+    """Return the class of each point; None where colors mean modality or a scale, or glyphs are too few for them."""
+    has_glyphs = colors.by != MODALITY and colors.scale is None and 0 < len(colors.names) <= len(STROKES)
+    return colors.index if has_glyphs else None

@@ -84,7 +84,7 @@ class PairTable(QTableView):
         self.pairs = PairTableModel(pictures, self, background)
         self._class_px = CLASS_PX
         self._least_px: list[int] = []
-        self._spare_px = 0
+        self._spare_px, self._told_line = 0, -1
         self.setHorizontalHeader(SortHeader(self))
         self.setModel(self.pairs)
         self.setItemDelegateForColumn(0, PictureCell(self))
@@ -147,9 +147,16 @@ class PairTable(QTableView):
             painter.drawRect(half, top + half, self.viewport().width() - RING_PX, self.rowHeight(line) - RING_PX)
 
     def ringed(self) -> int:
-        """Return the line with a ring, the current one of several selected; -1 where there is no doubt."""
+        """Return the line with a ring, the current one of several selected or the one told about; -1 for none."""
         current, chosen = self.currentIndex(), self.selectionModel()
+        if not chosen.hasSelection():
+            return self._told_line
         return current.row() if len(self.chosen_pairs()) > 1 and chosen.isSelected(current) else -1
+
+    def ring(self, line: int) -> None:
+        """Draw a ring around this line while none is selected."""
+        self._told_line = line
+        self.viewport().update()
 
     def currentChanged(self, current: QModelIndex, previous: QModelIndex) -> None:
         super().currentChanged(current, previous)

@@ -23,10 +23,13 @@ STROKES: Final[tuple[tuple[tuple[float, float, float, float], ...], ...]] = (
     ((-1, 0, 1, 0), (0, -1, 0, 1)),
     ((-0.7, 0.7, 0.7, -0.7), (-0.7, -0.7, 0.7, 0.7)),
     ((-0.8, -0.4, 0.8, -0.4), (-0.8, 0.4, 0.8, 0.4)),
+    ((-0.4, -0.8, -0.4, 0.8), (0.4, -0.8, 0.4, 0.8)),
+    ((-0.8, 0.6, 0, -0.6), (0, -0.6, 0.8, 0.6)),
+    ((-0.8, -0.6, 0, 0.6), (0, 0.6, 0.8, -0.6)),
 )
-"""Lines of each glyph around the center of a mark of radius 1; the first class has none, the ninth begins again."""
-LEAST_ROOM: Final = 500
-"""Square pixels of the map for each point in sight: where they are denser, glyphs hide the colors of the clusters."""
+"""Lines of each glyph around the center of a mark of radius 1; the first class has none."""
+LEAST_ROOM: Final = 3_000
+"""Square pixels of the map for each point in sight: glyphs of marks that overlap hide their colors."""
 MOST: Final = 3_000
 """More points in sight are not looked at one by one."""
 REACH: Final = 0.75
@@ -40,7 +43,7 @@ def glyph_lines(class_index: int, x: float, y: float, size: float) -> list[QLine
 
 def paint_glyph(painter: QPainter, class_index: int, center: QPointF, size: float) -> None:
     """Draw the glyph of a class over a mark of this radius, in the color of the ground."""
-    painter.setPen(QPen(color("surface"), max(1.0, 0.3 * size), Qt.PenStyle.SolidLine, Qt.PenCapStyle.FlatCap))
+    painter.setPen(QPen(color("surface"), max(1.0, 0.25 * size), Qt.PenStyle.SolidLine, Qt.PenCapStyle.FlatCap))
     painter.drawLines(glyph_lines(class_index, center.x(), center.y(), size))
 
 
@@ -83,7 +86,7 @@ class ClassGlyphs(QObject):
         near = near[near < len(classes)]
         painter.save()
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        painter.setPen(QPen(color("surface"), max(1.0, 0.3 * size), Qt.PenStyle.SolidLine, Qt.PenCapStyle.FlatCap))
+        painter.setPen(QPen(color("surface"), max(1.0, 0.25 * size), Qt.PenStyle.SolidLine, Qt.PenCapStyle.FlatCap))
         centers = scene.to_pixels(self._layer.grid.xy[near]).tolist()
         lines = [
             line

@@ -25,6 +25,12 @@ def test_an_axis_of_steps_has_whole_ticks_alone(ends: tuple[float, float]) -> No
     assert len(ticks) >= 1
 
 
+def test_a_logarithmic_axis_over_few_powers_has_more_ticks_than_one() -> None:
+    assert [text for _, text in Axis("rank", 0.9, 4.6, log=True).ticks()] == ["1", "2"]
+    assert [text for _, text in Axis("rank", 0.9, 60, log=True).ticks()] == ["1", "2", "5", "10", "20", "50"]
+    assert [text for _, text in Axis("rank", 0.9, 1_100, log=True).ticks()] == ["1", "10", "100", "1,000"]
+
+
 def test_no_axis_is_known_by_the_words_of_its_label() -> None:
     axes = Figure(figsize=(7, 4)).add_subplot()
     draw_plot(axes, XYPlot("p", "", Axis("step", 0, 1), Axis("share (%)", -3, 104)))
