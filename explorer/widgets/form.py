@@ -175,8 +175,8 @@ class _Rows(QWidget):
         first, *others = (row.label.text() for row in self._held)
         labels = [first, *map(plain_label, others)]
         if (n := len(labels)) > MOST_NAMED + 1:
-            *some, last = [plain_label(first), *labels[1:MOST_NAMED]]
-            return f"{n} more settings, such as {', '.join(some)} and {last}"
+            *labels, last = [plain_label(first), *labels[1:MOST_NAMED]]
+            return f"{n} more settings, such as {', '.join(labels)} and {last}"
         return " and ".join(filter(None, (", ".join(labels[:-1]), labels[-1])))
 
 

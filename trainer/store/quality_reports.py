@@ -106,12 +106,12 @@ class Judgment:
 def judgments_in_short(judgments: Sequence[Judgment]) -> str:
     """Return in one line how many pairs of all splits are suspected, and how far that can be trusted."""
     suspected, pairs, detected, planted = (
-        sum(getattr(one, name) for one in judgments) for name in ("suspected", "pairs", "detected", "planted")
+        sum(getattr(judgment, name) for judgment in judgments) for name in ("suspected", "pairs", "detected", "planted")
     )
     line = f"{suspected:,} of {pairs:,} pairs are suspected"
     if planted:
         line += f"; the check detects {detected:,} of {planted:,} planted mispairs"
-    blind = " and ".join(f"{split_label(one.split)} pairs" for one in judgments if not one.can_tell)
+    blind = " and ".join(f"{split_label(judgment.split)} pairs" for judgment in judgments if not judgment.can_tell)
     return f"{line}. It cannot tell which {blind} are wrong." if blind else f"{line}."
 
 

@@ -84,7 +84,7 @@ class PairTable(QTableView):
         self.pairs = PairTableModel(pictures, self, background)
         self._class_px = CLASS_PX
         self._least_px: list[int] = []
-        self._spare_px, self._told_line = 0, -1
+        self._spare_px, self._ringed_line = 0, -1
         self.setHorizontalHeader(SortHeader(self))
         self.setModel(self.pairs)
         self.setItemDelegateForColumn(0, PictureCell(self))
@@ -150,12 +150,12 @@ class PairTable(QTableView):
         """Return the line with a ring, the current one of several selected or the one told about; -1 for none."""
         current, chosen = self.currentIndex(), self.selectionModel()
         if not chosen.hasSelection():
-            return self._told_line
+            return self._ringed_line
         return current.row() if len(self.chosen_pairs()) > 1 and chosen.isSelected(current) else -1
 
     def ring(self, line: int) -> None:
         """Draw a ring around this line while none is selected."""
-        self._told_line = line
+        self._ringed_line = line
         self.viewport().update()
 
     def currentChanged(self, current: QModelIndex, previous: QModelIndex) -> None:
