@@ -90,9 +90,10 @@ class Notifications(QObject):
     def _take_facts(self, facts: PickerChoices) -> None:
         before = self._bar.dataset.key
         self._bar.show_facts(facts)
-        if before is not None and self._bar.dataset.key not in (None, before) and self._selection.pair_count:
-            # Their numbers are of the data that was shown: of this one they are other pairs.
+        if before is not None and self._bar.dataset.key not in (None, before):
+            # Numbers of pairs are of the data that was shown: of this one they are other pairs.
             self._selection.propose(pairs=())
+            self._selection.dataset_changed.emit()
         if facts.askable and self._warm and not self._services.context.workspace.look_only:
             # So that the first dropped image is answered at once.
             self._services.client.warm_up(facts.askable)

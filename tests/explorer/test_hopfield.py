@@ -114,6 +114,8 @@ def test_clicking_a_picture_asks_with_its_pair(qtbot, view: HopfieldView):
     assert view.settings_now().query == pair
     assert board(view).mark("top-0").cells[0].row == pair
     assert view.query.about.text() == f"query: the image of pair {pair}"
+    view.context.selection.dataset_changed.emit()
+    assert view.settings_now().query == 0, "of other data it is another pair"
 
 
 def test_searching_a_caption(qtbot, view: HopfieldView):

@@ -638,7 +638,8 @@ def test_the_bar_offers_what_the_runs_have_and_a_and_b_are_chosen(open_window, q
         log.snapshot(10, "own", "heldout", log.folder / "10", 4, 2)
         log.status("finished")
     window.selection.pairs = (3,)
-    window.selection.select_runs(other, run)
+    with qtbot.waitSignal(window.selection.dataset_changed):
+        window.selection.select_runs(other, run)
     qtbot.waitUntil(lambda: window.bar.dataset.currentText() == "Own, held-out")
     assert not window.selection.pair_count, "row 3 of other data is another pair"
 

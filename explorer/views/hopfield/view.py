@@ -63,6 +63,7 @@ class HopfieldView(ChartView):
         self.pane.panel.row_chosen.connect(lambda _key, row: self._on_row(row))
         self.pane.panel.plot_dragged.connect(self._on_drag)
         selection.pairs_changed.connect(self._on_pairs)
+        selection.dataset_changed.connect(self._on_data)
         for signal in (selection.runs_changed, selection.step_changed):
             signal.connect(self._embed_again)
 
@@ -224,6 +225,10 @@ class HopfieldView(ChartView):
     def _on_drag(self, key: str, x: float, _y: float) -> None:
         if key == "medians":
             self.change(beta=float(f"{min(max(x, BETA[0]), BETA[1]):.3g}"))
+
+    def _on_data(self) -> None:
+        self._query = 0
+        self._on_pairs()
 
     def _on_pairs(self) -> None:
         pairs = self.context.selection.pairs

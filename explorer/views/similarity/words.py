@@ -100,6 +100,7 @@ class WordsTab(ChartTab):
         self.own.clicked.connect(lambda: self.show_pair(self.settings_now().pair))
         self._pictures.arrived.connect(self._show_picture)
         self.context.selection.pairs_changed.connect(self._take_selected)
+        self.context.selection.dataset_changed.connect(lambda: self.show_pair(0))
         self.pane.answered.connect(self._on_answer)
 
     def _lay_out(self) -> None:
