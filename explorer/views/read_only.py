@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QAbstractButton, QLineEdit, QWidget
 
-from explorer.run_control.jobs import Jobs
+if TYPE_CHECKING:
+    from explorer.run_control.jobs import Jobs
 
 Part = TypeVar("Part", bound=QWidget | QAction)
 
