@@ -206,7 +206,7 @@ QProgressBar { background: $surface; border: 1px solid $outline; border-radius: 
     color: transparent; }
 QProgressBar::chunk { background: $accent; border-radius: 3px; }
 
-QTableView, QTreeView, QListView { background: $surface; alternate-background-color: $surface; border: none;
+QTableView, QTreeView, QListView { background: palette(base); color: palette(text); border: none;
     gridline-color: $line; selection-background-color: $selection; selection-color: $selection_text; }
 QTableView::item { padding: 0 8px; border: none; border-bottom: 1px solid $line; }
 QTreeView::item, QListView::item { padding: 0 8px; min-height: 28px; border: none; }

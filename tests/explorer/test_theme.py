@@ -11,7 +11,7 @@ import pytest
 from matplotlib.colors import to_hex
 from PySide6.QtCore import QDir, QFile
 from PySide6.QtGui import QFont, QFontInfo, QPaintEvent
-from PySide6.QtWidgets import QApplication, QLabel, QPushButton, QWidget
+from PySide6.QtWidgets import QApplication, QLabel, QListView, QPushButton, QWidget
 
 from explorer import theme
 from explorer.theme import icons, stylesheet
@@ -270,6 +270,10 @@ def test_parts_that_nobody_sees_are_dressed_later_and_those_born_later_too(dress
     born.show()
     inks = {label.palette().windowText().color().name() for label in (seen, born)}
     assert inks == {DARK.text}
+    popup = QListView()  # that of a completer has no window above it, and the style sheet of the start
+    qtbot.addWidget(popup)
+    popup.show()
+    assert popup.grab().toImage().pixelColor(20, 20).name() == DARK.surface
 
 
 def test_what_nobody_sees_takes_other_colors_of_runs_later(dressed: QApplication, qtbot) -> None:

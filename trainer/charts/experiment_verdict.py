@@ -118,11 +118,10 @@ def _differences(verdict: ExperimentVerdict) -> XYPlot:
     x = categories("", names)
     ends = np.array([x.low, x.high])
     lines.append(Series("", "quiet", ends, np.zeros(2), width=1.0))
-    edges = (margin, -margin) if margin else ()
-    lines += [Series("", "quiet", ends, np.full(2, at), dashed=True, width=1.0) for at in edges]
+    edges = ((f"margin ±{margin:.3g}", margin), ("", -margin)) if margin else ()
+    lines += [Series(name, "quiet", ends, np.full(2, at), dashed=True, width=1.0) for name, at in edges]
     seeds = len(verdict.seeds)
     note = f"{seeds} seed{'s' if seeds != 1 else ''}" + (f", n = {verdict.samples:,}" if verdict.samples else "")
-    note += f", margin ±{margin:.3g} dashed" if margin else ""
     return XYPlot(
         "difference", f"Difference in {outcome.label}", x, y, tuple(lines), dots=tuple(dots), points=tuple(points),
         names=names, note=note,

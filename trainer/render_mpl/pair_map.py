@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from trainer.analysis.dominant_classes import dominant_points
 from trainer.charts.colored_points import SHADES, ColoredPoints, Palette
-from trainer.charts.marks import FEW_LIT, PairMap, XYPlot, dash_of
+from trainer.charts.marks import FEW_LIT, Marker, PairMap, XYPlot, dash_of
 from trainer.charts.pair_colors import MODALITY, words
 from trainer.render_mpl.style import (
     HAIRLINE,
@@ -97,6 +98,16 @@ def draw_map(axes: Axes, mark: PairMap, *, rasterized: bool = False, layers: int
         bar.outline.set_visible(False)
     heading(axes, mark.title, *mark.notes, swatch=tone_color(mark.tone))
     return drawn
+
+
+def class_names_on(mark: PairMap) -> list[Marker]:
+    """Return the name of each class that dominates somewhere, where it is densest, as the window writes them."""
+    if mark.colors.place is None or mark.lit is not None:
+        return []
+    clouds = [points for points in (mark.images, mark.texts) if points is not None]
+    classes = np.concatenate([mark.colors.place[: len(points)] for points in clouds])
+    points_of = dominant_points(classes, np.concatenate(clouds))
+    return [Marker("", "quiet", x, y, 0.0, label=mark.colors.names[at]) for at, (x, y) in points_of.items() if at >= 0]
 
 
 def _frame(axes: Axes, mark: PairMap) -> None:

@@ -27,7 +27,8 @@ from trainer.charts.marks import (
     XYPlot,
     run_tone,
 )
-from trainer.render_mpl.pair_map import LAYERS, MOST_VECTOR_POINTS, draw_map, legend_of
+from trainer.render_mpl.dot_labels import label_dots
+from trainer.render_mpl.pair_map import LAYERS, MOST_VECTOR_POINTS, class_names_on, draw_map, legend_of
 from trainer.render_mpl.style import HAIRLINE, INK, PAGE_IN, QUIET, footnote, heading, in_style, new_figure
 from trainer.render_mpl.text_fitting import shortened
 from trainer.render_mpl.xy_plot import (
@@ -119,6 +120,7 @@ def draw(panel: Panel, choices: FigureChoices = WHOLE, runs: Sequence[str] = ())
             axes = figure.add_subplot(inner[column])
             if isinstance(mark, PairMap):
                 draw_map(axes, mark, rasterized=rasterized, layers=LAYERS if rasterized else 1)
+                label_dots(axes, class_names_on(mark), over_lines=True)
             elif isinstance(mark, XYPlot) and panel.compact:
                 draw_small(axes, mark)
             else:

@@ -22,6 +22,7 @@ from trainer.cli.analyze import pairs as analyze_pairs
 from trainer.cli.export.map import rows_of
 from trainer.errors import UserError
 from trainer.render_mpl import panel
+from trainer.render_mpl.pair_map import class_names_on
 from trainer.store import read_snapshot
 
 
@@ -166,6 +167,11 @@ def test_a_cloud_is_drawn_from_its_side(charted, folder):
 def test_isolated_classes_and_selected_pairs_stay_in_color(charted, folder):
     layout = np.random.default_rng(0).normal(size=(480, 2)).astype(np.float32)
     labels = read_snapshot(folder).items.label
+    apart = layout + 20 * np.tile(np.unique(labels, return_inverse=True)[1], 2)[:, None]
+    (mark,) = draw(embedding_maps(charted, [Placed(folder, apart)], color="label")).marks
+    assert {dot.label for dot in class_names_on(mark)} == {*labels}, (
+        "a file names classes where they are, as the window"
+    )
     name = labels[3]
     placed = [Placed(folder, layout)] * 2
     charts = embedding_maps(charted, placed, color="label", isolate=[name], pairs=np.arange(100))
