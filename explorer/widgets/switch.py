@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QAbstractButton, QWidget
 
 from explorer.theme import color, theme
 
-_WIDTH, _HEIGHT, _MARGIN = 34, 20, 4
+_WIDTH, _HEIGHT, _MARGIN = 32, 18, 3
 
 
 class Switch(QAbstractButton):
@@ -32,12 +32,13 @@ class Switch(QAbstractButton):
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         top = (self.height() - _HEIGHT) / 2
         track = QRectF(_MARGIN, top, _WIDTH, _HEIGHT)
+        painter.setPen(QPen(color("outline"), 1))
         if theme().has_ring(self):
             # Apart from the track, whose color is nearly that of the ring.
-            painter.setPen(QPen(color("focus"), 2))
-            ring = track.adjusted(-3, -3, 3, 3)
+            painter.setPen(QPen(color("focus"), 1.5))
+            ring = track.adjusted(-2.25, -2.25, 2.25, 2.25)
             painter.drawRoundedRect(ring, ring.height() / 2, ring.height() / 2)
-        painter.setPen(QPen(color("outline"), 1))
+            painter.setPen(Qt.PenStyle.NoPen)
         painter.setBrush(color("accent" if self.isChecked() else "sunken"))
         painter.drawRoundedRect(track, _HEIGHT / 2, _HEIGHT / 2)
         left = _MARGIN + (_WIDTH - _HEIGHT if self.isChecked() else 0)
