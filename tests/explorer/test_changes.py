@@ -179,6 +179,7 @@ def test_a_wide_window_widens_numbers_and_pictures_a_narrow_one_hides_the_class(
     assert header.length() == view.table.viewport().width()
     view.resize(700, 760)
     qtbot.waitUntil(lambda: header.isSectionHidden(1))
+    qtbot.waitUntil(lambda: view.neighborhoods.note.y() > view.neighborhoods.title.y())  # it cuts no title
     cells = [view.table.visualRect(view.table.pairs.index(0, n)) for n in columns if not header.isSectionHidden(n)]
     assert [cell.left() for cell in cells[1:]] == [cell.right() + 1 for cell in cells[:-1]], "no hole between columns"
     view.resize(1100, 760)
@@ -203,7 +204,9 @@ def test_of_several_pairs_the_one_with_the_ring_is_told_about(view: ChangesView)
 
 
 def test_a_rectangle_dragged_over_the_plot_selects_the_pairs_inside(qtbot, view: ChangesView):
+    assert view.note.isVisible()
     view.tabs.setCurrentIndex(1)
+    assert not view.note.isVisible(), "the chart has this note"
     view.compared.change(measure="margin")
     qtbot.waitUntil(lambda: not view.compared.pane.busy, timeout=10_000)
     plot, values = view.compared.pane.panel.cards["pairs-1"].plot, view.found.values

@@ -163,7 +163,7 @@ class Changes:
             )
         parts += [self.units.words().partition(": ")[2]] if self.units.counted else []
         parts += [f"{left:,} of A are not in B"] if left else []
-        parts += ["a sample of the split"] if self.sampled else []
+        parts += ["sampled from the split"] if self.sampled else []
         parts += [f"k = {self.k} {self.modality} neighbors"]
         parts += [f"predictions from {self.verdict_by}"] if self.verdict_by else []
         return " · ".join(parts)

@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QWidget
+from PySide6.QtWidgets import QBoxLayout, QWidget
 
 from explorer import theme
 from explorer.models.thumbnails import Thumbnails
@@ -18,6 +18,8 @@ from explorer.widgets.run_badge import RunBadge
 from trainer.charts.pair_changes import MEASURES, Changes
 
 EDGE_PX: Final = 56
+NARROW_PX: Final = 900
+"""Where there is less room, the note stands below the title, which it would cut."""
 
 
 class Neighborhoods(QWidget):
@@ -32,8 +34,8 @@ class Neighborhoods(QWidget):
             )
             for x in "AB"
         )
-        head = layouts.row((self.title, 1), self.note)
-        column = layouts.column(head, gap=theme.SPACE, margins=(0, theme.INSIDE, 0, 0), of=self)
+        self._head = layouts.row((self.title, 1), self.note)
+        column = layouts.column(self._head, gap=theme.SPACE, margins=(0, theme.INSIDE, 0, 0), of=self)
         self._badges = tuple(RunBadge("AB"[index], index) for index in range(2))
         for badge, row in zip(self._badges, self.rows, strict=True):
             column.addLayout(layouts.row((badge, 0, Qt.AlignmentFlag.AlignVCenter), (row, 1)))
@@ -41,6 +43,8 @@ class Neighborhoods(QWidget):
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
+        down, right = QBoxLayout.Direction.TopToBottom, QBoxLayout.Direction.LeftToRight
+        self._head.setDirection(down if self.width() < NARROW_PX else right)
         for row in self.rows:
             row.enlarge(2 * EDGE_PX if self.width() >= SPACIOUS_PX else EDGE_PX)
 

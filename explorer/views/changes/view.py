@@ -289,7 +289,12 @@ class ChangesView(View):
 
     def _on_tab(self) -> None:
         self.context.settings.set("changes/tab", self.tabs.currentIndex())
+        self._show_note()
         self.refresh_if_seen()
+
+    def _show_note(self) -> None:
+        """Say below the lists what they are of; a chart says it itself."""
+        self.note.setVisible(self.tabs.currentWidget() in self.areas)
 
     def _connect(self) -> None:
         selection = self.context.selection
@@ -338,6 +343,7 @@ class ChangesView(View):
             self.tabs.setTabToolTip(self.tabs.addTab(widget, label), question)
         self.tabs.setDocumentMode(True)
         self.tabs.setCurrentIndex(int(self.context.settings.value("changes/tab", 0)))
+        self._show_note()
         self.tabs.tabBar().setObjectName("changes-bar")
         self.stand_for(self.tabs.tabBar(), TABS)
         self.main.addWidget(self.versus)

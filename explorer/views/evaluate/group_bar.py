@@ -30,7 +30,9 @@ class GroupBar(QWidget):
             edit.setPlaceholderText("clip-*" if index == 0 else "cloob-*")
             edit.returnPressed.connect(self.ask)
             edit.textEdited.connect(lambda _text: self.edited.emit())
-            edit.textChanged.connect(edit.setToolTip)
+            edit.textChanged.connect(
+                lambda text, edit=edit: edit.setToolTip(f"{text}\nThe runs with such names; * stands for any text")
+            )
             label = layouts.text(f"Group {'AB'[index]}", "secondary", buddy=edit)
             layouts.add(self.row, label, (edit, 1))
         self.row.addWidget(self.compare)
