@@ -55,8 +55,10 @@ def test_brushing_selects_the_pairs_of_the_range_everywhere(view: SimilarityView
     assert f"{inside.sum()} pairs" in tab.strip.heading.text()
     shown = [float(item.lines[1][0].split()[0].replace("−", "-")) for item in tab.strip.strip.items]
     assert len(shown) == inside.sum()
-    for matched, _sign, other in (line.split() for item in tab.strip.strip.items for line, _ in item.lines):
-        assert matched != other or len(matched) >= 7, "near numbers have more digits: 0.792 > 0.789"
+    for item in tab.strip.strip.items:
+        for (line, _), tip in zip(item.lines, item.tip.splitlines()[1::2], strict=True):
+            matched, other = map(float, tip.rpartition(": ")[2].split(", "))
+            assert line.replace("−", "-") == f"{matched:.2f} {'>' if matched > other else '<'} {other:.2f}"
     tab.change(density=True)
     assert plot.brush is not None, "another drawing leaves the brush"
     QTest.keyClick(plot, Qt.Key.Key_Escape)

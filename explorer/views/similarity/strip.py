@@ -94,10 +94,10 @@ def _item(row: int, runs: Sequence[tuple[int, SimilarityRun]]) -> StripItem:
         if position >= len(run.rows) or run.rows[position] != row:
             continue
         matched, hard = float(run.matched[position]), float(run.hardest[position, 0])
-        # Equal digits would leave open which is larger, and so whether the pair is ranked first.
-        digits = next((k for k in (2, 3, 4) if f"{matched:.{k}f}" != f"{hard:.{k}f}"), 5)
-        line = f"{matched:.{digits}f} {'>' if matched > hard else '<'} {hard:.{digits}f}"
-        lines.append((line.replace("-", "−"), run_tone(index)))
+        # Where two digits are equal the sign still tells which is larger: whether the pair is ranked first.
+        line = f"{matched:.2f} {'>' if matched > hard else '<'} {hard:.2f}".replace("-", "−")
+        lines.append((line, run_tone(index)))
+        tips.append(f"{run.name}: {matched:.5f}, {hard:.5f}")
         other = int(run.hardest_row[position])
         if other >= 0:
             tips.append(f"{run.name} confuses it most with: {items.caption[other]}")
