@@ -482,7 +482,7 @@ def test_the_fields_of_the_efficiency_have_room_at_1280(seeded_groups: EvaluateV
     view.tabs.setCurrentIndex(5)
     for edit, words in zip(view.efficiency.groups.patterns, ("good seed*", "bad seed*"), strict=True):
         edit.setText(words)
-        assert edit.toolTip() == words
+        assert edit.toolTip().splitlines() == [words, "The runs with such names; * stands for any text"]
     view.efficiency.groups.ask()
     qtbot.waitUntil(lambda: view.efficiency.chart is not None, timeout=20_000)
     for edit in view.efficiency.groups.patterns:

@@ -33,7 +33,7 @@ class GroupBar(QWidget):
             edit.textChanged.connect(
                 lambda text, edit=edit: edit.setToolTip(f"{text}\nThe runs with such names; * stands for any text")
             )
-            label = layouts.text(f"Group {'AB'[index]}", "secondary", buddy=edit)
+            label = layouts.text(f"Names of group {'AB'[index]}", "secondary", buddy=edit)
             layouts.add(self.row, label, (edit, 1))
         self.row.addWidget(self.compare)
         self.compare.clicked.connect(self.ask)
