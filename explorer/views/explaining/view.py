@@ -54,7 +54,7 @@ class ExplainingView(ChartView):
         self.start = QPushButton("Run the four-way ablation", objectName="explaining-ablation")
         self.state = layouts.elided(role="secondary")
         self.state.setObjectName("explaining-state")
-        self.embed = QPushButton("Embed independent Scenes", objectName="explaining-embed")
+        self.embed = QPushButton("Embed independent Scenes", objectName="explaining-embed", enabled=False)
         self.working = ProgressRow("explaining-working", self, asks=True)
         self.time_machine = TimeMachine(self.context, self)
         self._lacking: tuple[tuple[int, int | None], ...] = ()
