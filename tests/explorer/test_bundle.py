@@ -77,7 +77,7 @@ def test_cancel_ends_the_process_and_nothing_is_written(qtbot: QtBot, exports: E
     banner = exports.banner
     exports.write_bundle([["export", "map"]], ["bundle", "--runs", "1"], tmp_path / "hang.zip")
     qtbot.waitUntil(lambda: exports.writing.note.toolTip() == "hang.zip: Rendering 1 of 2: map")
-    assert exports.writing.note.text() == "Exporting ZIP…"
+    qtbot.waitUntil(lambda: exports.writing.note.text() == "Exporting ZIP…")
     qtbot.waitUntil(exports.writing.isVisible)
     assert exports.writing.bar.value() == 100
     QTest.mouseClick(exports.writing.button, Qt.MouseButton.LeftButton)
