@@ -15,11 +15,13 @@ from pytestqt.qtbot import QtBot
 from explorer.models.thumbnails import Thumbnails
 from explorer.state.selection import Side
 from explorer.views.changes.one_run_groups import OneRunGroups
+from explorer.views.inspect import InspectView
 from explorer.views.inspect.swap_margins import NO_SWAP, SwapMargins, SwapQuestion, margin_panel
 from explorer.widgets.image_box import LINE
 from explorer.widgets.image_strip import PAD, PICTURE, ImageStrip, StripItem
 from trainer.charts.spec import Request, Target
 from trainer.messages import Classify, Failure
+from trainer.store import read_snapshot
 
 CAPTION = "a red ring above a blue star"
 COSINES = {
@@ -139,3 +141,15 @@ def test_a_group_of_one_run_is_a_selection_for_every_view(
     tab.groups.picked.emit(0)
     assert np.array_equal(chosen[1], chosen[0])
     assert tab.groups.isVisible()
+
+
+def test_the_pair_that_is_selected_is_the_one_that_is_shown(qtbot: QtBot, show_view: Callable[..., Any]):
+    view = show_view(InspectView, 1100, 760)
+    selection = view.context.selection
+    (snapshot, *_) = view.context.workspace.results.snapshots(selection.run_a)
+    captions = read_snapshot(snapshot.folder).items.caption
+    qtbot.waitUntil(lambda: view.captions.currentText() == captions[0])
+    view.take(["a picture that was dropped.png"])
+    for pairs in ((20,), (7, 9)):
+        selection.pairs = pairs
+        qtbot.waitUntil(lambda pairs=pairs: view.captions.currentText() == captions[pairs[0]])

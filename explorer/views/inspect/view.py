@@ -78,6 +78,7 @@ class InspectView(PictureQuestionView):
         self._pairs: tuple[Image, ...] = ()
         self._current = ""
         self._key: object = None
+        self._selected_pairs: tuple[int, ...] = ()
         self._is_reading = False
         yield
         self.captions = StillComboBox(objectName="inspect-caption", accessibleName="Caption to explain")
@@ -134,7 +135,7 @@ class InspectView(PictureQuestionView):
             self._key, self._is_reading = key, True
             args = (self.context.workspace, *key)
             self.context.background.run(
-                self, images_of, *args, done=self._take_pairs, failed=self._not_read, key="pairs"
+                self, images_of, *args, done=partial(self._take_pairs, key[2]), failed=self._not_read, key="pairs"
             )
         self._show_images()
 
@@ -146,9 +147,15 @@ class InspectView(PictureQuestionView):
 
     # -- images and captions -----------------------------------------------------------------------------------
 
-    def _take_pairs(self, images: Sequence[Image]) -> None:
+    def _take_pairs(self, pairs: tuple[int, ...], images: Sequence[Image]) -> None:
         before, self._pairs, self._is_reading = self._own_caption, tuple(images), False
         self._show_images()
+        if pairs and images and pairs != self._selected_pairs:
+            # Who selects a pair wants to see that one, whatever was looked at before.
+            path = images[-min(len(pairs), len(images))].path
+            self.strip.choose(path)
+            self._choose(path)
+        self._selected_pairs = pairs
         # A caption that was typed stays: with another one, what is computed for it would never be shown.
         if self._own_caption != before:
             self._fill_captions()
