@@ -63,11 +63,7 @@ def mlflow_folders(path: Path) -> list[Path]:
     """Return the folders of runs that a path is, or holds as an experiment or a store; links are not followed."""
     if _is_of_mlflow(path):
         return [path]
-    experiments = (
-        [path]
-        if (path / MLFLOW_META).is_file()
-        else [child for child in _folders(path) if (child / MLFLOW_META).is_file()]
-    )
+    experiments = [folder for folder in (path, *_folders(path)) if (folder / MLFLOW_META).is_file()]
     return [run for experiment in experiments for run in _folders(experiment) if _is_of_mlflow(run)][:_MOST_FILES]
 
 

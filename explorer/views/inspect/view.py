@@ -54,10 +54,11 @@ MOST_CAPTIONS: Final = 30
 
 @dataclass(frozen=True)
 class Image:
-    """An image to inspect, and its caption if it has one."""
+    """An image to inspect, its caption, and the number of its pair; -1 if it is of none."""
 
     path: str
     caption: str = ""
+    row: int = -1
 
 
 class InspectView(PictureQuestionView):
@@ -150,9 +151,9 @@ class InspectView(PictureQuestionView):
     def _take_pairs(self, pairs: tuple[int, ...], images: Sequence[Image]) -> None:
         before, self._pairs, self._is_reading = self._own_caption, tuple(images), False
         self._show_images()
-        if pairs and images and pairs != self._selected_pairs:
+        path = next((image.path for row in pairs for image in images if image.row == row), "")
+        if path and pairs != self._selected_pairs:
             # Who selects a pair wants to see that one, whatever was looked at before.
-            path = images[-min(len(pairs), len(images))].path
             self.strip.choose(path)
             self._choose(path)
         self._selected_pairs = pairs
@@ -376,7 +377,8 @@ def images_of(
         rows = [row for row in pairs if row < len(items)] or range(min(len(items), MOST_IMAGES // 5))
         dropped = set(queries)
         of_queries = [row for row, path in enumerate(items.path) if path in dropped] if dropped else []
-        return [Image(items.path[row], items.caption[row]) for row in dict.fromkeys([*of_queries, *rows])][:MOST_IMAGES]
+        numbers = list(dict.fromkeys([*of_queries, *rows]))[:MOST_IMAGES]
+        return [Image(items.path[row], items.caption[row], row) for row in numbers]
     return []
 
 
