@@ -199,13 +199,13 @@ def mask(table: Float[Tensor, "rows n"], start: int, leave_out: bool, answers: A
         leave_out: Whether the match is left out, too.
         answers: Of all rows.
     """
-    mine = torch.arange(len(table), device=table.device)
+    # Filled: a number that is assigned to cells by their indices is copied from the computer's memory, which is a wait.
     if answers is None:
         if leave_out:
-            table[mine, start + mine] = -torch.inf
+            table.diagonal(start).fill_(-torch.inf)
         return
     right = answers.part(slice(start, start + len(table))).cells()
-    right[mine, start + mine] = leave_out
+    right.diagonal(start).fill_(leave_out)
     table.masked_fill_(right, -torch.inf)
 
 

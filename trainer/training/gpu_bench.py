@@ -266,7 +266,7 @@ def bench(
     product = _product(where, size)
     rates, waits, memory, steps = list[LossRate](), list[Waits](), list[MemoryUse](), list[StepRate]()
     equal: bool | None = None
-    answer = "not tried: a CPU's memory is that of everything else here"
+    answer = "not tried: the time is up" if gpu else "not tried: a CPU's memory is that of everything else here"
     for at, name in enumerate(size.objectives if gpu else ()):
         progress(0.05 + 0.2 * at / len(size.objectives), f"waits of {name}")
         waits.append(waits_of(name, where, clock))

@@ -139,6 +139,7 @@ def test_a_run_that_is_read_late_has_the_curves_of_one_that_is_not(tiny, workspa
 @pytest.mark.parametrize("whole", [True, False])
 def test_a_gpu_is_not_waited_for_between_updates(whole: bool, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(session_module, "fits", lambda images, where: whole)
+    monkeypatch.setattr(session_module, "AHEAD_S", 1e9)  # the first updates of a process are slow
     one, several = (session(where=torch.device("cuda")) for _ in range(2))
     told = [one.update().loss for _ in range(one.total_steps)]
     assert several.runs_ahead
