@@ -12,6 +12,7 @@ from typing import Final
 from PySide6.QtCore import QObject, QProcess, Signal
 
 from explorer.model_client.child_process import keep_safe
+from trainer.messages import PROGRESS_VARIABLE, decode_progress
 from trainer.untrusted import safe_subprocess, shell
 
 ROOT: Final = Path(__file__).resolve().parents[1]
@@ -35,12 +36,12 @@ class Exporter(QObject):
         started: An export runs.
         done: An export has written its file.
         failed: An export that did not, and the sentence why.
-        progressed: A running export, and the line that it said last.
+        progressed: A running export, the share done and a note.
         cancelled: An export that was ended because somebody asked for it.
     """
 
     started = Signal(object)
-    progressed = Signal(object, str)
+    progressed = Signal(object, float, str)
     cancelled = Signal(object)
     done = Signal(object)
     failed = Signal(object, str)
@@ -67,10 +68,10 @@ class Exporter(QObject):
         export = Export(tuple(command), file)
         drawing = _Drawing(export, self)
         drawing.ended.connect(self._take)
-        drawing.said.connect(self.progressed)
+        drawing.progressed.connect(self.progressed)
         self._running.append(drawing)
         arguments = [*command, "--workspace", str(self._workspace), "--out", str(file.absolute())]
-        keep_safe(drawing)
+        keep_safe(drawing, {PROGRESS_VARIABLE: "json"})
         drawing.start(self._program[0], [*self._program[1:], *arguments])
         self.started.emit(export)
         return export
@@ -108,30 +109,32 @@ class _Drawing(QProcess):
 
     Signals:
         ended: Itself, and what went wrong; an empty sentence when the file is there.
-        said: Its export, and the last whole line it wrote.
+        progressed: Its export, the share done and a note.
     """
 
     ended = Signal(object, str)
-    said = Signal(object, str)
+    progressed = Signal(object, float, str)
 
     def __init__(self, export: Export, parent: QObject) -> None:
         super().__init__(parent)
         self.export = export
         self.setProcessChannelMode(QProcess.ProcessChannelMode.MergedChannels)
-        self._output = ""
+        self._output, self._line = "", b""
         self.readyRead.connect(self._on_output)
         self.finished.connect(self._ended)
         self.errorOccurred.connect(self._erred)
 
     def _on_output(self) -> None:
-        self._output += bytes(self.readAll().data()).decode("utf-8", "replace")
-        complete = self._output.rpartition("\n")[0]
-        # The file comes last, when there is nothing more to wait for.
-        if line := _last_words(complete.replace(str(self.export.file), "")):
-            self.said.emit(self.export, line)
+        *lines, self._line = (self._line + bytes(self.readAll().data())).split(b"\n")
+        for line in (line.decode("utf-8", "replace") for line in lines):
+            if progress := decode_progress(line):
+                self.progressed.emit(self.export, *progress)
+            else:
+                self._output += f"{line}\n"
 
     def _ended(self, code: int, status: QProcess.ExitStatus) -> None:
-        self._output += bytes(self.readAll().data()).decode("utf-8", "replace")
+        self._on_output()
+        self._output += self._line.decode("utf-8", "replace")
         if status == QProcess.ExitStatus.NormalExit and code == 0 and self.export.file.exists():
             self.ended.emit(self, "")
         else:

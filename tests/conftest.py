@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import hypothesis
 import pytest
@@ -23,6 +23,9 @@ from filelock import FileLock
 
 from tests import changed, fork_server, processor_time
 from tests import trained_once as trained_once_
+
+if TYPE_CHECKING:
+    from trainer.store import Workspace
 
 # CI tries the same examples every time, so that what lands does not depend on luck; at a desk they are new each time.
 # On a busy computer the first examples may take seconds: how slow it is says nothing about a test.
@@ -72,6 +75,16 @@ T = TypeVar("T")
 
 LEAST_WAIT_MS = 90_000
 """A wait that succeeds ends at once; one that ends early beside other work tells nothing about the program."""
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Iterator[Workspace]:
+    """Return an empty workspace."""
+    from trainer.store import Workspace
+
+    opened = Workspace(tmp_path / "workspace")
+    yield opened
+    opened.close()
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -694,9 +694,22 @@ def decode_answer(question: ModelRequest[AnswerT], document: Any) -> AnswerT:
         raise MessageError(f"{question.ask}: {error}") from error
 
 
+PROGRESS_VARIABLE: Final = "CONTRASTIVE_EXPLORER_PROGRESS"
+"""Environment variable of a command: with `json`, it tells its progress by lines of `progress_line`."""
+
+
 def progress_line(number: int, share: float, note: str = "") -> str:
     """Return the line that reports the progress of request `number`, with `share` in [0, 1]."""
     return json.dumps({"id": number, "progress": share, "note": note})
+
+
+def decode_progress(line: str) -> tuple[float, str] | None:
+    """Return the share and the note of a line of `progress_line`; None for any other line."""
+    try:
+        document = json.loads(line)
+        return float(document["progress"]), str(document["note"])
+    except (ValueError, KeyError, TypeError):
+        return None
 
 
 def answer_line(number: int, answer: object) -> str:

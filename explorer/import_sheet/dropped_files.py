@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -11,15 +10,7 @@ from PySide6.QtCore import QMimeData, QUrl
 
 from trainer.distribution.bundle_files import is_bundle
 from trainer.distribution.model_folders import WEIGHTS, is_model
-from trainer.trackers.recognition import (
-    histories,
-    is_history,
-    is_log_table,
-    is_mlflow_database,
-    mlflow_folders,
-    mlflow_store_of,
-    open_clip_folders,
-)
+from trainer.trackers.recognition import tracker_of
 from trainer.untrusted.files import open_ordinary
 
 SUFFIXES: Final = frozenset((".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff"))
@@ -66,7 +57,7 @@ def dropped(mime: QMimeData) -> Dropped:
             return Dropped((), training=path.resolve())
         if is_model(path):
             return Dropped((), model=path.resolve())
-        if is_bundle(path) or is_curves(path):
+        if is_bundle(path) or tracker_of(path, quick=True):
             return Dropped((), curves=path.resolve())
         if is_data(path):
             return Dropped((), data=str(path.resolve()))
@@ -110,24 +101,6 @@ def holds_pictures(file: Path) -> bool:
     with open_ordinary(file) as opened:
         opened.seek(max(0, file.stat().st_size - _LOOKED_AT))
         return b"_images.npy" in opened.read(_LOOKED_AT)
-
-
-def is_curves(path: Path) -> bool:
-    """Return whether a path looks like curves of another program; what lies deep in a folder is not looked for.
-
-    They are an event file of TensorBoard, a folder of such files or of folders of them, results of open_clip without
-    checkpoints, a history of Weights & Biases: exported, or in the folders that its runs write, runs of MLflow, or a
-    log in a table.
-    """
-    try:
-        if path.is_file():
-            return ".tfevents." in path.name or is_mlflow_database(path) or is_history(path) or is_log_table(path)
-        if open_clip_folders(path) or mlflow_folders(path) or mlflow_store_of(path) != path:
-            return True
-        some = itertools.islice(itertools.chain(path.glob("*"), path.glob("*/*")), MOST)
-        return path.is_dir() and (any(".tfevents." in entry.name for entry in some) or bool(histories(path)))
-    except OSError:
-        return False
 
 
 def is_data(path: Path) -> bool:

@@ -119,7 +119,7 @@ class Exports(QObject):
         if command[0] == "bundle":
             self.write_bundle(self._figures, command, file)
         else:
-            self._show_progress(self.exporter.start(command, file), "Rendering the figure")
+            self._show_progress(self.exporter.start(command, file), 0.0, "Rendering the figure")
 
     def ask_bundle(self, views: Iterable[View], runs: Sequence[int], rows: Iterable[RunRow] = ()) -> None:
         """Ask for a file and the figures' looks, then write the evidence bundle of these runs.
@@ -145,7 +145,7 @@ class Exports(QObject):
                 json.dump([list(arguments) for arguments in figures], out)
             self.bundles[file] = Path(name)
             command = [*command, "--figures", name]
-        self._show_progress(self.exporter.start(command, file), "Starting")
+        self._show_progress(self.exporter.start(command, file), 0.0, "Starting")
 
     def copy(self, view: View) -> None:
         """Copy the view's `trainer` command to the clipboard."""
@@ -165,13 +165,10 @@ class Exports(QObject):
         documents = QStandardPaths.writableLocation(QStandardPaths.StandardLocation.DocumentsLocation)
         return str(remembered or documents)
 
-    def _show_progress(self, export: Export, line: str) -> None:
+    def _show_progress(self, export: Export, share: float, note: str) -> None:
         if export is self.exporter.running[-1]:
-            share, has_share, note = line.partition("%")
-            is_told = bool(has_share) and share.strip().isdecimal()
-            self.writing.note.set_details(f"{export.file.name}: {note.strip() if is_told else line}")
-            text = f"Exporting {export.file.suffix[1:].upper() or 'folder'}"
-            self.writing.show_progress(int(share) / 100 if is_told else 0.0, text)
+            self.writing.note.set_details(f"{export.file.name}: {note}")
+            self.writing.show_progress(share, f"Exporting {export.file.suffix[1:].upper() or 'folder'}")
 
     def _cancelled(self, export: Export) -> None:
         self._forget(export)
@@ -181,7 +178,7 @@ class Exports(QObject):
         """Show the progress of what still runs, and delete the list of figures written for the command."""
         self.writing.end()
         for other in self.exporter.running[-1:]:
-            self._show_progress(other, "")
+            self._show_progress(other, 0.0, "")
         figures = self.bundles.pop(export.file, None)
         if figures is not None:
             confined.remove(figures.parent, figures.name)

@@ -130,7 +130,7 @@ class JobList(QObject):
         client.progressed.connect(self._take_progress)
         client.answered.connect(self._take_answer)
         exporter.started.connect(self._take_export)
-        exporter.progressed.connect(self._take_line)
+        exporter.progressed.connect(self._take_export_progress)
         exporter.done.connect(lambda export: self._end(("export", id(export)), "finished"))
         exporter.failed.connect(lambda export, why: self._end(("export", id(export)), "failed", why))
         exporter.cancelled.connect(lambda export: self._end(("export", id(export)), "cancelled"))
@@ -320,9 +320,9 @@ class JobList(QObject):
         cancel = partial(self._exporter.cancel, export)
         self._begin(("export", id(export)), kind, export.file.name, cancel=cancel, show=show)
 
-    def _take_line(self, export: Export, line: str) -> None:
+    def _take_export_progress(self, export: Export, share: float, note: str) -> None:
         if (job := self._jobs.get(("export", id(export)))) is not None:
-            job.note = line
+            job.show_progress(share, note)
 
 
 def is_listed(job: Job) -> bool:

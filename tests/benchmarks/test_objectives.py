@@ -16,11 +16,6 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
-def workspace(tmp_path) -> Workspace:
-    return Workspace(tmp_path)
-
-
-@pytest.fixture
 def fitted(monkeypatch) -> list[str]:
     """Return the names of trained runs; training only writes an evaluation before and after."""
     names: list[str] = []

@@ -61,16 +61,6 @@ def background(qapp: QApplication) -> Iterator[Background]:
 
 
 @pytest.fixture
-def workspace(tmp_path: Path) -> Iterator[Workspace]:
-    """Return an empty workspace."""
-    from trainer.store import Workspace
-
-    opened = Workspace(tmp_path / "workspace")
-    yield opened
-    opened.close()
-
-
-@pytest.fixture
 def context(workspace: Workspace, dressed: QApplication, monkeypatch: pytest.MonkeyPatch) -> Iterator[Context]:
     """Return a context of the workspace whose jobs are looked at often; it has no model process."""
     from explorer.run_control import jobs as jobs_room

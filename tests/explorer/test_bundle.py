@@ -23,9 +23,11 @@ from trainer.cli import bundle
 
 SCRIPT = """
 import sys, time, pathlib
+from trainer.cli import _progress
+_progress.EVERY_JSON_S = 0.0
 words = sys.argv[1:]
 out, figures = words[words.index("--out") + 1], words[words.index("--figures") + 1]
-print(" 10% Rendering 1 of 2: map", flush=True)
+_progress.report(0.1, "Rendering 1 of 2: map")
 if "hang" in out:
     time.sleep(600)
 pathlib.Path(out).write_text(pathlib.Path(figures).read_text())
@@ -58,15 +60,14 @@ def test_only_what_draws_goes_into_a_bundle() -> None:
 
 
 def test_a_bundle_tells_its_progress_and_where_it_is(qtbot: QtBot, exports: Exports, tmp_path: Path) -> None:
-    banner, lines = exports.banner, []
-    exports.exporter.progressed.connect(lambda _export, line: lines.append(line))
+    banner, told = exports.banner, []
+    exports.exporter.progressed.connect(lambda _export, *progress: told.append(progress))
     exports.write_bundle([["export", "map"]], ["bundle", "--runs", "1", "2"], tmp_path / "e.zip")
     (figures,) = exports.bundles.values()
     assert banner.isHidden(), "an export of minutes covers nothing"
     assert exports.writing.busy
     qtbot.waitUntil(lambda: "Saved e.zip" in banner.message.text())
-    assert lines[0] == "10% Rendering 1 of 2: map"
-    assert str(tmp_path / "e.zip") not in lines, "the name of the file is no progress"
+    assert told == [(0.1, "Rendering 1 of 2: map")], "the name of the file is no progress"
     assert (banner.isVisible(), exports.writing.busy) == (True, False)
     assert json.loads((tmp_path / "e.zip").read_text()) == [["export", "map"]]
     assert not figures.exists()

@@ -9,7 +9,9 @@ import pytest
 from explorer.export import Exporter, file_stem, shell_command
 
 WRITES = "import sys,pathlib; a=sys.argv; pathlib.Path(a[a.index('--out')+1]).write_text(' '.join(a[1:]))"
-FAILS = "import sys; print('Traceback'); print('trainer export: Run 9 has no snapshot. Train it first.'); sys.exit(2)"
+FAILS = """import sys; from trainer.messages import progress_line
+print('trainer export: Run 9 has no snapshot. Train it first.'); print(progress_line(0, 0.9, 'Drawing'))
+sys.exit(2)"""
 
 
 @pytest.fixture

@@ -54,7 +54,7 @@ for raw in sys.stdin:
         say(id=q["id"], answer=ANSWERS.get(q["ask"], {}))
 """
 WRITES = "import sys,pathlib; a=sys.argv; pathlib.Path(a[a.index('--out')+1]).write_text('drawn')"
-HANGS = "import time; print('drawing', flush=True); time.sleep(600)"
+HANGS = """import time; print('{"id": 0, "progress": 0.5, "note": "drawing"}', flush=True); time.sleep(600)"""
 HOUR_MS = 3_600_000
 """Longer than any machine takes to answer."""
 

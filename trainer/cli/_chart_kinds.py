@@ -13,6 +13,7 @@ from trainer.charts.figure_choices import FigureChoices
 from trainer.charts.registry import load
 from trainer.charts.settings import add_options, from_options, options
 from trainer.charts.spec import Chart, Request, request_words, targets_of
+from trainer.cli._progress import report
 from trainer.cli.export import (
     WrittenFigure,
     add_figure_arguments,
@@ -21,7 +22,6 @@ from trainer.cli.export import (
     check_arguments,
     figure_choices,
     print_files,
-    report,
 )
 from trainer.errors import UserError
 

@@ -6,7 +6,7 @@ import argparse
 import dataclasses
 from pathlib import Path
 
-from trainer.cli.export import report
+from trainer.cli._progress import report
 from trainer.untrusted.terminal import say, say_json
 
 GROUP = "Maintain"

@@ -27,6 +27,7 @@ import tomli_w
 from trainer import config
 from trainer.analysis.progress import rising
 from trainer.charts.settings import option_name, options
+from trainer.cli._progress import report as print_progress
 from trainer.cli.export import add_figure_arguments, figure_choices
 from trainer.config.fields import fields_of
 from trainer.distribution import installed
@@ -86,7 +87,7 @@ def run(args: argparse.Namespace) -> int:
     signal.signal(signal.SIGTERM, _interrupt)
     figures = _figures_of(args.figures) if args.figures else None
     more = {"figures": figures, "live": args.live, "choices": figure_choices(args)}
-    values = write_bundle(args.workspace, args.runs, args.out, args.run_command, **more, progress=_report)
+    values = write_bundle(args.workspace, args.runs, args.out, args.run_command, **more, progress=print_progress)
     say_json(json.dumps(values, indent=1)) if args.json else say(args.out)
     return 0
 
@@ -337,8 +338,3 @@ def _hash(file: Path) -> str:
 
 def _write_json(file: Path, values: Any) -> None:
     confined.write(file.parent, file.name, f"{json.dumps(values, indent=1, ensure_ascii=False)}\n".encode())
-
-
-def _report(share: float, note: str) -> None:
-    """Print one line per step to stderr, for the user and the window."""
-    say(f"{100 * share:3.0f} % {note}", error=True)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
-import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trainer import config
 from trainer.cli import _data_quality
+from trainer.cli._progress import report
 from trainer.format_detection import open_question, other_ways, propose
 from trainer.untrusted import shell
 from trainer.untrusted.escaping import cell
@@ -62,7 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run the action; return 0, or 1 if pairs had problems or a held-out image is also a training image."""
     if action := _data_quality.WAYS.get(args.action):
-        return action(args, print_progress())
+        return action(args, report)
     return {"scenes": _write_scenes, "show": _show, "duplicates": _duplicates}[args.action](args)
 
 
@@ -99,10 +99,10 @@ def _write_scenes(args: argparse.Namespace) -> int:
     values = {field.name: getattr(args, field.name) for field in dataclasses.fields(config.Scenes)}
     chosen = config.from_dict({"data": {"kind": "scenes", **values}}, source="trainer data scenes").data
     if args.out:
-        folder = scenes.write(chosen, args.out.expanduser().absolute(), print_progress())
+        folder = scenes.write(chosen, args.out.expanduser().absolute(), report)
     else:
         args.workspace.check_mine()
-        folder = scenes_folder(chosen, args.workspace.folder, print_progress())
+        folder = scenes_folder(chosen, args.workspace.folder, report)
     say_json(json.dumps({"folder": str(folder)})) if args.json else say(folder)
     return 0
 
@@ -119,7 +119,7 @@ def _show(args: argparse.Namespace) -> int:
         image_size=args.image_size,
         workspace_folder=args.workspace.folder,
         opened=not args.quick,
-        progress=print_progress(),
+        progress=report,
     )
     if args.report:
         from trainer.render_mpl.import_report import write_report
@@ -153,7 +153,7 @@ def _duplicates(args: argparse.Namespace) -> int:
     if proposal and (question := open_question(proposal, args.set)):
         raise config.ConfigError(question)
     where = {"image_size": args.image_size, "workspace_folder": args.workspace.folder}
-    splits = load(data, **where, progress=print_progress())
+    splits = load(data, **where, progress=report)
     groups = groups_of(splits, bits=args.bits)
     files: list[Path] = []
     if args.out:
@@ -266,16 +266,3 @@ def _print_some(title: str, lines: list[tuple[str, str]]) -> None:
         say(f"  {spelled(path)}: {spelled(reason)}")
     if len(lines) > _PROBLEMS:
         say(f"  and {len(lines) - _PROBLEMS:,} more; --json lists them all.")
-
-
-def print_progress() -> Callable[[float, str], None]:
-    """Print the note to stderr, at most once a second and only for work that takes longer."""
-    last = time.monotonic()
-
-    def progress(share: float, note: str) -> None:
-        nonlocal last
-        if time.monotonic() - last >= 1:
-            last = time.monotonic()
-            say(f"{100 * share:3.0f} %  {note}", error=True)
-
-    return progress

@@ -66,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
     """Print the measures of what is kept; write files if requested."""
     from trainer.charts.decode import request_words
     from trainer.charts.snapshot_label import document_with_full_names
-    from trainer.cli.export import report
+    from trainer.cli._progress import report
     from trainer.render_mpl import decode as figure
     from trainer.render_mpl import film
     from trainer.render_mpl.files import check_suffixes, json_text, write_figure
@@ -101,7 +101,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _measure(args: argparse.Namespace) -> int:
     from trainer.charts.spec import targets_of
-    from trainer.cli.export import report
+    from trainer.cli._progress import report
     from trainer.evaluation import decode_measures
     from trainer.render_mpl.files import check_suffixes, json_text
     from trainer.training.decoder_limits import attribute_decoder
@@ -185,7 +185,7 @@ def collect(workspace: Workspace, request: Decode) -> DecodedChart:
     Raises:
         AnswerError: It cannot be answered, or the decoders do not compare.
     """
-    from trainer.cli.export import report
+    from trainer.cli._progress import report
     from trainer.inference.decode import OpenDecoders, chart_of, decode
 
     return chart_of(request, *decode(OpenDecoders(workspace), request, report))

@@ -6,7 +6,7 @@ import argparse
 import json
 from pathlib import Path
 
-from trainer.cli.export import report
+from trainer.cli._progress import report
 from trainer.errors import UserError
 from trainer.untrusted import shell
 from trainer.untrusted.terminal import say, say_json

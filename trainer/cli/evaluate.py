@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from trainer.analysis.number_text import signed, signed_ends
-from trainer.cli.export import report
+from trainer.cli._progress import report
 from trainer.untrusted.terminal import say, say_json
 
 if TYPE_CHECKING:
@@ -34,7 +32,6 @@ TASKS: Final = ("zero_shot", "retrieval", "linear_probe", "few_shot", "fine_tune
 ON_REQUEST: Final = ("caption_choice", "zero_shot_protocol", "retrieval_protocol")
 """Further tasks, which `all` does not name."""
 
-SILENT_S: Final = 5.0
 """Seconds without a word on a stderr that is no terminal."""
 PARTLY_MEASURED: Final = 1
 """Exit status where a task that was named could not be measured of every run."""
@@ -179,9 +176,9 @@ def _run_tasks(args: argparse.Namespace) -> int:
         elif not args.json:
             say(_task_text(evaluated), flush=True)
 
-    report, models = ProgressLine(), ModelCache(args.workspace)
+    models = ModelCache(args.workspace)
     if args.on:
-        done, left_out = _evaluate_there(args, models, question, report, print_one)
+        done, left_out = _evaluate_there(args, models, question, print_one)
     else:
         done, left_out = evaluate_runs(models, question, report, measured=print_one)
     if args.json and not args.json_lines:
@@ -197,7 +194,6 @@ def _evaluate_there(
     args: argparse.Namespace,
     models: ModelCache,
     question: Evaluate,
-    report: ProgressLine,
     measured: Callable[[Evaluated], None],
 ) -> tuple[list[Evaluated], dict[str, str]]:
     """Embed the pairs of the only run at a place, and compute the tasks here.
@@ -402,18 +398,3 @@ def as_text(row: RunRow, results: list[dict[str, Any]]) -> str:
             asking = "pictures" if name.startswith("image_to_text") else "texts"
             lines.append(f"  {info.on(result['split'], result.get(asking, result['n'])):<48}{info.text(value):>12}")
     return "\n".join(lines)
-
-
-class ProgressLine:
-    """Progress on stderr: one updated line on a terminal, else an occasional new line."""
-
-    def __init__(self) -> None:
-        self._told = time.monotonic()
-
-    def __call__(self, share: float, note: str) -> None:
-        """Print the progress if it is due."""
-        if sys.stderr.isatty():
-            report(share, note)
-        elif time.monotonic() - self._told >= SILENT_S:
-            self._told = time.monotonic()
-            say(f"{100 * share:3.0f} % {note}", error=True)

@@ -171,14 +171,14 @@ def _prepared(workspace: Workspace, run: int) -> str:
         ConfigError: Its pictures are prepared by a published model's own rules, which are known where it trains.
     """
     from trainer import config
-    from trainer.cli.data import print_progress
+    from trainer.cli._progress import report
     from trainer.data.prepared_tars import write_prepared_tars
 
     run_config = workspace.runs.config_of(run)
     if not isinstance(run_config.model, config.TinyTowers):
         raise config.ConfigError("Pictures are prepared here for towers of our own alone. Send the data: --upload.")
-    size, progress = run_config.model.image_size, print_progress()
-    tars = write_prepared_tars(run_config.data, image_size=size, workspace=workspace.folder, progress=progress)
+    size = run_config.model.image_size
+    tars = write_prepared_tars(run_config.data, image_size=size, workspace=workspace.folder, progress=report)
     return str(Path(tars.path).absolute())
 
 
@@ -208,11 +208,11 @@ def train(workspace: Workspace, run: int, *, quiet: bool = False, max_restarts: 
 
 
 def _measure(args: argparse.Namespace) -> int:
-    from trainer.cli.data import print_progress
+    from trainer.cli._progress import report
     from trainer.training.cost import measure_cost
 
     run_config = _wanted(args)
-    cost = measure_cost(run_config, args.workspace.folder, print_progress())
+    cost = measure_cost(run_config, args.workspace.folder, report)
     gpu = f" and {cost.gpu_mib:,.0f} MiB of the GPU" if cost.gpu_mib is not None else ""
     text = (
         f"{cost.steps:,} steps of {cost.step_s:.2f} s on {cost.device} are {cost.train_s / 60:,.1f} min without "

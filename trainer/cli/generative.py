@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 import dataclasses
 
-from trainer.cli.export import add_step_argument, report
+from trainer.cli._progress import report
+from trainer.cli.export import add_step_argument
 from trainer.untrusted.terminal import say, say_json
 
 GROUP = "Look"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from trainer.cli.export import report
+from trainer.cli._progress import report
 from trainer.untrusted.terminal import say, say_json
 
 GROUP = "Look"

@@ -79,7 +79,7 @@ def run(args: argparse.Namespace) -> int:
         ProjectError: The workspace is look only and there is no `--out`; or as `layout_file`.
     """
     from trainer.charts.snapshots import choose_snapshot
-    from trainer.cli.export import report
+    from trainer.cli._progress import report
     from trainer.projection import ProjectError, layout_file
 
     if args.out is None and args.workspace.look_only:

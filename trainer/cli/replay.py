@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING, Any, Final
 
 from trainer.analysis.batches import MOST_LIKELY
-from trainer.cli.export import report
+from trainer.cli._progress import report
 from trainer.untrusted.files import spelled
 from trainer.untrusted.terminal import say, say_json
 

@@ -222,7 +222,7 @@ def _maps(workspace: Workspace, rows: list[RunRow], folder: Path) -> tuple[list[
 
 def _live(workspace: Workspace, rows: list[RunRow], placement: export_map.Placement) -> LiveSection:
     """Return the part of the page with maps to zoom into."""
-    from trainer.cli.export import report
+    from trainer.cli._progress import report
     from trainer.projection.live_maps import live_maps
     from trainer.render_html import live_map
     from trainer.render_mpl.report import LiveSection

@@ -81,7 +81,7 @@ def collect(workspace: Workspace, question: Saliency) -> SaliencyChart:
         UserError: An unknown run, no checkpoint, an image that cannot be read, or a run without texts.
     """
     from trainer.charts.saliency import SaliencyChart, SaliencyRun
-    from trainer.cli.export import report
+    from trainer.cli._progress import report
     from trainer.inference.model_cache import ModelCache
     from trainer.inference.saliency import saliency_of
 

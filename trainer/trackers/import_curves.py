@@ -30,10 +30,10 @@ from trainer.trackers.recognition import (
     Kind,
     event_files,
     histories,
-    kind_of,
     log_tables,
     mlflow_store_of,
     open_clip_folders,
+    tracker_of,
 )
 from trainer.untrusted.bounded import Unreadable, read
 from trainer.untrusted.bounded.tracker_rows import MOST_STEP
@@ -109,7 +109,7 @@ def import_curves(
     workspace.check_mine()
     if not path.exists():
         raise UserError(f"{path} is not there. Name the file or folder again.")
-    chosen = kind or kind_of(path)
+    chosen = kind or tracker_of(path)
     if chosen is None:
         raise UserError(
             f"{path} holds no event files of TensorBoard, no history of Weights & Biases (CSV, JSON lines or Parquet "

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, Literal, get_args
@@ -23,19 +25,27 @@ _STEP_COLUMN: Final = b"\x05_step"
 """The name of a column in the footer of Parquet, with its length before it: a column `time_step` is none of W&B."""
 
 
-def kind_of(path: Path) -> Kind | None:
-    """Return which program wrote a file or folder; None where that is unknown."""
+def tracker_of(path: Path, *, quick: bool = False) -> Kind | None:
+    """Return which program wrote a file or folder; None where that is unknown.
+
+    Args:
+        path: Of the file or folder.
+        quick: Look into few files, as while somebody drags; a folder of tables may hold training pairs, so it is none.
+    """
+    limits = {"depth": 1, "most": _MOST_FILES} if quick else {}
     try:
         if path.is_dir():
             if open_clip_folders(path):
                 return "open_clip"
             if mlflow_folders(path):  # whose artifacts may be event files
                 return "mlflow"
-            if next(event_files(path), None) is not None:
+            if next(event_files(path, **limits), None) is not None:
                 return "tensorboard"
             if histories(path):
                 return "wandb"
-            return "mlflow" if mlflow_store_of(path) != path else "log" if log_tables(path) else None
+            if mlflow_store_of(path) != path:
+                return "mlflow"
+            return "log" if not quick and log_tables(path) else None
         if path.name in ("out.log", "results.jsonl") and open_clip_folders(path):
             return "open_clip"
         if is_event_file(path.name):
@@ -98,23 +108,30 @@ def _folders(path: Path) -> list[Path]:
     return list(folders)[:_MOST_FILES]
 
 
-def event_files(folder: Path) -> Iterator[Path]:
-    """Yield the event files in a folder and those inside it, also behind links, each folder once."""
+def event_files(folder: Path, depth: int = _MOST_DEPTH, most: int = sys.maxsize) -> Iterator[Path]:
+    """Yield the event files in a folder and those inside it, also behind links, each folder once.
+
+    Args:
+        folder: To look into.
+        depth: Of the folders inside it.
+        most: How many entries of folders are looked at.
+    """
     seen = {folder.resolve()}
     pending = [(folder, 0)]
     while pending:
-        current, depth = pending.pop()
+        current, level = pending.pop()
         try:
-            entries = sorted(os.scandir(current), key=lambda entry: entry.name)
+            entries = sorted(itertools.islice(os.scandir(current), most), key=lambda entry: entry.name)
         except OSError:  # a file, or a folder that may not be looked into
             continue
+        most -= len(entries)
         yield from (Path(entry) for entry in entries if is_event_file(entry.name))
-        inside = [Path(entry) for entry in entries if entry.is_dir() and depth < _MOST_DEPTH]
+        inside = [Path(entry) for entry in entries if entry.is_dir() and level < depth]
         # A link such as `latest` is often to a folder nearby, which is read under its own name.
         for inner in sorted(inside, key=lambda path: (path.is_symlink(), path), reverse=True):
             if (real := inner.resolve()) not in seen and not (inner.is_symlink() and real.is_relative_to(folder)):
                 seen.add(real)
-                pending.append((inner, depth + 1))
+                pending.append((inner, level + 1))
 
 
 def is_event_file(name: str) -> bool:

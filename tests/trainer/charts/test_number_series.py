@@ -33,11 +33,6 @@ def evaluated(workspace: Workspace, name: str, shares: dict[int, tuple[float, fl
     return run
 
 
-@pytest.fixture
-def workspace(tmp_path) -> Workspace:
-    return Workspace(tmp_path / "space")
-
-
 def test_results_of_a_shift_and_published_models_are_drawn(workspace, capsys):
     trained = [
         evaluated(workspace, f"clip {n}", {0: (0.1, 0.1), 40: (0.4 + 0.05 * n, 0.3 + 0.04 * n)}) for n in range(5)

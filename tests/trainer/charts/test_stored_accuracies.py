@@ -30,11 +30,6 @@ def evaluated(workspace: Workspace, name: str, objective: config.Objective, para
 
 
 @pytest.fixture
-def workspace(tmp_path) -> Workspace:
-    return Workspace(tmp_path / "space")
-
-
-@pytest.fixture
 def runs(workspace: Workspace) -> list[int]:
     return [
         evaluated(workspace, "views", config.SimClr(), 1_000_000, 0.0),

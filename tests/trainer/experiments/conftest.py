@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from pathlib import Path
 
 import pytest
 
@@ -14,11 +13,6 @@ from trainer.store import Question, Workspace
 OUTCOME = Outcome("image_to_text_R@1", "renderings")
 RANK = Outcome("effective_rank_image", "renderings")
 ASKED = Question("retrieval", 512, gallery=512)
-
-
-@pytest.fixture
-def workspace(tmp_path: Path) -> Workspace:
-    return Workspace(tmp_path / "space")
 
 
 @pytest.fixture

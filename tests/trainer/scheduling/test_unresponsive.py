@@ -33,13 +33,6 @@ with RunLog.claim(Workspace(Path(sys.argv[1])), int(sys.argv[2])) as log:
 
 
 @pytest.fixture
-def workspace(tmp_path: Path) -> Iterator[Workspace]:
-    opened = Workspace(tmp_path / "workspace")
-    yield opened
-    opened.close()
-
-
-@pytest.fixture
 def trainer(workspace: Workspace) -> Iterator[subprocess.Popen[str]]:
     """Return the process that trains run 1, at step 7 of 100, with a second left for each step."""
     workspace.runs.create(config.Run(name="hangs"))

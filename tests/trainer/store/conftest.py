@@ -3,7 +3,6 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 
@@ -23,13 +22,6 @@ exec(sys.argv[3])
 print("held", flush=True)
 time.sleep(600)
 """
-
-
-@pytest.fixture
-def workspace(tmp_path: Path) -> Iterator[Workspace]:
-    workspace = Workspace(tmp_path / "space")
-    yield workspace
-    workspace.close()
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ from trainer.store import Workspace
 from trainer.trackers import curves as kept
 from trainer.trackers.curves import Curves
 from trainer.trackers.import_curves import import_curves
-from trainer.trackers.recognition import kind_of
+from trainer.trackers.recognition import tracker_of
 
 pytestmark = [pytest.mark.slow]
 
@@ -129,7 +129,7 @@ def test_a_history_of_wandb_keeps_nested_numbers(tmp_path: Path, imported):
 
 def test_a_table_of_pairs_with_a_column_like_a_step_is_no_history(tmp_path: Path) -> None:
     pq.write_table(pa.table({"time_step": [1, 2], "image": ["a", "b"], "caption": ["x", "y"]}), tmp_path / "x.parquet")
-    assert kind_of(tmp_path / "x.parquet") is None
+    assert tracker_of(tmp_path / "x.parquet") is None
 
 
 def test_parts_of_a_parquet_history_are_one_run(tmp_path: Path, imported):
@@ -145,13 +145,13 @@ def test_parts_of_a_parquet_history_are_one_run(tmp_path: Path, imported):
             }
         )
         pq.write_table(table, tmp_path / "history" / f"{part:04}.parquet")
-    assert kind_of(tmp_path / "history") == kind_of(tmp_path / "history" / "0000.parquet") == "wandb"
+    assert tracker_of(tmp_path / "history") == tracker_of(tmp_path / "history" / "0000.parquet") == "wandb"
     workspace, (run,) = imported(tmp_path / "history", "auto")
     assert points(workspace, run, "val/loss") == {0: 1.0, 20: 0.5, 40: 1 / 3}
     assert points(workspace, run, "train.loss")[50] == 0.5
     assert (workspace.runs.get(run).name, workspace.runs.get(run).trained_s) == ("history", 50)
     pq.write_table(pa.table({"loss": [1.0]}), tmp_path / "other.parquet")
-    assert kind_of(tmp_path / "other.parquet") is None
+    assert tracker_of(tmp_path / "other.parquet") is None
     with pytest.raises(UserError, match="no column of steps"):
         import_curves(workspace, tmp_path / "other.parquet", "wandb")
 
@@ -217,7 +217,8 @@ def test_folders_that_runs_of_wandb_write_become_runs_with_settings(tmp_path: Pa
     write_records(top / "offline-run-2-bb" / "run-bb.wandb", "bb", "sun", {"model": {"width": 8}}, rows(0, 3))
     write_records(top / "offline-run-3-bb" / "run-bb.wandb", "bb", "sun", {}, rows(3, 2))
     os.symlink(top / "run-1-aa", top / "latest-run")
-    assert kind_of(tmp_path) == kind_of(top) == kind_of(top / "run-1-aa") == "wandb"
+    for place in (tmp_path, top, top / "run-1-aa"):
+        assert tracker_of(place) == tracker_of(place, quick=True) == "wandb"
     workspace, runs = imported(tmp_path, "auto")
     found = {workspace.runs.get(run).name: run for run in runs}
     assert sorted(found) == ["sun", "sun aa"]
@@ -294,7 +295,7 @@ def test_a_folder_of_results_of_open_clip_becomes_their_runs(tmp_path: Path, imp
         (folder / "params.txt").write_text(f"batch_size: 10\nname: {name}\n")
         (folder / "checkpoints" / "results.jsonl").write_text('{"image_to_text_R@1": 0.5, "epoch": 1}\n')
     logs = tmp_path / "logs"
-    assert kind_of(logs) == kind_of(logs / "one" / "out.log") == "open_clip"
+    assert tracker_of(logs) == tracker_of(logs / "one" / "out.log") == "open_clip"
     workspace, runs = imported(logs, "auto")
     assert [workspace.runs.get(run).name for run in runs] == ["one", "two"]
     assert points(workspace, runs[1], "train/loss") == {1: 1.5, 2: 0.75}
@@ -334,7 +335,7 @@ def test_results_of_open_clip_stand_at_the_steps_of_their_epochs(tmp_path: Path,
     ]
     (folder / "checkpoints" / "results.jsonl").write_text("\n".join(map(json.dumps, results)), encoding="utf-8")
     (folder / "params.txt").write_text("batch_size: 50\nworld_size: 2\naccum_freq: 1\nranks: 3\n", encoding="utf-8")
-    assert kind_of(folder) == "open_clip"
+    assert tracker_of(folder) == "open_clip"
     workspace, (run,) = imported(folder, "open_clip")
     assert points(workspace, run, "train/loss") == {1: 4.5, 6: 4.5, 10: 4.5, 11: 3.5, 16: 3.5, 20: 3.5}
     assert points(workspace, run, "train/inv_tau")[16] == pytest.approx(14.5)
@@ -411,3 +412,15 @@ def test_the_total_of_all_curves_is_bounded(monkeypatch):
     assert len(found.runs[""]) == 20
     assert found.said("")[0] == f"Left out: {kept.BEYOND} (5,000)."
     assert sum(len(entry.values) for entry in found.entries("")) <= 1_020
+
+
+def test_a_quick_look_reads_few_folders_and_takes_no_folder_of_tables(tmp_path: Path) -> None:
+    deep = tmp_path / "project" / "logs" / "run" / "version"
+    deep.mkdir(parents=True)
+    (deep / "events.out.tfevents.1").touch()
+    (tmp_path / "tables").mkdir()
+    (tmp_path / "tables" / "log.csv").write_text("step,loss\n1,0.5\n")
+    kinds = {path: (tracker_of(path), tracker_of(path, quick=True)) for path in (tmp_path / "project", deep.parent)}
+    assert [*kinds.values()] == [("tensorboard", None), ("tensorboard", "tensorboard")]
+    assert (tracker_of(tmp_path / "tables"), tracker_of(tmp_path / "tables", quick=True)) == ("log", None)
+    assert tracker_of(tmp_path / "tables" / "log.csv", quick=True) == "log"

@@ -13,13 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from explorer.import_sheet.dropped_files import is_curves
 from tests.trainer.trackers.test_importing import points
 from trainer.errors import UserError
 from trainer.store import Workspace
 from trainer.store.run_texts import SETTINGS
 from trainer.trackers.import_curves import import_curves
-from trainer.trackers.recognition import kind_of
+from trainer.trackers.recognition import tracker_of
 from trainer.untrusted.bounded import Unreadable
 
 pytestmark = [pytest.mark.slow]
@@ -69,8 +68,8 @@ def test_runs_have_the_numbers_that_mlflow_reads(store: str, tmp_path: Path) -> 
     ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr
     peers = json.loads(ended.stdout)
-    assert kind_of(project) == kind_of(project / store) == "mlflow"
-    assert is_curves(project / store)
+    assert tracker_of(project) == tracker_of(project / store) == "mlflow"
+    assert tracker_of(project / store, quick=True) == "mlflow"
     workspace = Workspace(tmp_path / "ws")
     imported = import_curves(workspace, project)
     assert len(imported) == len(peers) == 2

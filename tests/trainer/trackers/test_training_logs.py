@@ -8,11 +8,10 @@ from typing import Any
 
 import pytest
 
-from explorer.import_sheet.dropped_files import is_curves
 from tests.trainer.trackers.test_importing import notes, points
 from trainer.store import Workspace
 from trainer.trackers.import_curves import import_curves
-from trainer.trackers.recognition import kind_of
+from trainer.trackers.recognition import tracker_of
 
 pytestmark = [pytest.mark.slow]
 
@@ -91,7 +90,7 @@ def test_lines_of_json_under_any_name_have_their_numbers(tmp_path: Path) -> None
 def test_tables_have_their_numbers(tmp_path: Path, text: str, curves: dict[str, Any], said: str) -> None:
     file = tmp_path / "log.csv"
     file.write_text(text, encoding="utf-8")
-    assert kind_of(file) == "log"
+    assert tracker_of(file) == "log"
     read, sentences = curves_of(file, tmp_path)
     assert read == curves
     assert said in sentences
@@ -111,8 +110,7 @@ def test_tables_have_their_numbers(tmp_path: Path, text: str, curves: dict[str, 
 )
 def test_a_list_of_images_a_document_or_prose_is_no_log(tmp_path: Path, name: str, text: str) -> None:
     (tmp_path / name).write_text(text)
-    assert kind_of(tmp_path / name) is None
-    assert not is_curves(tmp_path / name)
+    assert tracker_of(tmp_path / name) is None
 
 
 PRINTED = {
@@ -198,7 +196,7 @@ def test_lines_that_a_training_prints_have_their_numbers(tmp_path: Path, printed
     lines, expected = PRINTED[printed]
     log = tmp_path / "train.log"
     log.write_text("\n".join(["Namespace(lr=0.1, epochs=90)", "=> creating model 'resnet50'", *lines, "done"]))
-    assert is_curves(log)
+    assert tracker_of(log) == "log"
     curves, said = curves_of(log, tmp_path)
     assert expected.keys() <= curves.keys() <= {*expected, "Time"}
     for name, curve in expected.items():
@@ -208,4 +206,4 @@ def test_lines_that_a_training_prints_have_their_numbers(tmp_path: Path, printed
 
 def test_a_dropped_log_is_imported_as_curves(tmp_path: Path) -> None:
     (tmp_path / "log.csv").write_text("step,loss\n0,1\n1,2\n")
-    assert is_curves(tmp_path / "log.csv")
+    assert tracker_of(tmp_path / "log.csv") == "log"

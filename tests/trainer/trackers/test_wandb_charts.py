@@ -11,7 +11,7 @@ from tests.trainer.trackers.test_event_files import imported
 from trainer.errors import UserError
 from trainer.store import Workspace
 from trainer.trackers.import_curves import import_curves
-from trainer.trackers.recognition import kind_of
+from trainer.trackers.recognition import tracker_of
 from trainer.untrusted.bounded.wandb_chart import axis_of, columns_of
 
 
@@ -78,7 +78,7 @@ def test_two_runs_of_one_name_stay_two_and_cells_that_are_no_numbers_are_counted
 @pytest.mark.parametrize("separator", [";", "\t"])
 def test_other_separators_and_decimal_commas_are_read_and_said(tmp_path: Path, separator: str):
     file = write(tmp_path / "c.csv", ["Step", "sun - loss"], [["0", "2,5"], ["10", "1"], ["20", "1e-2"]], separator)
-    assert kind_of(file) == "wandb"
+    assert tracker_of(file) == "wandb"
     ((curves, run),) = imported(tmp_path / "w", file).values()
     assert curves == {"loss": {0: 2.5, 10: 1.0, 20: 0.01}}
     assert run.notes == ("c.csv: numbers with a comma (1) were read with a decimal point.",)
@@ -89,7 +89,7 @@ def test_other_separators_and_decimal_commas_are_read_and_said(tmp_path: Path, s
 def test_a_chart_that_a_spreadsheet_saved_again_is_read(tmp_path: Path, encoding: str):
     file = tmp_path / "c.csv"
     file.write_text("Step\tsün - loss\r\n0\t2,5\r\n10\t1\r\n", encoding=encoding, newline="")
-    assert kind_of(file) == "wandb"
+    assert tracker_of(file) == "wandb"
     found = imported(tmp_path / "w", file)
     assert {name: curves for name, (curves, _) in found.items()} == {"sün": {"loss": {0: 2.5, 10: 1.0}}}
 
@@ -99,7 +99,7 @@ def test_a_chart_over_another_axis_is_refused_and_names_it(tmp_path: Path):
     axes = ("Relative Time (Process)", "Relative Time (Wall)", "Wall Time", "epoch")
     for axis in axes:
         file = write(tmp_path / "c.csv", [axis, "a - loss", "a - loss__MIN", "a - loss__MAX"], [["0.5", "1", "1", "1"]])
-        assert kind_of(file) == "wandb"
+        assert tracker_of(file) == "wandb"
     with pytest.raises(UserError, match=r"c.csv is a chart over 'epoch', not over steps. Choose Step as the x axis"):
         import_curves(Workspace(tmp_path / "w"), file)
 

@@ -10,15 +10,7 @@ import pytest
 from trainer import config
 from trainer.places.shared_folder import StatePublisher
 from trainer.places.storage import Storage
-from trainer.store import Workspace
 from trainer.training.ray_ranks import has_ended, until_ended
-
-
-@pytest.fixture
-def workspace(tmp_path):
-    made = Workspace(tmp_path)
-    yield made
-    made.close()
 
 
 def test_what_ray_raises_is_raised(workspace):

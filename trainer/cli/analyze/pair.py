@@ -6,8 +6,8 @@ import argparse
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
+from trainer.cli._progress import report
 from trainer.cli.analyze import add_arguments_of_runs, print_values
-from trainer.cli.export import report
 from trainer.untrusted.terminal import say
 
 if TYPE_CHECKING:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from trainer.cli._progress import report
 from trainer.cli.analyze import add_arguments_of_runs, print_values
-from trainer.cli.export import report, view_of
+from trainer.cli.export import view_of
 
 HELP = "cosine and rank of the pairs, as the map colors them, and where the first two runs agree"
 

@@ -7,16 +7,14 @@ command that does the same.
 from __future__ import annotations
 
 import argparse
-import sys
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from trainer.errors import UserError
 from trainer.untrusted import shell
-from trainer.untrusted.terminal import say, say_json, say_progress
+from trainer.untrusted.terminal import say, say_json
 
 if TYPE_CHECKING:
     from trainer.charts.figure_choices import FigureChoices, FigurePart
@@ -24,9 +22,6 @@ if TYPE_CHECKING:
 
 GROUP = "Share"
 HELP = "draw any chart of the window as SVG, PDF or PNG, and its numbers as CSV"
-EVERY_S: Final = 3.0
-
-_told = [time.monotonic()]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,12 +160,3 @@ def command_line(
         if value is not None:
             arguments += [f"--{name}", *([str(part) for part in value] if isinstance(value, list) else [f"{value}"])]
     return shell.join([*arguments, *more, "--out", *(file.name for file in files)])
-
-
-def report(share: float, note: str) -> None:
-    """Show progress: on a terminal in one line, else on stderr in a new line every few seconds at most."""
-    if sys.stderr.isatty():
-        say_progress(share, note)
-    elif note and time.monotonic() - _told[-1] >= EVERY_S:
-        _told[:] = [time.monotonic()]
-        say(f"{100 * share:3.0f} % {note}", error=True)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trainer.charts.point_placement import PointPlacement
+from trainer.cli._progress import report
 from trainer.cli.export import (
     SnapshotChoice,
     WrittenFigure,
@@ -20,7 +21,6 @@ from trainer.cli.export import (
     command_line,
     figure_choices,
     print_files,
-    report,
     view_of,
 )
 from trainer.cli.project import add_placement_arguments, placement_of

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from trainer.cli._progress import report
 from trainer.cli.export import (
     SnapshotChoice,
     WrittenFigure,
@@ -18,7 +19,6 @@ from trainer.cli.export import (
     command_line,
     figure_choices,
     print_files,
-    report,
     view_of,
 )
 

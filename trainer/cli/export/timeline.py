@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from trainer.cli.export import add_run_arguments, add_split_arguments, command_line, report
+from trainer.cli._progress import report
+from trainer.cli.export import add_run_arguments, add_split_arguments, command_line
 from trainer.cli.project import add_placement_arguments, placement_of
 from trainer.errors import UserError
 from trainer.untrusted.bounded.arrays import load_npy

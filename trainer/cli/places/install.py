@@ -21,11 +21,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Install, with progress on standard error; the place uses that Python from now on."""
-    from trainer.cli.data import print_progress
+    from trainer.cli._progress import report
     from trainer.places.bindings import host_of
     from trainer.places.packages import install
 
-    host = install(host_of(args.name), print_progress(), folder=args.folder, build=args.build)
+    host = install(host_of(args.name), report, folder=args.folder, build=args.build)
     text = f"{host.name} can train with {host.python}. See it: trainer places test {host.name}"
     say_json(json.dumps({"name": host.name, "address": host.address})) if args.json else say(text)
     return 0
