@@ -1,4 +1,4 @@
-"""The line under a panel that folds its tables of numbers: two or three main values of A and B, and all on a click."""
+"""The line below the plots of a panel that folds its tables of numbers: a few main values, and all on a click."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class NumbersBar(QWidget):
         parts = layouts.row(self.button, theme.BETWEEN, (self._values, 1), self.count)
         layouts.column(layouts.hairline(), (parts, 1), gap=0, of=self)
         self.hide()
-        panel.fold_numbers()
+        panel.fold_numbers(self)
         self.button.toggled.connect(panel.show_numbers)
         panel.numbers_shown.connect(self.button.setChecked)
         panel.panel_shown.connect(self._show)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtCore import QPoint, Qt, QTimer, Signal
 from PySide6.QtGui import QPixmap, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import (
     QBoxLayout,
@@ -93,7 +93,8 @@ class PanelWidget(QScrollArea):
         self.panel: Panel | None = None
         self._filling: Panel | None = None
         self._marked_ids: np.ndarray = np.empty(0, np.int64)
-        self._shows_numbers, self._folds = True, False
+        self._shows_numbers = True
+        self._numbers: QWidget | None = None
         self.cards: dict[str, QWidget] = {}
         self._shape: object = None
         self._lines: list[QBoxLayout] = []
@@ -117,9 +118,10 @@ class PanelWidget(QScrollArea):
             self._rebuild(panel)
         self._fill(panel, list(panel.marks))
 
-    def fold_numbers(self) -> None:
-        """Fold the tables of numbers below the plots from the first panel on; who does so shows how to unfold them."""
-        self._shows_numbers, self._folds = False, True
+    def fold_numbers(self, head: QWidget) -> None:
+        """Fold the tables of numbers below this head, which stands below the plots, from the first panel on."""
+        head.setParent(self)
+        self._shows_numbers, self._numbers = False, head
 
     def show_numbers(self, on: bool) -> None:
         """Show the tables of numbers below the plots, or fold them."""
@@ -132,12 +134,13 @@ class PanelWidget(QScrollArea):
         self._show_notes()
         self._arrange()
         self.numbers_shown.emit(on)
-        if on and tables:
-            QTimer.singleShot(0, self, lambda: self._bring_into_sight(tables[0].key))
+        if on and self._numbers is not None:
+            QTimer.singleShot(0, self, self._bring_numbers_into_sight)
 
-    def _bring_into_sight(self, key: str) -> None:
-        if (card := self.cards.get(key)) is not None:
-            self.ensureWidgetVisible(card, 0, 0)
+    def _bring_numbers_into_sight(self) -> None:
+        """Scroll to the tables, or as far as their head is the first that is seen."""
+        if self._numbers is not None and (inside := self.widget()) is not None:
+            self.verticalScrollBar().setValue(self._numbers.mapTo(inside, QPoint()).y())
 
     @property
     def filling(self) -> bool:
@@ -166,7 +169,7 @@ class PanelWidget(QScrollArea):
     def _show_legends_once(self, panel: Panel) -> None:
         """Hide legends of which all was told above; plots side by side keep theirs, or their axes would differ."""
         listed: set[object] = set()
-        for line, row in zip(self._lines, _in_lines(panel), strict=True):
+        for line, row in zip(self._lines, self._in_lines(panel), strict=True):
             cards = [card for mark in row if isinstance(card := self.cards[mark.key], _PlotCard)]
             stacked = line.direction() == QBoxLayout.Direction.TopToBottom
             for group in [[card] for card in cards] if stacked else [cards]:
@@ -238,7 +241,8 @@ class PanelWidget(QScrollArea):
 
     def _bound(self, line: QBoxLayout, wide: int) -> None:
         """Keep plots from becoming columns on a large screen, and from losing their axis to a tall legend."""
-        unfolded = self._folds and self._shows_numbers and self.panel is not None and bool(folded_tables(self.panel))
+        folds = self._numbers is not None and self.panel is not None and bool(folded_tables(self.panel))
+        unfolded = self._shows_numbers and folds
         lowest = min(BESIDE_NUMBERS_PX, round(HIGHEST * wide)) if unfolded else PLOT_PX
         for index in range(line.count()):
             item = line.itemAt(index)
@@ -260,23 +264,27 @@ class PanelWidget(QScrollArea):
             folded = not self._shows_numbers and bool(folded_tables(panel))
             self.notes.setText("\n".join(panel.notes[panel.table_notes if folded else 0 :]))
 
-    def _new_notes(self) -> QLabel:
+    def _new_notes(self) -> None:
         self.notes = layouts.text("", "small")
         self.notes.setObjectName(f"{self._name}-notes")
         self.notes.setWordWrap(True)
         self.notes.setContentsMargins(0, 0, 0, theme.SPACE)
-        return self.notes
 
     def _rebuild(self, panel: Panel) -> None:
         for card in self.cards.values():
             if isinstance(card, _PlotCard):
                 self._keep(card)
         self.cards, self._lines = {}, []
-        folded = {table.key for table in folded_tables(panel)} if not self._shows_numbers else set()
+        tables = {table.key for table in folded_tables(panel)}
+        if self._numbers is not None:
+            self._numbers.setParent(self)
         inside = QWidget()
         theme.set_role(inside, "surface")
         column = layouts.column(gap=theme.BETWEEN, margins=(0, 0, theme.INSIDE, 0), of=inside)
-        for row in _in_lines(panel):
+        self._new_notes()
+        for row in self._in_lines(panel):
+            if self._numbers is not None and row[0].key in tables and not inside.isAncestorOf(self._numbers):
+                column.addLayout(layouts.column(self.notes, self._numbers, gap=0))
             line = layouts.row(gap=theme.AROUND)
             self._lines.append(line)
             grows = False
@@ -288,8 +296,9 @@ class PanelWidget(QScrollArea):
                 line.addWidget(card, 0 if isinstance(mark, NumberTable) and len(row) > 1 else 1)
             column.addLayout(line, 1 if grows else 0)
             for mark in row:
-                self.cards[mark.key].setVisible(mark.key not in folded)
-        column.addWidget(self._new_notes())
+                self.cards[mark.key].setVisible(self._shows_numbers or mark.key not in tables)
+        if not inside.isAncestorOf(self.notes):
+            column.addWidget(self.notes)
         if all(isinstance(mark, ShadedTable | NumberTable) and len(mark.columns) < 9 for mark in panel.marks):
             # On a large screen, they would lie far from each other.
             inside.setMaximumWidth(TABLES_PX)
@@ -297,6 +306,12 @@ class PanelWidget(QScrollArea):
         elif any(column.stretch(number) for number in range(column.count())):
             column.addStretch()  # where plots are as high as they may be, the notes stay under them
         self.setWidget(inside)
+
+    def _in_lines(self, panel: Panel) -> Iterator[tuple[Mark, ...]]:
+        """Yield the rows of the panel, splitting long ones over several lines; tables that fold come last."""
+        tables = folded_tables(panel) if self._numbers is not None else ()
+        for row in sorted(panel.rows, key=lambda row: row[0] in tables):
+            yield from (row[at : at + MOST_BESIDE] for at in range(0, len(row), MOST_BESIDE))
 
     def _prepare(self) -> None:
         """Create plots in advance, one per event-loop iteration; creating them together would block the window."""
@@ -345,12 +360,6 @@ class PanelWidget(QScrollArea):
         else:
             card = NumberTableCard(name)
         return card
-
-
-def _in_lines(panel: Panel) -> Iterator[tuple[Mark, ...]]:
-    """Yield the rows of the panel, splitting long ones over several lines."""
-    for row in panel.rows:
-        yield from (row[at : at + MOST_BESIDE] for at in range(0, len(row), MOST_BESIDE))
 
 
 def folded_tables(panel: Panel) -> tuple[NumberTable, ...]:

@@ -658,11 +658,11 @@ class XYPlotCard(QWidget):
             for b in spec.bars
             if b.name
         ]
-        entries += [LegendEntry(p.name, cloud_color(p).name(), p.mark) for p in spec.points if p.name]
+        entries += [LegendEntry(p.name, cloud_color(p).name(), p.mark, size=p.size) for p in spec.points if p.name]
         for dot in spec.dots:
             square = dot.mark != "diamond" and marks.SYMBOLS.get(_hue(dot.tone)) == "square"
             mark: Mark = "diamond" if dot.mark == "diamond" else "square" if square else "disc"
-            entry = LegendEntry(dot.name, tone_color(dot.tone).name(), mark)
+            entry = LegendEntry(dot.name, tone_color(dot.tone).name(), mark, size=dot.size)
             if dot.name and entry not in entries:
                 entries.append(entry)
         self.legend.show_entries(entries)

@@ -107,7 +107,7 @@ class ChartPane(QWidget):
         self.warnings.setContentsMargins(0, 0, 0, theme.INSIDE)
         self.warnings.hide()
         self.numbers = NumbersBar(self.panel)
-        content = layouts.panel(layouts.column(self.warnings, (self.panel, 1), self.numbers, gap=0))
+        content = layouts.panel(layouts.column(self.warnings, (self.panel, 1), gap=0))
         self.area = StateArea(content)
         layouts.column(self.area, gap=None, of=self)
         self.computing.cancelled.connect(self._cancel)

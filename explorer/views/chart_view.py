@@ -38,6 +38,7 @@ class ChartView(View):
     name: ClassVar[str]
     shared: ClassVar[tuple[str, ...]] = ()
     controls_left: ClassVar[bool] = False
+    holds_plot = True
 
     def build(self) -> Iterator[None]:
         self.charts: dict[str, Chart[Any, Any]] = {chart.name: chart for chart in charts_of(self.name)}

@@ -38,6 +38,8 @@ UNDO_MS: Final = 30_000
 """The same where it can be undone: time to decide and to reach the button."""
 BRIEF: Final = 96
 """Letters of a message that one line holds, with its next step."""
+PLACE_MS: Final = 100
+"""After the window has painted, a message looks for its place."""
 MOST_CONTROL_PX: Final = 64
 """Height of the highest control that a message avoids."""
 KEY: Final = "F6"
@@ -80,8 +82,7 @@ class Banner(QFrame):
         self.dismiss = QToolButton(objectName="bannerClose", accessibleName="Close this message", toolTip="Close (Esc)")
         theme.keep_icon(self.dismiss, "x", 16, "text")
         self._timer = QTimer(self, singleShot=True, timeout=self.hide)
-        # Views add controls when their data are there, and say so to nobody.
-        self._looking = QTimer(self, interval=400, timeout=self._place)
+        self._placing = QTimer(self, singleShot=True, interval=PLACE_MS, timeout=self._place)
         self._lay_out()
         for button in (self.action, self.other):
             button.setToolTip(f"{KEY} moves the keyboard focus here and back")
@@ -162,12 +163,15 @@ class Banner(QFrame):
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         if event.type() in (QEvent.Type.Resize, QEvent.Type.Move):
             self._place()
+        elif event.type() == QEvent.Type.UpdateRequest and self.isVisible() and not self._placing.isActive():
+            # Views add controls when their data are there, and say so to nobody: but these are painted.
+            self._placing.start()
         return super().eventFilter(watched, event)
 
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
+        self.window().installEventFilter(self)
         self._place()
-        self._looking.start()
 
     def _place(self) -> None:
         if self._pages is None or self.isHidden():
@@ -212,7 +216,7 @@ class Banner(QFrame):
         return self.isVisible() and self._tone in ("bad", "warn")
 
     def hideEvent(self, event: QHideEvent) -> None:
-        self._looking.stop()
+        self.window().removeEventFilter(self)
         came_from, self._came_from = self._came_from, None
         if came_from is not None and shiboken6.isValid(came_from) and self._has_keys():
             came_from.setFocus()

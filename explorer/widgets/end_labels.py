@@ -12,6 +12,7 @@ from PySide6.QtGui import QFont, QFontMetrics, QPainter, QPaintEvent
 from PySide6.QtWidgets import QWidget
 
 from explorer.theme import INSIDE, SMALL_PX, color, pixel_font
+from explorer.widgets.plot import EDGE_PX
 
 MOST: Final = 8
 """More names than this hide each other."""
@@ -54,8 +55,8 @@ class EndLabels(QWidget):
         self.update()
 
     def set_room(self, px: int) -> None:
-        """Leave this width free: plots above each other have one, so that their axes align."""
-        self._plot.getPlotItem().layout.setContentsMargins(0, 0, px, 0)
+        """Leave this width free, with the plot's edge: plots above each other have one, so that their axes align."""
+        self._plot.getPlotItem().layout.setContentsMargins(0, 0, max(0, px - EDGE_PX), 0)
 
     def paintEvent(self, event: QPaintEvent) -> None:
         box = self._plot.getViewBox()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
@@ -16,11 +16,12 @@ from explorer import theme
 Mark = Literal["disc", "diamond", "line", "square"]
 MARK_PX = 18
 """Width of a line in front of a text; of other marks, that of the room around them."""
+DOT_PX, LEAST_DOT_PX = 9.0, 5.0
 
 
 @dataclass(frozen=True)
 class LegendEntry:
-    """One series: text, color (`#rrggbb`), mark, dashes of a line, brush of a bar, and counts if known."""
+    """One series: text, color (`#rrggbb`), mark, dashes of a line, brush of a bar, counts if known, and size."""
 
     words: str
     color: str
@@ -29,6 +30,7 @@ class LegendEntry:
     brush: QBrush | None = None
     total: int | None = None
     selected: int | None = None
+    size: float = field(default=DOT_PX, compare=False)
 
     @property
     def text(self) -> str:
@@ -99,6 +101,7 @@ class Legend(QWidget):
                 QColor(entry.color),
                 entry.dash,
                 entry.brush,
+                min(max(entry.size, LEAST_DOT_PX), MARK_PX - 4),
             )
             painter.setPen(theme.color("secondary"))
             text_rect = room.adjusted(MARK_PX + 5, 0, 0, 0)
@@ -136,19 +139,20 @@ def paint_mark(
     paint: QColor,
     dash: tuple[float, ...] = (),
     brush: QBrush | None = None,
+    size: float = DOT_PX,
 ) -> None:
-    """Draw one mark around `center`, about 9 px wide, or a line of 20 px with these dashes."""
+    """Draw one mark around `center`, about `size` px wide, or a line of 20 px with these dashes."""
     painter.setPen(Qt.PenStyle.NoPen)
     painter.setBrush(brush if brush is not None else paint)
-    x, y = center.x(), center.y()
+    x, y, half = center.x(), center.y(), size / 2
     if mark == "disc":
-        painter.drawEllipse(center, 4.5, 4.5)
+        painter.drawEllipse(center, half, half)
     elif mark == "diamond":
-        painter.drawPolygon(
-            QPolygonF([QPointF(x, y - 5.5), QPointF(x + 5.5, y), QPointF(x, y + 5.5), QPointF(x - 5.5, y)])
-        )
+        half += 1
+        corners = [QPointF(x, y - half), QPointF(x + half, y), QPointF(x, y + half), QPointF(x - half, y)]
+        painter.drawPolygon(QPolygonF(corners))
     elif mark == "square":
-        painter.drawRoundedRect(QRectF(x - 4.5, y - 4.5, 9, 9), 2, 2)
+        painter.drawRoundedRect(QRectF(x - half, y - half, size, size), 2, 2)
     else:
         pen = QPen(paint, 2.0)
         pen.setCapStyle(Qt.PenCapStyle.FlatCap)

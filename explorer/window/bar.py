@@ -179,7 +179,7 @@ class Bar(QWidget):
             *(partial(picker.setMinimumWidth, LEAST_RUN_PX) for picker in (self.step, self.dataset, *pickers[:2])),
         ]
         for narrow in steps:
-            if not self.has_room and self.minimumSizeHint().width() > self.width():
+            if self.minimumSizeHint().width() > self.width():
                 narrow()
         main_px = self._main.sizeHint().width() - self._main.minimumSizeHint().width() if self._main else 0
         spare_px = self.width() - self.minimumSizeHint().width() - max(main_px, 0)
@@ -188,7 +188,8 @@ class Bar(QWidget):
     def _measure(self) -> None:
         """Find out whether the main controls fit, and say so where that has changed."""
         gap, rest_px, lines = theme.SPACE, self.minimumSizeHint().width(), self._lines[:2]
-        for part in (self.controls, *lines):
+        # What has keys goes before the main controls.
+        for part in (self.controls, *lines, self.swap, self.copy, self.export):
             rest_px -= 0 if part.isHidden() else max(LINE_PX, part.sizeHint().width()) + gap
         if self._main is not None:
             # In the bar they may be wider than elsewhere: where they once had no room, they have none.

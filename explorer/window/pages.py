@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from PySide6.QtCore import QEasingCurve, Qt, QVariantAnimation
-from PySide6.QtGui import QPainter, QPaintEvent, QResizeEvent
+from PySide6.QtCore import QEasingCurve, QEvent, QObject, Qt, QVariantAnimation
+from PySide6.QtGui import QCursor, QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QApplication, QWidget
 
 from explorer import theme
@@ -39,6 +39,24 @@ class _Blank(QWidget):
         layouts.column(Skeleton(), margins=theme.AROUND, of=self)
 
 
+class _Stage(QWidget):
+    """The cell of the open view, which may be wider: its right part then lies under the details."""
+
+    def __init__(self, content: QWidget) -> None:
+        super().__init__()
+        self._content, self._least = content, 0
+        content.setParent(self)
+        self.setMinimumWidth(400)
+
+    def hold(self, width: int) -> None:
+        """Let the content have at least this width."""
+        self._least = width
+        self.resizeEvent()
+
+    def resizeEvent(self, _event: QResizeEvent | None = None) -> None:
+        self._content.setGeometry(0, 0, max(self.width(), self._least), self.height())
+
+
 class Pages(HairlineSplitter):
     """Views by name, and the details panel of the open one."""
 
@@ -49,17 +67,18 @@ class Pages(HairlineSplitter):
         self.views: dict[str, View] = {}
         self.places: dict[str, QWidget] = {}
         self.stack = GroundStack()
-        self.stack.setMinimumWidth(400)
+        self._stage = _Stage(self.stack)
         self._inspector: PairInspector | None = None
         self.blank = _Blank()
         self.stack.addWidget(self.blank)
         self._details = SidePanel()
         self._details.setMinimumWidth(LEAST_DETAILS)
         self._details.hide()
-        self.addWidget(self.stack)
+        self._details.installEventFilter(self)
+        self.addWidget(self._stage)
         self.addWidget(self._details)
         side = self._details
-        theme.theme().divide(self, self.stack, side, side.parts, side.own, side.host)
+        theme.theme().divide(self, self._stage, self.stack, side, side.parts, side.own, side.host)
         self.setStretchFactor(0, 1)
         self.setStretchFactor(1, 0)
         self.splitterMoved.connect(self._remember)
@@ -105,6 +124,7 @@ class Pages(HairlineSplitter):
         focused = QApplication.focusWidget()
         inside = focused is not None and page.isAncestorOf(focused)
         self.stack.setCurrentWidget(page)
+        self._stage.hold(0)
         self._show_details(self.open_view)
         if page is not self.blank and not inside:
             # Its own keys (L, F, A, B...) work at once, and Tab begins with what it shows.
@@ -145,10 +165,23 @@ class Pages(HairlineSplitter):
         if not self._details.show_parts(details, pair=view is not None and view.shows_pairs and self._has_pair):
             self._slide.stop()
             self._details.hide()
+            self.refresh()  # at once: the view gets back the room that it had
+            self._stage.hold(0)
         elif self._details.isHidden():
+            if view is not None and view.holds_plot and self._is_pointed_at(view):
+                # A point that was clicked stays under the pointer, until that goes to the details.
+                self._stage.hold(self._stage.width())
             self._details.show()
             # What belongs to the view is there with it; the inspector comes with a selection.
             self._slide_in() if details is None else self._share()
+
+    def _is_pointed_at(self, view: View) -> bool:
+        return view.isVisible() and view.rect().contains(view.mapFromGlobal(QCursor.pos()))
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if event.type() == QEvent.Type.Enter:
+            self._stage.hold(0)
+        return super().eventFilter(watched, event)
 
     @property
     def _has_pair(self) -> bool:
@@ -171,6 +204,7 @@ class Pages(HairlineSplitter):
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         was = event.oldSize().width()
+        self._stage.hold(0)
         if (
             self._details.isVisible()
             and self._slide.state() != self._slide.State.Running

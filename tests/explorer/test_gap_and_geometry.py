@@ -31,8 +31,10 @@ def test_moving_the_slider_closes_the_gap_at_once_and_then_exactly(qtbot, show_v
     view = shown_gap(qtbot, show_view)
     cards = view.pane.panel.cards
     panel = view.pane.panel
-    view.resize(view.width() + 1104 - panel.viewport().width(), view.height() + 652 - panel.viewport().height())
+    view.resize(view.width() + 1104 - panel.viewport().width(), view.height() + 692 - panel.viewport().height())
     qtbot.waitUntil(lambda: not panel.verticalScrollBar().maximum())  # as in a window of 1280x800
+    sizes = {entry.words: entry.size for entry in cards["clouds-0"].legend.entries}
+    assert sizes["images"] < sizes["mean image"] == 11, "marks of the legend are as those of the plot"
     before = [list(cards[f"clouds-{place}"].shown()) for place in (0, 1)]
     view.controls["gap"].controls["share"].slider.setValue(95)
     assert view.pane._work is None, "nothing is computed while the slider moves"

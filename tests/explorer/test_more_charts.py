@@ -159,6 +159,10 @@ def test_numbers_fold_below_the_plots(qtbot, window: Window) -> None:
     assert min(plot.height() for plot in plots) >= PLOT_PX
     pane.numbers.button.click()
     assert table.isVisible()
+    head, panel = pane.numbers, pane.panel
+    qtbot.waitUntil(lambda: panel.verticalScrollBar().maximum() > 0)
+    assert table.mapTo(panel, QPoint()).y() >= head.mapTo(panel, QPoint(0, head.height())).y(), "below their head"
+    qtbot.waitUntil(lambda: 0 <= head.mapTo(panel, QPoint()).y() < panel.height() - table.rect().height() // 4)
     pane.numbers.button.click()
     assert not table.isVisible()
 

@@ -118,6 +118,9 @@ def test_the_slider_moves_bars_reliability_and_numbers(qtbot: QtBot, prompts: Pr
     command = prompts.command()
     assert command[:5] == ["export", "calibration", "--runs", "1", "2"]
     assert float(command[command.index("--tau") + 1]) == pytest.approx(pane.taus[0].tau)
+    prompts.resize(831, 732)  # beside the labels in a window of 1280x800
+    plots = [card.plot for key, card in pane.panel.cards.items() if key != "numbers"]
+    qtbot.waitUntil(lambda: min(plot.height() for plot in plots) >= 250)
     prompts.resize(500, 720)
     qtbot.waitUntil(lambda: pane.bars.mapTo(pane, QPoint()).y() > pane.panel.geometry().bottom())
     assert pane.minimumSizeHint().width() <= 430, "at 150 % of 1280 pixels nothing is cut"

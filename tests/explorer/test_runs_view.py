@@ -26,6 +26,7 @@ from explorer.views.runs.drawn_runs import DRAWN_AT_MOST
 from explorer.views.runs.tag_sheets import NoteSheet, TagSheet
 from explorer.views.view import Context
 from explorer.widgets.curves import CurveGrid, CurveLine, CurvePlot, CurvePlotData, columns_for, read_at
+from explorer.widgets.plot import EDGE_PX
 from trainer import config
 from trainer.analysis.curves import smooth
 from trainer.charts.marks import Axis
@@ -517,7 +518,7 @@ def test_a_change_of_size_while_panels_change_finds_those_that_are_left(qtbot: Q
     qtbot.waitUntil(lambda: grid.is_complete)
     rooms = {plot.names.room_px: plot.plot.getPlotItem().layout.getContentsMargins()[2] for plot in grid.plots.values()}
     assert len(rooms) == 2
-    assert set(rooms.values()) == {max(rooms)}, (
+    assert set(rooms.values()) == {max(rooms) - EDGE_PX}, (
         "the axes of all panels are as wide, whatever is written at their curves"
     )
     for _ in grid.showing(panels[1:2], Axis("step", 0, 1)):

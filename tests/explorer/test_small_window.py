@@ -8,7 +8,8 @@ from itertools import combinations, pairwise
 
 import pytest
 from PySide6.QtCore import QPoint, QRect, Qt
-from PySide6.QtGui import QAccessible, QFontMetrics
+from PySide6.QtGui import QAccessible, QCursor, QFontMetrics
+from PySide6.QtTest import QTest
 from PySide6.QtWidgets import (
     QAbstractButton,
     QComboBox,
@@ -30,6 +31,7 @@ from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.min_size_scroll import MinSizeScroll, SidewaysScroll
 from explorer.window import Window
 from explorer.window.frame import SMALLEST
+from explorer.window.pages import LEAST_DETAILS
 from tests.explorer.window_tabs import idle, tabs_of
 from tests.nightly import nightly_except
 
@@ -213,6 +215,25 @@ def test_a_small_window_scrolls_names_of_runs_and_narrows_details(qtbot, window:
     qtbot.waitUntil(lambda: details.width() < wide)
     window.resize(1280, 800)
     qtbot.waitUntil(lambda: details.width() == wide)
+
+
+def test_a_clicked_point_stays_under_the_pointer_until_that_goes_to_the_inspector(qtbot, window: Window) -> None:
+    window.resize(1280, 800)
+    open_view(qtbot, window, "map")
+    points, inspector = window.pages.open_view.panels[0].map, window.inspector
+    qtbot.waitUntil(lambda: points.layer.is_sorted and len(points.layer.grid) > 3, timeout=30_000)
+    idle(qtbot, window)
+    at, size = points.position(3).toPoint(), points.size()
+    QCursor.setPos(points.mapToGlobal(at))
+    qtbot.mouseClick(points.viewport(), Qt.MouseButton.LeftButton, pos=at)
+    qtbot.waitUntil(lambda: inspector.isVisible() and window.pages.sizes()[1] >= LEAST_DETAILS)
+    assert (points.position(3).toPoint(), points.size()) == (at, size)
+    window.selection.pairs = []
+    assert points.size() == size, "nor when it leaves"
+    window.selection.pairs = [3]
+    qtbot.waitUntil(lambda: window.pages.sizes()[1] >= LEAST_DETAILS)
+    QTest.mouseMove(window.windowHandle(), inspector.mapTo(window, QPoint(40, 40)))
+    qtbot.waitUntil(lambda: points.width() < size.width() - 100)
 
 
 @pytest.mark.slow

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import ClassVar
 
 import pytest
-from PySide6.QtCore import QEvent, QMimeData, QObject, QPoint, QPointF, QRect, Qt
+from PySide6.QtCore import QEvent, QMimeData, QObject, QPoint, QPointF, QRect, Qt, QTimer
 from PySide6.QtGui import QAction, QDragEnterEvent, QDropEvent, QExposeEvent, QGuiApplication, QImage, QRegion
 from PySide6.QtWidgets import (
     QAbstractItemView,
@@ -663,6 +663,12 @@ def test_a_message_hides_nothing_and_closes_by_keyboard(open_window, qtbot) -> N
 
     qtbot.waitUntil(lambda: not any(place(each).intersects(place(window.banner)) for each in around))
     assert place(window).contains(place(window.banner))
+    control = QPushButton("Later", window.pages.stack.currentWidget())
+    control.move(control.parentWidget().mapFromGlobal(place(window.banner).center()))
+    control.show()
+    qtbot.waitUntil(lambda: not place(control).intersects(place(window.banner)))
+    control.deleteLater()
+    assert all(timer.isSingleShot() for timer in window.banner.findChildren(QTimer)), "nothing is looked for at rest"
     window.job_panel.toggle()
     focused.setFocus()
     qtbot.keyClick(window, Qt.Key.Key_F6)

@@ -43,6 +43,7 @@ _ON_DARK: Final[dict[str, str]] = _ON_LIGHT | {
 
 
 def own_colors(names: Sequence[str], *, dark: bool = False) -> list[str] | None:
-    """Return the named colors as `#rrggbb` if every name is a color; None otherwise."""
+    """Return the named colors as `#rrggbb` if every name is a color, and each another one; None otherwise."""
     palette = _ON_DARK if dark else _ON_LIGHT
-    return [palette[name] for name in names] if names and all(name in palette for name in names) else None
+    colors = [palette[name] for name in names if name in palette]
+    return colors if names and len(set(colors)) == len(names) else None

@@ -51,7 +51,7 @@ class FigureChoices:
         named={"short": "Short", "seed": "With seed", "letters": "A, B"},
     )
     title: Literal["none", "short"] = option(
-        "none", "Title", "A title over the figure.", named={"none": "None", "short": "Short"}
+        "none", "Title", "Titles over the figure and over its only panel.", named={"none": "None", "short": "Short"}
     )
     arrange: Literal["row", "column"] = option(
         "row", "Arrange", "Plots side by side, or one below the other.", named={"row": "Row", "column": "Column"}
@@ -133,12 +133,17 @@ def chosen_panel(panel: Panel, choices: FigureChoices, runs: Sequence[str] = ())
     if choices.arrange == "column":
         rows = [(mark,) for row in rows for mark in row]
     has_title = choices.title != "none"
+    if not has_title and len(keys) == 1:
+        rows = [tuple(replace(mark, title="") for mark in row) for row in rows]
+    # What explains the tables stands first, and goes with them.
+    has_table = any(isinstance(mark, NumberTable | ShadedTable) for row in rows for mark in row)
+    notes = panel.notes if has_table else panel.notes[panel.table_notes :]
     drawn = replace(
         panel,
         rows=tuple(row for row in rows if row),
         title=panel.title if has_title else "",
         head=panel.head if has_title else (),
-        notes=(*(() if has_title else panel.head), *panel.notes) if choices.notes else (),
+        notes=(*(() if has_title else panel.head), *notes) if choices.notes else (),
     )
     return renamed(drawn, run_names(runs, choices))
 

@@ -164,12 +164,12 @@ def heading(axes: Axes, title: str, *details: str, swatch: str | None = None, ab
         for line_number, line in enumerate(reversed(lines))
     ]
     height = above_pt + 7 + HEADING_LINE_PT * len(lines)
-    annotations.append(
-        axes.annotate(title, (0, 1), (10 if swatch else 0, height), fontsize=8.5, fontweight=600, **style)
-    )
+    if title:  # an empty text has no finite place
+        at = (10 if swatch else 0, height)
+        annotations.append(axes.annotate(title, (0, 1), at, fontsize=8.5, fontweight=600, **style))
     for text in annotations:
         mark_heading(text, axes)
-    if swatch:
+    if swatch and title:
         mark = axes.annotate("■", (0, 1), (0, height), fontsize=8.5, color=swatch, family="DejaVu Sans", **style)
         mark_heading(mark, axes)
 

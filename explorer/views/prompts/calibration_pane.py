@@ -30,9 +30,9 @@ from trainer.charts.spec import PerRun
 
 PICTURE_PX = 112
 BESIDE_PX = 300
-NARROW_PX = 640
+NARROW_PX = 900
 """In less, the bars are below the plots, which keep a height."""
-PLOTS_PX = 300
+PLOTS_PX = 440
 
 
 @dataclass(frozen=True)
@@ -161,18 +161,23 @@ class CalibrationPane(QWidget):
         for control in self.taus:
             controls.add(control, gap=theme.AROUND, stretch=True)
         self.picture.setFixedHeight(PICTURE_PX)
-        beside = QWidget()
-        beside.setFixedWidth(BESIDE_PX)
-        layouts.column(self.samples, self.picture, (self.bars, 1), of=beside)
-        plots = layouts.column((self.panel, 1), NumbersBar(self.panel), gap=0)
-        self._parts = layouts.row((plots, 1), beside, gap=theme.AROUND)
-        layouts.column((self._parts, 1), controls, gap=theme.BETWEEN, of=self)
+        image = layouts.panel(layouts.column(self.samples, self.picture, layouts.STRETCH))
+        image.setMinimumWidth(BESIDE_PX // 2)
+        self._answer = layouts.column(image, (self.bars, 1))
+        self._beside = layouts.panel(self._answer)
+        NumbersBar(self.panel)
+        plots = layouts.column((self.panel, 1), controls, gap=theme.BETWEEN)
+        self._parts = layouts.row((plots, 1), self._beside, gap=theme.AROUND, of=self)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         is_narrow = self.width() < NARROW_PX
+        down, right = QBoxLayout.Direction.TopToBottom, QBoxLayout.Direction.LeftToRight
         self.panel.setMinimumHeight(PLOTS_PX if is_narrow else 0)
-        self._parts.setDirection(QBoxLayout.Direction.TopToBottom if is_narrow else QBoxLayout.Direction.LeftToRight)
+        self._beside.setMinimumWidth(0 if is_narrow else BESIDE_PX)
+        self._beside.setMaximumWidth(self.width() if is_narrow else BESIDE_PX)
+        self._parts.setDirection(down if is_narrow else right)
+        self._answer.setDirection(right if is_narrow and self.width() >= 2 * BESIDE_PX else down)
 
 
 def draw_panel(runs: Sequence[CalibrationRun], taus: tuple[float, ...]) -> Panel:

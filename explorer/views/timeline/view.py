@@ -50,6 +50,7 @@ class TimelineView(View):
     icon = "film"
     when_chosen = "Their snapshots then play here."
     method = CURVES_METHOD
+    holds_plot = True
     exports = (("gif", "Film as GIF"), ("mp4", "Film as MP4"), *View.exports)
 
     def build(self) -> Iterator[None]:

@@ -27,3 +27,4 @@ def test_what_has_no_class_takes_no_color_from_the_others():
 def test_other_classes_have_none():
     assert own_colors(()) is None
     assert own_colors(("red", "star")) is None
+    assert own_colors(("red", "gray", "none")) is None, "two classes would have one color"

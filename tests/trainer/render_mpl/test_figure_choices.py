@@ -6,6 +6,7 @@ import io
 import json
 import re
 import sys
+import warnings
 from dataclasses import replace
 from pathlib import Path
 
@@ -62,6 +63,20 @@ def test_titles_and_notes():
     short = chosen_panel(PANEL, FigureChoices(title="short", notes=False))
     assert (short.title, short.head, short.notes) == ("Cosines", ("step 384",), ())
     assert [len(row) for row in chosen_panel(PANEL, FigureChoices(arrange="column")).rows] == [1, 1]
+    alone = replace(PANEL, rows=((PANEL.rows[0][0],), PANEL.rows[1]))
+    assert [[mark.title for mark in chosen_panel(one, FigureChoices()).marks] for one in (PANEL, alone)] == [
+        ["CLIP · s0", "CLOOB · s10"],
+        [""],
+    ], "titles that tell panels apart stay"
+    explained = replace(PANEL, notes=("AUC is an area.", *PANEL.notes), table_notes=1)
+    assert chosen_panel(explained, FigureChoices()).notes == plain.notes, "it has no table"
+    assert len(chosen_panel(explained, FigureChoices(panels=("numbers",))).notes) == 3
+
+
+def test_a_plot_without_a_title_is_laid_out_without_a_warning():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        draw(replace(PANEL, rows=((plot(0, ""),),)), FigureChoices()).savefig(io.BytesIO())
 
 
 @pytest.mark.parametrize(
