@@ -39,10 +39,6 @@ hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "desk")
 if os.environ.get("PYTEST_XDIST_WORKER"):
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-# Triton reads it when it is first imported, which torch may do: its kernels then run on a CPU (tests of fused losses).
-if shutil.which("nvidia-smi") is None:
-    os.environ.setdefault("TRITON_INTERPRET", "1")
-
 # numba sets OpenMP's threads to its own number, and what trains afterwards in this process would have other bits.
 if threads := os.environ.get("OMP_NUM_THREADS"):
     os.environ.setdefault("NUMBA_NUM_THREADS", threads)

@@ -56,7 +56,7 @@ _ROOM: Final = 8192
 """Bytes for the command line that a fork shows."""
 _MESSAGE: Final = 1 << 18
 _READ_AT_START: Final = (
-    "PYTHON", "LC_", "LANG", "LD_", "MALLOC_", "TRITON_", "NUMBA_", "KMP_", "MKL_", "HF_",
+    "PYTHON", "LC_", "LANG", "LD_", "MALLOC_", "NUMBA_", "KMP_", "MKL_", "HF_",
     "TORCH_HOME", "TRANSFORMERS_", "XDG_CACHE_",
 )  # fmt: skip
 """Variables that a program reads once: a command that sets one otherwise than the server is started."""

@@ -24,26 +24,21 @@ from typing import Any, Final
 from trainer.untrusted import safe_subprocess
 
 OBJECTIVES: Final = ("clip", "open_clip", "cloob", "dhn_nce", "sigmoid")
-FORMS: Final = {"clip": ("dense", "tiled", "fused"), "open_clip": ("dense",), "cloob": ("dense", "tiled", "fused")}
+FORMS: Final = {"open_clip": ("dense",)}
 DENSE_TABLES: Final = {"clip": 5, "open_clip": 5, "cloob": 10, "dhn_nce": 10, "sigmoid": 5}
 """How many n x n float32 tables the dense form holds at its peak, rounded up."""
 OPERATIONS: Final = {
     ("clip", "dense"): 6,
     ("clip", "tiled"): 8,
-    ("clip", "fused"): 8,
     ("open_clip", "dense"): 12,
     ("cloob", "dense"): 60,
     ("cloob", "tiled"): 72,
-    ("cloob", "fused"): 72,
     ("dhn_nce", "dense"): 12,
     ("dhn_nce", "tiled"): 16,
     ("sigmoid", "dense"): 6,
     ("sigmoid", "tiled"): 8,
 }
-"""Floating-point operations of the matrix products of both passes, in n^2 d.
-
-Of the fused form those that the tiled one needs: it computes cells again for each block, and no rate is owed to that.
-"""
+"""Floating-point operations of the matrix products of both passes, in n^2 d."""
 SIZES: Final = {"cpu": (1024, 4096, 16_384, 32_768), "cuda": (65_536, 262_144)}
 DIMENSIONS: Final = {"cpu": 512, "cuda": 1024}
 ON_GPU: Final = ("clip", "cloob")
@@ -55,7 +50,7 @@ class Measurement:
 
     Attributes:
         objective: Which loss.
-        form: `dense`, `tiled` or `fused` (a GPU only).
+        form: `dense` or `tiled`.
         pairs: Batch size.
         dimension: Of the embeddings.
         seconds: Median time of a forward and backward pass; None where not run.
@@ -83,8 +78,6 @@ def measure(
     for pairs in sizes:
         for objective in objectives:
             for form in FORMS.get(objective, ("dense", "tiled")):
-                if form == "fused" and device == "cpu":
-                    continue
                 yield _in_own_process(objective, form, pairs, dimension, device)
 
 
@@ -196,7 +189,7 @@ def measure_here(
 
     Args:
         objective: Which loss.
-        form: `dense`, `tiled` or `fused`.
+        form: `dense` or `tiled`.
         pairs: Batch size.
         dimension: Of the embeddings.
         device: `cpu` or `cuda`.
@@ -211,7 +204,6 @@ def measure_here(
     context = contextlib.nullcontext
     if rounded:
         from trainer.losses.precision import bfloat16_operands as context
-    from trainer.losses.fused import fused_losses
 
     dtype = torch.bfloat16 if rounded else torch.float32
 
@@ -223,7 +215,7 @@ def measure_here(
         for row in rows:
             row.grad = None
         start = time.perf_counter()
-        with context(), fused_losses(form == "fused"):
+        with context():
             of(*rows).backward()
         if gpu:
             torch.cuda.synchronize()

@@ -362,26 +362,6 @@ def test_too_few_pairs_are_told_at_the_field_and_one_click_mends_them(
 
 
 @pytest.mark.parametrize(
-    ("gpus", "package", "words"),
-    [(0, True, "needs a CUDA GPU, and this run has none"), (1, False, "needs the package triton"), (1, True, "")],
-)
-def test_kernels_that_cannot_run_here_are_told_at_their_field(
-    qtbot: QtBot, sheet: NewRun, monkeypatch: pytest.MonkeyPatch, gpus: int, package: bool, words: str
-):
-    monkeypatch.setattr("explorer.views.runs.new_run.system_usage.gpu_count", lambda: gpus)
-    monkeypatch.setattr("trainer.config.checking.find_spec", lambda name: object() if package else None)
-    sheet.show_run(dataclasses.replace(sheet.run(), loss_kernels="triton"))
-    told = sheet.top.findChild(QLabel, "problem-loss_kernels")
-    assert told.text().startswith(f"Loss kernels triton {words}" if words else "")
-    assert sheet.start.isEnabled() == (not words)
-    if words:
-        assert sheet.foot.repair.text() == "Use loss kernels torch"
-        qtbot.mouseClick(sheet.foot.repair, Qt.MouseButton.LeftButton)
-        qtbot.waitUntil(sheet.start.isEnabled)
-        assert sheet.run().loss_kernels == "torch"
-
-
-@pytest.mark.parametrize(
     ("kind", "field", "label"),
     [
         (config.Table, "heldout_path", "Held-out table"),

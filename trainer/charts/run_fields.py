@@ -18,7 +18,7 @@ from trainer.store import Workspace
 from trainer.store.run_values import configurations, plain, read_values
 
 MOST_RUNS: Final = 2_000
-_NO_CAUSE: Final = ("name", "device", "loading", "workers", "loss_kernels")
+_NO_CAUSE: Final = ("name", "device", "loading", "workers")
 """Fields, and `watching`, that change how a run is watched and not what it learns."""
 
 

@@ -42,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
 
     absent = torch_alone.fill_in()
     from trainer import device
-    from trainer.training import gpu_bench, measured_kernels
+    from trainer.training import gpu_bench
 
     if args.device == "auto" and not torch.cuda.is_available():
         raise UserError(
@@ -57,8 +57,5 @@ def run(args: argparse.Namespace) -> int:
     document = json_text(plain, indent=1)
     if args.out:
         write_text(args.out.absolute(), document + "\n")
-    if where.type == "cuda":
-        # Runs with loss_kernels = measured read it.
-        report(1.0, f"kept in {measured_kernels.keep(document)}")
     say_json(document) if args.json else say(gpu_bench.as_text(measured))
     return 1 if measured.resume_equal is False else 0

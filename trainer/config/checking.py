@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import codecs
-from importlib.util import find_spec
 from typing import Final
 
 from trainer.config.data import ClassFolder, Data, Folder, HubDataset, Shards, Table
@@ -70,26 +69,6 @@ def check_ranks(run: Run, ranks: int) -> None:
             field="ranks",
             better=_fewer(size, ranks),
         )
-
-
-def check_kernels(run: Run, *, cuda: bool) -> None:
-    """Check that the loss kernels can be computed by the computer that trains.
-
-    Args:
-        run: Checked.
-        cuda: Whether it trains on a CUDA GPU.
-
-    Raises:
-        ConfigError: They cannot; says what is missing.
-    """
-    if run.loss_kernels != "triton":
-        return
-    if not cuda:
-        message = "loss_kernels triton needs a CUDA GPU, and this run has none: choose torch."
-        raise ConfigError(message, field="loss_kernels", better="torch")
-    if find_spec("triton") is None:
-        message = "loss_kernels triton needs the package triton, which is not installed: choose torch."
-        raise ConfigError(message, field="loss_kernels", better="torch")
 
 
 def _fewer(size: int, ranks: int) -> int:

@@ -1,6 +1,6 @@
 """Everything that `trainer.config` offers by its own name."""
 
-from trainer.config.checking import check, check_kernels, check_ranks, faults, problems
+from trainer.config.checking import check, check_ranks, faults, problems
 from trainer.config.data import (
     TORCHVISION_FILES,
     ClassFolder,
@@ -84,7 +84,6 @@ __all__ = [
     "missing_path",
     "check",
     "check_fields",
-    "check_kernels",
     "check_ranks",
     "choices",
     "data_name",

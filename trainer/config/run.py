@@ -55,13 +55,6 @@ class Run:
     device: Literal["auto", "cpu", "cuda", "mps"] = option(
         "auto", "Device", "auto takes the first of cuda, mps, cpu.", advanced=True
     )
-    loss_kernels: Literal["torch", "triton", "measured"] = option(
-        "torch",
-        "Loss kernels",
-        "triton: fused kernels for CLIP, InfoLOOB and CLOOB that store no table of cosines; needs a CUDA GPU. "
-        "measured: those where trainer bench gpu has found them right and faster on this card for such a batch.",
-        advanced=True,
-    )
     compile: Literal["off", "default", "reduce-overhead"] = option(
         "off",
         "Compile towers",

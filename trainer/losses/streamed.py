@@ -199,7 +199,7 @@ def mask(table: Float[Tensor, "rows n"], start: int, leave_out: bool, answers: A
         leave_out: Whether the match is left out, too.
         answers: Of all rows.
     """
-    # Filled: a number that is assigned to cells by their indices is copied from the computer's memory, which is a wait.
+    # Not assigned to cells by their indices: a card was waited for there, forward and backward (H200, torch 2.11).
     if answers is None:
         if leave_out:
             table.diagonal(start).fill_(-torch.inf)

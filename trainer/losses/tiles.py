@@ -14,7 +14,6 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from trainer.losses import fused
 from trainer.losses.right_answers import Answers
 from trainer.losses.streamed import BothLogSumExps, LogSumExp, SoftplusSum, StreamedRetrieval, both_ways, mask
 
@@ -44,8 +43,6 @@ def row_logsumexp(
 
     Nor i if `leave_out_matched`; then a row that has no negative has minus infinity, and no gradient.
     """
-    if fused.usable(rows):
-        return fused.row_logsumexp(rows, columns, _scalar(scale, rows), leave_out_matched, answers)
     height = _height(rows, columns, tile)
     if height < len(rows):
         return LogSumExp.apply(rows, columns, _scalar(scale, rows), leave_out_matched, answers, height)
@@ -68,8 +65,6 @@ def both_logsumexps(
 
     From one table, so for half the operations that the two directions take one after the other.
     """
-    if fused.usable(rows):
-        return fused.both_logsumexps(rows, columns, _scalar(scale, rows), factors, leave_out_matched, answers)
     height = _height(rows, columns, tile)
     if height < len(rows):
         return BothLogSumExps.apply(rows, columns, _scalar(scale, rows), factors, leave_out_matched, answers, height)
@@ -86,8 +81,6 @@ def weighted_patterns(
     tile: int | None = None,
 ) -> Float[Tensor, "n d"]:
     """Return `softmax(beta state stored^T) stored`, without normalizing the rows."""
-    if fused.usable(state):
-        return fused.weighted_patterns(state, stored, _scalar(beta, state))
     height = _height(state, stored, tile)
     if height < len(state):
         return StreamedRetrieval.apply(state, stored, _scalar(beta, state), height)

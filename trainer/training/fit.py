@@ -256,7 +256,6 @@ def _device_of(run: config.Run, text_log: TextLog, shared: ranks.Ranks | None) -
     if shared is not None:
         where = shared.device_of(where)
         text_log.say(f"{shared.size} processes share every batch")
-    config.check_kernels(run, cuda=where.type == "cuda")
     device.be_polite(where)
     return where
 

@@ -30,7 +30,6 @@ from trainer.checkpoints import checkpoint
 from trainer.data import Pairs
 from trainer.data.tokenizer import Tokenizer, train_tokenizer
 from trainer.errors import UserError
-from trainer.losses.fused import fused_losses
 from trainer.losses.precision import bfloat16_operands
 from trainer.losses.tiles import TILE_CELLS
 from trainer.models import Architecture, Blueprint
@@ -41,7 +40,7 @@ from trainer.training.session import TrainingSession
 
 OPERATIONS: Final = {"InfoNCE": (6, 8), "CLOOB": (60, 72), "open_clip": (12, 12)}
 """Floating-point operations of the matrix products of both passes in n^2 d: of the dense form, and of the tiled."""
-FORMS: Final = {"InfoNCE": ("dense", "tiled", "fused"), "CLOOB": ("dense", "tiled", "fused"), "open_clip": ("dense",)}
+FORMS: Final = {"InfoNCE": ("dense", "tiled"), "CLOOB": ("dense", "tiled"), "open_clip": ("dense",)}
 SMALL: Final = (
     "This is a small form, because there is no CUDA GPU: it shows that everything runs, and says nothing about a card."
 )
@@ -422,8 +421,6 @@ def _loss_of(name: str, form: str, n: int, where: torch.device) -> Callable[[Ten
 def _loss_rate(name: str, form: str, n: int, size: BenchSize, where: torch.device, product: float) -> LossRate:
     gpu = where.type == "cuda"
     rate = LossRate(name, form, n, inputs_mib=2 * n * size.dimension * (2 if gpu else 4) / 2**20)
-    if form == "fused" and not gpu:
-        return replace(rate, note="not run: Triton's kernels need a CUDA GPU")
     needed = DENSE_TABLES * 4 * n**2
     if form == "dense" and gpu and needed > 0.9 * torch.cuda.mem_get_info(where)[0]:
         return replace(rate, note=f"not run: may need {needed / _GIB:,.0f} GiB")
@@ -438,7 +435,7 @@ def _loss_rate(name: str, form: str, n: int, size: BenchSize, where: torch.devic
     def once() -> None:
         for row in rows:
             row.grad = None
-        with bfloat16_operands() if gpu else nullcontext(), fused_losses(form == "fused"):
+        with bfloat16_operands() if gpu else nullcontext():
             loss(*rows).backward()
 
     try:

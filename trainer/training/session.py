@@ -26,13 +26,11 @@ from trainer.data.pairs import BATCH
 from trainer.data.streamed_images import StreamedImages, readable
 from trainer.data.tokenizers import AnyTokenizer
 from trainer.errors import UserError
-from trainer.losses.fused import fused_losses
 from trainer.models.lora import Adapter, attach
 from trainer.pretrained.state_dict_formats import Learned
 from trainer.ranks import Ranks, share_batch_norms
 from trainer.training import optimizer
 from trainer.training.device_images import DeviceImages, fits
-from trainer.training.measured_kernels import fused_is_better
 from trainer.training.weight_average import WeightAverage
 
 AHEAD_S: Final = 1.0
@@ -353,25 +351,14 @@ class TrainingSession:
             rows = np.sort(self._order[1][position])
             self._images.begin(rows if self._shared is None else rows[self._shared.own(len(rows))])
 
-    @functools.cached_property
-    def fused_kernels(self) -> tuple[bool, str]:
-        """Whether the loss is computed by the fused kernels, and why where that was measured."""
-        kernels, objective = self._run.loss_kernels, self._run.objective
-        if kernels != "measured" or self.device.type != "cuda":
-            return kernels == "triton", ""
-        name = {"clip": "InfoNCE", "infoloob": "CLOOB", "cloob": "CLOOB"}.get(objective.kind, "")
-        card = torch.cuda.get_device_name(self.device)
-        return fused_is_better(name, self._run.optimizer.batch_size, card, torch.__version__)
-
     def _loss(self, batch: methods.Batch) -> Tensor:
         """Return the loss of a batch, with gradients in all parameters."""
         autocast, most = functools.partial(device.autocast, self.device), self.micro_batch
-        with fused_losses(self.fused_kernels[0]):
-            if self._shared is None:
-                return methods.backward(self.method, self.towers, batch, autocast=autocast, micro_batch=most)
-            return methods.backward_over_ranks(
-                self.method, self.towers, batch, self._shared, autocast=autocast, micro_batch=most
-            )
+        if self._shared is None:
+            return methods.backward(self.method, self.towers, batch, autocast=autocast, micro_batch=most)
+        return methods.backward_over_ranks(
+            self.method, self.towers, batch, self._shared, autocast=autocast, micro_batch=most
+        )
 
     def first_batch(self) -> Pairs:
         """Return the pairs of the first step with uncropped images, as an example of a training batch.

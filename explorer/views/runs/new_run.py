@@ -43,7 +43,6 @@ from trainer.config.suited_optimizer import suited_optimizer
 from trainer.format_detection import form_of
 from trainer.messages import CheckRanks, Failure, MeasureRun, RankDifference, RunCost
 from trainer.places.bindings import Binding
-from trainer.scheduling import system_usage
 from trainer.scheduling.paces import Pace, pace_like
 from trainer.untrusted import files as untrusted_files
 from trainer.untrusted import shell
@@ -303,10 +302,6 @@ class NewRun(QDialog):
             nodes = (self.where.binding() or Binding("")).nodes or 1
             reason = f"{run.ranks} processes cannot be shared by {nodes} nodes: set a multiple of {nodes}."
             return {"ranks": config.ConfigError(f"ranks: {reason}", field="ranks")} if run.ranks % nodes else {}
-        try:
-            config.check_kernels(run, cuda=run.device in ("auto", "cuda") and system_usage.gpu_count() > 0)
-        except config.ConfigError as error:
-            return {"loss_kernels": error}
         return {}
 
     def _count(self, run: config.Run) -> None:

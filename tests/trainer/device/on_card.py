@@ -44,7 +44,6 @@ from trainer.training import gpu_bench
 from trainer.training import optimizer as optimizer_module
 from trainer.training import session as session_module
 from trainer.training.fit import fit
-from trainer.training.measured_kernels import TOLERANCE
 from trainer.training.recorder import Recorder
 from trainer.training.session import TrainingSession
 from trainer.training.small_sessions import OBJECTIVES, TINY, TRANSFORMER, UPDATES, session
@@ -289,13 +288,10 @@ def an_unknown_card_is_measured_and_compared_with_what_was_predicted() -> None:
     assert pcl.found is not None
     assert 1 < pcl.found <= 41
     assert found.memory[0].predicted_mib, found.memory
-    assert {one.form for one in found.losses} == {"dense", "tiled", "fused"}
+    assert {one.form for one in found.losses} == {"dense", "tiled"}
     for one in found.losses:
-        if one.form == "fused":
-            assert one.note.startswith("failed: "), one  # Triton finds no driver
-        else:
-            assert one.seconds, one
-            assert (one.error or 1) < TOLERANCE, one
+        assert one.seconds, one
+        assert (one.error or 1) < 0.02, one  # of the largest: five roundings of bfloat16
     assert found.steps[0].towers == "tiny"
     assert found.resume_equal
     assert (found.device, found.capability, found.bfloat16) == ("stand-in", "9.0", True)
@@ -381,8 +377,15 @@ def an_item_and_a_mask_as_an_index_are_counted() -> None:
         rows = embedded[0]
         return loss + 0 * rows[torch.ones(len(rows), dtype=torch.bool, device=rows.device)].sum()
 
+    def assigned(embedded: Any, _: Any, loss: torch.Tensor) -> torch.Tensor:
+        table = embedded[0].detach().clone()
+        first = torch.zeros(1, dtype=torch.long, device=table.device)
+        table[first, first] = 0.0
+        return loss + 0 * table.sum()
+
     assert _waits_of_planted() == 1
     assert _waits_of_planted(_compared_with(read)) == 1 + UPDATES
+    assert _waits_of_planted(_compared_with(assigned)) > UPDATES
     assert _waits_of_planted(_compared_with(masked)) > UPDATES
 
 

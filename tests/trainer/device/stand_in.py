@@ -396,6 +396,8 @@ def _count(operation: Any, name: str, args: tuple[Any, ...], on: list[CardTensor
         index is not None and index.dtype in (torch.bool, torch.uint8) for index in args[1]
     ):
         _wait("mask as an index")
+    if operation in _INDEXED and len(args) > 2 and not args[2].dim():
+        _wait("number assigned by indices")  # as a card was seen to: there it is copied from the computer's memory
     if name == "_local_scalar_dense":
         _wait("item")
 

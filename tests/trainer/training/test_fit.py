@@ -13,10 +13,8 @@ import torch
 from tests.nightly import few_plain, nightly_except
 from trainer import config, data
 from trainer.checkpoints import checkpoint
-from trainer.data.tokenizer import train_tokenizer
 from trainer.evaluation import measure
 from trainer.inference.open_model import open_run
-from trainer.losses import fused
 from trainer.methods.image_text import ClipPairs
 from trainer.store import EVALUATING, RunLog, StoreError, read_snapshot
 from trainer.store.disk import DiskTrouble
@@ -94,7 +92,6 @@ def test_a_run_leaves_everything_the_window_shows(workspace, straight, journal, 
 
 
 def test_the_first_training_batch_is_kept_with_each_snapshot(workspace, straight):
-    from trainer import data
     from trainer.data.order import batches
 
     run = straight("clip")
@@ -310,41 +307,6 @@ def test_running_out_of_memory_names_a_smaller_batch(workspace, tiny, monkeypatc
     row = workspace.runs.get(run)
     assert "batches of 32" in row.reason
     assert "Micro-batch to 32" in row.alerts["memory"]["words"]
-
-
-def test_fused_kernels_are_refused_without_a_gpu(workspace, tiny):
-    run = tiny(loss_kernels="triton", device="cpu")
-    with pytest.raises(config.ConfigError, match=r"needs a CUDA GPU.*choose torch"):
-        fit(workspace, run)
-    assert workspace.runs.get(run).status == "failed"
-
-
-@pytest.mark.skipif(not fused.installed(), reason="Triton is not installed; torch brings it on Linux with CUDA")
-@pytest.mark.nightly
-def test_fused_kernels_make_the_same_updates(workspace, tiny, monkeypatch):
-    """Compare three updates of CLOOB by Triton's interpreter to those by torch: the rounding of float32."""
-    told = []
-    monkeypatch.setattr(fused, "row_logsumexp", _counting(fused.row_logsumexp, told))
-    found = {}
-    for kernels in ("torch", "triton"):
-        run = workspace.runs.config_of(tiny(config.Cloob(), loss_kernels=kernels, device="cpu"))
-        places = {"image_size": run.model.image_size, "workspace_folder": workspace.folder}
-        splits = data.load(run.data, **places, progress=lambda share, note: None)
-        tokenizer = train_tokenizer(splits.train.captions, 300)
-        training = TrainingSession(run, splits.train, tokenizer, torch.device("cpu"))
-        found[kernels] = [training.update() for _ in range(3)]
-        assert bool(told) == (kernels == "triton")
-    for ours, theirs in zip(found["triton"], found["torch"], strict=True):
-        assert ours.loss == pytest.approx(theirs.loss, abs=1e-5)
-        assert ours.gradient_norm == pytest.approx(theirs.gradient_norm, rel=1e-3)
-
-
-def _counting(function, told):
-    def count(*arguments):
-        told.append(function.__name__)
-        return function(*arguments)
-
-    return count
 
 
 def test_a_bug_keeps_its_traceback_in_the_log(workspace, tiny, monkeypatch, log_text):

@@ -11,7 +11,7 @@ from torch import nn
 
 from trainer import catalog
 from trainer.__main__ import main
-from trainer.training import gpu_bench, measured_kernels, torch_alone
+from trainer.training import gpu_bench, torch_alone
 from trainer.training.gpu_bench import OpenClipLoop, _session, resumes_equal
 
 pytestmark = pytest.mark.slow
@@ -26,15 +26,12 @@ def test_the_small_form_measures_everything_and_says_what_it_is(capsys, tmp_path
     assert not found["failures"]
     assert "says nothing about a card" in found["note"]
     assert [(one["objective"], one["form"]) for one in found["losses"]] == [
-        (name, form) for name in ("InfoNCE", "CLOOB") for form in ("dense", "tiled", "fused")
+        (name, form) for name in ("InfoNCE", "CLOOB") for form in ("dense", "tiled")
     ] + [("open_clip", "dense")]
     for one in found["losses"]:
-        if one["form"] == "fused":
-            assert "Triton" in one["note"]
-        else:
-            assert one["seconds"] > 0, one
-            assert one["share"] > 0, one
-            assert one["error"] < 1e-4, one  # float32 next to float64
+        assert one["seconds"] > 0, one
+        assert one["share"] > 0, one
+        assert one["error"] < 1e-4, one  # float32 next to float64
     (step,) = found["steps"]
     assert (step["towers"], step["batch"], step["steps"]) == ("tiny", 8, 2)
     assert step["ratio"] == pytest.approx(step["open_clip_s"] / step["ours_s"])
@@ -93,7 +90,7 @@ def test_time_that_is_up_and_what_fails_are_notes_of_a_whole_document(monkeypatc
     assert found.failures == ("steps of tiny: RuntimeError: no kernel image is available",)
     assert found.resume_equal
     late = gpu_bench.bench(torch.device("cpu"), size, lambda share, note: None, minutes=0)
-    assert {rate.note for rate in late.losses if rate.form != "fused"} == {"not run: the time is up"}
+    assert {rate.note for rate in late.losses} == {"not run: the time is up"}
     assert late.memory[0].note == "not run: the time is up"
     assert (late.steps, late.resume_equal) == ((), None)
 
@@ -132,34 +129,3 @@ def test_the_peer_loss_is_that_of_open_clip():
     rows = [F.normalize(torch.randn(16, 8, generator=torch.Generator().manual_seed(seed)), dim=1) for seed in (0, 1)]
     scale = torch.tensor(14.0)
     assert torch.equal(gpu_bench.open_clip_loss(*rows, scale), ClipLoss()(*rows, scale))
-
-
-def _measured(**changes):
-    rows = [("dense", 0.9, 0.0), ("tiled", 1.0, 0.0), ("fused", 0.5, 0.004)]
-    losses = [
-        {"objective": "InfoNCE", "form": form, "pairs": 4_096, "seconds": seconds, "error": error}
-        for form, seconds, error in rows
-    ]
-    losses[2] |= changes
-    return json.dumps({"device": "card", "torch": "2.15", "losses": losses})
-
-
-@pytest.mark.parametrize(
-    ("document", "pairs", "better", "why"),
-    [
-        (_measured(), 5_000, True, "with 4,096 pairs they take 56 % of the time"),
-        (_measured(), 4_000, False, "were not measured with 4,000 pairs or fewer"),
-        (_measured(error=0.5), 5_000, False, "a gradient was wrong by 0.5"),
-        (_measured(error="nan"), 5_000, False, "a gradient was wrong"),
-        (_measured(seconds=0.95), 5_000, False, "they are not faster"),
-        (_measured(seconds=None), 5_000, False, "were not measured"),
-        ('{"device": "another"}', 5_000, False, "another card or torch was measured"),
-        ("{", 5_000, False, "no card was measured"),
-    ],
-)
-def test_fused_kernels_are_used_where_they_were_right_and_faster(document, pairs, better, why, tmp_path, monkeypatch):
-    monkeypatch.setattr(measured_kernels.catalog, "user_folder", lambda: tmp_path)
-    measured_kernels.keep(document)
-    found, words = measured_kernels.fused_is_better("InfoNCE", pairs, "card", "2.15")
-    assert found == better
-    assert why in words
