@@ -111,6 +111,11 @@ class AddSeeds:
 
 
 @dataclass(frozen=True)
+class EvaluateBoth:
+    """Open Evaluate, which offers data to measure both runs on where they have none in common."""
+
+
+@dataclass(frozen=True)
 class Replay:
     """Make one update of a run again, as run A."""
 
@@ -224,6 +229,7 @@ ViewIntent = (
     | ShowRun
     | ShowExperiment
     | AddSeeds
+    | EvaluateBoth
     | Replay
     | MoveAlong
     | ClassifyPictures

@@ -392,7 +392,8 @@ class Evaluate(ModelRequest[EvaluateAnswer]):
     runs: tuple[int, ...]
     steps: tuple[int | None, ...] = ()
     tasks: tuple[str, ...] = ()
-    data: str = option("", "Data", "folder, table, tars, or cifar10; empty: the run's own data")
+    data: str = option("", "Data", "folder, table, tars, scenes, or cifar10; empty: the run's own data")
+    data_of: str = option("", "Data of run", "number or name of another run: the data it was trained on")
     snapshot: bool = option(False, "Snapshot", "measure stored embeddings instead of embedding again")
     split: str = option("", "Split", "split to evaluate; empty: the held-out one")
     suite: str = option("", "Suite", "class names and templates, by name or a JSON file; empty: those of the data")

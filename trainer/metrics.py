@@ -91,7 +91,7 @@ class Metric:
         if value is None:
             return "–"
         scaled = value * 100 if self.percent else value
-        number = f"{scaled:,.{max(self.digits - 2, 0) if self.percent else self.digits}f}"
+        number = f"{scaled:z,.{max(self.digits - 2, 0) if self.percent else self.digits}f}"
         unit = "%" if self.percent else self.unit
         return f"{number} {unit}" if unit else number
 
@@ -148,13 +148,22 @@ SPLIT_LABELS: Final = {
 
 
 def split_label(split: str) -> str:
-    """Return the name of a split for people."""
+    """Return the name of a split for people, with the size of a sample."""
+    base, of, total = split.rpartition("-of-")
+    base, _, drawn = base.rpartition("-")
+    if of and base and drawn.isdecimal() and total.isdecimal():
+        return f"{split_label(base)}, {int(drawn):,} of {int(total):,}"
     return SPLIT_LABELS.get(split, split)
 
 
+def dataset_label(name: str) -> str:
+    """Return the name of a data set for people: that of the drawn scenes has a capital, others are as their folder."""
+    return "Scenes" if name == "scenes" else name
+
+
 def data_label(about: Any) -> str:
-    """Return the `dataset` and the `split` of a value for people: `scenes, unseen renderings`."""
-    return f"{about.dataset}, {split_label(about.split)}"
+    """Return the `dataset` and the `split` of a value for people: `Scenes, unseen renderings`."""
+    return f"{dataset_label(about.dataset)}, {split_label(about.split)}"
 
 
 def logged_name(name: str, n: int | None = None) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from explorer.intents import AddSeeds, Intent, ShowExperiment
-from explorer.widgets.truth_line import TruthLine
+from explorer.intents import AddSeeds, EvaluateBoth, Intent, ShowExperiment
+from explorer.widgets.truth_line import ADD_SEEDS, EVALUATE, TruthLine
 
 if TYPE_CHECKING:
     from explorer.event_loop.background import Background
@@ -17,7 +17,11 @@ if TYPE_CHECKING:
 
 
 class SeedTruthLine(TruthLine):
-    """A `TruthLine` of the selected runs; its link asks for their experiment."""
+    """A `TruthLine` of the selected runs; its link asks for their experiment.
+
+    Attributes:
+        of_evaluations: Whether the view shows what was evaluated, and not the snapshots.
+    """
 
     def __init__(
         self,
@@ -30,7 +34,10 @@ class SeedTruthLine(TruthLine):
         super().__init__()
         self._workspace, self._selection, self._jobs, self._background = workspace, selection, jobs, background
         self._key: object = None
-        self.opened.connect(lambda name: ask(ShowExperiment(name) if name else AddSeeds(selection.runs)))
+        self._comparable = True
+        self.of_evaluations = False
+        self.opened.connect(lambda name: ask(ShowExperiment(name)))
+        self.asked.connect(lambda: ask(AddSeeds(selection.runs) if self._comparable else EvaluateBoth()))
         selection.runs_changed.connect(self._read_if_seen)
         jobs.runs_changed.connect(self._read_if_seen)
 
@@ -40,19 +47,24 @@ class SeedTruthLine(TruthLine):
         if host is not None and host.isVisible():
             self.read()
 
-    def read(self) -> None:
-        """Read what is known, if A, B or the runs next to them are others than when it was read."""
+    def read(self, *, again: bool = False) -> None:
+        """Read what is known, if A, B or the runs next to them are others than when it was read, or if `again`."""
         key = self._key_now()
-        if key == self._key:
+        if key == self._key and not again:
             return
         self._key = key
         runs = self._selection.run_a, self._selection.run_b
-        self._background.run(self, read_truth, self._workspace, *runs, done=self._show, key="truth")
+        args = self._workspace, *runs, self.of_evaluations
+        self._background.run(self, read_truth, *args, done=self._show, key="truth")
 
     def _show(self, truth: SeedTruth) -> None:
+        from trainer.experiments.seed_truth import DIFFERENT_DATA
+
         runs = [self._jobs.run(run) for run in self._selection.runs]
         trained = len(runs) > 1 and all(row is not None and row.status == "finished" for row in runs)
-        self.show_truth(truth, adds=trained and truth.comparable and not truth.experiment and not self._jobs.look_only)
+        adds = trained and truth.comparable and not truth.experiment and not self._jobs.look_only
+        self._comparable = truth.comparable
+        self.show_truth(truth, ask=EVALUATE if truth.verdict == DIFFERENT_DATA else ADD_SEEDS if adds else "")
 
     def _key_now(self) -> object:
         """Return what the answer depends on: A, B, and how the runs of their experiments ended."""
@@ -67,8 +79,8 @@ class SeedTruthLine(TruthLine):
         return chosen, states
 
 
-def read_truth(workspace: Workspace, run_a: int | None, run_b: int | None) -> SeedTruth:
+def read_truth(workspace: Workspace, run_a: int | None, run_b: int | None, of_evaluations: bool) -> SeedTruth:
     """Return what is known over seeds of A and B. For a thread."""
     from trainer.experiments.seed_truth import seed_truth
 
-    return seed_truth(workspace, run_a, run_b)
+    return seed_truth(workspace, run_a, run_b, of_evaluations=of_evaluations)

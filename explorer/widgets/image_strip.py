@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -35,6 +36,8 @@ DOT: Final = 8
 ROLES: Final = {"check": "good", "x": "warn"}
 """Mark of a known truth -> the token of its color."""
 MARK: Final = 18
+_SHARED: Final = re.compile(r"(.*?)( (?:> )?\d+ %)")
+"""A label and its share."""
 
 
 @dataclass(frozen=True)
@@ -262,8 +265,16 @@ class _Cell(QStyledItemDelegate):
             painter.drawEllipse(QRectF(line.left() + 1, line.center().y() - DOT / 2 + 1, DOT, DOT))
             painter.setPen(theme.color("text"))
             line.setLeft(line.left() + DOT + 6)
-            elided = QFontMetrics(painter.font()).elidedText(text, Qt.TextElideMode.ElideMiddle, line.width())
-            painter.drawText(line, int(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter), elided)
+            label = with_share(QFontMetrics(painter.font()), text, line.width())
+            painter.drawText(line, int(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter), label)
+
+
+def with_share(metrics: QFontMetrics, text: str, room: int) -> str:
+    """Return a label with its share, `turq…ring > 99 %`: where room is scarce the label is cut, and never its share."""
+    parts = _SHARED.fullmatch(text)
+    name, share = parts.groups() if parts else (text, "")
+    left = room - metrics.horizontalAdvance(share)
+    return metrics.elidedText(name, Qt.TextElideMode.ElideMiddle, left) + share
 
 
 def cell_size(lines: int = LINES, edge: int = PICTURE) -> QSize:

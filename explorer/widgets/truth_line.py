@@ -16,24 +16,27 @@ if TYPE_CHECKING:
 
 HEIGHT: Final = 28
 ADD_SEEDS: Final = "Add seeds"
-ADDS: Final = "/"
-"""Target of the link that adds seeds, which is no name of an experiment."""
+EVALUATE: Final = "Evaluate both on one data set"
+ASKS: Final = "/"
+"""Target of the link that asks for more, which is no name of an experiment."""
 
 
 class TruthLine(QLabel):
     """What is known over seeds; hidden where nothing is compared, and where there is no room without its first part.
 
     Signals:
-        opened: The name of the experiment whose link was followed; empty: one is to be made, for there is none.
+        opened: The name of the experiment whose link was followed.
+        asked: The link to what would tell more was followed.
     """
 
     opened = Signal(str)
+    asked = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("truth-line")
         self._truth: SeedTruth | None = None
-        self._adds = False
+        self._ask = ""
         self.said = ""
         theme.set_role(self, "small")
         self.setTextFormat(Qt.TextFormat.RichText)
@@ -42,16 +45,16 @@ class TruthLine(QLabel):
         )
         self.setFixedHeight(HEIGHT)
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
-        self.linkActivated.connect(lambda name: self.opened.emit("" if name == ADDS else name))
+        self.linkActivated.connect(lambda name: self.asked.emit() if name == ASKS else self.opened.emit(name))
         theme.theme().changed.connect(self._write)
         self.hide()
 
-    def show_truth(self, truth: SeedTruth, *, adds: bool = False) -> None:
-        """Show this, with a link that adds seeds where `adds`; what is cut is in the tool tip."""
-        self._truth, self._adds = truth, adds and bool(truth.text)
+    def show_truth(self, truth: SeedTruth, *, ask: str = "") -> None:
+        """Show this, with a link of these words that asks for more; what is cut is in the tool tip."""
+        self._truth, self._ask = truth, ask if truth.text else ""
         self.setAccessibleName(truth.text)
         self._write()
-        has_link = truth.experiment or self._adds
+        has_link = truth.experiment or self._ask
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus if has_link else Qt.FocusPolicy.NoFocus)
         self.setVisible(bool(truth.text))
 
@@ -85,9 +88,9 @@ class TruthLine(QLabel):
             self._link(truth.experiment, part) if truth.experiment and part == truth.verdict else html.escape(part)
             for part in begins
         ]
-        added = f"&nbsp;&nbsp; {self._link('', ADD_SEEDS)}" if self._adds else ""
+        added = f"&nbsp;&nbsp; {self._link(ASKS, self._ask)}" if self._ask else ""
         self.setText(dot.join(filter(None, (*linked, html.escape(rest)))) + added)
 
     def _link(self, target: str, text: str) -> str:
         ink = theme.theme().tokens.text
-        return f'<a href="{html.escape(target) or ADDS}" style="color: {ink}">{html.escape(text)}</a>'
+        return f'<a href="{html.escape(target)}" style="color: {ink}">{html.escape(text)}</a>'

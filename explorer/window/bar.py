@@ -22,7 +22,7 @@ from explorer.widgets.searchable_combo_box import SearchableComboBox
 from explorer.window.picker_choices import PickerChoices
 from explorer.window.view_menu import ViewMenu
 from trainer.config.split_key import SplitKey
-from trainer.metrics import split_label
+from trainer.metrics import dataset_label, split_label
 
 if TYPE_CHECKING:
     from explorer.views.view import View
@@ -284,7 +284,7 @@ def _line() -> QFrame:
 
 def _dataset(key: SplitKey, offered: Sequence[SplitKey]) -> Choice:
     """Return the choice of data: `Scenes, unseen renderings`, in short what none of the others has."""
-    dataset, split = f"{key.dataset[:1].upper()}{key.dataset[1:]}", split_label(key.split)
+    dataset, split = dataset_label(key.dataset), split_label(key.split)
     others = [other for other in offered if other != key]
     short = ""
     if all(other.dataset != key.dataset for other in others):

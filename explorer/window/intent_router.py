@@ -24,6 +24,7 @@ VIEW_OF: Final[Mapping[type, str]] = {
     intents.ShowRun: "runs",
     intents.ShowExperiment: "experiments",
     intents.AddSeeds: "experiments",
+    intents.EvaluateBoth: "evaluate",
     intents.Replay: "explaining",
     intents.MoveAlong: "decode",
     intents.ClassifyPictures: "classify",

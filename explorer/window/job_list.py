@@ -240,7 +240,7 @@ class JobList(QObject):
             case Evaluate():
                 return "Evaluation", self._names(question.runs), "evaluate"
             case Saliency():
-                return "Saliency", f"“{question.caption}”", "inspect"
+                return "Saliency map", f"“{question.caption}”", "inspect"
             case Project():
                 steps = f", {len(question.series) + 1} steps" if question.series else ""
                 title = f"{question.placement.method.upper()}, {self._name_of(question.snapshot)}{steps}"

@@ -10,10 +10,12 @@ from PySide6.QtCore import QPoint, Qt, QTimer
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
+from explorer.intents import EvaluateBoth
 from explorer.views.changes import ChangesView
 from explorer.views.changes.group_chips import TITLES
 from explorer.views.changes.view import TABS
 from explorer.views.selected.table import MOST_CAPTION_PX
+from tests.two_runs import write_run_on_other_data
 from trainer import config
 from trainer.charts.mispairs import mispairs
 from trainer.charts.pair_changes import changes
@@ -47,6 +49,17 @@ def test_a_pair_selected_before_is_in_sight_when_the_table_is_filled(
     )
 
 
+def test_runs_on_different_data_lead_to_an_evaluation_of_both(qtbot, view: ChangesView, two_runs: tuple[int, int]):
+    asked: list[object] = []
+    view.requested.connect(asked.append)
+    view.context.selection.select_runs(two_runs[0], write_run_on_other_data(view.context.workspace))
+    qtbot.waitUntil(lambda: view.area.kind == "empty", timeout=10_000)
+    assert view.area.page.title.text() == "A and B are measured on different data"
+    assert view.area.page.button.text() == "Evaluate both on one data set"
+    QTest.mouseClick(view.area.page.button, Qt.MouseButton.LeftButton)
+    assert asked == [EvaluateBoth()]
+
+
 def test_the_table_holds_the_charts_numbers(qtbot, view: ChangesView, two_runs: tuple[int, int]):
     found = changes(view.context.workspace, (two_runs[0], None), (two_runs[1], None))
     model = view.table.pairs
@@ -63,7 +76,7 @@ def test_the_table_holds_the_charts_numbers(qtbot, view: ChangesView, two_runs: 
     line = model.place_of(7)
     assert model.index(line, 0).data() == "a green cross, 7"
     assert model.index(line, FIXED + keys.index("image_rank_b")).data() == f"{found.values['image_rank_b'][7]:.0f}"
-    assert view.note.text().startswith("48 pairs of scenes, unseen renderings")
+    assert view.note.text().startswith("48 pairs of Scenes, unseen renderings")
     view.context.selection.select_snapshots((two_runs[0], 10), (two_runs[1], 20))
     of_steps = "The snapshots are of different steps: good 10, bad 20. 48 pairs"
     qtbot.waitUntil(lambda: view.note.text().startswith(of_steps), timeout=10_000)
@@ -91,11 +104,16 @@ def test_chips_leave_the_pairs_that_one_run_gets_right(qtbot, view: ChangesView)
     assert sorted(model.pairs.tolist()) == np.flatnonzero(groups["only-a"]).tolist()
     view.table.selectRow(0)
     pair = int(model.pairs[0])
+    view.table.scrollToBottom()
     assert view.context.selection.pairs.tolist() == [pair]
     assert view.neighborhoods.title.text() == f"Nearest images of “{view.found.items.caption[pair]}”"
     qtbot.mouseClick(chips["both"], Qt.MouseButton.LeftButton)
     assert not chips["only-a"].isChecked()
     assert sorted(model.pairs.tolist()) == np.flatnonzero(groups["both"]).tolist()
+    assert view.table.verticalScrollBar().value() == 0, "a list begins at its top, wherever the one before was"
+    first = view.found.items.caption[int(model.pairs[0])]
+    assert pair not in model.pairs
+    assert view.neighborhoods.title.text() == f"Nearest images of “{first}”", "not of a pair that the list has not"
     qtbot.mouseClick(chips["both"], Qt.MouseButton.LeftButton)
     assert model.rowCount() == 48
 

@@ -10,10 +10,12 @@ import numpy as np
 import pytest
 from PIL import Image
 from PySide6.QtCore import QDir, QObject, QPoint, Qt, QTimer, Signal
+from PySide6.QtGui import QFontMetrics
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QFileDialog
 from pytestqt.qtbot import QtBot
 
+from explorer import theme
 from explorer.event_loop.background import Background
 from explorer.intents import OpenSample
 from explorer.run_control.jobs import Jobs
@@ -24,6 +26,7 @@ from explorer.views.classify.label_form import OF_THE_RUN, OWN
 from explorer.views.classify.truth import TruthPicker, by_name
 from explorer.views.prompts import PromptsView
 from explorer.views.view import Context
+from explorer.widgets.image_strip import with_share
 from trainer import catalog, config
 from trainer.messages import Classify, ClassifyAnswer, Failure, Question, decode_answer
 from trainer.store import Items, RunLog, RunRow, SplitKey, Workspace, write_snapshot
@@ -426,6 +429,19 @@ def test_own_words_are_remembered(qtbot: QtBot, view: ClassifyView, context: Con
     again.questions.suites.setCurrentIndex(again.questions.suites.findData("scenes"))
     again.questions.suites.activated.emit(again.questions.suites.currentIndex())
     assert again.questions.labels == catalog.prompt_suites()["scenes"].classes
+
+
+def test_a_long_label_of_the_strip_is_cut_and_its_share_is_not(dressed):
+    metrics = QFontMetrics(theme.pixel_font(theme.SMALL_PX))
+    room = metrics.horizontalAdvance("turquoise square > 99 %") - 20
+    for label in ("turquoise square", "turquoise circle", "turquoise > ring"):
+        for share in (" > 99 %", " 7 %", " 100 %"):
+            shown = with_share(metrics, f"{label}{share}", room)
+            assert shown.endswith(share)
+            assert metrics.horizontalAdvance(shown) <= room
+    cut = {with_share(metrics, f"turquoise {shape} > 99 %", room) for shape in ("square", "circle")}
+    assert len(cut) == 2, "two labels read differently"
+    assert with_share(metrics, "a cosine, cosine 0.123", 400) == "a cosine, cosine 0.123"
 
 
 def test_the_keyboard_moves_along_the_strip_and_removes_with_undo(

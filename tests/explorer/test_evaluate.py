@@ -14,6 +14,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QFileDialog, QLabel
 from pytestqt.qtbot import QtBot
 
+from explorer.intents import EvaluateBoth
 from explorer.render_qt.xy_plot import tone_color
 from explorer.views.evaluate import EvaluateView
 from explorer.views.evaluate.seeds_pane import group_pattern, seeded
@@ -21,16 +22,18 @@ from explorer.views.evaluate.view import READ_ONLY
 from explorer.views.view import Context
 from explorer.widgets.state_area import StatePage
 from tests.explorer.answering_client import AnsweringClient
+from tests.two_runs import write_run_on_other_data
 from trainer import config
 from trainer.__main__ import main
 from trainer.catalog import assets_dir
 from trainer.charts.evaluation import EvaluatedRun, EvaluationChart, EvaluationLine, images_of_cell
 from trainer.charts.evaluation_scores import CHART as SCORES
 from trainer.charts.marks import Mark, NumberRow
+from trainer.experiments.seed_truth import DIFFERENT_DATA, TRAINED_APART, seed_truth
 from trainer.messages import Evaluate, EvaluateAnswer, EvaluatedTask, Failure
 from trainer.metrics import metric
 from trainer.scheduling import queue
-from trainer.store import Question, Workspace
+from trainer.store import Question, SplitKey, Workspace
 from trainer.store.task_records import TaskRecord, evaluation_folder, read_records, write_task
 
 N = 60
@@ -166,7 +169,8 @@ def test_the_answer_comes_first_and_the_note_of_the_table_with_the_table(view: E
     panel = view.table.panel
     card = panel.cards["shares"]
     winner = view.chart.runs[1].label
-    ahead = f"On these pairs {winner} is ahead in zero-shot accuracy by 33.3 points (p < 0.001, Holm)"
+    ahead = f"Undecided with 1 seed each; on these pairs {winner} is ahead in zero-shot accuracy"
+    ahead = f"{ahead} by 33.3 points (p < 0.001, Holm)"
     assert card.title.text() == f"{ahead}; 1 more score differs"
     pens = {tone: item.opts["pen"].color().name() for tone, item in card.plot._errors.items()}
     assert pens == {tone: tone_color(tone).name() for tone in ("run_a", "run_b")}
@@ -184,7 +188,7 @@ def test_scores_that_are_100_percent_in_all_runs_are_named_under_the_plot():
     runs = (EvaluatedRun(0, 1, "one", "clip", 20, {}, "one"),)
     panel = SCORES.draw(EvaluationChart("data", "val", runs, (line, perfect), ()), None)
     assert len(panel.mark("shares").names) == 1
-    assert panel.notes == (f"Not drawn, 100 % in every run: {perfect.metric.label}.",)
+    assert panel.notes == (f"Not drawn, 100 %: {perfect.metric.label}.",)
 
 
 def numbers(view: EvaluateView, qtbot: QtBot) -> Any:
@@ -262,6 +266,93 @@ def test_runs_of_other_questions_are_not_drawn_in_one_diagram(view: EvaluateView
         assert len({curve.tone for curve in mark.curves} & {"run_a", "run_b"}) <= 1
 
 
+OWN, RENDERINGS = SplitKey("own", "heldout"), SplitKey("scenes", "renderings")
+
+
+class DataClient(FakeClient):
+    """Stores what a question about the data of a run asks for, under their name."""
+
+    def answer_of(self, question: Evaluate) -> EvaluateAnswer:
+        data = self.workspace.runs.config_of(int(question.data_of)).data if question.data_of else None
+        key = OWN if isinstance(data, config.Folder) else RENDERINGS
+        done = []
+        for run in question.runs:
+            row = self.workspace.runs.get(run)
+            asked = {"retrieval": Question("retrieval", 20, gallery=20)}
+            ranks = {"path": np.array([f"{i}" for i in range(20)]), "image_to_text": np.arange(20) % (1 + run)}
+            metrics = {"image_to_text_R@1": float((ranks["image_to_text"] <= 1).mean()), "image_to_text_R@5": 1.0}
+            record = TaskRecord("retrieval", metrics, 20, 20, {}, ranks, asked["retrieval"])
+            write_task(evaluation_folder(row.folder, key.dataset, key.split, 20), record)
+            self.workspace.results.add_evaluation(run, 20, key.dataset, key.split, metrics, asked)
+            done.append(EvaluatedTask(run=run, step=20, dataset=key.dataset, split=key.split, task="retrieval"))
+        return EvaluateAnswer(done=tuple(done), left_out={})
+
+
+@pytest.fixture
+def apart(context: Context, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, qtbot: QtBot) -> EvaluateView:
+    """Return the view of a run on Scenes and one on a folder of one's own."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "own").mkdir()
+    own = write_run_on_other_data(context.workspace)
+    context = dataclasses.replace(context, client=DataClient(context.workspace, tmp_path))
+    context.jobs.poll()
+    context.selection.select_runs(context.selection.run_a, own)
+    made = EvaluateView(context)
+    qtbot.addWidget(made)
+    made.resize(1100, 760)
+    made.show()
+    qtbot.waitUntil(lambda: made.empty.isVisible() and not context.background.busy)
+    return made
+
+
+def test_data_of_the_workspaces_runs_are_offered_by_their_names(apart: EvaluateView):
+    data = apart.controls.data
+    entries = [data.itemText(place) for place in range(data.count())]
+    assert entries[:3] == ["Each run's own data", "own, held-out", "Scenes, unseen renderings"]
+    data.setCurrentText("own, held-out")
+    own = apart.context.selection.run_b
+    assert (apart.question_now().data, apart.question_now().data_of) == ("", str(own))
+    apart.copy_evaluation()
+    assert f"--data-of {own}" in QApplication.clipboard().text()
+
+
+def test_two_runs_on_different_data_are_measured_on_one_data_set_by_a_click(apart: EvaluateView, qtbot: QtBot):
+    texts = [button.text() for button in apart.empty.buttons]
+    assert texts == ["Measure both on Scenes, unseen renderings", "Measure both on own, held-out", "Choose a folder…"]
+    QTest.mouseClick(apart.empty.other, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: apart.chart is not None, timeout=20_000)
+    asked = apart.context.client.asked[-1]
+    assert (asked.runs, asked.data_of) == (apart.context.selection.runs, str(apart.context.selection.run_b))
+    assert (apart.chart.unmeasured, apart.shown.currentText()) == ((), "own, held-out")
+    assert apart.area.kind == "ready"
+    assert apart.truth is not None
+    qtbot.waitUntil(lambda: apart.truth.said == TRAINED_APART)
+    runs = apart.context.selection.runs
+    assert seed_truth(apart.context.workspace, *runs).text == DIFFERENT_DATA, "in other views they are"
+
+
+def test_a_run_that_was_not_measured_on_the_data_shown_is_named_and_measured(apart: EvaluateView, qtbot: QtBot):
+    scenes, own = apart.context.selection.runs
+    apart.context.client.answer_of(Evaluate(runs=(own,), data_of=str(own)))
+    apart.read(again=True)
+    qtbot.waitUntil(lambda: apart.area.kind == "partial", timeout=20_000)
+    names = {run: apart.context.jobs.name_of(run) for run in (scenes, own)}
+    assert apart.area.note.words.text() == f"{names[scenes]} is not measured on these data."
+    qtbot.waitUntil(lambda: apart.table.answer is not None, timeout=20_000)
+    panel = apart.table.answer.panel
+    assert panel.rows[0][0].title == f"Scores of {names[own]}"
+    assert not panel.notes[-1].startswith("Not drawn"), "what was measured of one run only is drawn"
+    apart.carry_out(EvaluateBoth())
+    qtbot.waitUntil(lambda: apart.empty.isVisible() and not apart.table.isVisible())
+    apart.shown.picked.emit(apart.shown.key)
+    qtbot.waitUntil(lambda: apart.table.isVisible() and apart.area.kind == "partial", timeout=20_000)
+    QTest.mouseClick(apart.area.note.button, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: apart.chart is not None and not apart.chart.unmeasured, timeout=20_000)
+    asked = apart.context.client.asked[-1]
+    assert (asked.runs, asked.data_of, asked.tasks, asked.split) == ((scenes,), str(own), ("retrieval",), "")
+    qtbot.waitUntil(lambda: apart.area.kind == "ready")
+
+
 def test_nothing_is_called_missing_before_it_was_looked_up(view: EvaluateView, qtbot: QtBot):
     qtbot.waitUntil(lambda: view.empty.isVisible(), timeout=20_000)
     view.read(again=True)
@@ -275,7 +366,7 @@ def test_a_step_that_was_not_evaluated_is_no_empty_table(view: EvaluateView, qtb
     view.context.selection.step = 10
     qtbot.waitUntil(lambda: view.chart is None, timeout=20_000)
     assert view.empty.isVisible()
-    assert "on GTSRB test at step 10: there is good at step 20; bad at step 20" in view.empty.text.text()
+    assert "on GTSRB, test at step 10: there is good at step 20; bad at step 20" in view.empty.text.text()
     view.context.selection.step = 20
     qtbot.waitUntil(lambda: view.chart is not None, timeout=20_000)
     assert not view.empty.isVisible()
@@ -351,7 +442,7 @@ def test_split_suite_and_features_are_asked_for_and_what_was_used_is_shown(view:
     assert (question.split, question.suite, question.features) == ("test_style", "cifar10", True)
     assert set(question.tasks) == {"zero_shot", "retrieval"}, "what takes minutes is measured only if it is chosen"
     assert view.about.text() == "60 of 100 pairs, 3 classes of toys, 2 templates"
-    assert view.shown.currentText() == "GTSRB test"
+    assert view.shown.currentText() == "GTSRB, test"
     assert view.about.isVisible()
     view.copy_evaluation()
     words = QApplication.clipboard().text().split()
@@ -510,10 +601,10 @@ def test_groups_are_tested_and_the_better_one_is_strong(seeded_groups: EvaluateV
     qtbot.waitUntil(lambda: named() == ["good seed*", "bad seed*"], timeout=20_000)
     qtbot.waitUntil(lambda: not view.seeds.pane.busy)
     panel = view.seeds.pane.panel
-    assert panel.notes.text().endswith("With so few runs, the smallest permutation p is 0.029.")
+    assert panel.notes.text().endswith("Holm-corrected over all rows.")
     card = panel.cards["numbers"]
-    texts = [card.text("Zero-shot accuracy", column) for column in range(5)]
-    assert texts == ["41.0 ± 0.5 %", "71.0 ± 0.5 %", "4", "< 0.001", "0.029"]
+    texts = [card.text("Zero-shot accuracy", column) for column in range(4)]
+    assert texts == ["41.0 ± 0.5 %", "71.0 ± 0.5 %", "4", "< 0.001"]
     strong = [label.text() for label in card.findChildren(QLabel) if label.property("role") == "strong"]
     assert [text for text in strong if "%" in text] == ["71.0 ± 0.5 %"]
     # What is compared in one pane is what the other one draws.

@@ -7,7 +7,7 @@ import dataclasses
 import pytest
 from PySide6.QtWidgets import QPushButton, QVBoxLayout, QWidget
 
-from explorer.intents import AddSeeds, OpenImport, ShowExperiment
+from explorer.intents import AddSeeds, EvaluateBoth, OpenImport, ShowExperiment
 from explorer.models.runs import share_of
 from explorer.run_control import actions
 from explorer.views.evaluate import EvaluateView
@@ -360,6 +360,8 @@ def test_a_link_over_seeds_opens_its_experiment(qtbot, context):
         workspace.results.add_snapshot(run, 40, data, "heldout", workspace.runs.get(run).folder / data, n=20, d=8)
     context.selection.select_runs(lone, rows[0].id)
     qtbot.waitUntil(lambda: line.said == DIFFERENT_DATA and "Add seeds" not in line.text())
+    line.linkActivated.emit("/")
+    assert asked[2:] == [EvaluateBoth()]
     context.selection.select_runs(rows[0].id, None)
     qtbot.waitUntil(lambda: not line.isVisible())
 

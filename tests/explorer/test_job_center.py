@@ -140,7 +140,7 @@ def test_a_question_is_a_job_once_it_takes_longer_than_a_moment(
     assert len(jobs.active) == 1
     (job,) = jobs.active
     qtbot.waitUntil(lambda: job.share == 0.25)
-    assert (job.kind, job.title, job.view, job.note) == ("Saliency", "“hang”", "inspect", "covering cells")
+    assert (job.kind, job.title, job.view, job.note) == ("Saliency map", "“hang”", "inspect", "covering cells")
     assert job.expected_s is None, "one report of progress is no pace"
     job.cancel()
     qtbot.waitUntil(lambda: bool(failures))

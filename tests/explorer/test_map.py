@@ -156,7 +156,7 @@ def test_titles_say_run_step_and_n(view: MapView):
     view.resize(1136, 700)
     for panel in view.panels:
         assert panel.note.text() == panel.note.elided == "PCA · 48 pairs", "beside another map it is read whole"
-        assert "scenes, unseen renderings" in panel.note.toolTip()
+        assert "Scenes, unseen renderings" in panel.note.toolTip()
     assert view.caution.elided == view.caution.text()
 
 

@@ -646,7 +646,7 @@ def test_the_bar_offers_what_the_runs_have_and_a_and_b_are_chosen(open_window, q
     window.selection.pairs = (3,)
     with qtbot.waitSignal(window.selection.dataset_changed):
         window.selection.select_runs(other, run)
-    qtbot.waitUntil(lambda: window.bar.dataset.currentText() == "Own, held-out")
+    qtbot.waitUntil(lambda: window.bar.dataset.currentText() == "own, held-out")
     assert not window.selection.pair_count, "row 3 of other data is another pair"
 
 

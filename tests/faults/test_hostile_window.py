@@ -21,7 +21,7 @@ from PySide6.QtWidgets import (
 )
 
 from explorer.views import VIEWS
-from explorer.widgets.truth_line import ADD_SEEDS, TruthLine
+from explorer.widgets.truth_line import ADD_SEEDS, EVALUATE, TruthLine
 from explorer.window import Window
 from tests.real_window import real_window
 from trainer.store import Workspace
@@ -79,7 +79,7 @@ def _is_escaped(line: TruthLine) -> bool:
     """Return whether the line, which holds links of its own, shows every sign of its text."""
     document = QTextDocument()
     document.setHtml(line.text())
-    text = document.toPlainText().removesuffix(ADD_SEEDS).rstrip("\u00a0 ")
+    text = document.toPlainText().removesuffix(ADD_SEEDS).removesuffix(EVALUATE).rstrip("\u00a0 ")
     return text == line.said and "<img" not in document.toHtml()
 
 

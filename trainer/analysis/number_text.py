@@ -2,8 +2,14 @@
 
 
 def signed(value: float, digits: int = 1) -> str:
-    """Format a difference with its sign, a true minus: `+2.3`, `−0.8`."""
-    return f"{value:+,.{digits}f}".replace("-", "−")
+    """Format a difference with its sign, a true minus: `+2.3`, `−0.8`; what rounds to 0 has none."""
+    text = f"{value:+z,.{digits}f}"
+    return text.removeprefix("+") if not text.strip("+0.") else text.replace("-", "−")
+
+
+def number(value: float, digits: int = 1) -> str:
+    """Format a number, with a true minus where what is shown is below 0: `1,920.5`, `−0.8`."""
+    return f"{value:z,.{digits}f}".replace("-", "−")
 
 
 def signed_ends(low: float, high: float, digits: int = 1) -> str:
@@ -13,4 +19,4 @@ def signed_ends(low: float, high: float, digits: int = 1) -> str:
 
 def whole(value: float) -> str:
     """Format a number without decimals, such as a step: `1,920`."""
-    return f"{value:,.0f}".replace("-", "−")
+    return number(value, 0)

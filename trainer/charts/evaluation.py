@@ -18,8 +18,9 @@ from trainer.charts.matching_splits import SameSplits, same_splits
 from trainer.charts.published_numbers import PublishedNumber, references
 from trainer.charts.spec import targets_of
 from trainer.experiments.over_seeds import over_seeds
+from trainer.experiments.seed_truth import seed_truth
 from trainer.metrics import Metric, data_label, metric
-from trainer.store import Question, RunRow, Workspace
+from trainer.store import Question, RunRow, SplitKey, Workspace
 from trainer.store.task_records import TaskRecord, evaluation_folder, read_records
 
 TASK_WORDS: Final = {
@@ -120,6 +121,7 @@ class EvaluationChart:
 
     Attributes:
         over_seeds: What single runs leave open, and what is known over seeds; empty for one run.
+        verdict: What is decided over seeds of the first two runs, in a few words; empty for one run.
     """
 
     dataset: str
@@ -128,6 +130,12 @@ class EvaluationChart:
     lines: tuple[EvaluationLine, ...]
     published: tuple[PublishedNumber, ...]
     over_seeds: str = ""
+    verdict: str = ""
+
+    @property
+    def unmeasured(self) -> tuple[EvaluatedRun, ...]:
+        """The runs that no task was measured of on these data."""
+        return tuple(run for run in self.runs if not run.records)
 
 
 @dataclass(frozen=True)
@@ -148,20 +156,25 @@ class Confusion:
 
 
 def evaluated_data(workspace: Workspace, runs: Sequence[int]) -> list[tuple[str, str]]:
-    """Return dataset and split of everything that `trainer evaluate` measured for any of the runs, newest first."""
+    """Return dataset and split of everything that `trainer evaluate` measured for any of the runs.
+
+    First what was measured of most of them, and of these the newest.
+    """
     rows = [workspace.runs.get(run) for run in runs]
     return _evaluated(workspace, rows, same_splits(workspace, rows))
 
 
 def _evaluated(workspace: Workspace, rows: Sequence[RunRow], same: SameSplits) -> list[tuple[str, str]]:
     times: dict[tuple[str, str], float] = {}
+    runs: dict[tuple[str, str], set[int]] = {}
     for row in rows:
         for evaluation in workspace.results.evaluations(row.id):
             folder = evaluation_folder(row.folder, evaluation.dataset, evaluation.split, evaluation.step)
             if folder.is_dir():
                 when, key = folder.stat().st_mtime, same.shown(evaluation.dataset, evaluation.split)
                 times[key] = max(when, times.get(key, 0.0))
-    return sorted(times, key=lambda key: -times[key])
+                runs.setdefault(key, set()).add(row.id)
+    return sorted(times, key=lambda key: (-len(runs[key]), -times[key]))
 
 
 def evaluation(
@@ -200,7 +213,7 @@ def evaluation_at(
     if not fitting:
         names = ", ".join(row.short_name for row in rows)
         where = f"on {dataset} {split or ''}".strip() if dataset else "by tasks"
-        others = f" There are {', '.join(f'{d} {s}' for d, s in evaluated)}." if evaluated else ""
+        others = f" There are {'; '.join(map(_label, evaluated))}." if evaluated else ""
         raise ChartError(f"None of {names} was evaluated {where} yet.{others} Run trainer evaluate, or Evaluate.")
     key = fitting[0]
     runs = []
@@ -216,7 +229,8 @@ def evaluation_at(
     at_one_step = len({run.step for run in runs}) == 1
     runs = [replace(run, label=run.name if at_one_step else f"{run.name}, step {run.step:,}") for run in runs]
     seeds = over_seeds(workspace, [workspace.runs.get(run.run) for run in runs])
-    return EvaluationChart(*key, tuple(runs), _lines(runs), references(key[0]), seeds)
+    verdict = seed_truth(workspace, runs[0].run, runs[1].run, of_evaluations=True).verdict if len(runs) > 1 else ""
+    return EvaluationChart(*key, tuple(runs), _lines(runs), references(key[0]), seeds, verdict)
 
 
 def _at_other_steps(
@@ -233,11 +247,15 @@ def _at_other_steps(
         if steps := sorted(_records(workspace, row, same, key, None)):
             at_steps.append(f"{row.short_name} at step {', '.join(f'{step:,}' for step in steps)}")
     if not at_steps:
-        return f"What was measured on {' '.join(key)} cannot be read any more. Run trainer evaluate again."
+        return f"What was measured on {_label(key)} cannot be read any more. Run trainer evaluate again."
     return (
-        f"Nothing was evaluated on {' '.join(key)} at step {missing}: there is {'; '.join(at_steps)}. Choose one of "
+        f"Nothing was evaluated on {_label(key)} at step {missing}: there is {'; '.join(at_steps)}. Choose one of "
         "these steps, or last, or evaluate this step."
     )
+
+
+def _label(key: tuple[str, str]) -> str:
+    return data_label(SplitKey(*key))
 
 
 def _tasks(run: EvaluatedRun, runs: Sequence[EvaluatedRun]) -> dict[str, TaskRecord]:
@@ -413,8 +431,14 @@ def diagrams(chart: EvaluationChart) -> list[tuple[EvaluatedRun, str, dict[str, 
 
 def about(chart: EvaluationChart) -> str:
     """Describe the runs, their data, and the questions."""
-    runs = ", ".join(f"{LETTERS[run.index]} {run.name} (step {run.step:,})" for run in chart.runs)
+    runs = ", ".join(f"{LETTERS[run.index]} {run.name} (step {run.step:,})" for run in chart.runs if run.records)
     return f"{runs}. {asked(chart)}"
+
+
+def unmeasured_text(chart: EvaluationChart) -> str:
+    """Return a sentence about the runs that were not measured on these data; empty where all were."""
+    names = [run.name for run in chart.unmeasured]
+    return f"{' and '.join(names)} {'is' if len(names) == 1 else 'are'} not measured on these data." if names else ""
 
 
 def asked(chart: EvaluationChart, *, with_split: bool = True) -> str:

@@ -18,6 +18,7 @@ from trainer.charts.evaluation import (
     curves,
     diagrams,
     evaluation_at,
+    unmeasured_text,
 )
 from trainer.charts.marks import (
     Mark,
@@ -56,7 +57,7 @@ def draw(chart: EvaluationChart, _settings: Any) -> Panel:
     """Draw shares with their intervals; A, B, their difference with its interval, and p; published results."""
     shares = [line for line in chart.lines if line.metric.percent and any(line.intervals)]
     # Rows in which every run reaches 100 % say nothing beside each other; the table has them.
-    perfect = [line for line in shares if all(value in (None, 1) for value in line.values)]
+    perfect = [line for line in shares if all(value == 1 for value in line.values)]
     drawn = [line for line in shares if line not in perfect] or shares
     rows: list[tuple[Mark, ...]] = [(_plot(chart, drawn),)] if shares else []
     rows.append((_table(chart),))
@@ -65,11 +66,12 @@ def draw(chart: EvaluationChart, _settings: Any) -> Panel:
     certain = any(line.question is not None and line.question.is_certain(line.name) for line in chart.lines)
     notes = (NOTE, *([CERTAIN_NOTE] if certain else [])) if len(chart.runs) > 1 else ()
     names = ", ".join(line.metric.label for line in perfect)
+    every = " in every run" if len(chart.runs) > 1 else ""
     return Panel(
         title="Scores",
-        head=tuple(filter(None, (about(chart), chart.over_seeds))),
+        head=tuple(filter(None, (about(chart), unmeasured_text(chart), chart.over_seeds))),
         rows=tuple(rows),
-        notes=(*notes, *([f"Not drawn, 100 % in every run: {names}."] if len(drawn) < len(shares) else [])),
+        notes=(*notes, *([f"Not drawn, 100 %{every}: {names}."] if len(drawn) < len(shares) else [])),
         table_notes=len(notes),
     )
 
@@ -77,7 +79,7 @@ def draw(chart: EvaluationChart, _settings: Any) -> Panel:
 def _table(chart: EvaluationChart) -> NumberTable:
     both = len(chart.runs) > 1
     names = [f"{LETTERS[run.index]} · {run.label}" for run in chart.runs]
-    heads = ["n", *names, *(["B against A", "95 % interval", "p"] if both else ["95 % interval"])]
+    heads = ["n", *names, *(["B against A", "95 % interval (per row)", "p (Holm)"] if both else ["95 % interval"])]
     lines: list[NumberRow] = []
     for task, question in dict.fromkeys((line.task, line.question) for line in chart.lines):
         lines.append(heading_row(_heading(chart, task, question)))
@@ -87,7 +89,7 @@ def _table(chart: EvaluationChart) -> NumberTable:
             winner = winner_of(line)
             best = frozenset({1 + winner} if winner >= 0 else ())
             lines.append(NumberRow(_label(chart, line), _tip(line), tuple(cells), best=best))
-    return NumberTable("numbers", "Numbers", tuple(heads), tuple(lines), badges=False)
+    return NumberTable("numbers", "Scores", tuple(heads), tuple(lines), badges=False)
 
 
 def _label(chart: EvaluationChart, line: EvaluationLine) -> str:

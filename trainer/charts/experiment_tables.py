@@ -19,6 +19,7 @@ from trainer.experiments.verdict import (
     RunOutcome,
     difference_text,
     interval_text,
+    tests_together,
 )
 from trainer.metrics import Metric, metric
 from trainer.store.question import question_text
@@ -56,14 +57,17 @@ def compared_table(
                 )
             )
     experiment = verdict.experiment
-    share = f"{100 * (1 - experiment.alpha / experiment.comparisons):.4g} %"
-    kind = "" if experiment.least_seeds == experiment.most_seeds else "repeated, "
-    kind = "anytime, " if experiment.most_seeds == OPEN else kind
+    together = tests_together(experiment, primary=key == "primary")
+    share = f"{100 * (1 - experiment.alpha / together):.4g} %"
+    adjusted = ["Bonferroni"] if together > 1 else []
+    kind = [] if experiment.least_seeds == experiment.most_seeds else ["repeated"]
+    kind = ["anytime"] if experiment.most_seeds == OPEN else kind
+    adjustment = f" ({', '.join([*kind, *adjusted])})" if kind or adjusted else ""
     columns = (
         "Difference",
         f"{share} interval",
         "Seeds",
-        f"p ({kind}Holm)",
+        f"p{adjustment}",
         *(("Verdict",) if key == "primary" else ()),
     )
     return NumberTable(key, title, columns, tuple(lines), badges=False)

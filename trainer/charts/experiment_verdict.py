@@ -43,7 +43,7 @@ normal differences, which an arm that fails rarely but severely has not; warning
 At a true difference of 1, 2 and 4 standard deviations of the differences 3 seeds decide 18, 47 and 91 of 100 \
 experiments, 3 to 5 seeds 30, 79 and 100, 3 to 8 seeds 50, 98 and 100.
 
-Secondary outcomes are exploratory. Their p is Holm-corrected over all of them and all arms."""
+Secondary outcomes are exploratory. Their intervals and p are Bonferroni-corrected over all of them and all arms."""
 
 
 @dataclass(frozen=True)
@@ -184,7 +184,7 @@ def values(verdict: ExperimentVerdict, _settings: ExperimentSettings) -> list[di
         column = {"outcome": comparison.outcome.label, "primary": index < len(verdict.primary)}
         column |= {"arm": comparison.arm, "control": comparison.control, "difference": comparison.interval.mean}
         column |= {"low": comparison.interval.low, "high": comparison.interval.high, "seeds": comparison.interval.n}
-        column |= {"p": comparison.p, "p_holm": comparison.adjusted, "p_sign_flip": comparison.sign_flip}
+        column |= {"p": comparison.p, "p_bonferroni": comparison.adjusted, "p_sign_flip": comparison.sign_flip}
         columns.append(column | {"decision": comparison.decision})
     return columns
 

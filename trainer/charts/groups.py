@@ -26,7 +26,6 @@ from trainer.charts.marks import (
 )
 from trainer.charts.measures.comparison import CERTAIN_NOTE, label_of
 from trainer.charts.measures.groups import (
-    FEW_P,
     GroupLine,
     GroupSettings,
     GroupTable,
@@ -34,8 +33,8 @@ from trainer.charts.measures.groups import (
     group_table,
     legend_of,
     n_text,
-    p_cells,
     p_heads,
+    p_text,
     sections,
 )
 from trainer.charts.spec import Chart, Request
@@ -45,18 +44,22 @@ from trainer.store.question import question_text
 
 METHOD: Final = (
     "Mean ± standard deviation over runs. Bold (or *): the better group where Welch's t-test over runs has p < 0.05, "
-    "Holm-corrected over all rows. The permutation p is not corrected."
+    "Holm-corrected over all rows."
+)
+EXPLORATORY: Final = (
+    "The experiment decides (bold or *), by {verdict} The p values are exploratory: Welch's t-test over runs, "
+    "Holm-corrected over all rows. Mean ± standard deviation over runs."
 )
 _ADJUSTED: Final = {"table": "all rows", "line": "the groups of a row"}
 
 
 def note(table: GroupTable) -> str:
     """Return the explanation of the table's signs."""
-    text = METHOD.replace("all rows", _ADJUSTED[table.family])
+    sentences = EXPLORATORY.format(verdict=table.verdict) if table.verdict else METHOD
+    text = sentences.replace("all rows", _ADJUSTED[table.family])
     if len(table.groups) == 2:
         return text
-    several = text.replace("the better group where", "better than the first group (the first: than all others) where")
-    return several.partition(" The permutation")[0]
+    return text.replace("the better group where", "better than the first group (the first: than all others) where")
 
 
 def compute(workspace: Workspace, _request: Request, settings: GroupSettings, _progress: Progress) -> GroupTable:
@@ -67,13 +70,11 @@ def compute(workspace: Workspace, _request: Request, settings: GroupSettings, _p
 def draw(table: GroupTable, _settings: GroupSettings) -> Panel:
     """Draw means, deviations and tests, and every share on one axis: mean and deviation per group, a dot per run."""
     few = [group.pattern for group in table.groups if len(group.runs) < 2]
-    least = max((test.least for line in table.lines for test in line.tests if test), default=0.0)
     told_few = (f"A test over seeds needs two runs or more of {' and of '.join(few)}.",) if few else ()
-    bound = (f"With so few runs, the smallest permutation p is {least:.3f}.",) if not few and least > FEW_P else ()
     shares = [line for line in table.lines if line.metric.percent]
     plots = ((_plot(table, shares),),) if shares else ()
     certain = any(line.question is not None and line.question.is_certain(line.name) for line in table.lines)
-    notes = (*told_few, note(table), *bound, *([CERTAIN_NOTE] if certain else []))
+    notes = (*told_few, note(table), *([CERTAIN_NOTE] if certain else []))
     head = (table.not_counted,) if table.not_counted else ()
     return Panel(title="Groups over seeds", head=head, rows=((_table(table),), *plots), notes=notes)
 
@@ -83,7 +84,7 @@ def _table(table: GroupTable) -> NumberTable:
     for title, members in sections(table):
         lines.append(heading_row(title))
         for line in members:
-            texts = (*(cell(line, index) for index in range(len(table.groups))), n_text(line), *p_cells(line))
+            texts = (*(cell(line, index) for index in range(len(table.groups))), n_text(line), *map(p_text, line.p))
             lines.append(NumberRow(_label(line), line.name, texts, best=line.better))
     heads = (*_names(table), "Runs", *p_heads(table))
     return NumberTable("numbers", "Newest evaluations", heads, tuple(lines), badges=False)
@@ -142,7 +143,7 @@ def _label(line: GroupLine) -> str:
 def values(table: GroupTable, _settings: GroupSettings) -> list[dict[str, Any]]:
     """Return one dictionary per group: its runs, and its values of each metric, split and question."""
     return [
-        {"group": group.pattern, "runs": list(group.runs), "not_counted": table.not_counted}
+        {"group": group.pattern, "runs": list(group.runs), "not_counted": table.not_counted, "verdict": table.verdict}
         | {f"{title}: {line.name}": list(line.values[index]) for title, lines in sections(table) for line in lines}
         for index, group in enumerate(table.groups)
     ]

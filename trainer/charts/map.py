@@ -32,6 +32,7 @@ from trainer.charts.pair_colors import (
     pair_numbers,
     words,
 )
+from trainer.charts.point_placement import few_points
 from trainer.charts.snapshot_label import SnapshotLabel, shown
 from trainer.charts.snapshots import choose_snapshot
 from trainer.charts.spec import targets_of
@@ -191,6 +192,9 @@ def _note(charts: Sequence[MapChart]) -> str:
     if first.side is not None:
         what = "First three principal components of images and texts together, paler where farther away"
     notes = [what + (f" ({first.parameters})" if first.parameters else "") + caution]
+    points = min(sum(part is not None for part in (chart.images, chart.texts)) * chart.n for chart in charts)
+    if few := few_points(first.method, first.parameters, points):
+        notes.append(few)
     if len(charts) > 1 and first.side is None and first.method != "file":
         notes.append("Maps of the same pairs are aligned to the first")
     highlighted = next((chart for chart in charts if chart.lit is not None), None)

@@ -342,7 +342,10 @@ def rank_lines(pair: OnePair) -> list[tuple[str, ...]]:
         lines.append(
             (f"{label} of {among.pop():,}" if same else label, *(_rank(rank, n, same=same) for rank, n in values))
         )
-    return [*lines, ("Margin (σ)", *("–" if math.isnan(run.margin) else signed(run.margin, 2) for run in runs))]
+    return [
+        *lines,
+        ("Standardized margin", *("–" if math.isnan(run.margin) else signed(run.margin, 2) for run in runs)),
+    ]
 
 
 def _rank(rank: int, among: int, *, same: bool) -> str:

@@ -23,6 +23,7 @@ from trainer.charts.measure import facts_of, filled
 from trainer.charts.measures.similarity import (
     HARDEST_NOTE,
     NOTE,
+    OWN_LEVEL_NOTE,
     SimilarityRun,
     SimilaritySettings,
     ends_of,
@@ -30,7 +31,7 @@ from trainer.charts.measures.similarity import (
     similarity,
 )
 from trainer.charts.similarity_tables import differences, facet_table, table_of
-from trainer.charts.snapshot_label import labels
+from trainer.charts.snapshot_label import data_notes, labels
 from trainer.charts.spec import Chart, PerRun, per_run
 from trainer.metrics import data_label
 
@@ -118,7 +119,8 @@ def _asked(run: SimilarityRun) -> str:
 
 
 def _notes(runs: Sequence[SimilarityRun], settings: SimilaritySettings) -> list[str]:
-    notes = [HARDEST_NOTE if settings.compared == "hardest" else NOTE]
+    note = HARDEST_NOTE if settings.compared == "hardest" else NOTE
+    notes = [OWN_LEVEL_NOTE if data_notes(runs) else note]
     if pictures := {run.pictures for run in runs if run.drawn}:
         notes.append(f"{max(pictures):,} images, drawn at random, are compared with all texts.")
     if settings.compared == "hardest" and len({run.pairs for run in runs}) > 1:

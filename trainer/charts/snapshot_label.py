@@ -107,11 +107,11 @@ def data_notes(results: Sequence[object]) -> tuple[str, ...]:
 
 
 def different_data_notes(measured: Sequence[tuple[str, SplitKey]]) -> tuple[str, ...]:
-    """Return a sentence that names the data of each run where they are measured on different data; else nothing."""
+    """Return what names the data of each run where they are measured on different data; else nothing."""
     if not different_data([key] for _, key in measured):
         return ()
     listed = "; ".join(f"{name} on {data_label(key)}" for name, key in measured)
-    return (f"The runs are measured on different data, so their numbers cannot be compared: {listed}.",)
+    return (f"Different data: {listed}.",)
 
 
 def _labels_of(results: Sequence[object]) -> list[SnapshotLabel]:

@@ -87,7 +87,7 @@ def run(args: argparse.Namespace) -> int:
             from trainer.config import ConfigError
 
             raise ConfigError(f"--{option} belongs to mixes of runs: trainer evaluate RUN --interpolate 0 .5 1.")
-    chosen = (args.split, args.suite, args.most, args.shift, args.features, args.explain)
+    chosen = (args.data_of, args.split, args.suite, args.most, args.shift, args.features, args.explain)
     if args.task or args.data or args.snapshot or args.json_lines or args.on or any(chosen):
         return _run_tasks(args)
     from trainer import config
@@ -209,10 +209,11 @@ def _evaluate_there(
     from trainer.store import derived
 
     images = {"fine_tune", "robustness"} & set(question.tasks) if "all" not in args.task else set()
-    if images or question.features or question.snapshot or question.shift or len(args.runs) > 1:
+    here_only = question.features or question.snapshot or question.shift or question.data_of
+    if images or here_only or len(args.runs) > 1:
         raise PlaceError(
             "At a place one run is embedded; zero_shot, retrieval, knn, linear_probe and few_shot are computed of its "
-            "embeddings. Leave out other tasks, --features, --snapshot and --shift, or evaluate here."
+            "embeddings. Leave out other tasks, --features, --snapshot, --shift and --data-of, or evaluate here."
         )
     row = args.workspace.runs.get(args.runs[0])
     step, digest = checkpoint_of(args.workspace, row, args.step)

@@ -67,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
             figure=lambda: figure.draw(chart),
             rows=lambda: figure.rows(chart),
             command=shell.join(arguments),
-            title="Saliency",
+            title="Saliency map",
         )
     values = document_with_full_names(args.workspace, document(chart))
     say_json(json_text(values, indent=1)) if args.json else say(as_text(chart))

@@ -14,7 +14,9 @@ from trainer.config.data import (
     absolute,
     data_name,
     dataset_name,
+    is_pairs,
     missing_path,
+    same_data,
     unused_fields,
 )
 from trainer.config.elsewhere import (
@@ -82,6 +84,7 @@ __all__ = [
     "absolute",
     "by_weights",
     "missing_path",
+    "same_data",
     "check",
     "check_fields",
     "check_ranks",
@@ -96,6 +99,7 @@ __all__ = [
     "from_toml",
     "fine_tuning_of",
     "continues_training",
+    "is_pairs",
     "is_pretrained",
     "mix_of",
     "origins",

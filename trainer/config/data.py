@@ -302,6 +302,17 @@ class HubDataset(DataKind):
 Data = Scenes | Folder | ClassFolder | Table | Shards | Named | HubDataset
 
 
+def is_pairs(data: Any) -> bool:
+    """Return whether there are pairs to train on, not only what another program made of some."""
+    return isinstance(data, Data)
+
+
+def same_data(a: Any, b: Any) -> bool:
+    """Return whether two choices are of the same pairs with the same ones held out, whatever share is trained on."""
+    complete = [replace(each, train_share=1.0) if hasattr(each, "train_share") else each for each in (a, b)]
+    return bool(complete[0] == complete[1])
+
+
 PARTS: Final = ("train", "training", "test", "val", "validation")
 """Folders that are called so are parts of a data set; the folder above has its name."""
 

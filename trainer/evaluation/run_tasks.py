@@ -46,7 +46,7 @@ class _AtOneStep(Evaluate):
 
     Attributes:
         step: Of the checkpoint; None: the last.
-        choice: The data as one of the runs has chosen them, where `data` names those of a run.
+        choice: The data as a run has chosen them, where `data` or `data_of` names those of a run; else None.
         shards: Folder of embeddings of the pairs by the only run, made by `embed_set`; None: embed them here.
     """
 
@@ -204,11 +204,31 @@ def store(workspace: Workspace, row: RunRow, *, step: int, dataset: str, split: 
 
 
 def _choice_of(workspace: Workspace, request: _AtOneStep) -> config.Data | None:
-    """Return the data as configured by the first run that learned from them, so that all share its split."""
-    from trainer.evaluation.task_data import names_data_of
+    """Return the data as configured by the first run that learned from them, so that all share its split.
 
+    Raises:
+        UserError: Data are named in two ways.
+    """
+    from trainer.evaluation.task_data import data_named, names_data_of
+
+    if request.data_of:
+        if request.data:
+            raise UserError("--data and --data-of both name data. Leave out one of them.")
+        return workspace.runs.config_of(workspace.runs.get(request.data_of).id).data
+    if not isinstance(named := data_named(request.data), str):
+        return named
     choices = (workspace.runs.config_of(workspace.runs.get(run_id).id).data for run_id in request.runs)
     return next((choice for choice in choices if request.data and names_data_of(request.data, choice)), None)
+
+
+def _is_own(request: _AtOneStep, run_data: config.Data) -> bool:
+    """Return whether the question is about the data that a run was trained on."""
+    from trainer.config import same_data
+    from trainer.evaluation.task_data import names_data_of
+
+    if request.choice is not None and same_data(request.choice, run_data):
+        return True
+    return not request.data_of and (not request.data or names_data_of(request.data, run_data))
 
 
 def _planned(evaluations: dict[str, Evaluation], request: _AtOneStep) -> list[tuple[float, float, str, Evaluation]]:
@@ -229,7 +249,7 @@ def _of_images(
     from trainer.data.caption_choices import holds_choices
     from trainer.evaluation.benchmark import TASKS, Evaluation
     from trainer.evaluation.learned_pairs import LearnedPairs, learned_pairs
-    from trainer.evaluation.task_data import load_choices, load_task_data, names_data_of
+    from trainer.evaluation.task_data import load_choices, load_task_data
     from trainer.inference.word_model import word_model
 
     # Robustness without a text tower is that of the neighbors, which are sought among pairs to learn from.
@@ -237,7 +257,7 @@ def _of_images(
     learn = bool(learned & set(request.tasks or CHEAP))
 
     run_config = workspace.runs.config_of(row.id)
-    of_run = not request.data or names_data_of(request.data, run_config.data)
+    of_run = _is_own(request, run_config.data)
     trained = LearnedPairs()
     # What a run holds out it has not learned from, and a model that was opened has learned from none of them.
     if run_config.optimizer.epochs and not (of_run and not request.split and not request.shift):
@@ -258,7 +278,9 @@ def _of_images(
             progress=stage,
         )
 
-    of_choices = "caption_choice" in request.tasks and not of_run and holds_choices(expanded(request.data))
+    of_choices = bool("caption_choice" in request.tasks and request.data and not of_run) and holds_choices(
+        expanded(request.data)
+    )
 
     def load(data: Any) -> TaskData:
         if of_choices and data != request.shift:
@@ -387,11 +409,10 @@ def _of_shards(
     from trainer.evaluation.benchmark import TASKS, Stored
     from trainer.evaluation.embed_set import task_data_of
     from trainer.evaluation.learned_pairs import learned_pairs
-    from trainer.evaluation.task_data import names_data_of
 
     assert request.shards is not None
     run_config, opened = workspace.runs.config_of(row.id), loaded_model.opened
-    of_run = not request.data or names_data_of(request.data, run_config.data)
+    of_run = _is_own(request, run_config.data)
     digests: set[str] = set()
     if run_config.optimizer.epochs and not (of_run and not request.split):
         # Where the pictures lie there says nothing here: those that the run has learned are known by their pixels.

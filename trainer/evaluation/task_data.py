@@ -392,6 +392,12 @@ def names_data_of(data: str, run_data: config.Data) -> bool:
     return False
 
 
+def data_named(data: str) -> str | config.Data:
+    """Return the choice that a word for data made here stands for, `scenes`; else the text itself."""
+    is_scenes = data.lower() == config.Scenes.kind and not Path(data).expanduser().exists()
+    return config.Scenes() if is_scenes else data
+
+
 def _real_paths(data: config.Data) -> list[str]:
     """Return the paths of the pairs to train on and of those that are held out, as far as there are some."""
     paths = (getattr(data, name, "").strip() for name in ("path", "heldout_path"))

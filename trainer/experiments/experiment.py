@@ -70,7 +70,7 @@ class Experiment:
         question: What it shall tell, a sentence.
         arms: Each later one is compared with the first, the control.
         outcome: Decides; fixed before the first run.
-        secondaries: Told too, adjusted for their number (Holm), and decide nothing.
+        secondaries: Told too, adjusted for their number (Bonferroni), and decide nothing.
         fields: In which the arms differ: fields, or sections such as `objective`.
         margin: Differences of the outcome below it count as none; 0: nothing is ever called equal.
         alpha: Probability that any comparison is decided wrongly, at whatever seed it stops.

@@ -12,7 +12,8 @@ from trainer.experiments.verdict import ArmComparison, ExperimentVerdict, judge
 from trainer.store import SplitKey, StoreError, Workspace
 
 ONE_EACH: Final = "1 seed each"
-DIFFERENT_DATA: Final = "A and B are measured on different data: seeds cannot decide between them"
+DIFFERENT_DATA: Final = "A and B are measured on different data, so their numbers cannot be compared"
+TRAINED_APART: Final = "A and B were trained on different data, so a difference may come from the data"
 
 
 @dataclass(frozen=True)
@@ -40,8 +41,13 @@ class SeedTruth:
         return self.SEPARATOR.join(filter(None, (self.seeds, self.verdict, self.not_counted)))
 
 
-def seed_truth(workspace: Workspace, run_a: int | None, run_b: int | None) -> SeedTruth:
-    """Return what is known over seeds of runs A and B; nothing where one is missing or both are one run."""
+def seed_truth(
+    workspace: Workspace, run_a: int | None, run_b: int | None, *, of_evaluations: bool = False
+) -> SeedTruth:
+    """Return what is known over seeds of runs A and B; nothing where one is missing or both are one run.
+
+    With `of_evaluations` it is about what was evaluated, which runs of different data may have in common.
+    """
     if run_a is None or run_b is None or run_a == run_b:
         return SeedTruth()
     try:
@@ -50,7 +56,12 @@ def seed_truth(workspace: Workspace, run_a: int | None, run_b: int | None) -> Se
         return SeedTruth()
     arms = list(dict.fromkeys(row.arm for row in rows))
     name = rows[0].experiment
-    if different_data([snapshot.key for snapshot in workspace.results.snapshots(row.id)] for row in rows):
+    if measured_apart(workspace, [row.id for row in rows]):
+        shared = (
+            {SplitKey(each.dataset, each.split) for each in workspace.results.evaluations(row.id)} for row in rows
+        )
+        if of_evaluations and set.intersection(*shared):
+            return SeedTruth(verdict=TRAINED_APART, comparable=False)
         return SeedTruth(verdict=DIFFERENT_DATA, comparable=False)
     if not name or rows[1].experiment != name:
         both = RunGroup("", tuple(CountedRun(row, -1, standing(row)) for row in rows))
@@ -67,6 +78,11 @@ def seed_truth(workspace: Workspace, run_a: int | None, run_b: int | None) -> Se
     is_single = len(arms) > 1 and all(len(each.differences) == 1 for each in compared)
     said = [_of_comparison(verdict, each, several=len(compared) > 1, is_single=is_single) for each in compared]
     return SeedTruth("" if is_single else seeds, ", ".join(said), not_counted, name)
+
+
+def measured_apart(workspace: Workspace, runs: Iterable[int]) -> bool:
+    """Return whether the snapshots of these runs are of `different_data`."""
+    return different_data([snapshot.key for snapshot in workspace.results.snapshots(run)] for run in runs)
 
 
 def different_data(data: Iterable[Collection[SplitKey]]) -> bool:

@@ -12,7 +12,7 @@ import numpy as np
 from trainer.analysis.anytime_valid import Decision, Interval, decide
 from trainer.analysis.number_text import signed
 from trainer.analysis.repeated_intervals import OPEN, interval, p_value
-from trainer.analysis.significance import FEWEST_FLIPS, holm, sign_flip_p
+from trainer.analysis.significance import FEWEST_FLIPS, sign_flip_p
 from trainer.experiments.counted import CountedRun, RunGroup, arm_groups, counted_in, counted_line
 from trainer.experiments.experiment import Arm, Experiment, Outcome, from_toml
 from trainer.experiments.outliers import collapsed, outlying
@@ -60,7 +60,8 @@ class ArmComparison:
             (Bonferroni); a confidence sequence where the budget has no end. That of a share is cut at 100 points.
         differences: Seed and difference, in the order of the seeds.
         p: Repeated p of no difference, or the anytime-valid one.
-        adjusted: p after Holm: over the arms for the primary outcome, over arms and outcomes for secondaries.
+        adjusted: p after Bonferroni, by which the interval is as wide: over the arms for the primary outcome, over
+            arms and outcomes for secondaries.
         sign_flip: Exact p of the signs at this look alone, without an assumption about the distribution; NaN with
             fewer than six seeds.
         decision: Whether the arm is better; of secondaries too, where nothing depends on it.
@@ -234,8 +235,8 @@ def judged(workspace: Workspace, experiment: Experiment, state: str = "new") -> 
         arms=tuple(
             _arm(runs, arm, outcome, index) for index, outcome in enumerate(outcomes) for arm in experiment.arms
         ),
-        primary=_adjusted(compared[0]),
-        secondaries=_adjusted([comparison for group in compared[1:] for comparison in group]),
+        primary=tuple(compared[0]),
+        secondaries=tuple(comparison for group in compared[1:] for comparison in group),
         samples=samples.pop() if len(samples) == 1 else None,
         notes=_notes(experiment, runs, compared[0]),
         warnings=_warnings(experiment, runs),
@@ -311,12 +312,28 @@ def _compare(experiment: Experiment, runs: Sequence[RunOutcome], arm: Arm, index
     measure, resolution = metric(f"val/{outcome.metric}"), _resolution(outcome, runs, index)
     budget = experiment.least_seeds, experiment.most_seeds
     bounds = (-1.0, 1.0) if measure.percent else (-math.inf, math.inf)
-    alpha = experiment.alpha / experiment.comparisons
+    together = tests_together(experiment, primary=index == 0)
+    alpha = experiment.alpha / together
     around = interval(gaps, alpha, *budget, resolution=resolution, bounds=bounds)
     ends = (around.low, around.high) if outcome.direction == "up" else (-around.high, -around.low)
     decision: Decision = decide(*ends, experiment.margin if index == 0 else 0.0)
     p = p_value(gaps, *budget, resolution=resolution)
-    return ArmComparison(arm.name, experiment.control.name, outcome, around, pairs, p, p, sign_flip_p(gaps), decision)
+    return ArmComparison(
+        arm.name,
+        experiment.control.name,
+        outcome,
+        around,
+        pairs,
+        p,
+        min(together * p, 1.0),
+        sign_flip_p(gaps),
+        decision,
+    )
+
+
+def tests_together(experiment: Experiment, *, primary: bool) -> int:
+    """Return how many comparisons share alpha: those of the primary outcome, or those of all secondary ones."""
+    return experiment.comparisons * (1 if primary else max(len(experiment.secondaries), 1))
 
 
 def _resolution(outcome: Outcome, runs: Sequence[RunOutcome], index: int) -> float:
@@ -332,11 +349,6 @@ def _by_seed(runs: Sequence[RunOutcome], arm: str, index: int) -> dict[int, floa
         for run in runs
         if run.arm == arm and not run.note and math.isfinite(run.values[index])
     }
-
-
-def _adjusted(compared: Sequence[ArmComparison]) -> tuple[ArmComparison, ...]:
-    values = holm(np.array([comparison.p for comparison in compared], dtype=np.float64))
-    return tuple(replace(comparison, adjusted=float(p)) for comparison, p in zip(compared, values, strict=True))
 
 
 def _arm(runs: Sequence[RunOutcome], arm: Arm, outcome: Outcome, index: int) -> ArmOutcome:
@@ -421,5 +433,14 @@ def method_notes(experiment: Experiment) -> tuple[str, ...]:
     )
     return (
         f"Interval: {kind} at alpha {alpha:g}{shared} ({source}). {holds}{flips}",
-        f"p: {p}, Holm-corrected; for secondary outcomes over all of them and all arms.",
+        f"p: {p}.{_shared_words(experiment)}",
     )
+
+
+def _shared_words(experiment: Experiment) -> str:
+    """Return what intervals and p are corrected for together; empty where each stands alone."""
+    arms, outcomes = experiment.comparisons, len(experiment.secondaries)
+    primary = f" p of the primary outcome is Bonferroni-corrected over {arms} arms, as its interval is." * (arms > 1)
+    several = tests_together(experiment, primary=False) > 1 and outcomes > 0
+    over = "all of them and all arms" if arms > 1 else "all of them"
+    return primary + f" Intervals and p of secondary outcomes are Bonferroni-corrected over {over}." * several

@@ -13,6 +13,7 @@ from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QPushButton, QTabWidget
 
 from explorer import theme
+from explorer.intents import EvaluateBoth
 from explorer.models.thumbnails import Thumbnails
 from explorer.views.changes.compared import Compared
 from explorer.views.changes.group_chips import GroupChips
@@ -32,9 +33,12 @@ from explorer.widgets.state_area import StateArea
 from trainer.charts.pair_changes import Changes
 from trainer.charts.snapshot_label import steps_note
 from trainer.charts.spec import Request, Target
+from trainer.experiments.seed_truth import measured_apart
 from trainer.store import of_split
 
 ONE_STEP: Final = "There is only one snapshot. Choose run B in the bar above, or wait for the next evaluation."
+APART: Final = "A and B are measured on different data"
+MEASURE: Final = "Only pairs that both runs embed can be compared. Evaluate measures both runs on one data set."
 LEAST_TABLE_PX: Final = 220
 """Of four pairs and their heads: in a low window the view scrolls, rather than show one."""
 TABS: Final = ("pairs", "changes", "mispairs", "separated-groups", "representation-similarity")
@@ -165,6 +169,8 @@ class ChangesView(View):
 
     def _list_group(self) -> None:
         self._list_pairs()
+        # Else a shorter list is where the one before was scrolled to; a selected pair of it is then scrolled to.
+        self.table.scrollToTop()
         self._mark()
 
     def _pick_suite(self, suite: str) -> None:
@@ -190,6 +196,10 @@ class ChangesView(View):
     def _refused(self) -> None:
         refusal = self.compared.pane.area
         why = refusal.page.text.text()
+        if measured_apart(self.context.workspace, self.context.selection.runs):
+            self._shown = None
+            self.show_empty("blend", APART, MEASURE, self.evaluate)
+            return
         if refusal.kind == "empty":
             self._shown = None
             self.show_empty("clock", refusal.page.title.text(), why)
@@ -248,6 +258,7 @@ class ChangesView(View):
 
     def _show_neighbors(self, indices: np.ndarray) -> None:
         current = self.table.currentIndex()
+        indices = self._listed[np.isin(self._listed, indices)]  # a pair of another group is not in the list
         index = int(indices[0]) if len(indices) else -1
         if current.isValid() and self._index_at(current.row()) in indices:
             index = self._index_at(current.row())
@@ -323,6 +334,8 @@ class ChangesView(View):
         self.one_run_groups.pair_chosen.connect(lambda pair: self._choose_rows([pair]))
         self.wholes.chosen.connect(self.context.selection.select_snapshots)
         self.tabs.currentChanged.connect(lambda _place: self._on_tab())
+        self.evaluate = QAction("Evaluate both on one data set", self, objectName="changes-evaluate")
+        self.evaluate.triggered.connect(lambda: self.requested.emit(EvaluateBoth()))
         self.again = QAction("Compare again", self, objectName="changes-again", triggered=lambda: self.refresh())
 
     def _lay_out(self) -> None:

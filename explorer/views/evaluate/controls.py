@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QAction
@@ -28,12 +30,13 @@ from explorer.widgets.still import StillComboBox, StillSpinBox
 from trainer.catalog import prompt_suites
 from trainer.charts.evaluation import TASK_WORDS
 from trainer.charts.settings import options
+from trainer.experiments.run_data import RunData
 from trainer.messages import Evaluate
 from trainer.untrusted import safe_subprocess, shell
 
 DATA_PX: Final = 640
 """The name of a folder needs no more."""
-OWN_DATA: Final = "The runs' own data"
+OWN_DATA: Final = "Each run's own data"
 NAMED: Final = ("cifar10", "cifar100", "mnist", "fashionmnist", "gtsrb", "flowers102", "country211")
 """Data sets that torchvision knows and that are classified by name."""
 OWN_SPLIT: Final = "Held-out split"
@@ -49,6 +52,8 @@ SLOW: Final = {
 }
 """What a task costs, where that is more than one look at the images."""
 KEPT: Final = 12
+_SAMPLE: Final = re.compile(r"(.+)-(\d+)-of-\d+")
+"""Name of a split of which a sample was measured."""
 
 
 class EvaluateControls(QWidget):
@@ -66,6 +71,7 @@ class EvaluateControls(QWidget):
         super().__init__(parent)
         self._settings = settings
         self._shift = ""
+        self._trained: dict[str, RunData] = {}
         self.data = StillComboBox(objectName="evaluate-data", accessibleName="Data to evaluate on")
         self.browse = QPushButton("Folder…", objectName="evaluate-browse")
         self.tasks = QToolButton(objectName="evaluate-tasks", accessibleName="Tasks to measure")
@@ -83,9 +89,14 @@ class EvaluateControls(QWidget):
         """Return the evaluation of these runs, each at its own step, that the controls describe."""
         chosen = self.chosen_tasks()
         text, split = self.data.currentText().strip(), self.split.currentText().strip()
+        named: dict[str, Any] = {}
+        if (trained := self._trained.get(text)) is not None:
+            named = _named(trained)
+        elif text != OWN_DATA:
+            named = {"data": text if text in NAMED else safe_subprocess.typed_path(text)}
         return Evaluate(
             runs=tuple(side.run for side in sides),
-            data="" if text == OWN_DATA else text if text in NAMED else safe_subprocess.typed_path(text),
+            **named,
             tasks=chosen,
             split="" if split == OWN_SPLIT else split,
             suite=self.suite.key or "",
@@ -99,10 +110,37 @@ class EvaluateControls(QWidget):
         """Return the names of the checked tasks."""
         return tuple(action.data() for action in self._task_actions() if action.isChecked())
 
-    def fill_data(self) -> None:
-        """Offer the runs' own data, recently evaluated data, and data sets by name."""
+    def question_about(self, dataset: str, split: str, sides: Sequence[Side]) -> Evaluate | None:
+        """Return the evaluation of these runs on data that others were measured on; None if it is not known where."""
+        sample = _SAMPLE.fullmatch(split)
+        split, most = (sample[1], int(sample[2])) if sample else (split, 0)
+        trained = next((data for data in self._trained.values() if data.key.dataset == dataset), None)
+        files = (path for path in (*self._remembered(), *NAMED) if Path(path).stem.lower() == dataset.lower())
+        named: dict[str, Any] = {"data": next(files, "")} if trained is None else _named(trained)
+        if not any(named.values()):
+            return None
+        split = "" if split == "sample" or (trained is not None and split == trained.key.split) else split
+        fields: dict[str, Any] = {"data": "", "data_of": ""} | named
+        return replace(self.question(sides), **fields, split=split, most=most)
+
+    def choose_data(self, data: RunData) -> None:
+        """Evaluate on these data next, as they are."""
+        self.data.setCurrentText(data.label)
+        self.split.setCurrentText(OWN_SPLIT)
+
+    def choose_folder(self) -> bool:
+        """Ask for a folder to evaluate on; return whether one was chosen."""
+        folder = QFileDialog.getExistingDirectory(self, "Data to evaluate on", self.data.currentText())
+        if folder:
+            self.data.setCurrentText(folder)
+        return bool(folder)
+
+    def fill_data(self, trained: Sequence[RunData] | None = None) -> None:
+        """Offer the runs' own data, those of other runs, recently evaluated data, and data sets by name."""
+        if trained is not None:
+            self._trained = {data.label: data for data in trained}
         typed = self.data.currentText()
-        entries = list(dict.fromkeys([OWN_DATA, *self._remembered(), *NAMED]))
+        entries = list(dict.fromkeys([OWN_DATA, *self._trained, *self._remembered(), *NAMED]))
         if [self.data.itemText(i) for i in range(self.data.count())] != entries:
             self.data.blockSignals(True)
             self.data.clear()
@@ -127,11 +165,6 @@ class EvaluateControls(QWidget):
 
     def _task_actions(self) -> list[QAction]:
         return [action for action in self.task_menu.actions() if action.data() in TASK_WORDS]
-
-    def _choose_folder(self) -> None:
-        folder = QFileDialog.getExistingDirectory(self, "Data to evaluate on", self.data.currentText())
-        if folder:
-            self.data.setCurrentText(folder)
 
     def _choose_shift(self) -> None:
         """Choose a second data set for measuring robustness to a shift; cancel to choose none."""
@@ -183,7 +216,7 @@ class EvaluateControls(QWidget):
         self._show_shift()
 
     def _connect(self) -> None:
-        self.browse.clicked.connect(self._choose_folder)
+        self.browse.clicked.connect(self.choose_folder)
         self.data.activated.connect(lambda _place: self.data_picked.emit())
         self.data.lineEdit().returnPressed.connect(self.wanted)
         self.split.lineEdit().returnPressed.connect(self.wanted)
@@ -221,6 +254,11 @@ class EvaluateControls(QWidget):
         for widget in (self.browse, self.tasks, most, self.most):
             first.add(widget, gap=theme.INSIDE)
         layouts.column(first, layouts.row(self.split, self.suite), of=self)
+
+
+def _named(data: RunData) -> dict[str, str]:
+    """Return the fields of a question about data that runs were trained on, or that come with the application."""
+    return {"data_of": str(data.runs[0])} if data.runs else {"data": data.key.dataset}
 
 
 def command_of(question: Evaluate, workspace: Path) -> str:

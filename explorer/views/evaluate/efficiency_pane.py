@@ -15,7 +15,8 @@ from explorer.widgets.searchable_combo_box import SearchableComboBox
 from trainer.charts.data_efficiency import CHART, EfficiencySettings
 from trainer.charts.measures.data_efficiency import DEFAULT, PAIRS_SEEN, EfficiencyChart, measured_data
 from trainer.charts.spec import Request
-from trainer.metrics import metric
+from trainer.metrics import data_label, metric
+from trainer.store import SplitKey
 
 NOTHING = "Enter run names or patterns such as clip-*, then press Draw. " + PAIRS_SEEN
 Offers = dict[tuple[str, str], list[str]]
@@ -76,7 +77,7 @@ class EfficiencyPane(QWidget):
         chosen = self.measure.key if self.measure.key in names else first
         if data is None:
             data = next((key for key, some in offers.items() if chosen in some), ("", ""))
-        self.data.show_choices([Choice(key, " ".join(key)) for key in offers], data)
+        self.data.show_choices([Choice(key, data_label(SplitKey(*key))) for key in offers], data)
         self.measure.show_choices([Choice(name, metric(f"val/{name}").label) for name in dict.fromkeys(names)], chosen)
         settings = EfficiencySettings(group=tuple(groups), metric=chosen, dataset=data[0], split=data[1])
         self.pane.forget()

@@ -63,5 +63,5 @@ class EvaluationTab(ChartTab):
         if is_measured:
             super().refresh()
         else:
-            text = f"{TASK_WORDS[task]} takes a minute or more. Choose data with the … button."
+            text = f"{TASK_WORDS[task]} takes a minute or more. Further controls (Ctrl+.) has the data."
             self.missing.show_message(*(self._waiting or ("list-checks", "Not measured yet", text, self.measure)))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final
 
 from PySide6.QtCore import Qt
@@ -14,6 +15,7 @@ from PySide6.QtWidgets import (
 )
 
 from explorer import theme
+from explorer.intents import EvaluateBoth, ViewIntent
 from explorer.model_client.single_request import SingleRequest
 from explorer.models.thumbnails import Thumbnails
 from explorer.run_control import actions
@@ -37,7 +39,7 @@ from trainer.charts.caption_choice import CHART as CHOICE
 from trainer.charts.comparison import CHART as COMPARISON
 from trainer.charts.confusion import CHART as CONFUSION
 from trainer.charts.data_efficiency import CHART as EFFICIENCY
-from trainer.charts.evaluation import EvaluationChart, asked, evaluated_data, evaluation
+from trainer.charts.evaluation import EvaluationChart, asked, evaluated_data, evaluation, unmeasured_text
 from trainer.charts.evaluation_curves import CHART as CURVES
 from trainer.charts.evaluation_scores import CHART as SCORES
 from trainer.charts.groups import CHART as GROUPS
@@ -45,8 +47,10 @@ from trainer.charts.protocol import CHART as PROTOCOL
 from trainer.charts.published_numbers import references
 from trainer.charts.spec import Request, Target, request_words, targets_of
 from trainer.errors import UserError, reason_words
+from trainer.experiments.run_data import RunData, trained_data
 from trainer.messages import Evaluate, EvaluateAnswer, Failure
-from trainer.store import Workspace
+from trainer.metrics import data_label
+from trainer.store import SplitKey, Workspace
 
 TABS: Final = (SCORES, CONFUSION, CURVES, COMPARISON, GROUPS, EFFICIENCY, PROTOCOL, CHOICE)
 """The charts of the tabs."""
@@ -55,7 +59,11 @@ OF_ALL_DATA: Final = frozenset({COMPARISON.name, GROUPS.name, EFFICIENCY.name})
 TABLE_EXPORTS: Final = (("md", "Table as Markdown"), ("tex", "Table as LaTeX"))
 PROCESS: Final = "Evaluations run in the background."
 READ_ONLY: Final = "Read-only: nothing can be measured here."
-NOTHING: Final = "Press Evaluate to measure both runs. Choose data and tasks with the … button."
+NOTHING: Final = "Press Evaluate to measure both runs. Further controls (Ctrl+.) has data and tasks."
+APART: Final = "A and B were trained on different data"
+MEASURE_BOTH: Final = (
+    "Measure both on one data set to compare them. Further controls (Ctrl+.) has other data and tasks."
+)
 
 
 class EvaluateView(View):
@@ -69,11 +77,15 @@ class EvaluateView(View):
 
     def build(self) -> Iterator[None]:
         context = self.context
+        if self.truth is not None:
+            self.truth.of_evaluations = True
         self.asking = SingleRequest(context.client, self)
         self.pictures = Thumbnails(context.background, self, edge=2 * PICTURE)
         self.chart: EvaluationChart | None = None
         self._read: tuple[Any, ...] | None = None
         self._nothing, self._failure = NOTHING, ""
+        self._apart: tuple[RunData, ...] = ()
+        self._choosing = False
         self.controls = EvaluateControls(context.settings)
         self._actions = [
             QAction("Evaluate the runs", self, objectName="evaluate-action-go", triggered=self.evaluate),
@@ -81,6 +93,10 @@ class EvaluateView(View):
         ]
         self._actions[1].triggered.connect(self.copy_evaluation)
         self._cancel = QAction("Cancel", self, objectName="evaluate-action-cancel", triggered=self._cancelled)
+        self._folder = QAction("Choose a folder…", self, objectName="evaluate-action-folder", triggered=self._on_folder)
+        self._on = [QAction(self, objectName=f"evaluate-action-on-{letter}") for letter in "ab"]
+        for index, action in enumerate(self._on):
+            action.triggered.connect(partial(self._measure_both, index))
         self._again = QAction("Retry", self, objectName="evaluate-action-again", triggered=self.evaluate)
         self.working = ProgressRow("evaluate-working", self, asks=True)
         self.status = layouts.elided("", "small")
@@ -159,7 +175,6 @@ class EvaluateView(View):
             self.show_no_run()
             return
         self.show_content()
-        self.controls.fill_data()
         self._propose()
         self._show()
         self.read()
@@ -174,11 +189,44 @@ class EvaluateView(View):
         if not question.tasks:
             self.status.setText("Choose at least one task.")
             return
-        self._failure = ""
+        self._failure, self._choosing = "", False
         self.show_content()
         self.read()
         self.controls.keep_data(question.data)
         self.asking.ask(question)
+
+    def carry_out(self, intent: ViewIntent) -> None:
+        if not isinstance(intent, EvaluateBoth):
+            super().carry_out(intent)
+            return
+        self.tabs.setCurrentIndex(0)
+        self._choosing = True
+        self.read(again=True)
+
+    def _pick_data(self) -> None:
+        self._choosing = False
+        self.read(again=True)
+
+    def _measure_both(self, index: int) -> None:
+        self.controls.choose_data(self._apart[index])
+        self.evaluate()
+
+    def _on_folder(self) -> None:
+        if self.controls.choose_folder():
+            self.evaluate()
+
+    def _measure_missing(self) -> None:
+        """Measure what the other run was measured by on the data shown."""
+        chart = self.chart
+        if chart is None or (question := self._missing_question(chart)) is None:
+            return
+        self._ask(question)
+
+    def _missing_question(self, chart: EvaluationChart) -> Evaluate | None:
+        sides = [self.context.selection.sides[run.index] for run in chart.unmeasured]
+        question = self.controls.question_about(chart.dataset, chart.split, sides)
+        tasks = tuple(dict.fromkeys(task for run in chart.runs for task in run.tasks))
+        return None if question is None else replace(question, tasks=tasks, shift="")
 
     def copy_evaluation(self) -> None:
         """Copy the equivalent command to the clipboard."""
@@ -192,7 +240,7 @@ class EvaluateView(View):
         if key == self._read and not again:
             return
         if self._read is not None and key[0] != self._read[0]:
-            self._failure = ""  # of other runs
+            self._failure, self._choosing = "", False  # of other runs
         self._read = key
         if self.chart is None:
             # That nothing was measured is said once it has been looked up.
@@ -205,11 +253,15 @@ class EvaluateView(View):
 
     # -- showing -----------------------------------------------------------------------------------------------
 
-    def _take(self, answer: tuple[list[tuple[str, str]], EvaluationChart | str]) -> None:
-        evaluated, chart = answer
+    def _take(self, answer: StoredResults) -> None:
+        evaluated, chart = answer.evaluated, answer.chart
+        self.controls.fill_data(answer.trained)
+        self._apart = answer.apart
+        for action, data in zip(self._on, answer.apart, strict=False):
+            action.setText(f"Measure both on {data.label}")
         self.chart = chart if isinstance(chart, EvaluationChart) else None
         key = (self.chart.dataset, self.chart.split) if self.chart else None
-        self.shown.show_choices([Choice(data_key, f"{data_key[0]} {data_key[1]}") for data_key in evaluated], key)
+        self.shown.show_choices([Choice(data_key, _label_of(data_key)) for data_key in evaluated], key)
         if self._read is not None:
             self._read = (*self._read[:1], self.shown.key)
         if self.chart is not None:
@@ -220,8 +272,10 @@ class EvaluateView(View):
             widget.setVisible(self.published.rowCount() > 0)
         self._nothing = chart if evaluated and isinstance(chart, str) else NOTHING
         self._show_pages()
-        self.empty.setVisible(self.chart is None)
-        self.table.setVisible(self.chart is not None)
+        self._show_unmeasured()
+        has_table = self.chart is not None and not (self._choosing and self._apart and self.chart.unmeasured)
+        self.empty.setVisible(not has_table)
+        self.table.setVisible(has_table)
         for widget in (self.shown, self.about):
             widget.setVisible(bool(evaluated) and self.needs_data)
         self.about.setText(asked(self.chart, with_split=False) if self.chart else "")
@@ -230,11 +284,21 @@ class EvaluateView(View):
         self.comparison.forget()
         self._draw_if_seen()
 
+    def _show_unmeasured(self) -> None:
+        """Say below the results which run was not measured on their data, with a button that measures it."""
+        chart = self.chart
+        if chart is None or not chart.unmeasured or not self.needs_data:
+            if self.area.kind == "partial" and not self._failure:
+                self.area.ready()
+            return
+        able = self._missing_question(chart) is not None and not self.context.jobs.look_only and not self.asking.busy
+        self.area.partial(unmeasured_text(chart), ("Measure", self._measure_missing) if able else None)
+
     def _draw_curves(self) -> None:
         self.no_curves.setVisible(self.chart is None)
         for pane in (self.table, self.curves):
             pane.forget()
-            pane.setVisible(self.chart is not None)
+        self.curves.setVisible(self.chart is not None)
         if self.chart is not None:
             for pane, chart in ((self.table, SCORES), (self.curves, CURVES)):
                 pane.ask(chart, self._request(self.chart), chart.settings())
@@ -261,9 +325,11 @@ class EvaluateView(View):
             message = ("loader", "Evaluating", f"{share}{note}…", self._cancel)
         elif self._failure:
             message = ("triangle-alert", "The evaluation failed", self._failure, self._again)
-        else:
+        elif look_only or self._nothing != NOTHING or not self._apart:
             rest = (READ_ONLY, self.own_runs) if look_only and self._nothing == NOTHING else (self._nothing, None)
             message = ("list-checks", "Not evaluated yet", *rest)
+        else:
+            message = ("list-checks", APART, MEASURE_BOTH, *self._on, self._folder)
         for page in (self.empty, self.no_curves):
             page.show_message(*message)
         for pane in (self.confusion, self.protocol, self.choice):
@@ -276,8 +342,10 @@ class EvaluateView(View):
         if answer.done:
             last = answer.done[-1]
             key = (last.dataset, last.split)
-            self.shown.show_choices([Choice(key, " ".join(key))], key)
+            self.shown.show_choices([Choice(key, _label_of(key))], key)
         self.read(again=True)
+        if self.truth is not None:
+            self.truth.read(again=True)
 
     def _cancelled(self) -> None:
         self.asking.cancel()
@@ -346,6 +414,7 @@ class EvaluateView(View):
         for widget in (self.shown, self.about):
             widget.setVisible(self.needs_data and self.chart is not None)
         self._draw_if_seen()
+        self._show_unmeasured()
         self.context.settings.set("evaluate/tab", tab)
 
     def _name(self, run: int | None) -> str:
@@ -373,7 +442,7 @@ class EvaluateView(View):
         self.asking.changed.connect(self._show)
         self.asking.done.connect(self._done)
         self.asking.failed.connect(self._not_evaluated)
-        self.shown.picked.connect(lambda _key: self.read())
+        self.shown.picked.connect(self._pick_data)
         self.tabs.currentChanged.connect(self._on_tab)
         self.seeds.groups.edited.connect(lambda: self.efficiency.groups.follow(self.seeds.groups))
         self.efficiency.groups.edited.connect(lambda: self.seeds.groups.follow(self.efficiency.groups))
@@ -420,10 +489,38 @@ class EvaluateView(View):
         )
 
 
-def stored(
+@dataclass(frozen=True)
+class StoredResults:
+    """What is stored of the runs shown, and the data that they can be measured on.
+
+    Attributes:
+        evaluated: Data set and split of what was measured of any of them.
+        chart: One of these, or why there is none.
+        trained: What runs of the workspace were trained on.
+        apart: What A and what B was trained on, where these differ.
+    """
+
+    evaluated: tuple[tuple[str, str], ...]
+    chart: EvaluationChart | str
+    trained: tuple[RunData, ...]
+    apart: tuple[RunData, ...] = ()
+
+
+def stored(workspace: Workspace, sides: Sequence[Side], data: tuple[str, str] | None) -> StoredResults:
+    """Return the runs' results, the chart of `data` or of what most of them were measured on. Pure, for a thread."""
+    evaluated, chart = _stored(workspace, sides, data)
+    trained = tuple(trained_data(workspace))
+    of_runs = {each: None for side in sides for each in trained if side.run in each.runs}
+    return StoredResults(tuple(evaluated), chart, trained, tuple(of_runs) if len(of_runs) > 1 else ())
+
+
+def _label_of(key: tuple[str, str]) -> str:
+    return data_label(SplitKey(*key))
+
+
+def _stored(
     workspace: Workspace, sides: Sequence[Side], data: tuple[str, str] | None
 ) -> tuple[list[tuple[str, str]], EvaluationChart | str]:
-    """Return the runs' evaluated data and the chart of `data` or of the newest, or why there is none. Pure."""
     evaluated: list[tuple[str, str]] = []
     try:
         runs = [side.run for side in sides]

@@ -67,14 +67,14 @@ class InspectView(PictureQuestionView):
     title = "Inspect"
     question = "Which regions support the caption, and does the run bind its words?"
     icon = "scan-search"
-    when_chosen = "Then compute the saliency of a caption."
+    when_chosen = "Then compute the saliency map of a caption."
     prefix = "inspect"
-    action_text = "Compute the saliency of the caption"
-    failure = "Could not compute the saliency"
+    action_text = "Compute the saliency map of the caption"
+    failure = "Could not compute the saliency map"
 
     def build(self) -> Iterator[None]:
         context = self.context
-        self.make_parts(SaliencyQuery(context.client, self._named, self), "Compute")
+        self.make_parts(SaliencyQuery(context.client, self._named, self), "Compute saliency map")
         self._images: tuple[Image, ...] = ()
         self._pairs: tuple[Image, ...] = ()
         self._current = ""
@@ -248,7 +248,7 @@ class InspectView(PictureQuestionView):
         elif self.question_now() is None:
             self.status.setText("Enter a caption: a word or a sentence to locate in the image.")
         else:
-            self.status.setText("Press Enter or Compute (a few seconds).")
+            self.status.setText("Press Enter or Compute saliency map (a few seconds).")
         self.show_progress()
         self._show_maps(chart)
         self.swaps.show_question(self._swap_question())

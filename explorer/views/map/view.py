@@ -31,7 +31,7 @@ from explorer.widgets import layouts
 from explorer.widgets.point_map.locking import Locking
 from explorer.widgets.progress_row import ProgressRow
 from trainer.charts.pair_colors import COMPUTED, MOST_RANKED, PairNumbers
-from trainer.charts.point_placement import LABELS, METHODS, PointPlacement
+from trainer.charts.point_placement import LABELS, METHODS, PointPlacement, few_points
 from trainer.errors import UserError
 from trainer.messages import Failure
 from trainer.store import SplitKey, derived
@@ -321,7 +321,9 @@ class MapView(View):
         sides = {"AB"[panel.index]: panel.side for panel in self.panels if panel.side is not None}
         shares = {letter: sum(side.shares[:count]) for letter, side in sides.items() if side.shares}
         is_pca = how is None or how.method == "pca"
-        self.caution.setText(variance_words(shares, count) if is_pca else CAUTION)
+        points = min((side.images + side.texts for side in sides.values()), default=0)
+        few = "" if how is None or not points else few_points(how.method, how.words, points)
+        self.caution.setText(variance_words(shares, count) if is_pca else few or CAUTION)
         self.caution.set_details(PCA_DETAILS if is_pca else CAUTION_DETAILS)
 
     def _faces(self, index: int, side: MapSide) -> MapSide | None:

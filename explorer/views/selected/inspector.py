@@ -72,7 +72,7 @@ class PairInspector(QWidget):
         self.pair_actions = PairActions(context)
         self.facts = FactsTable()
         self.show_map = QPushButton("Show on map", objectName="inspector-map")
-        self.show_saliency = QPushButton("Saliency", objectName="inspector-saliency")
+        self.show_saliency = QPushButton("Saliency map", objectName="inspector-saliency")
         self.area = StateArea(MinSizeScroll(self._lay_out()), width=220)
         layouts.column(self.area, gap=None, of=self)
         self._connect()

@@ -76,7 +76,7 @@ def test_every_measure_is_the_plain_one(charted: Workspace):
         means = np.stack([s.text[labels == name].mean(0) for name in names])
         verdicts.append((s.image @ (means / np.linalg.norm(means, axis=1, keepdims=True)).T).argmax(1))
     assert found.values["verdict"].tolist() == (verdicts[0] == verdicts[1]).tolist()
-    assert f"{N} pairs of scenes, unseen renderings" in found.note
+    assert f"{N} pairs of Scenes, unseen renderings" in found.note
 
 
 def test_of_very_many_pairs_some_are_compared_with_all(charted: Workspace, monkeypatch: pytest.MonkeyPatch):
@@ -89,7 +89,7 @@ def test_of_very_many_pairs_some_are_compared_with_all(charted: Workspace, monke
         np.testing.assert_allclose(values, whole.values[key][found.rows], rtol=1e-5, atol=1e-6, err_msg=key)
     np.testing.assert_array_equal(found.neighbors_b, whole.neighbors_b[found.rows])
     np.testing.assert_array_equal(found.verdict_a, whole.verdict_a[found.rows])
-    assert f"50 of {N} pairs of scenes, unseen renderings, drawn at random (seed 0), each compared" in found.note
+    assert f"50 of {N} pairs of Scenes, unseen renderings, drawn at random (seed 0), each compared" in found.note
     assert np.isnan(map_values(found)["overlap"]).sum() == N - 50
 
 

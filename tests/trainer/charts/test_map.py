@@ -17,6 +17,7 @@ from trainer.charts.figure_choices import parts_of
 from trainer.charts.map import MapChart, Placed, color_columns, draw, embedding_maps, point_rows, ranked_pairs
 from trainer.charts.pair_changes import changes, map_values
 from trainer.charts.pair_colors import AGREEMENT, ColoredMap, PairNumbers, pair_colors, pair_numbers
+from trainer.charts.point_placement import PointPlacement, few_points
 from trainer.charts.snapshots import choose_snapshot
 from trainer.cli.analyze import pairs as analyze_pairs
 from trainer.cli.export.map import rows_of
@@ -44,6 +45,20 @@ def test_images_come_first_then_texts(charted, folder):
     assert chart.texts[0].tolist() == [480, 481]
     assert len(chart.captions) == len(chart.paths) == 240
     assert chart.colors.names == ()
+
+
+def test_a_map_of_no_more_points_than_neighbors_says_that_it_shows_nothing(charted, folder):
+    for how, neighbors in ((PointPlacement(method="umap"), 15), (PointPlacement(method="tsne", neighbors=5), 15)):
+        assert few_points(how.method, how.words, 4).startswith(f"4 points are too few for {how.words.split(',')[0]}")
+        assert few_points(how.method, how.words, neighbors)
+        assert not few_points(how.method, how.words, neighbors + 1)
+    assert not few_points("pca", PointPlacement().words, 4)
+    chart = dataclasses.replace(
+        embedding_map(charted, folder, np.zeros((480, 2), np.float32), method="umap"),
+        n=2,
+        parameters=PointPlacement(method="umap").words,
+    )
+    assert "4 points are too few for UMAP with 15 neighbors" in draw([chart]).notes[0]
 
 
 def test_axes_say_their_share_of_the_variance(charted, folder):

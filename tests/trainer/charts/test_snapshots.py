@@ -19,7 +19,7 @@ def test_the_last_of_the_preferred_split_is_taken(charted):
 def test_what_is_there_is_named(charted):
     with pytest.raises(ChartError, match="no snapshot at step 7; choose one of 0, 80, 160, 240, or last"):
         choose_snapshot(charted, charted.runs.get(1), step=7)
-    with pytest.raises(ChartError, match="it has: scenes, unseen combinations; scenes, unseen renderings"):
+    with pytest.raises(ChartError, match="it has: Scenes, unseen combinations; Scenes, unseen renderings"):
         choose_snapshot(charted, charted.runs.get(1), split="train")
 
 

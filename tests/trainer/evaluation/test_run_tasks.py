@@ -9,7 +9,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
+from trainer import config
 from trainer.__main__ import main
 from trainer.analysis import corruptions
 from trainer.charts.evaluation import answers, confusion_of, evaluation, images_of_cell
@@ -20,6 +22,7 @@ from trainer.data.scenes import SPLITS, folder_of, is_drawn
 from trainer.evaluation.clip_benchmark_json import clip_benchmark
 from trainer.evaluation.run_tasks import Evaluated, evaluate_runs
 from trainer.evaluation.task_data import load_task_data
+from trainer.experiments.run_data import trained_data
 from trainer.inference.model_cache import ModelCache
 from trainer.messages import Evaluate
 from trainer.store import Workspace, read_snapshot
@@ -180,6 +183,28 @@ def test_what_is_possible_is_done_and_the_rest_is_said_at_the_end(own: Workspace
     }
     assert main([*argv[:2], *argv[4:], "--task", "all", "--json"]) == 0
     assert "linear_probe" in {one["task"] for one in json.loads(capsys.readouterr().out)}
+
+
+def test_two_runs_are_measured_on_the_data_that_a_third_was_trained_on(bare: Workspace, tmp_path: Path, capsys):
+    folder = tmp_path / "walk"
+    folder.mkdir()
+    for number in range(40):
+        Image.new("RGB", (32, 32), (6 * number, 40, 90)).save(folder / f"{number}.png")
+        (folder / f"{number}.txt").write_text(f"a picture of shade {number}")
+    bare.runs.create(config.Run(name="walker", data=config.Folder(path=str(folder))))
+    labels = [data.label for data in trained_data(bare)]
+    assert labels == ["walk, held-out", "Scenes, unseen renderings", "Scenes, unseen renderings, data of cloob"]
+    command = ["evaluate", "1", "2", "--data-of", "walker", "--task", "retrieval", "--workspace", str(bare.folder)]
+    assert main(command) == 0
+    key = trained_data(bare)[0].key
+    chart = evaluation(bare, [1, 2], dataset=key.dataset, split=key.split)
+    assert not chart.unmeasured
+    held_out = {Path(path).parent for run in chart.runs for path in run.tasks["retrieval"].arrays["path"]}
+    assert held_out == {folder}
+    assert 0 < chart.runs[0].tasks["retrieval"].n < 20, "what the third run holds out, and not all"
+    capsys.readouterr()
+    assert main([*command, "--data", str(folder)]) == 2
+    assert "--data and --data-of both name data" in capsys.readouterr().err
 
 
 def test_rows_come_as_they_are_measured(own: Workspace):

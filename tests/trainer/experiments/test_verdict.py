@@ -15,10 +15,13 @@ import pytest
 from tests.trainer.experiments.conftest import ASKED, end, end_all
 from trainer import config
 from trainer.analysis import anytime_valid
+from trainer.analysis.number_text import number, signed
 from trainer.analysis.repeated_intervals import critical_t, p_value
-from trainer.charts import experiment_verdict
+from trainer.charts import experiment_verdict, groups
+from trainer.charts.measures.groups import decided, group_table
 from trainer.experiments.experiment import from_toml, to_toml
 from trainer.experiments.verdict import judge
+from trainer.metrics import metric
 from trainer.scheduling import experiments, queue
 from trainer.store import StoreError, Workspace
 
@@ -260,7 +263,54 @@ def test_three_seeds_have_an_interval_of_their_budget_and_all_points_on_the_axis
     reach = max(map(abs, (100 * gap for gap in gaps)))
     assert reach < plot.y.high - plot.y.low < 2 * reach, "the axis follows the seeds"
     assert {dot.mark for dot in plot.dots} == {"diamond", "up", "down"}, "the bar goes on beyond it"
-    assert panel.mark("primary").columns[3] == "p (Holm)"
+    assert panel.mark("primary").columns[3] == "p"
+
+
+def test_over_seeds_the_experiment_decides_which_arm_is_better(workspace, clip_cloob):
+    made = dataclasses.replace(clip_cloob, secondaries=())
+    values = [(0.42 + seed / 100, 0.62 + seed / 200) for seed in range(3)]
+    found = judged_values(workspace, made, values, least=3, most=5)
+    (one,) = found.primary
+    table = group_table(workspace, ["given"])
+    line = next(line for line in table.lines if line.name == "image_to_text_R@1")
+    assert line.p[0] < 0.05, "Welch's test alone would call it"
+    assert (one.decision == "better") == (line.better == {1})
+    note = groups.CHART.panel(table, groups.GroupSettings()).notes[0]
+    assert note.startswith(f"The experiment decides (bold or *), by {one.outcome.label}: {found.sentence(one)}")
+    undecided = dataclasses.replace(one, decision="undecided")
+    assert decided(line, dataclasses.replace(found, primary=(undecided,)), ["CLIP", "CLOOB"]).better == frozenset()
+    other = dataclasses.replace(line, name="zero_shot_acc1", better=frozenset({1}))
+    assert decided(other, found, ["CLIP", "CLOOB"]).better == frozenset(), "an outcome that decides nothing"
+
+
+def test_an_interval_leaves_0_out_where_its_p_is_below_alpha(workspace, clip_cloob):
+    from trainer.experiments.experiment import Outcome
+
+    secondaries = tuple(
+        Outcome(name, split=clip_cloob.outcome.split) for name in ("image_to_text_R@5", "text_to_image_R@1")
+    )
+    made = dataclasses.replace(clip_cloob, secondaries=secondaries, name="given", least_seeds=3, most_seeds=3)
+    workspace.experiments.add("given", to_toml(made))
+    for seed, gap in enumerate((0.050, 0.051, 0.085)):
+        for arm, share in zip(made.arms, (0.4, 0.4 + gap), strict=True):
+            run = workspace.runs.create(made.run_of(arm, seed), status="queued", experiment="given", arm=arm.name)
+            names = ("image_to_text_R@1", *(each.metric for each in secondaries))
+            end(workspace, run, dict.fromkeys(names, share))
+    found = judge(workspace, "given")
+    assert found.primary[0].p < 0.05 < found.secondaries[0].adjusted == pytest.approx(2 * found.secondaries[0].p)
+    for each in (*found.primary, *found.secondaries):
+        assert (each.interval.low > 0) == (each.adjusted < 0.05)
+    panel = experiment_verdict.CHART.panel(found, experiment_verdict.ExperimentSettings())
+    assert panel.mark("primary").columns[1::2] == ("95 % interval", "p", "Verdict")[:2]
+    assert panel.mark("secondary").columns[1::2] == ("97.5 % interval", "p (Bonferroni)")
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(-0.04, "0.0"), (0.04, "0.0"), (-0.0, "0.0"), (-0.06, "−0.1"), (2.34, "+2.3")]
+)
+def test_no_number_is_a_negative_zero(value: float, text: str):
+    assert signed(value) == text
+    assert "-" not in number(value) + metric("val/clip_loss").text(-1e-9)
 
 
 def test_the_interval_of_a_share_ends_at_100_points_and_three_arms_have_one_at_three_seeds(workspace, clip_cloob):

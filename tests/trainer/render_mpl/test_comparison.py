@@ -19,7 +19,7 @@ def test_text_lines_up_and_marks_the_best(charted):
     recall = next(line for line in lines if "Image to text R@1" in line)
     assert recall.count("*") == 1
     assert f"{100 * charted.results.last_values(2)['val/image_to_text_R@1']:.1f} %" in recall
-    assert "scenes, unseen renderings, retrieval, n = 240" in lines
+    assert "Scenes, unseen renderings, retrieval, n = 240" in lines
     ends = {len(line.removesuffix("*").rstrip()) for line in lines if "R@" in line}
     assert len(ends) == 1, "numbers end in one column"
 

@@ -310,5 +310,5 @@ def test_runs_from_scratch_have_a_line_each_and_other_data_is_said():
     assert names == ["tuned, own data", "tuned, reference set", "CLOOB"]
     assert panel.mark("course").note == "", "each line is named"
     (warning,) = panel.warnings
-    assert "measured on different data" in warning
+    assert warning.startswith("Different data: ")
     assert "tuned on own, held-out" in warning

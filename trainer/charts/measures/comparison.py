@@ -12,8 +12,8 @@ from trainer.charts import ChartError
 from trainer.charts.copied_pictures import copies_notes
 from trainer.charts.matching_splits import SameSplits, same_splits
 from trainer.experiments.over_seeds import over_seeds
-from trainer.metrics import Metric, metric, split_label
-from trainer.store import EvaluationRow, Question, RunRow, Workspace
+from trainer.metrics import Metric, data_label, metric
+from trainer.store import EvaluationRow, Question, RunRow, SplitKey, Workspace
 from trainer.store.question import question_text
 
 INTERVAL_NOTE: Final = (
@@ -243,7 +243,7 @@ def sections(table: Comparison) -> Iterator[tuple[str, list[ComparisonRow]]]:
         rows = [row for row in table.rows if (row.dataset, row.split, row.question) == key]
         sizes = sorted({n for row in rows for n in row.n if n is not None})
         counted = f", n = {' / '.join(f'{n:,}' for n in sizes)} pairs" if sizes and key[2] is None else ""
-        yield f"{key[0]}, {split_label(key[1])}{counted}, {question_text(key[2], task=True)}", rows
+        yield f"{data_label(SplitKey(*key[:2]))}{counted}, {question_text(key[2], task=True)}", rows
 
 
 def value_text(row: ComparisonRow, index: int) -> tuple[str, str]:

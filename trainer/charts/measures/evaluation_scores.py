@@ -12,7 +12,8 @@ def answer_of(chart: EvaluationChart) -> str:
     """Return in a sentence which of two runs is ahead, by its clearest score; `Scores` of one run."""
     tested = [line for line in chart.lines if line.difference is not None]
     if not tested:
-        return "Scores"
+        measured = [run.name for run in chart.runs if run.records]
+        return f"Scores of {measured[0]}" if len(measured) == 1 < len(chart.runs) else "Scores"
     real = sorted((line for line in tested if winner_of(line) >= 0), key=_p)
     if not real:
         return "No score differs significantly between A and B on these pairs (p ≥ 0.05, Holm)"
@@ -24,7 +25,10 @@ def answer_of(chart: EvaluationChart) -> str:
     size = f"{100 * abs(gap.paired.difference):.1f} points"
     p = "" if math.isnan(gap.p) else f" (p {'' if gap.p < 0.001 else '= '}{p_text(gap.p)}, Holm)"
     also = f"; {len(others)} more score{'s differ' if len(others) > 1 else ' differs'}" if others else ""
-    return f"On these pairs {winner} is ahead in {name} by {size}{p}{also}"
+    seeds, _, decision = chart.verdict.rpartition(": ")
+    undecided = f"Undecided {seeds if seeds.startswith('over') else f'with {seeds}'}; on" if seeds else "On"
+    begin = undecided if decision == "undecided" else "On"
+    return f"{begin} these pairs {winner} is ahead in {name} by {size}{p}{also}"
 
 
 def _p(line: EvaluationLine) -> float:

@@ -10,6 +10,8 @@ from typing import Any, Final, Literal
 
 import numpy as np
 
+from trainer import config
+from trainer.analysis.number_text import number
 from trainer.analysis.significance import Groups, compare_groups, holm
 from trainer.charts import ChartError
 from trainer.charts.matching_splits import SameSplits, same_splits
@@ -17,15 +19,12 @@ from trainer.charts.measures.comparison import COMPARED, Key, newest_answers
 from trainer.config.fields import option
 from trainer.experiments.counted import RunGroup, counted_line, labeled, run_groups
 from trainer.experiments.run_style import run_style
-from trainer.metrics import Metric, metric
-from trainer.store import Question, RunRow, Workspace
+from trainer.experiments.verdict import ArmComparison, ExperimentVerdict, judge
+from trainer.metrics import Metric, data_label, metric
+from trainer.store import Question, RunRow, SplitKey, StoreError, Workspace
 from trainer.store.question import question_text
 
 ALPHA: Final = 0.05
-
-
-FEW_P: Final = 0.01
-"""A permutation test that cannot give less is told to have so few runs."""
 
 
 Member = tuple[int, dict[Key, dict[str, float]]]
@@ -90,12 +89,15 @@ class GroupTable:
 
     Attributes:
         not_counted: Runs of the groups that are left out, with their reasons, in one line; empty where none is.
+        verdict: What the experiment says whose arms the groups are, a sentence each: it decides, and no test of a row.
+            Empty where the groups are of none.
     """
 
     groups: tuple[GroupColumn, ...]
     lines: tuple[GroupLine, ...]
     family: Family = "table"
     not_counted: str = ""
+    verdict: str = ""
 
 
 def group_table(workspace: Workspace, patterns: Sequence[str], family: Family = "table") -> GroupTable:
@@ -123,7 +125,43 @@ def group_table(workspace: Workspace, patterns: Sequence[str], family: Family = 
         raise ChartError(f"None of the runs of {', '.join(patterns)} has been evaluated yet. Train them further.")
     families = [lines] if family == "table" else [[line] for line in lines]
     judged = [line for together in families for line in _judged(together)]
-    return GroupTable(tuple(groups), tuple(judged), family, counted_line(named))
+    verdict = _verdict(workspace, named)
+    if verdict is not None:
+        judged = [decided(line, verdict, [group.counted[0].arm for group in named]) for line in judged]
+    sentences = "" if verdict is None else f"{verdict.experiment.outcome.label}: {' '.join(_sentences(verdict, named))}"
+    return GroupTable(tuple(groups), tuple(judged), family, counted_line(named), sentences)
+
+
+def _verdict(workspace: Workspace, groups: Sequence[RunGroup]) -> ExperimentVerdict | None:
+    """Return the verdict of the experiment that the groups are arms of; None where they are of none or of several."""
+    arms = {(row.experiment, row.arm) for group in groups for row in group.counted}
+    experiment, of_one = next(iter(arms))[0], len({name for name, _ in arms}) == 1
+    if not experiment or not of_one or len(groups) < 2 or len(arms) != len(groups):
+        return None
+    try:
+        return judge(workspace, experiment)
+    except (StoreError, config.ConfigError):
+        return None
+
+
+def _compared(verdict: ExperimentVerdict, arms: Sequence[str]) -> list[ArmComparison]:
+    return [each for each in verdict.primary if {each.arm, each.control} <= {*arms} and each.differences]
+
+
+def _sentences(verdict: ExperimentVerdict, groups: Sequence[RunGroup]) -> list[str]:
+    compared = _compared(verdict, [group.counted[0].arm for group in groups])
+    return [verdict.sentence(each) for each in compared] or ["no seed has been measured in two of these arms."]
+
+
+def decided(line: GroupLine, verdict: ExperimentVerdict, arms: Sequence[str]) -> GroupLine:
+    """Return the line with the better groups by the verdict: only its primary outcome is decided."""
+    outcome = verdict.experiment.outcome
+    is_primary = (line.name, line.split) == (outcome.metric, outcome.split) and outcome.dataset in ("", line.dataset)
+    compared = _compared(verdict, arms) if is_primary else []
+    better = {arms.index(each.arm) for each in compared if each.decision == "better"}
+    if not better and compared and all(each.decision == "worse" for each in compared):
+        better = {arms.index(compared[0].control)}
+    return replace(line, better=frozenset(better))
 
 
 def runs_of_groups(workspace: Workspace, patterns: Sequence[str]) -> tuple[RunGroup, ...]:
@@ -213,8 +251,8 @@ def cell(line: GroupLine, index: int) -> str:
         return "–"
     scale, digits = (100, 1) if line.metric.percent else (1, line.metric.digits)
     unit = " %" if line.metric.percent else ""
-    mean = f"{scale * float(np.mean(values)):.{digits}f}"
-    spread = f" ± {scale * float(np.std(values, ddof=1)):.{digits}f}" if len(values) > 1 else ""
+    mean = number(scale * float(np.mean(values)), digits)
+    spread = f" ± {number(scale * float(np.std(values, ddof=1)), digits)}" if len(values) > 1 else ""
     return f"{mean}{spread}{unit}"
 
 
@@ -232,24 +270,16 @@ def p_text(p: float) -> str:
 
 
 def p_heads(table: GroupTable) -> list[str]:
-    """Return the headings of the columns of `p_cells`."""
-    if len(table.groups) == 2:
-        return ["p (Welch, Holm)", "p (permutation)"]
-    return [f"p (Welch, Holm) {group.pattern}" for group in table.groups[1:]]
-
-
-def p_cells(line: GroupLine) -> list[str]:
-    """Return both tests for two groups; for more, Welch's test of each against the first."""
-    if len(line.tests) != 1:
-        return [p_text(p) for p in line.p]
-    return [p_text(line.p[0]), p_text(line.tests[0].permutation if line.tests[0] else math.nan)]
+    """Return the headings of the columns of `GroupLine.p`."""
+    several = len(table.groups) > 2
+    return [f"p (Welch, Holm){f' {group.pattern}' * several}" for group in table.groups[1:]]
 
 
 def sections(table: GroupTable) -> Iterator[tuple[str, list[GroupLine]]]:
     """Yield title and lines of each question, in order; the title contains data, split and question."""
     for key in dict.fromkeys((line.dataset, line.split, line.question) for line in table.lines):
         members = [line for line in table.lines if (line.dataset, line.split, line.question) == key]
-        yield f"{key[0]} {key[1]}, {question_text(key[2], task=True)}", members
+        yield f"{data_label(SplitKey(*key[:2]))}, {question_text(key[2], task=True)}", members
 
 
 def as_values(table: GroupTable) -> dict[str, Any]:
