@@ -196,12 +196,13 @@ class EvaluateView(View):
         self.asking.ask(question)
 
     def carry_out(self, intent: ViewIntent) -> None:
-        if not isinstance(intent, EvaluateBoth):
-            super().carry_out(intent)
-            return
-        self.tabs.setCurrentIndex(0)
-        self._choosing = True
-        self.read(again=True)
+        match intent:
+            case EvaluateBoth():
+                self.tabs.setCurrentIndex(0)
+                self._choosing = True
+                self.read(again=True)
+            case _:
+                super().carry_out(intent)
 
     def _pick_data(self) -> None:
         self._choosing = False
