@@ -35,7 +35,7 @@ from trainer.charts.representation_similarity import (
 from trainer.charts.search import search
 from trainer.charts.snapshots import choose_snapshot
 from trainer.charts.spec import Request, Target
-from trainer.cli import export
+from trainer.cli import _progress
 from trainer.store import Items, Workspace, read_snapshot, write_snapshot
 
 N = 240
@@ -335,7 +335,7 @@ def test_analyses_print_what_the_charts_say(charted: Workspace, capsys: pytest.C
 def test_a_slow_command_tells_its_progress_in_lines_beside_the_json(
     charted: Workspace, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(export, "EVERY_S", 0.0)
+    monkeypatch.setattr(_progress, "EVERY_S", 0.0)
     out = str(tmp_path / "l.csv")
     words = ["export", "representation-similarity", "--runs", "1", "--json", "--out", out]
     assert main([*words, "--workspace", str(charted.folder)]) == 0
