@@ -52,6 +52,8 @@ class ScatterSum:
 
     def add(self, block: Float[np.ndarray, "b d"]) -> None:
         """Count in some more rows."""
+        if not len(block):
+            return
         if self._origin is None:
             self._origin = block.mean(0, dtype=np.float64).astype(np.float32)
         if len(block) > len(self._centered):

@@ -21,6 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--log", nargs="+", default=[], metavar="TRACKER", help="log to tensorboard, wandb or mlflow too"
     )
     parser.add_argument("--foreground", action="store_true", help="train in the foreground")
+    parser.add_argument("--max-restarts", type=int, default=0, metavar="N", help="with --foreground: as of trainer fit")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -28,6 +29,10 @@ def run(args: argparse.Namespace) -> int:
     from trainer.scheduling import launch
 
     workspace = args.workspace
+    if args.max_restarts < 0 or (args.max_restarts and not args.foreground):
+        raise launch.LaunchError(
+            "--max-restarts N, 0 or more, is for a training that this command waits for: add --foreground."
+        )
     if args.log:
         from trainer.trackers.live import want
 
@@ -55,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
     if args.foreground:
         from trainer.cli.fit import train
 
-        train(workspace, row.id, quiet=args.json)
+        train(workspace, row.id, quiet=args.json, max_restarts=args.max_restarts)
         now = workspace.runs.get(row.id)
         answer = {"id": row.id, "name": row.name, "status": now.status, "step": now.step}
         text = f"Run {row.id} ({row.name}): {now.status} at step {now.step}."

@@ -143,6 +143,8 @@ class Curves:
             settings = self.settings.setdefault(run, {})
             if len(settings) < MOST_SETTINGS:
                 settings[row.name] = row.text[:MOST_WORDS]
+            else:
+                self.skip(run, f"settings beyond {MOST_SETTINGS}")
         elif row.remark == EPOCH:
             self.steps_per_epoch[run] = int(row.value)
         elif row.remark == NOTE:

@@ -24,7 +24,7 @@ from trainer.store.run_texts import MOST_SETTINGS, MOST_WORDS, SETTINGS, plain_s
 from trainer.trackers.curves import Curve, Curves
 from trainer.trackers.event_folders import join_parts
 from trainer.trackers.metric_names import shared_name
-from trainer.trackers.mlflow_store import count_deleted, read_runs
+from trainer.trackers.mlflow_store import read_runs
 from trainer.trackers.recognition import (
     RECORDS,
     Kind,
@@ -119,11 +119,11 @@ def import_curves(
         )
     if chosen == "open_clip" and path.is_file():
         path = next(iter(open_clip_folders(path)), path.parent)
-    sources, settings = _sources(path, chosen)
+    sources, settings, notes = _sources(path, chosen)
     curves = read_sources(sources, progress)
+    for run, sentences in notes.items():
+        curves.notes.setdefault(run, []).extend(sentences)
     if chosen == "mlflow":
-        if deleted := count_deleted(mlflow_store_of(path)):
-            curves.note("", f"Runs that were deleted in MLflow ({deleted:,}) are left out.")
         for run, names in curves.runs.items():  # @ is not allowed there
             curves.runs[run] = {re.sub(r"_R_at_(?=\d+$)", "_R@", name): curve for name, curve in names.items()}
     if chosen == "tensorboard":
@@ -195,32 +195,37 @@ def _name(path: Path, name: str, run: str, runs: int) -> str:
     return repaired_name(chosen)
 
 
-def _sources(path: Path, kind: Kind) -> tuple[list[CurveSource], dict[str, dict[str, str]]]:
-    """Return the files to read, and the settings of the runs by their names."""
+_Sources = tuple[list[CurveSource], dict[str, dict[str, str]], dict[str, list[str]]]
+"""The files to read, and by the names of the runs their settings and sentences on what is not read."""
+
+
+def _sources(path: Path, kind: Kind) -> _Sources:
     if kind == "tensorboard":
         if importlib.util.find_spec("tensorboard") is None:
             raise UserError(
                 "Event files need tensorboard, which is not installed. Install it: "
                 "pip install 'contrastive-explorer[tensorboard]'"
             )
-        files = list(itertools.islice(event_files(path), _MOST_FILES))
+        files = list(itertools.islice(event_files(path), _MOST_FILES + 1))
+        notes = {"": [f"Only {_MOST_FILES:,} event files were read: import folders one by one."]}
         if path.is_dir():
-            return [CurveSource(file, "event_file", _inside(file.parent, path)) for file in files], {}
-        return [CurveSource(path, "event_file")], {}
+            sources = [CurveSource(file, "event_file", _inside(file.parent, path)) for file in files[:_MOST_FILES]]
+            return sources, {}, notes if len(files) > _MOST_FILES else {}
+        return [CurveSource(path, "event_file")], {}, {}
     if kind == "wandb":
-        return _wandb(path), {}
+        return _wandb(path), {}, {}
     if kind == "mlflow":
         return _mlflow(mlflow_store_of(path))
     if kind == "log":
         files = [path] if path.is_file() else log_tables(path)
-        return [CurveSource(file, "log_table", file.stem if len(files) > 1 else "") for file in files], {}
-    return open_clip_sources(path)
+        return [CurveSource(file, "log_table", file.stem if len(files) > 1 else "") for file in files], {}, {}
+    return *open_clip_sources(path), {}
 
 
-def _mlflow(path: Path) -> tuple[list[CurveSource], dict[str, dict[str, str]]]:
+def _mlflow(path: Path) -> _Sources:
     if path.is_file():
-        return [CurveSource(path, "mlflow_database")], {}
-    runs = read_runs(path)
+        return [CurveSource(path, "mlflow_database")], {}, {}
+    runs, notes = read_runs(path)
     if not runs:
         raise UserError(
             f"{path} holds no runs of MLflow, or only deleted ones. Name its folder mlruns or its database mlflow.db."
@@ -230,7 +235,7 @@ def _mlflow(path: Path) -> tuple[list[CurveSource], dict[str, dict[str, str]]]:
         for run in runs
         for file, parts in run.metrics.items()
     ]
-    return sources, {run.name: run.settings for run in runs}
+    return sources, {run.name: run.settings for run in runs}, {"": notes, **{run.name: run.notes for run in runs}}
 
 
 def _wandb(path: Path) -> list[CurveSource]:

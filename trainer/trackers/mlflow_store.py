@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -24,56 +23,63 @@ class MlflowRun:
     Attributes:
         metrics: File of each metric -> of how many parts its name is.
         settings: Names and words of its parameters.
+        notes: What of its files is not read, in sentences.
     """
 
     name: str
     metrics: dict[Path, int]
     settings: dict[str, str]
+    notes: list[str]
 
 
-def read_runs(path: Path) -> list[MlflowRun]:
-    """Return the runs of a folder that nobody deleted."""
-    runs, names = list[MlflowRun](), set[str]()
-    for folder in mlflow_folders(path):
+def read_runs(path: Path) -> tuple[list[MlflowRun], list[str]]:
+    """Return the runs of a folder that nobody deleted, and sentences on those that are not read."""
+    folders = mlflow_folders(path, None)
+    runs, names, seen, deleted = list[MlflowRun](), set[str](), 0, 0
+    for folder in folders:
+        seen += 1
         meta = _meta(folder)
-        if _is_deleted(meta):
+        if meta.get("lifecycle_stage") == "deleted":
+            deleted += 1
             continue
         label = _text(folder / "tags" / "mlflow.runName").strip() or meta.get("run_name", "").strip("'\"")
-        settings = {
-            name[:MOST_WORDS]: _text(file)[:MOST_WORDS] for file, name in _files(folder / "params", MOST_SETTINGS)
-        }
-        metrics = {file: name.count("/") + 1 for file, name in _files(folder / "metrics", _MOST)}
-        runs.append(MlflowRun(run_name(label, folder.name, names), metrics, settings))
-    return runs
-
-
-def count_deleted(path: Path) -> int:
-    """Return how many runs of a folder were deleted in MLflow, which keeps their files."""
-    return sum(_is_deleted(_meta(folder)) for folder in mlflow_folders(path))
+        notes: list[str] = []
+        params = _files(folder, "params", MOST_SETTINGS, notes)
+        settings = {name[:MOST_WORDS]: _text(file)[:MOST_WORDS] for file, name in params}
+        metrics = {file: name.count("/") + 1 for file, name in _files(folder, "metrics", _MOST, notes)}
+        runs.append(MlflowRun(run_name(label, folder.name, names), metrics, settings, notes))
+        if len(runs) == _MOST:
+            break
+    said = [f"Runs that were deleted in MLflow ({deleted:,}) are left out."] if deleted else []
+    if left := len(folders) - seen:
+        said.append(f"Left out are {left:,} of {len(folders):,} runs: import experiments one by one.")
+    return runs, said
 
 
 def _meta(folder: Path) -> dict[str, str]:
     return dict(line.partition(": ")[::2] for line in _text(folder / MLFLOW_META).splitlines())
 
 
-def _is_deleted(meta: dict[str, str]) -> bool:
-    return meta.get("lifecycle_stage") == "deleted"
-
-
-def _files(folder: Path, most: int) -> Iterator[tuple[Path, str]]:
-    """Yield the files in a folder and in folders inside it, with the names that they spell."""
-    count = 0
-    for top, inside, files in os.walk(folder):
+def _files(run: Path, kind: str, most: int, notes: list[str]) -> list[tuple[Path, str]]:
+    """Return the files in a folder of a run and in those inside it, with the names that they spell; notes the rest."""
+    files, linked = [], 0
+    for top, inside, names in os.walk(run / kind):
         inside.sort()
-        for name in sorted(files):
-            if (count := count + 1) > most:
-                return
+        for name in sorted(names):
             file = Path(top, name)
-            yield file, encodable(file.relative_to(folder).as_posix())
+            if file.is_symlink():  # to any file of this computer
+                linked += 1
+            else:
+                files.append((file, encodable(file.relative_to(run / kind).as_posix())))
+    if linked:
+        notes.append(f"Links in {kind} ({linked:,}) are not followed.")
+    if len(files) > most:
+        notes.append(f"Of {len(files):,} {kind} the first {most:,} by name were read.")
+    return files[:most]
 
 
 def _text(file: Path) -> str:
     try:
-        return encodable(read_text(file, _MOST_TEXT))
+        return "" if file.is_symlink() else encodable(read_text(file, _MOST_TEXT))
     except (OSError, ValueError):
         return ""

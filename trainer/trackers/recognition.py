@@ -69,12 +69,17 @@ def _is_of_open_clip(folder: Path) -> bool:
     return (folder / "out.log").is_file() and (folder / "params.txt").is_file()
 
 
-def mlflow_folders(path: Path) -> list[Path]:
-    """Return the folders of runs that a path is, or holds as an experiment or a store; links are not followed."""
+def mlflow_folders(path: Path, most: int | None = _MOST_FILES) -> list[Path]:
+    """Return the folders of runs that a path is, or holds as an experiment or a store; links are not followed.
+
+    Args:
+        path: Any.
+        most: Folders of each folder that are looked into; None: all.
+    """
     if _is_of_mlflow(path):
         return [path]
-    experiments = [folder for folder in (path, *_folders(path)) if (folder / MLFLOW_META).is_file()]
-    return [run for experiment in experiments for run in _folders(experiment) if _is_of_mlflow(run)][:_MOST_FILES]
+    experiments = [folder for folder in (path, *_folders(path)[:most]) if (folder / MLFLOW_META).is_file()]
+    return [run for experiment in experiments for run in _folders(experiment)[:most] if _is_of_mlflow(run)]
 
 
 def mlflow_store_of(path: Path) -> Path:
@@ -105,7 +110,7 @@ def _is_of_mlflow(folder: Path) -> bool:
 def _folders(path: Path) -> list[Path]:
     entries = sorted(os.scandir(path), key=lambda entry: entry.name) if path.is_dir() else []
     folders = (Path(entry) for entry in entries if entry.is_dir(follow_symlinks=False) and entry.name[0] != ".")
-    return list(folders)[:_MOST_FILES]
+    return list(folders)
 
 
 def event_files(folder: Path, depth: int = _MOST_DEPTH, most: int = sys.maxsize) -> Iterator[Path]:

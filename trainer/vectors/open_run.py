@@ -253,7 +253,7 @@ def _only(items: Items, rows: Int[np.ndarray, " k"]) -> Items:
 
 
 def open_here(workspace: Workspace, run: int, ready: Callable[[OpenedVectors], None] = lambda _: None) -> OpenedVectors:
-    """Open the vectors of a new run in this process; afterwards it has finished, or failed and says why.
+    """Open the vectors of a new run in this process; afterwards it has finished, or is gone if nothing was stored.
 
     Who interrupts it once it is ready keeps a finished run, without recall.
 
@@ -269,12 +269,18 @@ def open_here(workspace: Workspace, run: int, ready: Callable[[OpenedVectors], N
         ready(vectors)
         is_ready = True
 
-    with RunLog.claim(workspace, run) as log:
-        try:
-            vectors = open_vectors(log, data, opened)
-        finally:
-            if is_ready:
-                log.status("finished")
+    try:
+        with RunLog.claim(workspace, run) as log:
+            try:
+                vectors = open_vectors(log, data, opened)
+            finally:
+                if is_ready:
+                    log.status("finished")
+    except BaseException:
+        # It cannot be resumed: it would only keep its name from the next try.
+        if not workspace.results.snapshots(run):
+            workspace.purge(run)
+        raise
     return vectors
 
 

@@ -12,8 +12,9 @@ import pytest
 from tests.trainer.ranks.test_ranks_of_a_run import RUN
 from trainer import config
 from trainer.__main__ import main
+from trainer.cli import fit
 from trainer.errors import UserError
-from trainer.scheduling import ranks
+from trainer.scheduling import launch, ranks
 from trainer.store import Workspace
 
 _LEFT = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "GLOO_SOCKET_IFNAME")
@@ -97,6 +98,22 @@ def test_restarts_that_nothing_would_make_are_refused_before_there_is_a_run(word
     assert main(command) == 2
     assert "a training that this command waits for" in capsys.readouterr().err
     assert not Workspace(tmp_path).runs.all()
+
+
+@pytest.mark.parametrize(("words", "restarts"), [((), 0), (("--max-restarts", "2"), 2)])
+def test_a_resumed_training_is_started_again_as_well(words, restarts, tmp_path, monkeypatch, capsys):
+    workspace = Workspace(tmp_path)
+    run = workspace.runs.create(RUN, status="interrupted")
+    monkeypatch.setattr(launch, "check_trainable", lambda *_: None)
+    monkeypatch.setattr(fit, "train", lambda *_, **options: seen.append(options["max_restarts"]))
+    seen: list[int] = []
+    command = ["resume", str(run), "--workspace", str(tmp_path), *words]
+    assert main([*command, "--foreground"]) == 0
+    assert seen == [restarts]
+    if words:
+        assert main(command) == 2
+        assert "add --foreground" in capsys.readouterr().err
+    workspace.close()
 
 
 class EndedAgent:

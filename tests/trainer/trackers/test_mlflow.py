@@ -17,6 +17,7 @@ from tests.trainer.trackers.test_importing import points
 from trainer.errors import UserError
 from trainer.store import Workspace
 from trainer.store.run_texts import SETTINGS
+from trainer.trackers import mlflow_store
 from trainer.trackers.import_curves import import_curves
 from trainer.trackers.recognition import tracker_of
 from trainer.untrusted.bounded import Unreadable
@@ -83,6 +84,49 @@ def test_runs_have_the_numbers_that_mlflow_reads(store: str, tmp_path: Path) -> 
         said = workspace.runs.get(own.id).facts["import_notes"]
         assert "deleted in MLflow (1) are left out" in said
         assert re.search(r"Left out: (lines without a time|numbers without a step).*\([12]\)", said)
+    workspace.close()
+
+
+def made_run(store: Path, name: str, *, metrics: int = 1, params: int = 0) -> Path:
+    """Write a run as MLflow keeps it in files."""
+    folder = store / "0" / name
+    for kind, count, text in (("metrics", metrics, "1700000000000 0.5 3\n"), ("params", params, "1")):
+        (folder / kind).mkdir(parents=True)
+        for number in range(count):
+            (folder / kind / f"{kind}{number:04}").write_text(text)
+    for meta in (store / "0", folder):
+        (meta / "meta.yaml").write_text(f"run_name: {name}\nlifecycle_stage: active\n")
+    return folder
+
+
+def test_what_is_beyond_the_limits_is_counted_and_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mlflow_store, "_MOST", 4)
+    monkeypatch.setattr(mlflow_store, "MOST_SETTINGS", 2)
+    for number in range(6):
+        made_run(tmp_path / "mlruns", f"run{number}", metrics=5 if number == 1 else 1, params=3 if number == 2 else 0)
+    workspace = Workspace(tmp_path / "ws")
+    imported = import_curves(workspace, tmp_path / "mlruns")
+    said = {run.name: " ".join(run.notes) for run in imported}
+    assert list(said) == ["run0", "run1", "run2", "run3"]
+    assert all("Left out are 2 of 6 runs" in notes for notes in said.values())
+    assert [name for name, notes in said.items() if "Of 5 metrics the first 4 by name were read." in notes] == ["run1"]
+    assert [name for name, notes in said.items() if "Of 3 params the first 2 by name were read." in notes] == ["run2"]
+    assert [run.curves for run in imported] == [1, 4, 1, 1]
+    workspace.close()
+
+
+def test_links_in_a_store_lead_nowhere(tmp_path: Path) -> None:
+    private = tmp_path / "private"
+    private.write_text("1700000000000 0.25 3\n")
+    folder = made_run(tmp_path / "mlruns", "run", params=1)
+    (folder / "tags").mkdir()
+    for link in ("params/secret", "metrics/secret", "tags/mlflow.runName"):
+        (folder / link).symlink_to(private)
+    workspace = Workspace(tmp_path / "ws")
+    (run,) = import_curves(workspace, tmp_path / "mlruns")
+    assert (run.name, run.curves) == ("run", 1)
+    assert run.notes == ("Links in params (1) are not followed.", "Links in metrics (1) are not followed.")
+    assert workspace.runs.get(run.id).facts[SETTINGS] == {"params0000": "1"}
     workspace.close()
 
 

@@ -466,6 +466,16 @@ def test_data_of_any_name_stay_in_the_folder_of_the_run(tmp_path: Path, opened):
     assert snapshot_name(dataset="a/b", split="s", step=1) != snapshot_name(dataset="a_b", split="s", step=1)
 
 
+def test_vectors_that_cannot_be_opened_leave_their_name(tmp_path: Path, opened, capsys):
+    np.save(tmp_path / "a.npy", np.zeros((N, D), np.float32))
+    words = ["--image", str(tmp_path / "a.npy"), "--name", "mine"]
+    assert main(["open", "vectors", *words, "--workspace", str(tmp_path / "ws")]) == 2
+    assert "Fewer than two rows are vectors" in capsys.readouterr().err
+    assert not list((tmp_path / "ws" / "runs").iterdir())
+    np.save(tmp_path / "a.npy", IMAGE)
+    assert opened(*words)[0]["name"] == "mine"
+
+
 def test_rows_without_a_direction_are_left_out_and_counted(tmp_path: Path, opened):
     broken = IMAGE.copy()
     broken[2], broken[5, 1], broken[7, 0] = 0, np.nan, np.inf
