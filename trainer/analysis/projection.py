@@ -50,18 +50,34 @@ class ScatterSum:
         self._product = np.empty((width, width), np.float32)
         self._total, self._products = np.zeros(width), np.zeros((width, width))
 
-    def add(self, block: Float[np.ndarray, "b d"]) -> None:
-        """Count in some more rows."""
+    def add(self, block: Float[np.ndarray, "b d"], *, spare: bool = False) -> None:
+        """Count in some more rows; spare ones, in float32, may be overwritten."""
         if not len(block):
             return
         if self._origin is None:
             self._origin = block.mean(0, dtype=np.float64).astype(np.float32)
-        if len(block) > len(self._centered):
+        if len(block) > len(self._centered) and not spare:
             self._centered = np.empty((len(block), len(self._origin)), np.float32)
-        centered = np.subtract(block, self._origin, out=self._centered[: len(block)], casting="same_kind")
+        out = block if spare else self._centered[: len(block)]
+        centered = np.subtract(block, self._origin, out=out, casting="same_kind")
         self.n += len(block)
-        self._total += centered.sum(0, dtype=np.float64)
+        # By BLAS: half of the time of numpy's own sums.
+        self._total += np.ones(len(block), np.float32) @ centered
         self._products += np.matmul(centered.T, centered, out=self._product)
+
+    def join(self, other: ScatterSum) -> None:
+        """Count in the rows of another sum."""
+        if other._origin is None:
+            return
+        if self._origin is None:
+            self.n, self._origin, self._total, self._products = other.n, other._origin, other._total, other._products
+            return
+        # The other's rows differ from this origin by as much as its origin does, too.
+        shift = other._origin.astype(np.float64) - self._origin
+        crossed = np.outer(other._total, shift)
+        self._products += other._products + crossed + crossed.T + other.n * np.outer(shift, shift)
+        self._total += other._total + other.n * shift
+        self.n += other.n
 
     @property
     def is_finite(self) -> bool:

@@ -36,7 +36,9 @@ def checked_unit_rows(
         squares = np.einsum("kd,kd->k", unit, unit)
         sound = np.isfinite(squares) & (squares > 0)
         unit[~sound] = 0
-        lengths = np.sqrt(np.einsum("kd,kd->k", unit, unit, dtype=np.float64)).astype(np.float32)
+        if rows.dtype != np.float16:  # whose rows are exact to a thousandth
+            squares = np.einsum("kd,kd->k", unit, unit, dtype=np.float64)
+        lengths = np.sqrt(squares).astype(np.float32)
     unit /= np.where(sound, lengths, 1)[:, None]
     return unit, sound
 

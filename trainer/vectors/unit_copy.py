@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import io
-from collections.abc import Iterator, Mapping
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -54,6 +55,9 @@ def copy_unit_rows(
 ) -> UnitCopy:
     """Write the unit rows of each side to a `.npy` in `folder`, without the rows that are no vectors on some side.
 
+    Two threads check and sum up every second block each, whatever the processors: the sums are the same each time. This
+    one writes what they made, and takes the digests.
+
     Args:
         sides: One or two matrices of equal width.
         rows: Which of their rows, ascending.
@@ -63,41 +67,37 @@ def copy_unit_rows(
     Raises:
         VectorError: Fewer than two rows are left.
     """
-    width = next(iter(sides.values())).width
-    scatter, sound, waited = ScatterSum(width), np.zeros(len(rows), bool), list[Future[None]]()
-    with ExitStack() as stack, ThreadPoolExecutor(2) as beside:
-        files = {side: _File(stack, folder / f"{side}.npy", matrix, len(rows)) for side, matrix in sides.items()}
-        height = min(len(rows), AT_ONCE)
-        # The sums read one while the next rows fill the other: the pages of fresh ones took as long as the sums.
-        buffers = [[np.empty((height, width), np.float32) for _ in sides] for _ in range(1 + (height < len(rows)))]
+    sound = np.zeros(len(rows), bool)
+    height = min(len(rows), AT_ONCE)
+    makers = [_BlockMaker(sides, height, len(rows)) for _ in range(1 + (height < len(rows)))]
+    with ExitStack() as stack, ThreadPoolExecutor(len(makers)) as beside:
+        width, dtypes = makers[0].width, makers[0].dtypes
+        files = {side: _File(stack, folder / f"{side}.npy", width, dtype, len(rows)) for side, dtype in dtypes.items()}
+        waited = deque[tuple[slice, Future[tuple[np.ndarray, list[np.ndarray]]]]]()
+
+        def write() -> None:
+            block, made = waited.popleft()
+            sound[block], units = made.result()
+            for file, unit in zip(files.values(), units, strict=True):
+                file.write(unit)
+
         taken = zip(*(matrix.blocks(rows, height) for matrix in sides.values()), strict=True)
         for number, (block, blocks) in enumerate(zip(_blocks(len(rows), height), taken, strict=True)):
             if progress is not None:
                 progress(block.start / len(rows), "reading vectors")
-            checked = {
-                side: checked_unit_rows(vectors, buffer[: block.stop - block.start])
-                for side, vectors, buffer in zip(sides, blocks, buffers[number % len(buffers)], strict=True)
-            }
-            sound[block] = np.logical_and.reduce([is_sound for _, is_sound in checked.values()])
-            for earlier in waited:
-                earlier.result()
-            units = [unit if sound[block].all() else unit[sound[block]] for unit, _ in checked.values()]
-            # Half of the time goes into the sums, which the next block need not wait for; nor for the digests.
-            waited = [beside.submit(_add_all, scatter, units)]
-            for side, unit in zip(checked, units, strict=True):
-                waited.append(beside.submit(files[side].digest.update, files[side].write(unit).data))
-        for earlier in waited:
-            earlier.result()
+            if len(waited) == len(makers):
+                write()
+            waited.append((block, beside.submit(makers[number % len(makers)].made, blocks)))
+        while waited:
+            write()
         if sound.sum() < 2:
             raise VectorError(
                 "Fewer than two rows are vectors: the others are zero, or hold a value that is not a number."
             )
+        scatter = makers[0].scatter
+        for other in makers[1:]:
+            scatter.join(other.scatter)
         return UnitCopy(sound, {side: file.finished() for side, file in files.items()}, scatter)
-
-
-def _add_all(scatter: ScatterSum, blocks: list[np.ndarray]) -> None:
-    for block in blocks:
-        scatter.add(block)
 
 
 def _blocks(count: int, height: int) -> Iterator[slice]:
@@ -105,30 +105,53 @@ def _blocks(count: int, height: int) -> Iterator[slice]:
         yield slice(start, min(start + height, count))
 
 
-class _File:
-    """A `.npy` that is written row after row; its header has room for their number, which is known in the end.
+class _BlockMaker:
+    """Checks blocks, brings them to unit length and sums them up, in buffers of its own.
 
-    Attributes:
-        digest: Gets what was written after the header.
+    Fresh pages took as long as the sums.
     """
 
-    def __init__(self, stack: ExitStack, path: Path, matrix: Matrix, most: int) -> None:
-        half = matrix.half and most * matrix.width >= HALF_FROM
-        self._dtype, self._width, self.path = np.dtype(np.float16 if half else np.float32), matrix.width, path
-        self._rows, self._most, self.digest = 0, most, hashlib.sha256(_header(most, self._width, self._dtype))
+    def __init__(self, sides: Mapping[Side, Matrix], height: int, most: int) -> None:
+        self.width = next(iter(sides.values())).width
+        self.scatter = ScatterSum(self.width)
+        self.dtypes = {
+            side: np.dtype(np.float16 if matrix.half and most * self.width >= HALF_FROM else np.float32)
+            for side, matrix in sides.items()
+        }
+        self._units = [np.empty((height, self.width), np.float32) for _ in sides]
+        self._stored = [np.empty((height, self.width), dtype) for dtype in self.dtypes.values()]
+
+    def made(self, blocks: Sequence[Float[np.ndarray, "b d"]]) -> tuple[Bool[np.ndarray, " b"], list[np.ndarray]]:
+        """Return which rows are vectors on all sides, and these as they are stored, valid until the next call."""
+        checked = [checked_unit_rows(rows, unit[: len(rows)]) for rows, unit in zip(blocks, self._units, strict=True)]
+        sound = np.logical_and.reduce([is_sound for _, is_sound in checked])
+        made = []
+        for (unit, _), stored in zip(checked, self._stored, strict=True):
+            rows = unit if sound.all() else unit[sound]
+            out = stored[: len(rows)]
+            if stored.dtype == np.float16:
+                narrowed(rows, out)
+            else:
+                out[...] = rows
+            made.append(out)
+            self.scatter.add(rows, spare=True)
+        return sound, made
+
+
+class _File:
+    """A `.npy` that is written row after row; its header has room for their number, which is known in the end."""
+
+    def __init__(self, stack: ExitStack, path: Path, width: int, dtype: np.dtype, most: int) -> None:
+        self._dtype, self._width, self.path = dtype, width, path
+        self._rows, self._most, self._digest = 0, most, hashlib.sha256(_header(most, self._width, self._dtype))
         self._stream = stack.enter_context(io.BufferedWriter(confined.open_file(path.parent, path.name, "wb")))  # type: ignore[type-var]
-        self._half = np.empty((0, self._width), np.float16)
         self._stream.write(_header(most, self._width, self._dtype))
 
-    def write(self, unit: Float[np.ndarray, "b d"]) -> np.ndarray:
-        """Write some more rows; return them as they are in the file."""
-        rows = np.ascontiguousarray(unit)
-        if self._dtype == np.float16:
-            self._half = self._half if len(self._half) >= len(rows) else np.empty(rows.shape, np.float16)
-            rows = narrowed(rows, self._half[: len(rows)])
+    def write(self, rows: np.ndarray) -> None:
+        """Write some more rows."""
         self._stream.write(rows.data)
-        self._rows += len(unit)
-        return rows
+        self._digest.update(rows.data)
+        self._rows += len(rows)
 
     def finished(self) -> ArrayFile:
         first, header = (_header(rows, self._width, self._dtype) for rows in (self._most, self._rows))
@@ -137,7 +160,7 @@ class _File:
         self._stream.seek(0)
         self._stream.write(header)
         self._stream.flush()
-        sha256 = self.digest.hexdigest() if header == first else ""
+        sha256 = self._digest.hexdigest() if header == first else ""
         return ArrayFile(self.path, (self._rows, self._width), self._dtype, sha256)
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainer.analysis.projection import pca, principal_axes
+from trainer.analysis.projection import ScatterSum, pca, principal_axes
 
 
 @pytest.mark.usefixtures("small_blocks")
@@ -33,3 +33,17 @@ def test_degenerate_rows_stay_finite():
     assert (pca(np.ones((5, 3), dtype=np.float16)) == 0).all()
     assert pca(np.ones((4, 1)), 2).shape == (4, 2)
     assert pca(np.ones((1, 8)), 2).tolist() == [[0, 0]]
+
+
+@pytest.mark.parametrize("ends", [(0, 90), (90, 90), (1, 50)])
+def test_sums_of_blocks_are_joined(ends: tuple[int, int]):
+    vectors = (np.random.default_rng(0).standard_normal((90, 6)) * [5, 4, 3, 2, 1, 0.5] + 7).astype(np.float32)
+    vectors[:50] += 20  # whose blocks are centered elsewhere
+    joined = ScatterSum(6)
+    for block in np.split(vectors, ends):
+        part = ScatterSum(6)
+        part.add(block.copy(), spare=True)
+        joined.join(part)
+    assert joined.n == 90
+    for own, expected in zip(joined.axes(3), principal_axes(vectors, 3), strict=True):
+        np.testing.assert_allclose(own, expected, atol=1e-5)

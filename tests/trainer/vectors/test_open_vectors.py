@@ -23,6 +23,7 @@ from trainer import config
 from trainer.__main__ import main
 from trainer.analysis import tiled_ranks
 from trainer.analysis.camera_3d import components
+from trainer.analysis.projection import principal_axes
 from trainer.analysis.unit_rows import is_vector, unit_rows
 from trainer.charts.matching import matching_of, units_of
 from trainer.charts.snapshots import choose_snapshot
@@ -31,6 +32,7 @@ from trainer.store import RunLog, Snapshot, Workspace, component_files, manifest
 from trainer.vectors import kept_counts, open_run, recall
 from trainer.vectors.matrices import VectorError, find
 from trainer.vectors.open_run import sample
+from trainer.vectors.unit_copy import copy_unit_rows
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
@@ -227,6 +229,28 @@ def test_the_map_is_ready_before_questions_are_asked(tmp_path: Path, capsys, mon
     assert manifests.verified(snapshot.folder)["files"].keys() >= {"image.npy", "text.npy"}
     kept = component_files.kept_components(tmp_path / "ws", snapshot)
     assert kept == pytest.approx(components((snapshot.image, snapshot.text)), abs=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32])
+def test_blocks_of_two_threads_arrive_in_order_and_are_summed_alike(tmp_path: Path, monkeypatch, dtype: type):
+    monkeypatch.setattr("trainer.vectors.unit_copy.AT_ONCE", 7)
+    monkeypatch.setattr("trainer.vectors.unit_copy.HALF_FROM", 0)
+    image = IMAGE.astype(dtype)
+    image[9], image[20:28] = 0, np.nan
+    np.save(tmp_path / "a.npy", image)
+    matrix = find(tmp_path / "a.npy").image
+    assert matrix is not None
+    made = []
+    for number in range(2):
+        (tmp_path / str(number)).mkdir(mode=0o700)
+        made.append(copy_unit_rows({"image": matrix}, np.arange(N), tmp_path / str(number)))
+    kept = np.delete(image.astype(np.float32), [9, *range(20, 28)], 0)
+    np.testing.assert_allclose(
+        np.load(made[0].sides["image"].path), unit(kept), atol=1e-3 if dtype == np.float16 else 1e-7
+    )
+    for one, other, expected in zip(made[0].scatter.axes(3), made[1].scatter.axes(3), principal_axes(unit(kept), 3)):
+        np.testing.assert_array_equal(one, other)
+        np.testing.assert_allclose(one, expected, atol=1e-4)
 
 
 def test_a_large_side_in_half_precision_stays_so(tmp_path: Path, opened, monkeypatch: pytest.MonkeyPatch):
