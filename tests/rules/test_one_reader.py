@@ -65,6 +65,7 @@ WITHOUT = {
     "trainer/untrusted/bounded/parquet.py": f"{HELPER}; but for `whole`, which is for what this computer has sealed",
     "trainer/untrusted/bounded/torch_archive.py": "reads one member that is not compressed, and no more than 64 MiB",
     "trainer/untrusted/bounded/vector_tables.py": HELPER,
+    "trainer/untrusted/bounded/word_vectors.py": HELPER,
     "trainer/untrusted/bounded/child.py": OWN,
     "trainer/images/location.py": HELPER,
     "trainer/data/csv_lines.py": BEGINNING,

@@ -53,8 +53,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             f"--{side}",
             metavar="PATH",
             help=f"{side} vectors: .npy, .npz, .safetensors, .pt, .fvecs, .fbin and their like, a table or Arrow file "
-            "with a column of lists, words with their vectors (.txt, .vec), or a folder of clip-retrieval, of "
-            "CLIP_benchmark, that `datasets` saved, or of step_N.npy (a step each)",
+            "with a column of lists, words with their vectors (.txt, .vec, .bin; .gz), or a folder of clip-retrieval, "
+            "of CLIP_benchmark, that `datasets` saved, or of step_N.npy (a step each)",
         )
         vectors.add_argument(f"--{side}-column", metavar="NAME", default="", help="which array or column of it")
     vectors.add_argument("--into", metavar="RUN", help="add a step to this run of vectors; needs --step")

@@ -18,6 +18,7 @@ from trainer.store.snapshot_files import BY_PATH, Items
 from trainer.untrusted import confined
 from trainer.untrusted.bounded import Unreadable
 from trainer.untrusted.bounded.vector_tables import BARE, PLAIN, QUOTED, SUFFIXES
+from trainer.untrusted.bounded.word_vectors import ending
 from trainer.untrusted.files import encodable, spelled
 from trainer.vectors.matrices import LANCE, VectorError, describe, taken
 
@@ -140,7 +141,7 @@ def check_items(files: Sequence[Path], total: int) -> list[dict[str, Any]]:
     Raises:
         VectorError: They are not, or a file is no table.
     """
-    wrong = [file.name for file in files if file.suffix.lower() not in SUFFIXES and not (file / LANCE).is_dir()]
+    wrong = [file.name for file in files if ending(file) not in SUFFIXES and not (file / LANCE).is_dir()]
     if wrong:
         raise VectorError(f"{wrong[0]} cannot be read as a table of items; use {', '.join(SUFFIXES)}.")
     try:

@@ -184,6 +184,27 @@ PRINTED = {
             "loss": {0: 4, 250: 4, 500: 4},
         },
     ),
+    "Trainer of transformers 4": (
+        [
+            line
+            for n in range(1, 4)
+            for line in (
+                f"{{'loss': {4 - n}.5, 'grad_norm': nan, 'learning_rate': 5e-05, 'epoch': {n / 2}}}",
+                f"{{'eval_loss': {4 - n}, 'eval_runtime': 3.2, 'epoch': {n / 2}}}",
+            )
+        ],
+        {
+            "loss": {n * 500: 4.5 - n for n in range(1, 4)},
+            "grad_norm": dict.fromkeys((500, 1000, 1500), float("nan")),
+            "learning_rate": dict.fromkeys((500, 1000, 1500), 5e-5),
+            "eval_loss": {n * 500: 4 - n for n in range(1, 4)},
+            "eval_runtime": dict.fromkeys((500, 1000, 1500), 3.2),
+        },
+    ),
+    "Trainer of transformers 5": (
+        [f"{{'loss': '{4 - n}.5', 'epoch': '{n}.0256'}}" for n in range(3)],
+        {"loss": {n * 1000 + 26: 4.5 - n for n in range(3)}},
+    ),
     "a logger of one's own": (
         [f"2024-01-02 03:04:0{n} INFO global_step={n} {{'loss': {n}.5, 'lr': 1e-4}} eta 0:12:33" for n in range(4)],
         {"loss": {n: n + 0.5 for n in range(4)}, "lr": dict.fromkeys(range(4), 1e-4)},

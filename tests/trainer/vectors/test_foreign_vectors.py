@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import random
 from collections.abc import Callable
 from pathlib import Path
@@ -325,6 +326,69 @@ def test_what_a_file_of_words_claims_is_compared_with_what_it_has(
 
 TOKENS = ["the", ". . .", "at name@domain.com", "2003", "1 2", '"', "NA", "\u00a0", "naïve", "x\x0by", *"no"]
 """One a row, as those of GloVe are: with spaces, quotes, numbers and signs that other readers take for spaces."""
+
+
+def word2vec(words: list[str], end: bytes = b"") -> bytes:
+    """Return words with their vectors as word2vec writes them; its own program ends a row by a line break."""
+    rows = zip(words, VECTORS, strict=True)
+    return f"{N} {D}\n".encode() + b"".join(word.encode() + b" " + row.tobytes() + end for word, row in rows)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("end", [b"", b"\n"])
+def test_the_binary_form_of_word2vec(tmp_path: Path, end: bytes) -> None:
+    tokens = [token.replace(" ", "_") for token in TOKENS]
+    (tmp_path / "v.bin").write_bytes(word2vec(tokens, end))
+    vectors, items, _ = opened(tmp_path / "v.bin")
+    np.testing.assert_array_equal(vectors, VECTORS)
+    assert list(items.label) == tokens
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "does not begin with a number of words"),
+        (b"\xba\x16O/ 5\n", "Of fastText, choose the .vec"),
+        (b"9999999999 300\n" + bytes(99), "claims 9,999,999,999 words of 300 numbers"),
+        (b"1 99999999\n" + bytes(99), "claims 1 words of 99,999,999 numbers"),
+        (word2vec(["a"] * N)[:-3], "claims 12 words and has 11. It was cut"),
+        (word2vec(["a"] * N) + b"b", "has more behind its 12 words"),
+        (b"2 2\n" + b"x" * 20_000, "claims 2 words and has 0"),
+    ],
+    ids=["empty", "fastText", "many words", "wide", "cut", "long", "no space"],
+)
+def test_what_a_file_of_word2vec_claims_is_compared_with_what_it_has(tmp_path: Path, content: bytes, words: str):
+    (tmp_path / "v.bin").write_bytes(content)
+    with pytest.raises(UserError, match=words):
+        list(word_vectors.opened(tmp_path / "v.bin", "v", None)[1])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["glove.txt.gz", "wiki.en.VEC.GZ"])
+def test_words_that_are_compressed(tmp_path: Path, name: str) -> None:
+    lines = [" ".join([f"w{i}", *map(str, row.tolist())]) for i, row in enumerate(VECTORS)]
+    (tmp_path / name).write_bytes(gzip.compress("\n".join([f"{N} {D}", *lines]).encode()))
+    vectors, items, _ = opened(tmp_path / name)
+    np.testing.assert_array_equal(vectors, VECTORS)
+    assert list(items.label) == [f"w{i}" for i in range(N)]
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (gzip.compress(b"a 1 2\n" * 2_000_000), "unfolds to more than 100 times its size"),
+        (gzip.compress(b"a 1 2\n")[:-9], "ended before"),
+        (b"a 1 2\n", "Not a gzipped file"),
+    ],
+    ids=["bomb", "cut", "plain"],
+)
+@pytest.mark.slow
+def test_what_is_compressed_is_not_trusted(tmp_path: Path, content: bytes, words: str) -> None:
+    (tmp_path / "v.txt.gz").write_bytes(content)
+    with pytest.raises((UserError, EOFError, OSError), match=words):
+        list(word_vectors.opened(tmp_path / "v.txt.gz", "v", None)[1])
+    with pytest.raises(UserError, match=words):
+        find(tmp_path / "v.txt.gz")
 
 
 @pytest.mark.slow

@@ -16,6 +16,7 @@ from trainer.untrusted.bounded.tracker_rows import NOTE, RESTART, SKIPPED, Track
 SEPARATORS: Final = (",", ";", "\t")
 STEPS: Final = ("global_step", "step", "steps", "iteration", "iterations", "iter", "update", "updates")
 EPOCHS: Final = ("epoch", "epochs")
+THOUSANDTHS: Final = "thousandths of an epoch"
 _PARTS: Final = ("split", "phase", "mode", "stage", "subset")
 _METRICS: Final = ("metric", "tag", "name", "key")
 _TIMES: Final = ("wall time", "wall_time", "timestamp")
@@ -52,7 +53,7 @@ def log_columns(names: Sequence[str]) -> LogColumns:
 
     epoch, part, time = first(EPOCHS), first(_PARTS), first(_TIMES)
     metric = first(_METRICS) if _VALUE in plain else ""
-    step = first(STEPS)
+    step = first((*STEPS, THOUSANDTHS))
     used = {step, epoch, part, metric, time}
     numbers = tuple(name for name in names if name not in used)
     return LogColumns(step or epoch, epoch if step else "", part, metric, time, numbers)
@@ -112,6 +113,8 @@ class LogReading:
             return
         if not columns.epoch and columns.step.strip().lower() in EPOCHS:
             self.notes[f"Its steps are epochs, by the column {columns.step!r}."] = None
+        if columns.step == THOUSANDTHS:
+            self.notes["Its steps are thousandths of an epoch: the lines have no other count."] = None
         series = self._text(record, columns.part) + self._text(record, columns.metric)
         step = int(at) + self.shifts.get(series, 0)
         epoch = number_of(record.get(columns.epoch)) if columns.epoch else None

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from trainer.untrusted.bounded.log_reading import EPOCHS, STEPS
+from trainer.untrusted.bounded.log_reading import EPOCHS, STEPS, THOUSANDTHS
 
 SUFFIXES: Final = (".txt", ".log", ".out")
 _MOST_LINE: Final = 2_000
@@ -36,6 +36,8 @@ _VALUE: Final = re.compile(
     r"([-+]?(?:(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?|nan|inf))(?![\w:/]|\.\d)",
     re.IGNORECASE,
 )
+_PRINTED: Final = re.compile(r"'([a-z][\w@/.-]{0,60})': '?([-+]?(?:\d+\.?\d*(?:e[-+]?\d+)?|nan|inf))'?(?=[,}])", re.I)
+"""A number in a dictionary that is printed, as the Trainer of transformers does: `{'loss': 2.1, 'epoch': 0.5}`."""
 
 
 def records(lines: Iterable[str]) -> Iterator[dict[str, str]]:
@@ -46,6 +48,11 @@ def records(lines: Iterable[str]) -> Iterator[dict[str, str]]:
     heading: dict[str, str] = {}
     for line in lines:
         text = line.rstrip().rpartition("\r")[2][:_MOST_LINE]  # a bar of progress writes over itself
+        printed = dict(_PRINTED.findall(text)) if text.lstrip().startswith("{'") else {}
+        if "." in printed.get("epoch", "") and not printed.keys() & {*STEPS}:
+            epoch = min(float(printed.pop("epoch")), 1e9)
+            yield {THOUSANDTHS: str(round(1_000 * epoch)), **printed} if printed else {}
+            continue
         matches = list(_COUNT.finditer(text))
         below = _BELOW.match(text) if heading and not matches else None
         numbers = dict(_VALUE.findall(text)) if matches or below else {}
@@ -65,7 +72,7 @@ def records(lines: Iterable[str]) -> Iterator[dict[str, str]]:
 def is_text_log(lines: Iterable[str]) -> bool:
     """Return whether some lines have a number of the same name at a step."""
     names = Counter(name for record in records(lines) for name in record)
-    return any(count >= _LEAST for name, count in names.items() if name not in (*STEPS, *EPOCHS, _SPLIT))
+    return any(count >= _LEAST for name, count in names.items() if name not in (*STEPS, *EPOCHS, THOUSANDTHS, _SPLIT))
 
 
 def _count(text: str, matches: list[re.Match[str]]) -> dict[str, str]:

@@ -104,7 +104,7 @@ def log_table(path: Path, options: dict[str, Any]) -> Answer:
 
 def _logged_numbers(path: Path) -> Iterator[TrackerRow | None]:
     reading, notes = LogReading(path.stem), list[TrackerRow]()
-    is_json = next(_lines(path), "").lstrip().startswith("{")
+    is_json = re.match(r'\s*\{\s*["}]', next(_lines(path), "")) is not None  # Python prints {'
     if is_json:
         records: Iterable[dict[str, Any]] = (dict(_flat(row, "", 0)) for _, row in _records(path, notes))
     else:

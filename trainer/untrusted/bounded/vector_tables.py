@@ -139,7 +139,7 @@ def _opened(
     if path.is_dir():
         return _of_lance(path, columns)
     untrusted_files.check_ordinary(path)
-    suffix = path.suffix.lower()
+    suffix = word_vectors.ending(path)
     if suffix == ".parquet":
         check_footer(path)
         table = pq.ParquetFile(path, buffer_size=1 << 20, pre_buffer=False)

@@ -1,17 +1,20 @@
 """Read words with their vectors in the helper process: `word v1 ... vd` a line, as GloVe, word2vec and fastText write.
 
 The first line may be the number of words and of their numbers. A word may hold spaces: the last d parts of a line are
-the numbers. Lines are given to Arrow's reader of cells, which takes a tenth of the time of Python's.
+the numbers. Lines are given to Arrow's reader of cells, which takes a tenth of the time of Python's. They may be
+compressed by gzip. In word2vec's own `.bin` the numbers of a word are float32 behind it and a space.
 """
 
 from __future__ import annotations
 
+import gzip
 from collections import Counter
 from collections.abc import Iterator
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
@@ -19,13 +22,26 @@ import pyarrow.csv
 from trainer.untrusted.bounded import Unreadable
 from trainer.untrusted.bounded.arrays import MOST_WIDTH
 
-WORDS: Final = (".txt", ".vec")
+_GZIP: Final = ".gz"
+_BINARY: Final = ".bin"
+WORDS: Final = (".txt", ".vec", f".txt{_GZIP}", f".vec{_GZIP}", _BINARY)
 LABEL: Final = "label"
 _BLOCK: Final = 4 << 20
 _FIRST: Final = 100
 """Lines from which the width is told."""
 _GAP: Final = "\x1f"
 """Stands for a space within a word while a line is read."""
+_MOST_UNFOLDED: Final = 100
+"""Times its size that a compressed file may have: numbers as text have three times."""
+_MOST_WORD: Final = 10_000
+"""Bytes of a word in word2vec's own form."""
+_AT_ONCE: Final = 1_024
+
+
+def ending(path: Path) -> str:
+    """Return how the name of a file ends, with what is compressed: `.txt.gz`."""
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    return "".join(suffixes[-2:] if suffixes[-1:] == [_GZIP] else suffixes[-1:])
 
 
 def opened(path: Path, names: str, columns: list[str] | None) -> tuple[pa.Schema, Iterator[pa.RecordBatch], int]:
@@ -39,14 +55,15 @@ def opened(path: Path, names: str, columns: list[str] | None) -> tuple[pa.Schema
     Raises:
         Unreadable: Its lines are no such, or a first line claims others.
     """
-    with path.open("rb") as file:
-        first = [line.split() for line in islice(file, _FIRST)]
+    if ending(path) == _BINARY:
+        return _binary(path)
+    first = [line.split() for line in islice(chain.from_iterable(_lines(path, has_head=False)), _FIRST)]
     head = first[0] if first and len(first[0]) == 2 and all(cell.isdigit() for cell in first[0]) else []
     widths = Counter(len(line) - 1 for line in first[bool(head) :] if line)
     width = widths.most_common(1)[0][0] if widths else 0
     if not 2 <= width <= MOST_WIDTH:
         raise Unreadable(f"{path.name} holds no words with 2 to {MOST_WIDTH:,} numbers each: `word v1 v2 ...` a line.")
-    rows = sum(len(lines) for lines in _lines(path, bool(head)))
+    rows = sum(len(lines) for lines in _lines(path, has_head=bool(head)))
     claimed = [cell.decode()[:20].lstrip("0") for cell in head]
     if claimed not in ([], [str(rows), str(width)]):
         raise Unreadable(
@@ -56,12 +73,16 @@ def opened(path: Path, names: str, columns: list[str] | None) -> tuple[pa.Schema
     return schema, _batches(path, bool(head), schema, columns), rows
 
 
-def _lines(path: Path, has_head: bool) -> Iterator[list[bytes]]:
+def _lines(path: Path, *, has_head: bool) -> Iterator[list[bytes]]:
     """Yield some megabytes of lines at a time, without the first and blank ones."""
-    with path.open("rb") as file:
+    is_packed = path.suffix.lower() == _GZIP
+    most = _MOST_UNFOLDED * path.stat().st_size + _BLOCK
+    with gzip.open(path) if is_packed else path.open("rb") as file:
         if has_head:
             file.readline()
         while lines := file.readlines(_BLOCK):
+            if is_packed and file.tell() > most:
+                raise Unreadable(f"{path.name} unfolds to more than {_MOST_UNFOLDED} times its size. Unpack it first.")
             yield [line for line in lines if not line.isspace()]
 
 
@@ -70,7 +91,7 @@ def _batches(path: Path, has_head: bool, schema: pa.Schema, columns: list[str] |
     parsing = pa.csv.ParseOptions(delimiter=" ", quote_char=False)
     converting = pa.csv.ConvertOptions(column_types=schema, include_columns=columns)
     start = 1 + has_head
-    for lines in _lines(path, has_head):
+    for lines in _lines(path, has_head=has_head):
         block = b"\n".join(_cells(path, start + at, line, len(schema) - 1) for at, line in enumerate(lines))
         # What is no UTF-8 would be refused.
         text = block.decode("utf-8", "replace").encode()
@@ -98,3 +119,46 @@ def _cells(path: Path, number: int, line: bytes, width: int) -> bytes:
             "It was cut, or holds something else: copy it again."
         )
     return b" ".join([_GAP.encode().join(parts[:-width]), *parts[-width:]])
+
+
+def _binary(path: Path) -> tuple[pa.Schema, Iterator[pa.RecordBatch], int]:
+    """Return what `opened` does of word2vec's own form: `label` and, as a list, `vectors`."""
+    with path.open("rb") as file:
+        head = file.readline(64).split()
+    if len(head) != 2 or not all(cell.isdigit() for cell in head):
+        raise Unreadable(
+            f"{path.name} does not begin with a number of words and their width, as word2vec writes it. Of fastText, "
+            "choose the .vec."
+        )
+    rows, width = map(int, head)
+    size = path.stat().st_size
+    if not 2 <= width <= MOST_WIDTH or rows * (4 * width + 1) > size:
+        raise Unreadable(
+            f"{path.name} claims {rows:,} words of {width:,} numbers and has {size:,} bytes. Copy it again."
+        )
+    schema = pa.schema([(LABEL, pa.string()), ("vectors", pa.list_(pa.float32(), width))])
+    return schema, _binary_batches(path, rows, width, schema), rows
+
+
+def _binary_batches(path: Path, rows: int, width: int, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    data, at, row = b"", 0, 0
+    with path.open("rb") as file:
+        file.readline(64)
+        for start in range(0, rows, _AT_ONCE):
+            labels, numbers = list[str](), list[bytes]()
+            for row in range(start, min(start + _AT_ONCE, rows)):
+                if len(data) - at < _MOST_WORD + 4 * width:
+                    data, at = data[at:] + file.read(_BLOCK), 0
+                space = data.find(b" ", at, at + _MOST_WORD)
+                end = space + 1 + 4 * width
+                if space < 0 or end > len(data):
+                    raise Unreadable(f"{path.name} claims {rows:,} words and has {row:,}. It was cut: copy it again.")
+                # The program of word2vec ends a row by a line break, gensim does not.
+                labels.append(data[at:space].lstrip(b"\n").decode("utf-8", "replace"))
+                numbers.append(data[space + 1 : end])
+                at = end
+            flat = np.frombuffer(b"".join(numbers), "<f4")
+            vectors = pa.FixedSizeListArray.from_arrays(pa.array(flat, pa.float32()), width)
+            yield pa.record_batch([pa.array(labels, pa.string()), vectors], schema=schema)
+        if (data[at:] + file.read(2)).strip(b"\n"):
+            raise Unreadable(f"{path.name} has more behind its {rows:,} words of {width:,} numbers. Copy it again.")
