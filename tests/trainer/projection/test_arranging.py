@@ -184,3 +184,17 @@ def test_warming_up_compiles_all_that_many_points_need():
     # What only these call has no signatures of its own where they come from the cache.
     for module, names in ((KERNELS, ("keep", "keep_both")), (ARRANGING, ("weigh", "move"))):
         assert all(getattr(compiled(module), name).signatures for name in names)
+
+
+def test_pulls_and_pushes_are_those_of_the_curve():
+    kernels, (a, b) = compiled(ARRANGING), curve_of(0.1)
+    table = kernels.curve_table(a, b)
+    square = (10 ** np.random.default_rng(0).uniform(-10, 8, 500)).astype(np.float32)
+    power = square.astype(float) ** b
+    pull, push = -2 * a * b * power / (square * (a * power + 1)), 2 * b / ((0.001 + square) * (a * power + 1))
+    for column, expected in enumerate((pull, push)):
+        own = [kernels.read_off(table, bits, column) for bits in square.view(np.int32)]
+        np.testing.assert_allclose(own, expected, rtol=5e-5)
+    for beyond in (1e-30, 1e30):
+        (bits,) = np.array([beyond], np.float32).view(np.int32)
+        assert np.isfinite(kernels.read_off(table, bits, 0))
