@@ -188,7 +188,9 @@ class Bar(QWidget):
     def _measure(self) -> None:
         """Find out whether the main controls fit, and say so where that has changed."""
         gap, rest_px, lines = theme.SPACE, self.minimumSizeHint().width(), self._lines[:2]
-        # What has keys goes before the main controls.
+        # What has keys goes before the main controls, and so does the number of the last step.
+        if self.step.short_text and not self.step.isHidden():
+            rest_px -= max(0, self.step.minimumWidth() - LEAST_RUN_PX)
         for part in (self.controls, *lines, self.swap, self.copy, self.export):
             rest_px -= 0 if part.isHidden() else max(LINE_PX, part.sizeHint().width()) + gap
         if self._main is not None:

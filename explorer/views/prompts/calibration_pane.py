@@ -32,7 +32,8 @@ PICTURE_PX = 112
 BESIDE_PX = 300
 NARROW_PX = 900
 """In less, the bars are below the plots, which keep a height."""
-PLOTS_PX = 440
+PLOTS_PX, STACKED_PX = 440, 660
+"""Side by side, and one above the other, which two bars would scroll otherwise."""
 
 
 @dataclass(frozen=True)
@@ -171,13 +172,13 @@ class CalibrationPane(QWidget):
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
-        is_narrow = self.width() < NARROW_PX
+        is_narrow, has_two = self.width() < NARROW_PX, self.width() >= 2 * BESIDE_PX
         down, right = QBoxLayout.Direction.TopToBottom, QBoxLayout.Direction.LeftToRight
-        self.panel.setMinimumHeight(PLOTS_PX if is_narrow else 0)
+        self.panel.setMinimumHeight(0 if not is_narrow else PLOTS_PX if has_two else STACKED_PX)
         self._beside.setMinimumWidth(0 if is_narrow else BESIDE_PX)
         self._beside.setMaximumWidth(self.width() if is_narrow else BESIDE_PX)
         self._parts.setDirection(down if is_narrow else right)
-        self._answer.setDirection(right if is_narrow and self.width() >= 2 * BESIDE_PX else down)
+        self._answer.setDirection(right if is_narrow and has_two else down)
 
 
 def draw_panel(runs: Sequence[CalibrationRun], taus: tuple[float, ...]) -> Panel:
