@@ -37,7 +37,7 @@ class LazyStyleSheet(QObject):
         self._listeners: list[weakref.WeakMethod[Callable[[], object]]] = []
         self._outdated: dict[QWidget, list[Callable[[], object]]] = {}
         self._frozen_windows: set[QWidget] = set()
-        self._styled_sections: set[QWidget] = set()
+        self._styled_sections: weakref.WeakSet[QWidget] = weakref.WeakSet()
 
     def add_container(self, widget: QWidget) -> None:
         """Make every child of the widget a section of its own."""
@@ -87,7 +87,8 @@ class LazyStyleSheet(QObject):
         self._call_listeners()
         for section in self._outdated:
             section.installEventFilter(self)
-            idle_scheduler().later(section, partial(self._update_step, section), unseen=True)
+            # In the name of this object: a section that Qt has deleted meanwhile must be dropped, it holds its window.
+            idle_scheduler().later(self, partial(self._update_step, section), unseen=True)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         if event.type() == QEvent.Type.Show and watched in self._outdated:
@@ -125,8 +126,7 @@ class LazyStyleSheet(QObject):
 
     def _clear_inner_style_sheets(self, section: QWidget) -> None:
         """Clear the style sheets of widgets that were sections (windows, say) before they were put into this one."""
-        self._styled_sections = {styled for styled in self._styled_sections if shiboken6.isValid(styled)}
-        for inner in [styled for styled in self._styled_sections if section.isAncestorOf(styled)]:
+        for inner in [w for w in self._styled_sections if shiboken6.isValid(w) and section.isAncestorOf(w)]:
             self._styled_sections.discard(inner)
             inner.setProperty(_THEME_NAME, "")
             inner.setStyleSheet("")
@@ -153,10 +153,13 @@ class LazyStyleSheet(QObject):
         methods = self._outdated.get(section)
         if methods is None:
             return
+        if not shiboken6.isValid(section):
+            del self._outdated[section]
+            return
         if not self._restyle(section) and methods:
             _call(methods.pop())
         if methods:
-            idle_scheduler().later(section, partial(self._update_step, section), unseen=True)
+            idle_scheduler().later(self, partial(self._update_step, section), unseen=True)
         else:
             self._update(section)
 

@@ -143,7 +143,7 @@ class Window(CommandedFrame):
         if not self._was_painted:
             self._was_painted = True
             # After this event has run its course the picture is handed to the screen.
-            QTimer.singleShot(0, self.begin)
+            QTimer.singleShot(0, self, self.begin)
 
     def begin(self) -> None:
         """Load what the frame does not need: it is on the screen."""
@@ -345,7 +345,7 @@ class Window(CommandedFrame):
         session_ends = bool(getattr(QGuiApplication.instance(), "isSavingSession", lambda: False)())
         if not self._may_close and not session_ends and self.services is not None:
             event.ignore()
-            QTimer.singleShot(0, self.leave)
+            QTimer.singleShot(0, self, self.leave)
             return
         self._sample.close()
         self.watchdog.close()
