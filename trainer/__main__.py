@@ -108,12 +108,12 @@ def _in_own_colors(args: argparse.Namespace) -> Iterator[None]:
     if not getattr(args, "out", None) or not isinstance(refs := getattr(args, "runs", None), list):
         yield
         return
-    from trainer.experiments.run_style import SIDES, side_styles
+    from trainer.experiments.run_style import SIDES, side_styles, styles_of
 
     runs, ids = args.workspace.runs, []
     with suppress(UserError):  # which the command will tell
         ids = [runs.get(ref).id for ref in refs]
-    token = SIDES.set(side_styles(runs.all(), ids) if ids else ())
+    token = SIDES.set(side_styles(styles_of(args.workspace), ids) if ids else ())
     try:
         yield
     finally:

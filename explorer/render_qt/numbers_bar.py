@@ -11,10 +11,11 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from explorer import theme
 from explorer.render_qt.panel import PanelWidget, folded_tables
+from explorer.render_qt.xy_plot import show_badge
 from explorer.widgets import layouts
 from explorer.widgets.disclosure_button import DisclosureButton
 from explorer.widgets.run_badge import RunBadge
-from trainer.charts.marks import RUN_TONES, NumberRow, NumberTable, Panel
+from trainer.charts.marks import RUN_TONES, NumberRow, NumberTable, Panel, letter_index
 
 HEIGHT: Final = 40
 MOST_VALUES: Final = 3
@@ -70,8 +71,8 @@ class NumbersBar(QWidget):
         for name, texts in values:
             parts: list[QWidget] = [layouts.text(name, "secondary")]
             for tone, text in texts:
-                index = RUN_TONES.index(tone)
-                parts += [RunBadge("ABCDEFGH"[index], index), layouts.text(text)]
+                parts += [badge := RunBadge("", 0), layouts.text(text)]
+                show_badge(badge, tone)
             self._groups.append(layouts.panel(layouts.row(*parts, gap=theme.INSIDE)))
         layouts.add(self._row, *self._groups)
         self._row.setAlignment(Qt.AlignmentFlag.AlignLeft)
@@ -98,7 +99,7 @@ def main_values(tables: tuple[NumberTable, ...]) -> Iterator[tuple[str, tuple[tu
     main = [line for line in lines if line.strong] or [line for line in lines if _is_number(line)]
     for line in main[:MOST_VALUES]:
         columns = range(min(MOST_RUNS, len(line.values), len(tones)))
-        yield line.words, tuple((tones[at], line.text(at)) for at in columns if tones[at] in RUN_TONES)
+        yield line.words, tuple((tones[at], line.text(at)) for at in columns if letter_index(tones[at]) >= 0)
 
 
 def _is_number(line: NumberRow) -> bool:

@@ -22,7 +22,7 @@ from explorer import theme
 from explorer.event_loop.idle_scheduler import idle_scheduler
 from explorer.models.thumbnails import Thumbnails
 from explorer.render_qt.shaded_table import ShadedTableCard
-from explorer.render_qt.xy_plot import XYPlotCard, card_column, tone_color
+from explorer.render_qt.xy_plot import XYPlotCard, card_column, show_badge, tone_color
 from explorer.thumbnails import image_of
 from explorer.widgets import layouts
 from explorer.widgets.elided_label import heading
@@ -30,8 +30,9 @@ from explorer.widgets.heat_map import HeatMapWidget, number_in
 from explorer.widgets.image_row import ImageRowItem, ImageRowWidget
 from explorer.widgets.min_size_scroll import SidewaysScroll
 from explorer.widgets.run_badge import RunBadge
-from trainer.charts.marks import RUN_TONES, HeatMap, ImageRow, Mark, NumberTable, Panel, ShadedTable, XYPlot
+from trainer.charts.marks import HeatMap, ImageRow, Mark, NumberTable, Panel, ShadedTable, XYPlot
 from trainer.charts.panel_rows import cells_of
+from trainer.charts.run_tones import with_sides
 
 PLOT_PX = 210
 BESIDE_NUMBERS_PX = 300
@@ -110,7 +111,7 @@ class PanelWidget(QScrollArea):
 
         A visible panel is filled over several turns of the event loop where one is too short; nothing moves meanwhile.
         """
-        self._filling = panel
+        self._filling = panel = with_sides(panel, theme.sides_of(self))
         self.setUpdatesEnabled(False)
         shape = tuple(tuple((type(mark), mark.key) for mark in row) for row in panel.rows)
         if shape != self._shape:
@@ -496,7 +497,7 @@ class ImageRowCard(QWidget):
         self.strip = mark
         self.title.setText(mark.title)
         self.note.setText(mark.note)
-        self.badge.show_run(RUN_TONES.index(mark.tone) if mark.tone in RUN_TONES else -1)
+        show_badge(self.badge, mark.tone)
         self.row.setAccessibleName(mark.title or mark.note or "Images")
         self.row.setVisible(bool(mark.cells))
         self._show_pictures()

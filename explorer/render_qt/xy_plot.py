@@ -51,18 +51,15 @@ def tone_color(tone: marks.Tone) -> QColor:
     if lightness is not None:
         return QColor(theme.run_shade(marks.HUES.index(hue), lightness))
     if tone in marks.RUN_TONES:
-        return QColor(theme.run_color(marks.RUN_TONES.index(tone)))
+        return QColor(theme.run_shade(marks.RUN_TONES.index(tone), 0))
     if tone in marks.HUES:
         return QColor(theme.class_colors(len(marks.HUES))[marks.HUES.index(tone)])
     return theme.color("bad" if tone == "bad" else "outline")
 
 
-def _look(tone: marks.Tone) -> marks.Tone:
-    return marks.own_tone(tone, theme.theme().sides)
-
-
-def _hue(tone: marks.Tone) -> str:
-    return marks.hue_of(_look(tone))[0]
+def show_badge(badge: RunBadge, tone: marks.Tone | None) -> None:
+    """Show the letter of the run that a tone is about in the run's color; nothing for another tone."""
+    badge.show_run(marks.letter_index(tone), tone_color(tone or "quiet").name())
 
 
 def cloud_color(cloud: marks.Points) -> QColor:
@@ -80,7 +77,7 @@ def line_pen(tone: marks.Tone, *, width: float = 2.0, dashed: bool = False, fain
         # Solid, not translucent: over light ground a pale line could not be seen.
         return pg.mkPen(theme.faint(color), width=theme.stroke(1))
     pen: QPen = pg.mkPen(color, width=theme.stroke(width))
-    if pattern := marks.dash_of(_look(tone), dashed=dashed):
+    if pattern := marks.dash_of(tone, dashed=dashed):
         pen.setCapStyle(Qt.PenCapStyle.FlatCap)
         pen.setDashPattern(pattern)
     return pen
@@ -88,7 +85,7 @@ def line_pen(tone: marks.Tone, *, width: float = 2.0, dashed: bool = False, fain
 
 def bar_brush(tone: marks.Tone) -> QBrush:
     """Return the brush of bars: the color, hatched in that of the ground where the tone has a pattern."""
-    color, hatch = tone_color(tone), marks.HATCHES.get(_hue(tone), "")
+    color, hatch = tone_color(tone), marks.HATCHES.get(marks.pattern_of(tone), "")
     if not hatch:
         return QBrush(color)
     tile = QPixmap(HATCH_PX, HATCH_PX)
@@ -624,7 +621,7 @@ class XYPlotCard(QWidget):
         """Show the plot."""
         self.plot.show_plot(spec)
         self.plot.setAccessibleName(spec.title)
-        self.badge.show_run(marks.RUN_TONES.index(spec.tone) if spec.tone in marks.RUN_TONES else -1)
+        show_badge(self.badge, spec.tone)
         self.title.setText(spec.title)
         self._show_values(math.nan)
         self._show_legend()
@@ -651,7 +648,7 @@ class XYPlotCard(QWidget):
         labels = spec.curve_labels if self.plot.by_legend else {}
         entries = []
         for c in curves:
-            dash = () if c.filled or c.faint else marks.dash_of(_look(c.tone), dashed=c.dashed)
+            dash = () if c.filled or c.faint else marks.dash_of(c.tone, dashed=c.dashed)
             entries.append(LegendEntry(labels.get(c.name, c.name), tone_color(c.tone).name(), "line", dash=dash))
         entries += [
             LegendEntry(b.name, tone_color(b.tone).name(), "square", brush=bar_brush(b.tone))
@@ -660,7 +657,7 @@ class XYPlotCard(QWidget):
         ]
         entries += [LegendEntry(p.name, cloud_color(p).name(), p.mark, size=p.size) for p in spec.points if p.name]
         for dot in spec.dots:
-            square = dot.mark != "diamond" and marks.SYMBOLS.get(_hue(dot.tone)) == "square"
+            square = dot.mark != "diamond" and marks.SYMBOLS.get(marks.pattern_of(dot.tone)) == "square"
             mark: Mark = "diamond" if dot.mark == "diamond" else "square" if square else "disc"
             entry = LegendEntry(dot.name, tone_color(dot.tone).name(), mark, size=dot.size)
             if dot.name and entry not in entries:
@@ -741,7 +738,7 @@ def _spot(spec: marks.XYPlot, dot: marks.Marker) -> dict[str, object]:
     return {
         "pos": (dot.y, dot.x) if spec.lying else (_at(spec.x, dot.x), _at(spec.y, dot.y)),
         "size": dot.size,
-        "symbol": _MARKS.get(dot.mark) or _SYMBOLS.get(marks.SYMBOLS.get(_hue(dot.tone), ""), "o"),
+        "symbol": _MARKS.get(dot.mark) or _SYMBOLS.get(marks.SYMBOLS.get(marks.pattern_of(dot.tone), ""), "o"),
         "brush": None if ring else pg.mkBrush(paint),
         "pen": pg.mkPen(paint, width=2) if ring else pg.mkPen(theme.color("surface"), width=1),
     }

@@ -28,6 +28,7 @@ from explorer.run_control.stop_timeout import StopTimeouts, Unresponsive
 from explorer.run_control.write_queue import Undoable, WriteQueue
 from trainer import catalog
 from trainer.errors import reason_words
+from trainer.experiments.run_style import RunStyle
 from trainer.scheduling import experiments, launch, queue
 from trainer.store import RunRow, Workspace
 
@@ -58,6 +59,7 @@ class Jobs(QObject):
 
     Attributes:
         undo: Rename and delete are pushed here.
+        styles: How each run of the workspace is drawn, in all views.
 
     Signals:
         runs_changed: All runs that are not deleted, oldest first, as a list of `RunRow`.
@@ -96,6 +98,7 @@ class Jobs(QObject):
         self._workspace = workspace
         self._background = background
         self._runs: tuple[RunRow, ...] = ()
+        self.styles: dict[int, RunStyle] = {}
         self._seen = PollState()
         self._quiet_polls = 0
         self._polling = self._closed = False
@@ -406,7 +409,7 @@ class Jobs(QObject):
             self.failed.emit(poll.lost)
         ended = self._ended(poll.runs) if poll.runs is not None else []
         if poll.runs is not None and (poll.runs != self._runs or not self._is_read):
-            self._runs, self._is_read = poll.runs, True
+            self._runs, self._is_read, self.styles = poll.runs, True, poll.styles
             self.stop_timeouts.watch(poll.runs)
             self.runs_changed.emit(list(poll.runs))
         if poll.silent is not None and poll.silent != self._silent:

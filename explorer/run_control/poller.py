@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from trainer.experiments.run_style import RunStyle, styles_of
 from trainer.scheduling import experiments, queue
 from trainer.scheduling.unresponsive import why_silent
 from trainer.store import RunRow, ScalarRow, StoreError, Workspace
@@ -40,6 +41,7 @@ class PollResult:
         look_only: Why nothing may train in this workspace; empty when it is the user's own.
         silent: Run -> why its living trainer does not answer, and what to do; None where nobody looked.
         lost: What it means that run folders have no row, as a sentence; the first poll looks for them.
+        styles: How each run is drawn, with those that can be restored; empty where `runs` is None.
     """
 
     seen: PollState
@@ -50,6 +52,7 @@ class PollResult:
     look_only: str = ""
     silent: dict[int, str] | None = None
     lost: str = ""
+    styles: dict[int, RunStyle] = field(default_factory=dict)
 
 
 def working(run: RunRow) -> bool:
@@ -98,7 +101,8 @@ def news(
     grown = tuple(run for run, count in counts.items() if seen.snapshots.get(run, count if first else 0) != count)
     after = PollState(changes, newest, waiting, seen.snapshots | counts, seen.followers)
     lost = _lost(workspace) if first and not look_only else ""
-    return PollResult(after, runs, scalars, grown, queue.slots(workspace), look_only, silent, lost)
+    slots, styles = queue.slots(workspace), styles_of(workspace)
+    return PollResult(after, runs, scalars, grown, slots, look_only, silent, lost, styles)
 
 
 def _lost(workspace: Workspace) -> str:

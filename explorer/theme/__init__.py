@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Final, Literal
+from weakref import WeakKeyDictionary
 
 from PySide6.QtCore import QObject, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QFont, QFontDatabase, QIcon, QPalette
@@ -68,11 +69,17 @@ __all__ = [
     "run_shade",
     "set_invalid",
     "set_role",
+    "sides_of",
+    "take_sides",
     "theme",
 ]
 
 Mode = Literal["system", "light", "dark"]
-_SIDES: Final = ("run_a", "run_b")
+_LETTERS: Final = ("run_a", "run_b")
+
+Sides = Sequence[tuple[int, int]]
+"""Hue and tone of what is compared, A first."""
+
 
 _ICON_GAP_PX: Final = 4
 _FAMILY: Final = "Inter"
@@ -103,13 +110,6 @@ class Theme(QObject):
         self._application_tokens: Tokens = LIGHT
         self.tokens: Tokens = LIGHT
         self.reduced_motion = False
-        self.sides: tuple[tuple[int, int], ...] = ()
-
-    def show_sides(self, sides: Sequence[tuple[int, int]]) -> None:
-        """Draw what is about A or B in these hues and tones; empty: in the first two hues."""
-        if tuple(sides) != self.sides:
-            self.sides = tuple(sides)
-            self.redraw()
 
     def redraw(self) -> None:
         """Draw all colors and icons again, for other colors of runs or another scale."""
@@ -216,6 +216,7 @@ class Theme(QObject):
 
 
 _theme: Theme | None = None
+_sides: Final[WeakKeyDictionary[QObject, Callable[[], Sides]]] = WeakKeyDictionary()
 
 
 def theme() -> Theme:
@@ -226,10 +227,13 @@ def theme() -> Theme:
     return _theme
 
 
-def color(token: str) -> QColor:
-    """Return the current color of a token such as `secondary`, or of run A or B (`run_a`); `#rrggbb` is used as is."""
-    if token in _SIDES:
-        return QColor(run_color(_SIDES.index(token)))
+def color(token: str, widget: QObject | None = None) -> QColor:
+    """Return the current color of a token such as `secondary`; `#rrggbb` is used as is.
+
+    In a widget `run_a` and `run_b` are tokens, too: the color of the run that is A or B there.
+    """
+    if token in _LETTERS and widget is not None:
+        return QColor(run_color(_LETTERS.index(token), widget))
     return QColor(token if token.startswith("#") else getattr(theme().tokens, token))
 
 
@@ -255,14 +259,28 @@ def _over_surface(over: QColor, share: float) -> QColor:
     return QColor(*(round(share * a + (1 - share) * b) for a, b in pairs))
 
 
-def run_color(index: int) -> str:
-    """Return the color of the run at position `index`: those of A and B, then hues that these have not."""
-    return palette.side_color(index, theme().sides, theme().dark)
+def take_sides(owner: QObject, sides: Callable[[], Sides]) -> None:
+    """Draw in this window or view, and in all that is in it, what is about A or B in these hues and tones."""
+    _sides[owner] = sides
 
 
-def run_ink(index: int) -> str:
+def sides_of(widget: QObject | None) -> Sides:
+    """Return hue and tone of A and B in the view or window that a widget is in; empty in neither."""
+    while widget is not None:
+        if (sides := _sides.get(widget)) is not None:
+            return sides()
+        widget = widget.parent()
+    return ()
+
+
+def run_color(index: int, widget: QObject) -> str:
+    """Return the color of the run at position `index` where the widget is: A, B, then hues that these have not."""
+    return palette.side_color(index, sides_of(widget), theme().dark)
+
+
+def run_ink(index: int, widget: QObject) -> str:
     """Return the color of words about the run at position `index`: its `run_color`, with the contrast of text."""
-    return readable(run_color(index), theme().dark, palette.LEAST_TEXT)
+    return readable(run_color(index, widget), theme().dark, palette.LEAST_TEXT)
 
 
 def run_shade(hue: int, tone: int) -> str:

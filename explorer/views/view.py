@@ -20,6 +20,7 @@ from explorer.widgets.progress_row import JobSlot
 from explorer.widgets.state_area import StateArea
 from explorer.widgets.tab_menu import TabMenu
 from trainer import catalog
+from trainer.experiments.run_style import RunStyle, side_styles
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -46,6 +47,12 @@ class Context:
     jobs: Jobs
     client: ModelClient
     settings: Settings
+
+    @property
+    def side_styles(self) -> tuple[RunStyle, ...]:
+        """How A and B are drawn, as everywhere."""
+        sides = (self.selection.run_a, self.selection.run_b)
+        return side_styles(self.jobs.styles, [run for run in sides if run is not None])
 
 
 class View(QWidget):
@@ -102,6 +109,7 @@ class View(QWidget):
     def __init__(self, context: Context, *, at_once: bool = True) -> None:
         super().__init__()
         self.context = context
+        theme.take_sides(self, lambda: context.side_styles)
         self.setObjectName(type(self).__name__)
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.setProperty("role", "view")

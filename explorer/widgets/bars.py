@@ -155,7 +155,7 @@ class BarChart(QWidget):
 
     def _paint_head(self, painter: QPainter, lane: QRectF, column: BarColumn) -> None:
         painter.setPen(Qt.PenStyle.NoPen)
-        painter.setBrush(theme.color(column.color))
+        painter.setBrush(theme.color(column.color, self))
         painter.drawEllipse(QRectF(lane.left(), 5, DOT, DOT))
         painter.setPen(theme.color("text"))
         painter.setFont(_font(strong=True))
@@ -173,8 +173,8 @@ class BarChart(QWidget):
         painter.setPen(Qt.PenStyle.NoPen)
         painter.setBrush(theme.color("sunken"))
         painter.drawRoundedRect(track, 3, 3)
-        edge = theme.color(column.color)
-        fill = theme.color(column.color)
+        edge = theme.color(column.color, self)
+        fill = theme.color(column.color, self)
         fill.setAlphaF(1.0 if is_top else PALE)
         if share * track.width() >= 0.5:
             # The fill of the others is pale, but where it ends can be seen.

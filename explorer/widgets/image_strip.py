@@ -261,7 +261,7 @@ class _Cell(QStyledItemDelegate):
                 draw_lines(painter, room, text)
                 return
             painter.setPen(Qt.PenStyle.NoPen)
-            painter.setBrush(theme.color(dot))
+            painter.setBrush(theme.color(dot, self))
             painter.drawEllipse(QRectF(line.left() + 1, line.center().y() - DOT / 2 + 1, DOT, DOT))
             painter.setPen(theme.color("text"))
             line.setLeft(line.left() + DOT + 6)

@@ -38,7 +38,7 @@ class MapCard(QFrame):
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setPen(Qt.PenStyle.NoPen)
-        painter.setBrush(theme.color(theme.run_color(self.index)))
+        painter.setBrush(theme.color(theme.run_color(self.index, self)))
         painter.setClipRect(0, 0, self.width(), STRIPE_PX)
         painter.drawRoundedRect(self.rect(), theme.RADIUS, theme.RADIUS)
 

@@ -14,13 +14,13 @@ class RunBadge(QWidget):
 
     def __init__(self, letter: str, index: int, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.letter, self._index = letter, index
+        self.letter, self._index, self._color = letter, index, ""
         self.setFixedSize(self.sizeHint())
         theme.theme().changed.connect(self.update)
 
-    def show_run(self, index: int) -> None:
-        """Show the letter of the run at this index, in its color; it hides at -1."""
-        self.letter, self._index = chr(ord("A") + index), max(index, 0)
+    def show_run(self, index: int, color: str) -> None:
+        """Show the letter of the run at this index, in this color; it hides at -1."""
+        self.letter, self._color = chr(ord("A") + index), color
         self.setVisible(index >= 0)
         self.update()
 
@@ -30,7 +30,8 @@ class RunBadge(QWidget):
     def paintEvent(self, _event: QPaintEvent) -> None:
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        paint_badge(painter, QRectF(self.rect()), self.letter, QColor(theme.run_color(self._index)))
+        color = self._color or theme.run_color(self._index, self)
+        paint_badge(painter, QRectF(self.rect()), self.letter, QColor(color))
 
 
 def paint_badge(painter: QPainter, rect: QRectF, letter: str, ground: QColor) -> None:

@@ -54,7 +54,7 @@ class StillMap(QWidget):
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         self._draw_points(painter)
         self._draw_labels(painter)
-        paint_badge(painter, QRectF(12, 12, 20, 20), "AB"[self._index], QColor(theme.run_color(self._index)))
+        paint_badge(painter, QRectF(12, 12, 20, 20), "AB"[self._index], QColor(theme.run_shade(self._index, 0)))
         painter.setPen(theme.color("text"))
         painter.setFont(theme.pixel_font(theme.BODY_PX, weight=QFont.Weight.DemiBold))
         painter.drawText(

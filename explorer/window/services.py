@@ -158,5 +158,5 @@ def build(folder: Path, selection: Selection, background: Background, settings: 
         client=ModelClient(workspace, parent),
         settings=settings,
     )
-    SideColors(selection, context.jobs, parent)
+    SideColors(context, parent)
     return Services(context, Exporter(folder, parent))

@@ -175,7 +175,6 @@ def _nothing_stays() -> Iterator[None]:
     """Check that no test leaves a running thread; pytest-qt closes widgets passed to `qtbot.addWidget`."""
     before = set(threading.enumerate())
     yield
-    theme.theme().show_sides(())
     left = [thread for thread in set(threading.enumerate()) - before if thread.is_alive() and not thread.daemon]
     # Threads of Qt's pools that have run Python once look alive as `_DummyThread` until the pool lets them go.
     left = [thread for thread in left if not isinstance(thread, threading._DummyThread)]

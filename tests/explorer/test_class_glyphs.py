@@ -63,7 +63,7 @@ def test_the_legend_has_the_glyphs_of_the_map(dressed: QApplication, qtbot) -> N
     qtbot.addWidget(legend)
     legend.resize(700, 300)
     legend.show()
-    blue = theme.run_color(0)
+    blue = theme.run_shade(0, 0)
     legend.set_entries([ClassEntry(str(place), blue, (1,), glyph=place) for place in range(len(STROKES))])
     plain = gray(legend.grab().toImage())
     legend.show_glyphs(True)

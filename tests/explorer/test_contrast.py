@@ -286,7 +286,7 @@ def test_bars_that_are_not_the_largest_can_be_seen(qtbot, mode: str) -> None:
     for place in (0, 1):
         chart = BarChart()
         shown(qtbot, chart)
-        chart.show_bars(["a", "b"], [BarColumn("", "", theme.run_color(place), (0.7, 0.3))])
+        chart.show_bars(["a", "b"], [BarColumn("", "", theme.run_shade(place, 0), (0.7, 0.3))])
         top = 52 + 32
         found = pixels(qtbot, chart, QRect(100, top + 4, 60, 24))
         assert max(theme.contrast(color, theme.color("surface").name()) for color in found) >= MARK
@@ -297,7 +297,7 @@ def test_numbers_over_shaded_cells_can_be_read(qtbot, mode: str) -> None:
     values = np.linspace(0, 1, 12).reshape(3, 4)
     heat = HeatTable("test", "Test")
     shown(qtbot, heat, 420, 160)
-    for color in ("run_a", "run_b", theme.run_color(2)):
+    for color in ("run_a", "run_b", theme.run_shade(2, 0)):
         names = tuple("abc")
         heat.show_data(HeatData(names, tuple("wxyz"), values, values, lambda _r, _c, v: f"{v:.2f}", (color, color)))
         qtbot.wait(20)
@@ -313,7 +313,7 @@ def test_marks_and_texts_of_a_legend_can_be_seen(qtbot, mode: str) -> None:
         for mark in ("disc", "diamond", "line", "square"):
             legend = Legend()
             shown(qtbot, legend, 200, 24)
-            legend.show_entries([LegendEntry("HHH", theme.run_color(place), mark)])
+            legend.show_entries([LegendEntry("HHH", theme.run_shade(place, 0), mark)])
             assert against(pixels(qtbot, legend, QRect(0, 0, 18, 22)))[1] >= MARK
             assert against(pixels(qtbot, legend, QRect(22, 0, 60, 22)))[1] >= TEXT
 

@@ -276,7 +276,7 @@ def test_agreement_has_the_runs_colors_and_counts(view: MapView):
     assert {e.name: e.totals[0] for e in entries} == expected
     assert sum(expected.values()) == N
     assert len([v for v in expected.values() if v]) > 1, "the two runs differ"
-    assert [e.color for e in entries][1:3] == [run_color(0).lower(), run_color(1).lower()]
+    assert [e.color for e in entries][1:3] == [run_color(0, view).lower(), run_color(1, view).lower()]
     assert len({e.color for e in entries}) == 4
     assert view.command()[-2:] == ["--color", "agreement"]
 
@@ -432,7 +432,7 @@ def test_one_of_very_many_pairs_is_ranked_when_it_is_asked_for(view: MapView):
 def test_modality_is_never_a_runs_color(view: MapView):
     choose(view, "Modality")
     colors = [e.color for e in view.details_pane.legend.entries()]
-    assert not set(colors) & {run_color(0).lower(), run_color(1).lower()}
+    assert not set(colors) & {run_color(0, view).lower(), run_color(1, view).lower()}
     assert colors == [c.lower() for c in class_colors(8)[2:4]]
 
 

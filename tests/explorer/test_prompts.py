@@ -203,8 +203,8 @@ def test_bars_have_the_colors_of_the_theme_in_use(qtbot: QtBot, prompts: Prompts
     try:
         for mode in ("dark", "light"):
             theme.theme().mode = mode
-            colors = [theme.color(column.color).name() for column in prompts.calibration.bars.columns]
-            assert colors == [theme.run_color(0), theme.run_color(1)]
+            colors = [theme.color(column.color, prompts).name() for column in prompts.calibration.bars.columns]
+            assert colors == [theme.run_color(0, prompts), theme.run_color(1, prompts)]
     finally:
         theme.theme().mode = "light"
 

@@ -1,32 +1,36 @@
-"""What is about run A or B has the color of the run, in whichever place it is."""
+"""What is about run A or B has the color of the run, in whichever place, view or window it is."""
 
 from __future__ import annotations
 
 import dataclasses
 import re
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from PySide6.QtCore import QObject
+from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
 from explorer import theme
 from explorer.models.runs import SWATCH_ROLE, RunColumn
 from explorer.render_qt.xy_plot import tone_color
 from explorer.theme import tokens
+from explorer.views import VIEWS
 from explorer.views.runs.view import RunsView
 from explorer.views.view import Context
 from explorer.widgets.run_badge import RunBadge
 from explorer.window.side_colors import SideColors
 from tests.trainer.experiments.test_run_style import panel_of
-from trainer import config
+from trainer import catalog, config
 from trainer.__main__ import main
-from trainer.charts.marks import arm_tone, run_tone
+from trainer.charts.marks import arm_tone
 from trainer.charts.run_tones import in_run_colors
 from trainer.charts.spec import Request, targets_of
 from trainer.experiments.experiment import clip_and_cloob, to_toml
-from trainer.experiments.run_style import side_styles
-from trainer.store import RunLog, RunRow
+from trainer.experiments.run_style import side_styles, styles_of
+from trainer.store import RunLog, RunRow, Workspace
 
 
 @pytest.fixture
@@ -43,19 +47,19 @@ def context(make_context) -> Context:
 
 
 def test_a_and_b_have_the_colors_of_their_runs(qtbot: QtBot, context: Context) -> None:
-    parent = QObject()
-    SideColors(context.selection, context.jobs, parent)
+    window = QWidget()
+    qtbot.addWidget(window)
+    SideColors(context, window)
     context.jobs.watch()
     qtbot.waitUntil(lambda: len(context.jobs.runs) == 5)
     blue, orange = tokens.run_colors(False)[:2]
 
     def sides() -> tuple[str, str]:
-        return theme.color("run_a").name(), theme.run_color(1)
+        return theme.color("run_a", window).name(), theme.run_color(1, window)
 
     context.selection.select_runs(1, 2)
     assert sides() == (blue, orange)
-    badge = RunBadge("A", 0)
-    qtbot.addWidget(badge)
+    badge = RunBadge("A", 0, window)
     first = badge.grab().toImage()
     context.selection.select_runs(2, 1)
     assert sides() == (orange, blue), "CLOOB is orange as A, too"
@@ -67,17 +71,15 @@ def test_a_and_b_have_the_colors_of_their_runs(qtbot: QtBot, context: Context) -
     assert sides() == (blue, theme.run_shade(0, 1)), "two seeds of an arm: the letters tell them"
     context.selection.select_runs(5, 1)
     assert sides() == (theme.run_shade(2, 0), blue)
-    assert theme.run_color(2) == orange, "what is no run has none of their hues"
+    assert theme.run_color(2, window) == orange, "what is no run has none of their hues"
     context.selection.select_runs(2, 2)
     assert sides() == (orange, theme.run_shade(1, 1)), "one run at two steps"
-    parent.deleteLater()
+    assert theme.sides_of(QObject()) == (), "of another window nothing is known"
 
 
 def test_a_run_has_one_color_in_the_list_the_views_the_charts_and_on_paper(
     qtbot: QtBot, context: Context, tmp_path: Path
 ) -> None:
-    parent = QObject()
-    colors = SideColors(context.selection, context.jobs, parent)
     runs = RunsView(context)
     qtbot.addWidget(runs)
     context.jobs.watch()
@@ -94,18 +96,65 @@ def test_a_run_has_one_color_in_the_list_the_views_the_charts_and_on_paper(
         row = {run.id: index for index, run in enumerate(runs.table.runs.rows) if isinstance(run, RunRow)}
         for run in seen:
             seen[run].add(runs.table.runs.index(row[run], RunColumn.NAME).data(SWATCH_ROLE))
+        drawn = in_run_colors(panel_of(2), context.workspace, Request(targets_of([a, b]))).mark("p")
         for place, run in enumerate((a, b)):
-            seen[run] |= {theme.run_color(place), tone_color(run_tone(place)).name()}
+            seen[run] |= {theme.run_color(place, runs), tone_color(drawn.curves[place].tone).name()}
         file = tmp_path / f"{a}{b}.svg"
         words = ["export", "curves", "--runs", str(a), str(b), "--metrics", "train/loss", "--out", str(file)]
         assert main([*words, "--workspace", str(context.workspace.folder)]) == 0
         assert {*re.findall(r"stroke: (#[0-9a-f]{6})", file.read_text())} >= seen[a] | seen[b]
     request = Request(targets_of([5, 4, 3]))
-    for run, style in zip((5, 4, 3), side_styles(context.workspace.runs.all(), (5, 4, 3)), strict=True):
+    for run, style in zip((5, 4, 3), side_styles(styles_of(context.workspace), (5, 4, 3)), strict=True):
         seen[run].add(theme.run_shade(*style))
         plot = in_run_colors(panel_of(3), context.workspace, request).mark("p")
         seen[run].add(tone_color(plot.curves[(5, 4, 3).index(run)].tone).name())
     assert {run: len(shades) for run, shades in seen.items()} == dict.fromkeys(seen, 1)
     assert len({shade for shades in seen.values() for shade in shades}) == 5
-    assert colors.parent() is parent
-    parent.deleteLater()
+
+
+@pytest.mark.slow
+def test_two_windows_of_two_workspaces_keep_the_colors_of_their_own_runs(
+    qtbot: QtBot, window_of: Callable[..., Any], two_runs: tuple[int, int], tmp_path: Path
+) -> None:
+    """A run has one color on Home, in Runs, on the map and in Similarity, also beside a window on the sample."""
+    workspace = Workspace(tmp_path / "workspace")
+    third = workspace.runs.create(config.Run(name="third", objective=config.SigLip()), status="finished")
+    name = "val/image_to_text_R@1"
+    for run, value in zip(two_runs, (0.5, 0.6), strict=True):
+        workspace.runs.change(run, status="running")
+        with RunLog.claim(workspace, run) as log:
+            log.scalars(48, {name: value})
+        workspace.runs.change(run, status="finished", step=96, total_steps=96, metric=name, last=value)
+    styles = styles_of(workspace)
+    workspace.close()
+    entries = [entry for entry in VIEWS if entry.name in ("experiments", "runs", "map", "similarity")]
+    window = window_of(tmp_path / "workspace", entries)
+    other = window_of(catalog.sample_workspace(), [entry for entry in VIEWS if entry.name in ("map", "runs")])
+    other.selection.select_runs(2, 1)
+    shades = {run: theme.run_shade(*styles[run]) for run in (*two_runs, third)}
+    assert len({*shades.values()}) == 3
+    views = window.pages.views
+
+    def colors(shown: Any) -> tuple[str, str]:
+        return theme.run_color(0, shown), theme.run_color(1, shown)
+
+    for a, b in (two_runs, two_runs[::-1], (two_runs[0], third), two_runs):
+        window.selection.select_runs(a, b)
+        for shown in (window, *views.values()):
+            assert colors(shown) == (shades[a], shades[b]), type(shown).__name__
+    assert colors(other) == (theme.run_shade(1, 0), theme.run_shade(0, 0))
+    window.navigation.go_to("runs")
+    model = views["runs"].table.runs
+    rows = {run.id: row for row, run in enumerate(model.rows) if isinstance(run, RunRow)}
+    assert {run: model.index(rows[run], RunColumn.NAME).data(SWATCH_ROLE) for run in shades} == shades
+    window.navigation.go_to("similarity")
+    panel = views["similarity"].cosines.pane.panel
+    qtbot.waitUntil(lambda: panel.panel is not None, timeout=20_000)
+    tones = [mark.tone for mark in panel.panel.marks if getattr(mark, "tone", None)]
+    assert {tone_color(tone).name() for tone in tones} == {shades[run] for run in two_runs}
+    window.navigation.go_to("experiments")
+    home = views["experiments"]
+    qtbot.waitUntil(lambda: "last_runs" in vars(home) and home.last_runs.pane.panel.panel is not None, timeout=20_000)
+    window.selection.select_runs(third, two_runs[0])  # whatever A and B are
+    curves = [curve for mark in home.last_runs.pane.panel.panel.marks for curve in getattr(mark, "curves", ())]
+    assert {tone_color(curve.tone).name() for curve in curves} == {shades[run] for run in two_runs}

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from matplotlib.colors import to_hex
-from PySide6.QtCore import QDir, QFile
+from PySide6.QtCore import QDir, QFile, QObject
 from PySide6.QtGui import QFont, QFontInfo, QPaintEvent
 from PySide6.QtWidgets import QApplication, QLabel, QListView, QPushButton, QWidget
 
@@ -47,9 +47,10 @@ def test_words_can_be_read(tokens: Tokens, ink: str, ground: str) -> None:
 @pytest.mark.parametrize("hue", [0, 1])
 def test_words_about_a_run_can_be_read(monkeypatch: pytest.MonkeyPatch, tokens: Tokens, hue: int) -> None:
     monkeypatch.setattr(theme.theme(), "tokens", tokens)
+    window = QObject()
     for tone in range(palette.TONES):
-        theme.theme().show_sides([(hue, tone)])
-        assert all(contrast(theme.run_ink(0), ground) >= 4.5 for ground in (tokens.background, tokens.surface))
+        theme.take_sides(window, lambda tone=tone: [(hue, tone)])
+        assert all(contrast(theme.run_ink(0, window), ground) >= 4.5 for ground in (tokens.background, tokens.surface))
 
 
 @pytest.mark.parametrize("tokens", [LIGHT, DARK], ids=["light", "dark"])
@@ -67,7 +68,9 @@ def test_contrast_is_wcags() -> None:
 def test_runs_a_and_b_are_blue_and_orange_alike_on_the_screen_and_in_files() -> None:
     assert run_colors(False)[:2] == ("#0072b2", "#b86e00")
     assert tuple(style.run_color(place).lower() for place in range(8)) == run_colors(False)
-    assert (theme.color("run_a").name(), theme.color("run_b").name()) == run_colors(theme.theme().dark)[:2]
+    window = QObject()
+    colors = theme.color("run_a", window).name(), theme.color("run_b", window).name()
+    assert colors == run_colors(theme.theme().dark)[:2]
 
 
 @pytest.mark.slow
@@ -291,7 +294,7 @@ def test_what_nobody_sees_takes_other_colors_of_runs_later(dressed: QApplication
     hidden.hide()
     whole.show()
     qtbot.waitExposed(whole)
-    theme.theme().show_sides([(1, 0)])
+    theme.theme().redraw()
     assert told == ["seen"]
     hidden.show()
     assert told == ["seen", "hidden"]

@@ -19,8 +19,9 @@ from trainer.charts.colored_points import ColoredPoints
 Tone = str
 """What colors a series: `run_a` to `run_h` are runs, `first` to `sixth` hues, `bad` must not be done, and `quiet`.
 
-Alone, `run_a` and `run_b` are what is about run A or B, in the colors that these have; with a number behind it, a tone
-is a hue of the cycle in a lightness, whatever A and B are: see `shade`.
+Alone, `run_a` and `run_b` are what is about run A or B; with a number behind it, a tone is a hue of the cycle in a
+lightness, whatever A and B are: see `shade`. A letter with a hue and a lightness behind it is about a run and has its
+color: see `own_tone`.
 """
 
 HUES: Final[tuple[Tone, ...]] = ("run_a", "run_b", "first", "second", "fifth", "sixth", "third", "fourth")
@@ -44,24 +45,41 @@ def arm_tone(index: int) -> Tone:
     return shade(run_tone(index), 0)
 
 
+_BY_HUE, _BY_LETTER = "=", "~"
+
+
 def own_tone(tone: Tone, sides: Sequence[tuple[int, int]]) -> Tone:
-    """Return the hue and lightness of a run in place of its letter, which dashes and patterns go by like its color.
+    """Return the letter of a run with its hue and lightness, which it is drawn in: `run_a=second:1`.
+
+    Dashes and patterns go by the hue like the color, or where both runs have one hue, as two seeds, by the letter.
 
     Args:
         tone: Of a run by its place, or any other, which stays.
-        sides: Hue and tone of A and B. Where both have one hue, as two seeds of an arm, their letters tell them apart.
+        sides: Hue and tone of A and B.
     """
     index = RUN_TONES.index(tone) if tone in RUN_TONES else len(sides)
-    if index >= len(sides) or len({hue for hue, _ in sides}) < len(sides):
+    if index >= len(sides):
         return tone
     hue, lightness = sides[index]
-    return shade(HUES[hue % len(HUES)], lightness)
+    apart = len({hue for hue, _ in sides}) == len(sides)
+    return f"{tone}{_BY_HUE if apart else _BY_LETTER}{shade(HUES[hue % len(HUES)], lightness)}"
+
+
+def letter_index(tone: Tone | None) -> int:
+    """Return the place of the run that a tone names by its letter, 0 for A; -1 where it names none."""
+    letter, _, _ = (tone or "").replace(_BY_LETTER, _BY_HUE).partition(_BY_HUE)
+    return RUN_TONES.index(letter) if letter in RUN_TONES else -1
 
 
 def hue_of(tone: Tone) -> tuple[Tone, int | None]:
     """Return the hue of a tone, and which lightness of it the tone is; None where it is about A or B or no run."""
-    hue, _, lightness = tone.partition(":")
+    hue, _, lightness = tone.replace(_BY_LETTER, _BY_HUE).rpartition(_BY_HUE)[2].partition(":")
     return _HUE_OF_RUN.get(hue, hue), int(lightness) if lightness else None
+
+
+def pattern_of(tone: Tone) -> Tone:
+    """Return the hue that the dashes, hatches and symbols of a tone are those of."""
+    return hue_of(tone.partition(_BY_LETTER)[0])[0]
 
 
 _DASHES: Final[dict[Tone, tuple[float, ...]]] = {
@@ -97,7 +115,7 @@ def dash_of(tone: Tone, *, dashed: bool = False) -> tuple[float, ...]:
     Tones differ by them as by their color: A is solid, B is dashed; what is dashed on purpose has short strokes,
     that of B dots.
     """
-    hue, _ = hue_of(tone)
+    hue = pattern_of(tone)
     if dashed:
         return (1, 2) if hue == "run_b" else (3, 2)
     return _DASHES.get(hue, ())

@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from trainer.charts.marks import RUN_TONES, HeatMap, NumberTable, Panel, Tone, XYPlot, run_tone, shade
+from trainer.charts.marks import (
+    RUN_TONES,
+    HeatMap,
+    ImageRow,
+    Mark,
+    NumberTable,
+    PairMap,
+    Panel,
+    Tone,
+    XYPlot,
+    own_tone,
+    run_tone,
+    shade,
+)
 from trainer.charts.spec import Request
-from trainer.experiments.run_style import RunStyle, side_styles
+from trainer.experiments.run_style import RunStyle, side_styles, styles_of
 from trainer.store import Workspace
 
 FEWEST: Final = 3
-"""Runs from which on marks say which run they are about; of two they say A and B, whose colors renderers know."""
+"""Runs from which on marks say by their color alone which run they are about; of two they say A and B as well."""
 
 
 def style_tone(style: RunStyle) -> Tone:
@@ -22,21 +35,36 @@ def style_tone(style: RunStyle) -> Tone:
 
 def in_run_colors(panel: Panel, workspace: Workspace | None, request: Request) -> Panel:
     """Return the panel with the plots, maps and heads of tables of each run of the request in the run's own color."""
-    if workspace is None or len({target.run for target in request.targets}) < FEWEST:
+    if workspace is None or not request.targets:
         return panel
     ids = [workspace.runs.get(target.run).id for target in request.targets]
-    styles = side_styles(workspace.runs.all(), ids)
-    tones: dict[Tone | None, Tone] = {tone: style_tone(style) for tone, style in zip(RUN_TONES, styles)}
-    return replace(panel, rows=tuple(tuple(_in_tones(mark, tones) for mark in row) for row in panel.rows))
+    return with_sides(panel, side_styles(styles_of(workspace), ids), letters=len(set(ids)) < FEWEST)
 
 
-def _in_tones(mark: Any, tones: Mapping[Tone | None, Tone]) -> Any:
+def with_sides(panel: Panel, sides: Sequence[RunStyle], *, letters: bool = True) -> Panel:
+    """Return the panel with what is about a run in the color of that run.
+
+    Args:
+        panel: What is about runs is so by their place.
+        sides: The styles of these runs, A first.
+        letters: Whether marks say A and B as well.
+    """
+    return replace(
+        panel, rows=tuple(tuple(mark_with_sides(mark, sides, letters) for mark in row) for row in panel.rows)
+    )
+
+
+def mark_with_sides(mark: Mark, sides: Sequence[RunStyle], letters: bool = True) -> Mark:
+    """Return one mark as `with_sides` returns a panel of marks."""
+    pairs = zip(RUN_TONES, sides)
+    tones = {tone: own_tone(tone, sides) if letters else style_tone(style) for tone, style in pairs}
     if isinstance(mark, NumberTable):
-        return replace(mark, tones=tuple(tones.get(run_tone(at), "") for at in range(mark.first + len(mark.columns))))
-    if isinstance(mark, HeatMap):
+        columns = mark.tones or tuple(map(run_tone, range(mark.first + len(mark.columns))))
+        return replace(mark, tones=tuple(tones.get(tone, tone) for tone in columns))
+    if isinstance(mark, HeatMap | ImageRow | PairMap):
         return replace(mark, tone=tones.get(mark.tone, mark.tone))
     if not isinstance(mark, XYPlot):
-        return mark  # pictures are told by the letters of their runs
+        return mark
     parts: dict[str, Any] = {"tone": tones.get(mark.tone, mark.tone)}
     for name in ("curves", "dots", "points", "bars"):
         parts[name] = tuple(replace(part, tone=tones.get(part.tone, part.tone)) for part in getattr(mark, name))

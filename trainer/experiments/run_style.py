@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextvars import ContextVar
+from itertools import count
 from typing import Final, NamedTuple
 
-from trainer.store import RunRow
+from trainer.store import RunRow, Workspace
 from trainer.store.run_label import parts_of
 
 
@@ -24,41 +25,48 @@ class RunStyle(NamedTuple):
     tone: int
 
 
-def run_style(rows: Iterable[RunRow]) -> dict[int, RunStyle]:
-    """Return the style of each run, by its id.
+def styles_of(workspace: Workspace) -> dict[int, RunStyle]:
+    """Return the style of each run of a workspace, by its id: the one answer to which color a run has.
 
-    Arms take the first hues in the order in which their experiment made them; runs of no experiment take the next, one
-    for all whose labels differ in the seed alone. Give all runs of a workspace: of fewer the hues may be others.
+    Runs that can be restored are among them: no other run changes its color when one is deleted.
     """
-    ordered = sorted({row.id: row for row in rows}.values(), key=lambda row: row.id)
+    return run_style([*workspace.runs.all(), *workspace.runs.deleted()])
+
+
+def run_style(rows: Iterable[RunRow]) -> dict[int, RunStyle]:
+    """Return the style of each run of a workspace, by its id; a run that is made later changes none before it.
+
+    Arms take the first hues in the order in which their experiment made them; runs of no experiment take the next that
+    nothing made before them has, one for all whose labels differ in the seed alone.
+    """
     arms: dict[str, list[str]] = {}
-    for row in ordered:
-        if row.experiment and row.arm not in arms.setdefault(row.experiment, []):
-            arms[row.experiment].append(row.arm)
-    first = max(map(len, arms.values()), default=0)
-    labels = {row.id: parts_of(row.short_name) for row in ordered}
-    lone = list(dict.fromkeys(labels[row.id][0] for row in ordered if not row.experiment))
+    lone: dict[str, int] = {}
     earlier: Counter[str] = Counter()
     styles = {}
-    for row in ordered:
+    for row in sorted({row.id: row for row in rows}.values(), key=lambda row: row.id):
+        label, seed = parts_of(row.short_name)
         if row.experiment:
-            # Of the label, so that a deleted run changes no other's tone.
-            styles[row.id] = RunStyle(arms[row.experiment].index(row.arm), labels[row.id][1])
-        else:
-            label = labels[row.id][0]
-            styles[row.id] = RunStyle(first + lone.index(label), earlier[label])
-            earlier[label] += 1
+            names = arms.setdefault(row.experiment, [])
+            if row.arm not in names:
+                names.append(row.arm)
+            # The seed is that of the label: a run that is gone changes no other's tone.
+            styles[row.id] = RunStyle(names.index(row.arm), seed)
+            continue
+        if label not in lone:
+            first = max(map(len, arms.values()), default=0)
+            lone[label] = next(hue for hue in count(first) if hue not in lone.values())
+        styles[row.id] = RunStyle(lone[label], earlier[label])
+        earlier[label] += 1
     return styles
 
 
-def side_styles(rows: Iterable[RunRow], runs: Sequence[int]) -> tuple[RunStyle, ...]:
+def side_styles(styles: Mapping[int, RunStyle], runs: Sequence[int]) -> tuple[RunStyle, ...]:
     """Return the style of each of these runs, A first; a run that is there twice, at two steps, has two lightnesses.
 
     Args:
-        rows: All runs of the workspace.
-        runs: Ids; of one that is not among the rows the style is that of its place.
+        styles: Those of the workspace, as of `styles_of`.
+        runs: Ids; of one that has no style it is that of its place.
     """
-    styles = run_style(rows)
     taken = {styles[run] for run in runs if run in styles}
     sides: list[RunStyle] = []
     for index, run in enumerate(runs):

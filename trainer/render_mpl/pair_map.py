@@ -22,7 +22,7 @@ from trainer.render_mpl.style import (
     heading,
     run_color,
 )
-from trainer.render_mpl.xy_plot import in_own_look, tone_color
+from trainer.render_mpl.xy_plot import tone_color
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -156,7 +156,7 @@ def legend_of(marks: Sequence[Any], page_in: float) -> tuple[list[Any], int]:
         return [], 1
     tones = {curve.name: curve.tone for mark in marks if isinstance(mark, XYPlot) for curve in mark.curves}
     handles = [
-        Line2D([], [], color=tone_color(tone), label=name, linestyle=(0, dash_of(in_own_look(tone)) or (1, 0)))
+        Line2D([], [], color=tone_color(tone), label=name, linestyle=(0, dash_of(tone) or (1, 0)))
         for name, tone in tones.items()
     ]
     by_modality = maps[0].colors.by == MODALITY

@@ -27,6 +27,8 @@ from trainer.charts.marks import (
     XYPlot,
     run_tone,
 )
+from trainer.charts.run_tones import with_sides
+from trainer.experiments.run_style import SIDES
 from trainer.render_mpl.dot_labels import label_dots
 from trainer.render_mpl.pair_map import LAYERS, MOST_VECTOR_POINTS, class_names_on, draw_map, legend_of
 from trainer.render_mpl.style import HAIRLINE, INK, PAGE_IN, QUIET, footnote, heading, in_style, new_figure
@@ -90,7 +92,8 @@ LETTERS_PER_IN: Final = 132 / PAGE_IN
 @in_style
 def draw(panel: Panel, choices: FigureChoices = WHOLE, runs: Sequence[str] = ()) -> Figure:
     """Draw the chosen parts of the panel, whose runs have these labels."""
-    panel, page_in = _with_legends(chosen_panel(panel, choices, runs), notes=choices.notes), choices.layout_in
+    panel = with_sides(chosen_panel(panel, choices, runs), SIDES.get())
+    panel, page_in = _with_legends(panel, notes=choices.notes), choices.layout_in
     maps = [mark for mark in panel.marks if isinstance(mark, PairMap)]
     if len(panel.marks) == len(maps) == 1:
         page_in = min(page_in, LARGEST_MAP_IN)

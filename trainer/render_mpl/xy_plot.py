@@ -23,9 +23,8 @@ from trainer.charts.marks import (
     bar_text,
     dash_of,
     hue_of,
-    own_tone,
+    pattern_of,
 )
-from trainer.experiments.run_style import SIDES
 from trainer.render_mpl.dot_labels import label_dots
 from trainer.render_mpl.style import INK, OKABE_ITO, QUIET, class_colors, heading, run_color
 
@@ -62,11 +61,6 @@ def tone_color(tone: Tone) -> str:
         return run_color(RUN_TONES.index(tone))
     hue, lightness = hue_of(tone)
     return TONES[hue] if lightness is None else run_shade(HUES.index(hue), lightness)
-
-
-def in_own_look(tone: Tone) -> Tone:
-    """Return the hue and lightness of a run of the figure in place of its letter, as `own_tone` does."""
-    return own_tone(tone, SIDES.get())
 
 
 _SYMBOLS: Final = {"square": "s", "triangle": "^", "pentagon": "p", "hexagon": "h"}
@@ -143,10 +137,10 @@ def _draw_series(axes: Axes, curve: Series) -> None:
     if curve.faint:
         style |= {"color": faint(color), "linewidth": 0.5}
     if curve.stepped:
-        pattern = () if curve.filled else dash_of(in_own_look(curve.tone), dashed=curve.dashed)
+        pattern = () if curve.filled else dash_of(curve.tone, dashed=curve.dashed)
         axes.stairs(curve.y, curve.x, fill=curve.filled, linestyle=(0, pattern) if pattern else "-", **style)
     else:
-        pattern = dash_of(in_own_look(curve.tone), dashed=curve.dashed)
+        pattern = dash_of(curve.tone, dashed=curve.dashed)
         dashes = (0, pattern) if pattern and not curve.faint else "-"
         axes.plot(curve.x, curve.y, linestyle=dashes, marker="o" if curve.marked else "", markersize=3, **style)
     if curve.low is not None and curve.high is not None:
@@ -173,7 +167,7 @@ def _draw_bars(axes: Axes, plot: XYPlot) -> None:
 
 
 def _bar_style(tone: Tone) -> dict[str, Any]:
-    hue, _ = hue_of(in_own_look(tone))
+    hue = pattern_of(tone)
     hatch = {"hatch": 2 * HATCHES[hue], "hatch_linewidth": 0.6} if hue in HATCHES else {}
     return {"color": tone_color(tone), "edgecolor": "white", "linewidth": 0, **hatch}
 
@@ -254,7 +248,7 @@ def _draw_dots(axes: Axes, plot: XYPlot) -> None:
         style: dict[str, Any] = {"facecolor": "none" if dot.mark == "ring" else color, "edgecolor": color}
         label = None if dot.name in named else dot.name
         named.add(dot.name)
-        marker = _MARKS.get(dot.mark) or _SYMBOLS.get(SYMBOLS.get(hue_of(in_own_look(dot.tone))[0], ""), "o")
+        marker = _MARKS.get(dot.mark) or _SYMBOLS.get(SYMBOLS.get(pattern_of(dot.tone), ""), "o")
         x, y = (dot.y, dot.x) if plot.lying else (dot.x, dot.y)
         axes.scatter(
             [x], [y], s=(0.6 * dot.size) ** 2, marker=marker, zorder=3, label=label, clip_on=not plot.lying, **style

@@ -440,7 +440,7 @@ def _show_way(row: ImageRowWidget, run: DecodedRun | None, index: int) -> None:
             ImageRowItem("", f"t = {level:,}", "", pixmap=QPixmap(image_of(pixels)))
             for level, pixels in zip(strip.levels, strip.noisy, strict=True)
         ],
-        theme.run_color(index),
+        theme.run_color(index, row),
     )
 
 

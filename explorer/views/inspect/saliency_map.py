@@ -124,7 +124,7 @@ class SaliencyMap(QWidget):
             strength = min(abs(float(value)) / overlay.reach, 1.0) if overlay.reach else 0.0
             if strength < 0.02:
                 continue
-            color = QColor(theme.color(overlay.colors[1] if value > 0 else overlay.colors[0]))
+            color = QColor(theme.color(overlay.colors[1] if value > 0 else overlay.colors[0], self))
             color.setAlphaF(FAINT + (STRONG - FAINT) * strength)
             painter.fillRect(
                 QRectF(at[column], down[row], at[column + 1] - at[column], down[row + 1] - down[row]), color
@@ -134,7 +134,7 @@ class SaliencyMap(QWidget):
         bar = QRectF(room.left(), room.bottom() + 6, room.width(), BAR_PX)
         shade = QLinearGradient(bar.topLeft(), bar.topRight())
         for position, token, alpha in ((0.0, 0, STRONG), (0.5, 0, 0.0), (0.5001, 1, 0.0), (1.0, 1, STRONG)):
-            color = QColor(theme.color(overlay.colors[token]))
+            color = QColor(theme.color(overlay.colors[token], self))
             color.setAlphaF(alpha)
             shade.setColorAt(position, color)
         painter.setPen(Qt.PenStyle.NoPen)

@@ -276,7 +276,7 @@ class InspectView(PictureQuestionView):
                 continue
             reach = max(float(abs(saliency.cells).max()), 1e-9)
             self._head(1 + index, name, f"step {saliency.step:,}, cosine {saliency.cosine:.3f}, scale ±{reach:.3f}")
-            overlay = SaliencyOverlay(saliency.cells, reach, ("outline", theme.run_color(index)), ("against", "for"))
+            overlay = SaliencyOverlay(saliency.cells, reach, ("outline", ("run_a", "run_b")[index]), ("against", "for"))
             self.maps[1 + index].show_map(image, overlay, f"{name}: {_strongest(saliency.cells)}")
         difference = chart.difference if chart else None
         for widget in (self.maps[3], *self._heads[3]):

@@ -12,7 +12,7 @@ from jaxtyping import Float, Int
 from PySide6.QtCore import QObject, Qt, QTimer, Signal
 from PySide6.QtWidgets import QWidget
 
-from explorer.theme import theme
+from explorer.theme import run_color, theme
 from explorer.views.map.coloring import CLASS, COMPUTED, MODALITY, Coloring, classes_of
 from explorer.views.map.details import MapDetails
 from explorer.views.map.load import MapSide, Sketch, read_changes, read_numbers, read_words
@@ -135,7 +135,7 @@ class MapAppearance(QObject):
 
     def show_sketch(self, index: int, sketch: Sketch, then: Callable[[], None]) -> None:
         """Show part of a snapshot with the selected colors until all of it arrives, then call `then`."""
-        request = ColorRequest(self._by, (sketch.side,), (None,), dark=theme().dark)
+        request = ColorRequest(self._by, (sketch.side,), (None,), dark=theme().dark, runs=self._run_colors())
 
         def enter(made: list[Coloring]) -> None:
             self._panels[index].show_sketch(sketch, made[0])
@@ -173,7 +173,8 @@ class MapAppearance(QObject):
     def _wanted(self, sides: Sequence[MapSide], numbers: Sequence[PairNumbers | None]) -> ColorRequest:
         is_current = self._changes is not None and all(map(is_, self._changes[0], sides)) and len(sides) == 2
         more = (self._changes[1],) * 2 if is_current and self._changes is not None else ()
-        return ColorRequest(self._toolbar.color_by, tuple(sides), tuple(numbers), more, dark=theme().dark)
+        runs = self._run_colors()
+        return ColorRequest(self._toolbar.color_by, tuple(sides), tuple(numbers), more, dark=theme().dark, runs=runs)
 
     def show_legend(self) -> None:
         """Update the legend: each color's meaning, its number of pairs, and how many are selected."""
@@ -194,6 +195,9 @@ class MapAppearance(QObject):
             mask = np.repeat(visible, [side.images, side.texts]) if side is not None else np.empty(0, bool)
             panel.map.set_shown(None if all(visible) else mask)
             panel.sprites.set_shown(self._toolbar.tools.is_shown("sprites") and visible[0])
+
+    def _run_colors(self) -> tuple[str, str]:
+        return run_color(0, self._panels[0]), run_color(1, self._panels[0])
 
     @property
     def _shown_panels(self) -> list[MapPanel]:

@@ -40,7 +40,7 @@ class PairCard(HoverCard):
         if self._side is None:
             return
         items, row = self._side.items, self._row
-        rows = [HoverRow("AB"[p.index], run_ink(p.index), _of(p, row)) for p in panels if p.side]
+        rows = [HoverRow("AB"[p.index], run_ink(p.index, self), _of(p, row)) for p in panels if p.side]
         path = items.path[row]
         self.show_message(items.caption[row], items.label[row], HEADS, rows)
         self.set_picture(self._pictures.get(path), instead="no image" if self._pictures.problem(path) else "")

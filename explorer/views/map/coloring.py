@@ -10,7 +10,7 @@ import numpy as np
 import pyqtgraph as pg
 from jaxtyping import Int, UInt8
 
-from explorer.theme import class_colors, color, run_color, theme
+from explorer.theme import class_colors, color, theme
 from explorer.widgets.point_map.class_glyphs import STROKES
 from trainer.charts.colored_points import SHADES, ColoredPoints, Palette
 from trainer.charts.metadata_columns import is_class, is_scale
@@ -55,7 +55,7 @@ def choices(items: Items) -> list[str]:
     return [MODALITY, *([CLASS] if is_class(items.label, MOST_CLASSES) else []), *columns]
 
 
-def colorings(by: str, maps: Sequence[tuple[ColoredMap, int, int]]) -> list[Coloring]:
+def colorings(by: str, maps: Sequence[tuple[ColoredMap, int, int]], runs: Sequence[str] = ()) -> list[Coloring]:
     """Return the colors of each map's points; a color has the same meaning in all maps, whatever their data.
 
     An image and its text have one color unless modality is asked. Items without such a column are `none`.
@@ -63,8 +63,9 @@ def colorings(by: str, maps: Sequence[tuple[ColoredMap, int, int]]) -> list[Colo
     Args:
         by: `modality`, `agreement`, `rank`, `cosine`, `label` or a column.
         maps: What is known of the pairs, number of images and number of texts of each map.
+        runs: The colors of A and B.
     """
-    palette = window_palette()
+    palette = window_palette(runs)
     if by == MODALITY:
         names, table = ("Images", "Texts"), ColoredPoints(by).table(palette)
         return [
@@ -82,14 +83,14 @@ def colorings(by: str, maps: Sequence[tuple[ColoredMap, int, int]]) -> list[Colo
     return made
 
 
-def window_palette() -> Palette:
-    """Return the colors of the window's theme."""
+def window_palette(runs: Sequence[str] = ()) -> Palette:
+    """Return the colors of the window's theme, those of A and B if they are given."""
     gray = color("unselected").name()
     shades = np.asarray(pg.colormap.get("viridis").getLookupTable(nPts=SHADES, alpha=False), np.uint8)
     # Not the first two colors: these are the hues of runs A and B.
     images, texts = class_colors(8)[2:4]
-    runs, modalities = (run_color(0), run_color(1)), (images, texts)
-    return Palette(class_colors, runs, modalities, gray, gray, shades, theme().dark)
+    first, second = tuple(runs) or class_colors(2)
+    return Palette(class_colors, (first, second), (images, texts), gray, gray, shades, theme().dark)
 
 
 def classes_of(colors: Coloring) -> Int[np.ndarray, " m"] | None:

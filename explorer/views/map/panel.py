@@ -53,7 +53,7 @@ class MapPanel(MapCard):
         self.contours = Contours(self.map.layer, self)
         self.sprites = Sprites(self.map.layer, self._picture, self._ink, self)
         self.labels = Labels(self.map.layer, self)
-        self.pins = Pins(self.map.layer, pictures.get, lambda: theme.color(theme.run_color(index)), self)
+        self.pins = Pins(self.map.layer, pictures.get, lambda: theme.color(theme.run_color(index, self)), self)
 
     def show_side(self, side: MapSide, colors: Coloring, projection: str) -> None:
         """Show a snapshot; the same items at another step move to their new positions, others replace the points."""

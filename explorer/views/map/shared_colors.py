@@ -26,6 +26,7 @@ class ColorRequest:
         numbers: How each run sees its pairs, as far as that is known.
         more: Further columns of each side, by their name.
         dark: The theme's ground is dark.
+        runs: The colors of A and B.
     """
 
     by: str
@@ -33,6 +34,7 @@ class ColorRequest:
     numbers: tuple[PairNumbers | None, ...]
     more: tuple[Mapping[str, MetadataColumn], ...] = ()
     dark: bool = False
+    runs: tuple[str, ...] = ()
 
     @property
     def few(self) -> bool:
@@ -41,7 +43,9 @@ class ColorRequest:
 
     def same(self, other: ColorRequest | None) -> bool:
         """Return whether the same colors are requested."""
-        if other is None or (self.by, self.dark) != (other.by, other.dark) or len(self.sides) != len(other.sides):
+        if other is None or len(self.sides) != len(other.sides):
+            return False
+        if (self.by, self.dark, self.runs) != (other.by, other.dark, other.runs):
             return False
         used = self.by in COMPUTED
         pairs = [*zip(self.sides, other.sides, strict=True)]
@@ -59,7 +63,7 @@ def found(request: ColorRequest) -> list[Coloring]:
         (ColoredMap(side.n, {**side.values, **columns}, numbers), side.images, side.texts)
         for side, numbers, columns in zip(request.sides, request.numbers, more, strict=True)
     ]
-    return colorings(by, maps) if maps else []
+    return colorings(by, maps, request.runs) if maps else []
 
 
 class SharedColors:

@@ -190,7 +190,7 @@ class _Cell(QStyledItemDelegate):
         data = self.parent().data_shown
         painter.save()
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        ground = QColor(theme.color(data.colors[1] if shade >= 0 else data.colors[0]))
+        ground = QColor(theme.color(data.colors[1] if shade >= 0 else data.colors[0], self.parent()))
         ground.setAlphaF(PALEST + (DEEPEST - PALEST) * min(abs(shade), 1.0))
         painter.setPen(Qt.PenStyle.NoPen)
         painter.setBrush(ground)

@@ -176,7 +176,7 @@ class Playground(QWidget):
             unit = "points vs. the mean ensemble" if difference and row >= FIRST_TEMPLATE else "accuracy in percent"
             return f"{100 * values[row, column]:.1f} {unit}"
 
-        colors = ("run_a", "run_b") if difference else (theme.run_color(self._index),) * 2
+        colors = ("run_a", "run_b") if difference else (run_tone(self._index),) * 2
         return HeatData(
             ("Mean ensemble", "Weighted ensemble", *run.templates),
             ("Weight", "All", *run.labels),
@@ -197,7 +197,7 @@ class Playground(QWidget):
         self.confusion_title.setText(f"{name}: {100 * classifier.accuracy:.1f} % right")
         counts = classifier.confusion.astype(float)
         shade = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
-        color = theme.run_color(self._index)
+        color = run_tone(self._index)
         data = HeatData(
             run.labels,
             run.labels,

@@ -56,6 +56,7 @@ class TauControl(QWidget):
     def show_run(self, name: str, *, trained: float, best: float, tau: float | None = None) -> None:
         """Show a run's temperatures, at `tau` or the trained one, without emitting `changed`."""
         self._trained, self._best = trained, best
+        self._recolor()
         self.name.setText(name)
         self.to_trained.setToolTip(f"Temperature {trained:.4g}, that of the run's training")
         self.to_best.setToolTip(f"Temperature {best:.4g}, the smallest negative log-likelihood")
@@ -91,7 +92,7 @@ class TauControl(QWidget):
             self.box.set_value(float(f"{tau:.4g}"))
 
     def _recolor(self) -> None:
-        self._swatch.setStyleSheet(f"color: {theme.run_color(self.index)}")
+        self._swatch.setStyleSheet(f"color: {theme.run_color(self.index, self)}")
 
     def _lay_out(self) -> None:
         grid = layouts.grid(theme.INSIDE, theme.SPACE, of=self)

@@ -264,7 +264,7 @@ class RunActions:
 
     def _make(self, name: str, spec: ActionSpec, parent: QWidget) -> QAction:
         action = QAction(spec.words, parent, objectName=f"run-{name}")
-        theme.keep_icon(action, spec.icon, role={"show-a": "run_a", "show-b": "run_b"}.get(name, "text"))
+        theme.keep_icon(action, spec.icon)
         if spec.keys:
             action.setShortcut(QKeySequence(spec.keys))
             # Single letters and Del belong to the table only: elsewhere they are typed.

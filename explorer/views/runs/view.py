@@ -48,7 +48,6 @@ from trainer import catalog, config
 from trainer.charts.settings import options
 from trainer.charts.spec import Request, request_words, targets_of
 from trainer.errors import UserError, reason_words
-from trainer.experiments.run_style import run_style
 from trainer.scheduling import launch
 from trainer.scheduling.paces import finished_paces
 from trainer.store import RunRow
@@ -456,8 +455,7 @@ class RunsView(View):
         self.actions_of_runs.show_chosen(chosen, self.context.jobs.read_only_reason)
         self.actions_of_runs.offer_end(any(self.context.jobs.unresponsive(run.id) is not None for run in chosen))
         drawn = self._drawn_of(chosen)
-        # While rows leave the table, some that are gone are still chosen.
-        styles = run_style([*self.table.runs.runs, *drawn.runs])
+        styles = self.context.jobs.styles
         self.table.runs.show_styles(styles, self._letters())
         self.table.runs.show_drawn(run.id for run in drawn.runs)
         self.curves.show_runs(drawn.runs, styles, note=drawn.note)

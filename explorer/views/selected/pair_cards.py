@@ -18,6 +18,7 @@ from explorer.widgets.run_badge import RunBadge
 from trainer.charts.marks import Axis, Series, XYPlot, run_tone
 from trainer.charts.one_pair import OnePair, PairInRun, rank_lines
 from trainer.charts.pair_colors import words
+from trainer.charts.run_tones import mark_with_sides
 
 NEAR_PX: Final = 44
 VALUE_PX: Final = 44
@@ -115,16 +116,9 @@ class CourseCard(XYPlotCard):
             for run in courses
         )
         axis = Axis("rank", 0.8, max(worst, 10) * 1.25, log=True, integer=True)
-        self.show_plot(
-            XYPlot(
-                "course",
-                "Caption rank over training",
-                Axis("step", 0.0, float(max(last, 1)), integer=True),
-                axis,
-                curves,
-                note="1 is best",
-            )
-        )
+        steps = Axis("step", 0.0, float(max(last, 1)), integer=True)
+        plot = XYPlot("course", "Caption rank over training", steps, axis, curves, note="1 is best")
+        self.show_plot(mark_with_sides(plot, theme.sides_of(self)))
 
 
 class NeighborRows(QWidget):

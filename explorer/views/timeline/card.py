@@ -55,7 +55,9 @@ class TimelineCard(HoverCard):
         """Show what has been computed or decoded since."""
         if self._run is None:
             return
-        rows = [HoverRow("AB"[i], run_ink(i), _written(step, pair)) for i, (step, pair) in sorted(self._rows.items())]
+        rows = [
+            HoverRow("AB"[i], run_ink(i, self), _written(step, pair)) for i, (step, pair) in sorted(self._rows.items())
+        ]
         items = self._run.items
         path = items.path[self.row]
         self.show_message(items.caption[self.row], items.label[self.row], HEADS, rows)

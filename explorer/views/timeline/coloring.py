@@ -64,6 +64,7 @@ def colors_of(
     by: str | None = None,
     numbers: Mapping[int, PairNumbers | None] | None = None,
     changed: Mapping[str, MetadataColumn] | None = None,
+    sides: Sequence[str] = (),
 ) -> Colors:
     """Return colors that have the same meaning in all runs and at all steps.
 
@@ -72,6 +73,7 @@ def colors_of(
         by: One of `choices_of`; anything else is `first_choice`.
         numbers: How each run, by its place, sees its pairs at its last step, as far as that is known.
         changed: What changed between the snapshots that are compared, once it is known.
+        sides: The colors of A and B.
     """
     offered = choices_of(runs)
     by = by if by in offered else first_choice(offered)
@@ -80,7 +82,7 @@ def colors_of(
         (ColoredMap(run.n, {**_columns(run, by), **changed}, numbers.get(run.index)), run.images, run.texts)
         for run in runs
     ]
-    made = colorings(by, maps)
+    made = colorings(by, maps, sides)
     index = {run.index: coloring.index for run, coloring in zip(runs, made, strict=True)}
     return Colors(by, index, made[0].palette, tuple(_legend(by, runs, made)))
 

@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QWidget
 from explorer import theme
 from explorer.render_qt.xy_plot import XYPlotWidget
 from explorer.widgets import layouts
+from trainer.charts.run_tones import mark_with_sides
 from trainer.charts.snapshot_curves import measure_plot, value_at
 from trainer.charts.snapshot_series import MeasureCurve, TimelineMeasure, TimelineRun
 
@@ -69,7 +70,8 @@ class TimeCurve(QWidget):
         axis = self.plot.getPlotItem().getAxis("bottom")
         axis.setStyle(showValues=bottom)
         axis.setHeight(None if bottom else 4)
-        spec = measure_plot(self.measure, runs)
+        self._recolor()
+        spec = mark_with_sides(measure_plot(self.measure, runs), theme.sides_of(self))
         # The name above the plot is the label of its axis.
         self.plot.show_plot(replace(spec, x=replace(spec.x, label=""), y=replace(spec.y, label="")))
         self.plot.setAccessibleName(spec.title)
@@ -93,7 +95,7 @@ class TimeCurve(QWidget):
     def _recolor(self) -> None:
         for index, label in enumerate(self.values):
             label.setFont(theme.pixel_font(theme.SMALL_PX))
-            label.setStyleSheet(f"color: {theme.run_ink(index)}")
+            label.setStyleSheet(f"color: {theme.run_ink(index, self)}")
 
     def _lay_out(self) -> None:
         self._column = layouts.column(layouts.row((self.name, 1), *self.values), gap=0, of=self)

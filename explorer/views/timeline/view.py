@@ -194,7 +194,8 @@ class TimelineView(View):
             self.color.show_choices([], None)
             return
         chosen = str(self.context.settings.value("timeline/color", ""))
-        self.colors = colors_of(runs, chosen, self._numbers, self._changed)
+        sides = (theme.run_color(0, self), theme.run_color(1, self))
+        self.colors = colors_of(runs, chosen, self._numbers, self._changed, sides)
         self.legend.show_entries(self.colors.legend)
         self.color.show_choices([Choice(by, color_words(by)) for by in choices_of(runs)], self.colors.by)
         if self.colors.by in CHANGED:

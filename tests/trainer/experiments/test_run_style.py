@@ -23,6 +23,7 @@ from trainer.charts.marks import (
     axis_over,
     dash_of,
     hue_of,
+    letter_index,
     own_tone,
     run_tone,
 )
@@ -30,7 +31,7 @@ from trainer.charts.run_tones import in_run_colors
 from trainer.charts.snapshot_label import told_apart
 from trainer.charts.spec import Request, targets_of
 from trainer.experiments.experiment import Experiment
-from trainer.experiments.run_style import RunStyle, run_style, side_styles
+from trainer.experiments.run_style import RunStyle, run_style, side_styles, styles_of
 from trainer.render_mpl.xy_plot import tone_color
 from trainer.store import RunLog, Workspace
 
@@ -58,9 +59,9 @@ def test_hue_is_the_arm_tone_the_seed_and_the_second_arm_is_dashed(workspace: Wo
         workspace.runs.create(config.Run(name=name), status="queued")
     hues = [style.hue for run, style in sorted(run_style(workspace.runs.all()).items()) if run not in six]
     assert hues == [2, 3, 4], "each other training is another hue"
-    sides = side_styles(workspace.runs.all(), (six[1], six[3], six[1]))
+    sides = side_styles(styles_of(workspace), (six[1], six[3], six[1]))
     assert sides == (RunStyle(1, 0), RunStyle(1, 1), RunStyle(1, 2)), "one run at two steps, and none like another run"
-    swapped = side_styles(workspace.runs.all(), (six[1], six[0]))
+    swapped = side_styles(styles_of(workspace), (six[1], six[0]))
     assert [bool(dash_of(own_tone(run_tone(place), swapped))) for place in (0, 1)] == [True, False]
 
 
@@ -72,6 +73,19 @@ def test_a_run_keeps_its_look_when_others_come_or_go(workspace: Workspace, store
     assert {run: before[run] for run in left} == left
     workspace.runs.create(stored.run_of(stored.control, 3), status="queued", experiment="duel", arm="CLIP")
     assert run_style(workspace.runs.all()).items() >= left.items()
+
+
+def test_runs_of_no_experiment_keep_their_look_too(workspace: Workspace, stored: Experiment):
+    lone = [workspace.runs.create(config.Run(name=name), status="queued") for name in ("one", "two", "three")]
+    before = styles_of(workspace)
+    assert [before[run] for run in lone] == [RunStyle(0, 0), RunStyle(1, 0), RunStyle(2, 0)]
+    for arm in stored.arms:
+        workspace.runs.create(stored.run_of(arm, 0), status="queued", experiment="duel", arm=arm.name)
+    assert styles_of(workspace).items() >= before.items(), "an experiment begins"
+    workspace.runs.change(lone[0], deleted_at=1.0)
+    later = workspace.runs.create(config.Run(name="later"), status="queued")
+    assert styles_of(workspace).items() >= before.items(), "a run is deleted, another is made"
+    assert styles_of(workspace)[later] == RunStyle(3, 0)
 
 
 def lab(color: str) -> tuple[float, float, float]:
@@ -143,7 +157,11 @@ def test_charts_of_many_runs_draw_each_in_its_own_color(workspace: Workspace, si
     assert drawn.mark("t").tones == tuple(tones)
     assert len({hue_of(tone) for tone in tones}) == 6
     two = panel_of(2)
-    assert in_run_colors(two, workspace, Request(targets_of(six[:2]))) is two
+    both = in_run_colors(two, workspace, Request(targets_of([six[1], six[0]])))
+    assert both.mark("t").tones == ("run_a=run_b:0", "run_b=run_a:0"), "letter, hue and lightness"
+    assert [letter_index(tone) for tone in both.mark("t").tones] == [0, 1]
+    seeds = in_run_colors(two, workspace, Request(targets_of([six[0], six[2]]))).mark("p").curves
+    assert [bool(dash_of(curve.tone)) for curve in seeds] == [False, True], "of one hue the letters are told by dashes"
 
 
 def test_what_is_no_run_keeps_its_color_among_many_runs(workspace: Workspace, six: list[int]):

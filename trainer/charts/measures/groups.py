@@ -18,7 +18,7 @@ from trainer.charts.matching_splits import SameSplits, same_splits
 from trainer.charts.measures.comparison import COMPARED, Key, newest_answers
 from trainer.config.fields import option
 from trainer.experiments.counted import RunGroup, counted_line, labeled, run_groups
-from trainer.experiments.run_style import run_style
+from trainer.experiments.run_style import styles_of
 from trainer.experiments.verdict import ArmComparison, ExperimentVerdict, judge
 from trainer.metrics import Metric, data_label, metric
 from trainer.store import Question, RunRow, SplitKey, StoreError, Workspace
@@ -192,7 +192,7 @@ def runs_of_groups(workspace: Workspace, patterns: Sequence[str]) -> tuple[RunGr
 
 def hues_of(workspace: Workspace, groups: Sequence[RunGroup]) -> tuple[int, ...]:
     """Return the hue of each group: that of all its runs in every view, or its place where there is no such hue."""
-    styles = run_style(workspace.runs.all())
+    styles = styles_of(workspace)
     hues = {tuple({styles[run.id].hue for run in group.counted}) for group in groups}
     alone = len(hues) == len(groups) and all(len(hue) == 1 for hue in hues)
     return tuple(styles[group.counted[0].id].hue if alone else index for index, group in enumerate(groups))
