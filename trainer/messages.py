@@ -114,6 +114,11 @@ class Classify(ModelRequest[ClassifyAnswer]):
 
 
 @dataclass(frozen=True, kw_only=True)
+class CompareSwaps(Classify):
+    """The same of one image with its caption and the caption's swaps as labels."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class EmbedAnswer:
     """The file of the vectors, a row each of what could be read; of images also their files, and why others are not."""
 

@@ -349,7 +349,10 @@ class ImportSheet(QDialog):
             self.tabs.explain(summary_text.LOOKING if pending else summary_text.WELCOME)
 
     def _show_counts(self, reading: DataSource | None) -> None:
-        self._say(summary_text.counted(reading) if reading and reading.found else "")
+        warning = summary_text.warning_of(reading) if reading and reading.found else ""
+        self._say(f"{summary_text.counted(reading)} {warning}".strip() if reading and reading.found else "")
+        if warning:
+            theme.set_role(self.note, "warn")
         self.split.setText(summary_text.split_line(reading) if reading else "")
         self.about.setText(summary_text.described(reading) if reading else "")
         for label in (self.note, self.split, self.about):

@@ -9,6 +9,8 @@ from typing import Final
 
 from explorer.import_sheet.survey_result import DataSource
 from trainer import config
+from trainer.analysis.intervals import FEWEST_HELD_OUT
+from trainer.experiments.held_out import next_step, too_few
 from trainer.store.disk import room_for_cache
 
 Explanation = tuple[str, str, str, str, str]
@@ -127,6 +129,15 @@ def split_line(reading: DataSource) -> str:
     """Return one line with how many pairs are held out, and what that rests on; empty if it is not known."""
     counts = ", ".join(f"{pairs:,} {_SPLITS.get(split, split)}" for split, pairs in reading.pairs.items())
     return f"{f'{counts}. ' if len(reading.pairs) > 1 else ''}{in_labels(reading.split, reading.data)}".strip()
+
+
+def warning_of(reading: DataSource) -> str:
+    """Return that too few pairs are held out to compare runs, and the next step; empty where enough are."""
+    held = sum(pairs for split, pairs in reading.pairs.items() if split != "train")
+    if not reading.pairs or not reading.used or held >= FEWEST_HELD_OUT:
+        return ""
+    share = "" if reading.has_own_split else " or raise the held-out share"
+    return f"{too_few(held)} runs. {next_step(held)}: add pairs{share}."
 
 
 def described(reading: DataSource) -> str:

@@ -26,6 +26,13 @@ def about(seconds: float) -> str:
     return f"{minutes} min" if minutes < 100 else f"{minutes / 60:.0f} h"
 
 
+def time_left(seconds: float | None) -> str:
+    """Format how long a job will still take, wherever it is shown: `about 5 min left`; empty where that is unknown."""
+    if seconds is None or not math.isfinite(seconds):
+        return ""
+    return f"about {about(seconds)} left" if seconds >= 60 else "less than 1 min left"
+
+
 def moment(unix_seconds: float | None, *, now: float) -> str:
     """Format a Unix time as `Today 14:03`, `Yesterday 09:12`, `3 Nov 14:03` or `3 Nov 2025`; empty for None."""
     if unix_seconds is None:

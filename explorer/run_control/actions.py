@@ -35,6 +35,7 @@ def create_and_launch(
     *,
     parent: int | None = None,
     binding: Binding | None = None,
+    named: bool = False,
 ) -> int:
     """Create a run, start its trainer and return its id.
 
@@ -44,11 +45,12 @@ def create_and_launch(
         preset: That it comes from.
         parent: The run that it is a changed copy of.
         binding: The place that trains it; None: this computer.
+        named: Whether the person typed its name.
     """
     config.check(run)
     if binding is None:
         training_part.check("Training")
-    created = workspace.runs.create(_placed(run), preset=preset, parent=parent)
+    created = workspace.runs.create(_placed(run), preset=preset, parent=parent, named=named)
     if binding is not None:
         from trainer.places.follower import send
 
@@ -136,11 +138,12 @@ def enqueue(
     parent: int | None = None,
     priority: int = 0,
     after: int | None = None,
+    named: bool = False,
 ) -> int:
     """Queue new runs and return the first id."""
     first, *_others = [
         workspace.runs.create(
-            _placed(run), status="queued", preset=preset, parent=parent, priority=priority, after=after
+            _placed(run), status="queued", preset=preset, parent=parent, priority=priority, after=after, named=named
         )
         for run in runs
     ]

@@ -206,6 +206,12 @@ class Jobs(QObject):
         """Return when each queued run is expected to start and end."""
         return queue.forecast(self._runs, self._slots)
 
+    def ends(self) -> dict[int, float | None]:
+        """Return in how many seconds each active run is expected to end; None where that is unknown."""
+        expected = self.expected()
+        active = [run for run in self._runs if run.active]
+        return {run.id: expected[run.id].end_s if run.id in expected else run.eta_s for run in active}
+
     def move(self, runs: Sequence[int], position: int) -> None:
         """Move queued runs to a position in the queue, 0 being next; undoable."""
         before = queue.in_order(self._runs)

@@ -230,9 +230,9 @@ def theme() -> Theme:
 def color(token: str, widget: QObject | None = None) -> QColor:
     """Return the current color of a token such as `secondary`; `#rrggbb` is used as is.
 
-    In a widget `run_a` and `run_b` are tokens, too: the color of the run that is A or B there.
+    Also of `run_a` and `run_b`: the color of the run that is A or B where the widget is.
     """
-    if token in _LETTERS and widget is not None:
+    if token in _LETTERS:
         return QColor(run_color(_LETTERS.index(token), widget))
     return QColor(token if token.startswith("#") else getattr(theme().tokens, token))
 
@@ -273,7 +273,7 @@ def sides_of(widget: QObject | None) -> Sides:
     return ()
 
 
-def run_color(index: int, widget: QObject) -> str:
+def run_color(index: int, widget: QObject | None) -> str:
     """Return the color of the run at position `index` where the widget is: A, B, then hues that these have not."""
     return palette.side_color(index, sides_of(widget), theme().dark)
 

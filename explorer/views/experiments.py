@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QFileDialog, QProgressBar, QPushButton, QWidget
 
 from explorer import theme
 from explorer.intents import AddSeeds, ChooseModel, Intent, OpenImport, ShowExperiment, ViewIntent, WatchTraining
-from explorer.models.quantities import about
+from explorer.models.quantities import time_left
 from explorer.run_control import actions
 from explorer.views.chart_view import ChartView
 from explorer.views.first_start import FirstStart
@@ -145,6 +145,7 @@ def _counted(run: RunRow) -> tuple[object, ...]:
 def _judged(workspace: Workspace, row: ExperimentRow) -> ExperimentEntry:
     from trainer.analysis.repeated_intervals import OPEN
     from trainer.experiments.counted import counted_line
+    from trainer.experiments.held_out import next_step, too_few, too_few_of
     from trainer.experiments.verdict import judge
     from trainer.scheduling.experiments import MORE_SEEDS, is_spent, missing_seeds, planned_seeds, progress
 
@@ -156,11 +157,15 @@ def _judged(workspace: Workspace, row: ExperimentRow) -> ExperimentEntry:
     left = None if experiment.most_seeds == OPEN else max(0, experiment.most_seeds - len(verdict.seeds))
     took = [row.duration_s for row in rows if row.status == "finished" and row.duration_s]
     minutes = len(experiment.arms) * sum(took) / len(took) / 60 if took else math.nan
+    few = too_few_of(rows)
+    if few is not None:
+        left = 0
+    parts = progress(row, experiment, verdict), counted_line(map(_ended, verdict.groups))
     return ExperimentEntry(
         row.name,
         row.state,
-        ". ".join(filter(None, (progress(row, experiment, verdict), counted_line(map(_ended, verdict.groups))))),
-        verdict.headline,
+        ". ".join(filter(None, (*parts, next_step(few) if few is not None else ""))),
+        verdict.headline if few is None else too_few(few),
         0 if verdict.decided else left,
         minutes,
         tuple(row.id for row in rows if row.active and row.status != "queued"),
@@ -168,8 +173,8 @@ def _judged(workspace: Workspace, row: ExperimentRow) -> ExperimentEntry:
         seeds=tuple(SeedRun(group.name, each.seed, each.run.id) for group in verdict.groups for each in group.members),
         gaps=seed_gaps(workspace, verdict),
         unfinished=sum(run.status in ("stopped", "interrupted") and run.deleted_at is None for run in rows),
-        extension=missing_seeds(experiment) if row.state == "ended" and verdict.is_measured else 0,
-        repeat=experiment.most_seeds + MORE_SEEDS if is_spent(row, experiment, verdict) else 0,
+        extension=missing_seeds(experiment) if row.state == "ended" and verdict.is_measured and few is None else 0,
+        repeat=experiment.most_seeds + MORE_SEEDS if is_spent(row, experiment, verdict) and few is None else 0,
         rows=tuple(rows),
     )
 
@@ -324,10 +329,10 @@ class ExperimentsView(ChartView):
 
     def _show_single_runs(self) -> None:
         """Show runs outside of experiments: what trains, and what finished last."""
-        runs, expected = self.context.jobs.runs, self.context.jobs.expected()
+        runs = self.context.jobs.runs
         if runs:
-            ends = {run.id: expected[run.id].end_s if run.id in expected else run.eta_s for run in runs}
-            self.training_now.show_runs([run for run in runs if run.active or run.status == "queued"], ends)
+            active = [run for run in runs if run.active or run.status == "queued"]
+            self.training_now.show_runs(active, self.context.jobs.ends())
         finished = [(run.id, run.label, run.last) for run in runs if run.status == "finished"]
         if finished and finished != self._finished:
             self._finished = finished
@@ -449,8 +454,13 @@ class ExperimentsView(ChartView):
         self.go.setToolTip(reason or does)
         self.go.setEnabled(entry.may_go and not reason)
         self.go.setVisible(entry.may_go)
-        self.stop.setEnabled(entry.state == "going" and not reason)
-        self.stop_now.setEnabled(bool(entry.training) and not reason)
+        self._offer_stop(runs=entry.state == "going" and not reason, now=bool(entry.training) and not reason)
+
+    def _offer_stop(self, *, runs: bool, now: bool) -> None:
+        """Offer to stop what goes on; hidden actions are in no menu and not in the palette."""
+        for action, offered in ((self.stop, runs), (self.stop_now, now)):
+            action.setEnabled(offered)
+            action.setVisible(offered)
         self.stop_menu.setVisible(self.stop.isEnabled() or self.stop_now.isEnabled())
 
     def _show_parts(self, *, any_experiment: bool) -> None:
@@ -458,8 +468,8 @@ class ExperimentsView(ChartView):
         self.picker.setVisible(any_experiment)
         if self.chart_menu is not None:
             self.chart_menu.setVisible(any_experiment and self.chart_menu.is_needed)
-        self.stop.setEnabled(self.stop.isEnabled() and any_experiment)
-        self.stop_now.setEnabled(self.stop_now.isEnabled() and any_experiment)
+        if not any_experiment:
+            self._offer_stop(runs=False, now=False)
         self.controls_changed.emit()
 
     @property
@@ -478,8 +488,8 @@ class ExperimentsView(ChartView):
         self.seeds.setVisible(stands)
         if entry is None or not stands:
             return
-        expected = self.context.jobs.expected()
-        ends = {run.id: expected[run.id].end_s if run.id in expected else run.eta_s for run in rows if run.active}
+        every_end = self.context.jobs.ends()
+        ends = {run.id: every_end.get(run.id) for run in rows if run.active}
         self.seeds.show_runs(entry.seeds, {run.id: run for run in rows}, ends, entry.gaps)
         if not going:
             return
@@ -488,7 +498,7 @@ class ExperimentsView(ChartView):
         show_share(self.share, min(1.0, done / max(1, every)), at_work=False)
         times = [end for end in ends.values() if end is not None]
         steps = f"step {done:,} of {every:,}" if every else f"0 of {entry.planned} runs"
-        self.left.setText(f"about {about(max(times))} left" if times and len(times) == len(ends) else steps)
+        self.left.setText(time_left(max(times)) if times and len(times) == len(ends) else steps)
 
     def _go(self) -> None:
         if (entry := self.chosen) is not None and entry.repeat and not entry.unfinished:
@@ -513,3 +523,5 @@ class ExperimentsView(ChartView):
     def _runs_changed(self, _runs: Any = None) -> None:
         if self.isVisible():
             self._read_list()
+        elif not any(run.active for run in self.context.jobs.runs):
+            self._offer_stop(runs=False, now=False)

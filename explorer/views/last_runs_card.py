@@ -24,7 +24,7 @@ MOST_TRAINING: Final = 4
 
 
 class LastRunsCard(QFrame):
-    """The last two runs that compare, or the last run: values, seeds, curves, and the experiment that would decide.
+    """The last two finished runs, or the last one: values, seeds, curves, and the experiment that would decide.
 
     Signals:
         repeated: These one or two runs are to be trained with more seeds.
@@ -54,19 +54,20 @@ class LastRunsCard(QFrame):
 
     def show_runs(self, last: LastRuns) -> None:
         """Show these runs; their curves are those of values on held-out pairs, which have one scale."""
-        self._runs = tuple(run.id for run in last.runs)
-        both = len(self._runs) > 1
-        self.title.setText("The last two runs" if both else "The last run")
+        self._runs = tuple(run.id for run in last.repeated)
+        both, shown = len(self._runs) > 1, tuple(run.id for run in last.runs)
+        self.title.setText("The last two finished runs" if len(shown) > 1 else "The last finished run")
         self.headline.setText(last.headline)
         self.about.setText(last.about)
         self.more.setText("Add seeds" if both else "CLIP and CLOOB on its data")
         what = "both settings with 3 to 5 further" if both else "each with 3 to 5"
-        self.note.setText(f"Trains {what} seeds, until it is decided.")
+        self.note.setText(last.note or f"Trains {what} seeds, until it is decided.")
+        self.more.setVisible(bool(self._runs))
         self.more.setEnabled(not self._context.jobs.look_only)
         metric = last.runs[0].metric
         names = (HEADLINE, "val/text_to_image_R@1") if metric == HEADLINE else (metric,)
         self.pane.forget()
-        self.pane.ask(CURVES, Request(targets_of(self._runs)), CURVES.settings(names))
+        self.pane.ask(CURVES, Request(targets_of(shown)), CURVES.settings(names))
 
 
 class TrainingNow(QWidget):
@@ -86,7 +87,7 @@ class TrainingNow(QWidget):
             while (item := self._column.takeAt(1)) is not None:
                 if (label := item.widget()) is not None:
                     label.deleteLater()
-            self._cells = {run.id: RunCell() for run in first}
+            self._cells = {run.id: RunCell(narrow=True) for run in first}
             for run in first:
                 layouts.add(self._column, layouts.elided(run.short_name, "strong"), self._cells[run.id])
         waiting = [run.id for run in first if run.status == "queued"]

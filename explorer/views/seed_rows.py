@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from PySide6.QtWidgets import QLabel, QProgressBar, QWidget
 
 from explorer import theme
-from explorer.models.quantities import about, steps_of
+from explorer.models.quantities import steps_of, time_left
 from explorer.models.runs import RunColumn, display_text, ordinal, preparing, share_of
 from explorer.widgets import layouts
 from explorer.widgets.legend import Legend, LegendEntry
@@ -116,11 +116,14 @@ class SeedRows(QWidget):
 
 
 class RunCell(QWidget):
-    """Where one run is: words, and a bar while it works."""
+    """Where one run is: words, and a bar while it works, below them where it is narrow."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, narrow: bool = False) -> None:
         super().__init__()
-        self.words, self.bar = layouts.text(), QProgressBar(textVisible=False)
+        self.words, self.bar = layouts.text(wrap=narrow), QProgressBar(textVisible=False)
+        if narrow:
+            layouts.column(self.words, self.bar, gap=theme.SPACE, of=self)
+            return
         self.bar.setFixedWidth(BAR_PX)
         layouts.row(self.words, self.bar, layouts.STRETCH, of=self)
 
@@ -147,7 +150,7 @@ def state_text(run: RunRow, end: float | None, turn: int) -> str:
     if run.status != "running":
         return ", ".join(filter(None, (value, standing(run))))
     so_far = f"{value} so far, " if value else ""
-    left = f", about {about(end)} left" if end is not None else ""
+    left = f", {time_left(end)}" if end is not None else ""
     return preparing(run) or f"{so_far}step {steps_of(run.step, run.total_steps).removeprefix('step ')}{left}"
 
 

@@ -105,8 +105,9 @@ class CommandPalette(Overlay):
         self.list.clicked.connect(lambda _index: self._do())
 
     def ask(self, entries: Sequence[PaletteEntry], uses: Mapping[str, int] | None = None) -> None:
-        """Open with these commands, without disabled ones of the open view; those used most often come first."""
-        self.entries = [entry for entry in entries if entry.action.isEnabled() or entry.go_first is not None]
+        """Open with these commands, the most used first, without hidden ones and disabled ones of the open view."""
+        visible = [entry for entry in entries if entry.action.isVisible()]
+        self.entries = [entry for entry in visible if entry.action.isEnabled() or entry.go_first is not None]
         self._uses = uses or {}
         self.line.clear()
         self._filter("")

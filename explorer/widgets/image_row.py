@@ -158,7 +158,7 @@ class ImageRowWidget(QWidget):
         if picture.share == picture.share:
             painter.fillRect(QRectF(square.left(), square.top() - 4, side, 3), theme.color("sunken"))
             filled = max(1.0, side * min(picture.share, 1.0))
-            painter.fillRect(QRectF(square.left(), square.top() - 4, filled, 3), theme.color(self._color))
+            painter.fillRect(QRectF(square.left(), square.top() - 4, filled, 3), theme.color(self._color, self))
         self._paint_picture(painter, square.adjusted(0, 2, 0, 2), picture, focused)
         painter.setFont(theme.pixel_font(theme.SMALL_PX - 1))
         painter.setPen(theme.color("secondary"))
@@ -170,7 +170,7 @@ class ImageRowWidget(QWidget):
         paint_square(painter, square, picture.pixmap or self._picture(picture.path))
         if picture.strong or focused:
             painter.setBrush(Qt.BrushStyle.NoBrush)
-            color = theme.color("focus") if focused else QColor(theme.color(self._color))
+            color = theme.color("focus") if focused else QColor(theme.color(self._color, self))
             painter.setPen(QPen(color, 2))
             painter.drawRoundedRect(QRectF(square).adjusted(1, 1, -1, -1), 4, 4)
 

@@ -20,6 +20,7 @@ from trainer.messages import (
     CheckData,
     CheckRanks,
     Classify,
+    CompareSwaps,
     EmbedImages,
     EmbedIndependent,
     Evaluate,
@@ -262,6 +263,8 @@ class JobList(QObject):
                 return "Cleaned list", self._names((question.run,)), "quality"
             case EmbedIndependent():
                 return "Embedding", f"Independent Scenes, {self._names(question.runs)}", "explaining"
+            case CompareSwaps():
+                return "Comparison of swapped words", f"“{question.labels[0]}”", "inspect"
             case Classify() if question.images:  # without any, labels alone are embedded for the next ones
                 return "Classification", _pictures(len(question.images)), "classify"
             case EmbedImages():

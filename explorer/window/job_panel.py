@@ -17,7 +17,7 @@ from PySide6.QtWidgets import (
 )
 
 from explorer import theme
-from explorer.models.quantities import duration
+from explorer.models.quantities import duration, time_left
 from explorer.widgets import layouts
 from explorer.widgets.progress_row import show_share
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:  # the questions that a job names import numpy, which no first
 WIDTH: Final = 620
 EVERY_MS: Final = 250
 BAR_PX: Final = 112
-LEFT_PX: Final = 108
+LEFT_PX: Final = 120
 BUTTON_PX: Final = 104
 MOST_SHOWN: Final = 60
 NOTHING: Final = "No jobs. Trainings, imports, evaluations, projections and exports are listed here while they run."
@@ -253,4 +253,6 @@ def _time_words(job: Job) -> str:
     expected = job.expected_s
     if expected is None:
         return ""
-    return f"starts in {duration(expected)}" if job.state == "waiting" else f"{duration(expected)} left"
+    if job.state == "waiting":
+        return f"starts in {duration(expected)}"
+    return time_left(expected) if job.run is not None else f"{duration(expected)} left"

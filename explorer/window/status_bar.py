@@ -11,7 +11,7 @@ from PySide6.QtGui import QDesktopServices, QMouseEvent, QPainter, QPaintEvent
 from PySide6.QtWidgets import QLabel, QProgressBar, QStatusBar, QToolButton, QWidget
 
 from explorer import theme
-from explorer.models.quantities import duration
+from explorer.models.quantities import time_left
 from explorer.widgets import layouts
 from explorer.widgets.current_page_stack import CurrentPageStack
 from explorer.widgets.progress_row import ProgressRow
@@ -214,7 +214,7 @@ class _Job(QWidget):
         self._name.setText(run.short_name)
         self._bar.setValue(round(1000 * share))
         self._bar.setAccessibleName(f"Progress of {run.short_name}")
-        left = f", {duration(run.eta_s)} left" if run.eta_s is not None and run.status == "running" else ""
+        left = f", {time_left(run.eta_s)}" if run.eta_s is not None else ""
         working = run.phase if run.step == 0 and run.phase else f"{100 * share:.0f} %{left}"
         self._rest.setText(working if run.status == "running" else run.status)
 

@@ -14,8 +14,8 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QFileDialog, QLabel
 from pytestqt.qtbot import QtBot
 
+from explorer import theme
 from explorer.intents import EvaluateBoth
-from explorer.render_qt.xy_plot import tone_color
 from explorer.views.evaluate import EvaluateView
 from explorer.views.evaluate.seeds_pane import group_pattern, seeded
 from explorer.views.evaluate.view import READ_ONLY
@@ -28,7 +28,7 @@ from trainer.__main__ import main
 from trainer.catalog import assets_dir
 from trainer.charts.evaluation import EvaluatedRun, EvaluationChart, EvaluationLine, images_of_cell
 from trainer.charts.evaluation_scores import CHART as SCORES
-from trainer.charts.marks import Mark, NumberRow
+from trainer.charts.marks import Mark, NumberRow, letter_index
 from trainer.experiments.seed_truth import DIFFERENT_DATA, TRAINED_APART, seed_truth
 from trainer.messages import Evaluate, EvaluateAnswer, EvaluatedTask, Failure
 from trainer.metrics import metric
@@ -172,8 +172,8 @@ def test_the_answer_comes_first_and_the_note_of_the_table_with_the_table(view: E
     ahead = f"Undecided with 1 seed each; on these pairs {winner} is ahead in zero-shot accuracy"
     ahead = f"{ahead} by 33.3 points (p < 0.001, Holm)"
     assert card.title.text() == f"{ahead}; 1 more score differs"
-    pens = {tone: item.opts["pen"].color().name() for tone, item in card.plot._errors.items()}
-    assert pens == {tone: tone_color(tone).name() for tone in ("run_a", "run_b")}
+    pens = {letter_index(tone): item.opts["pen"].color().name() for tone, item in card.plot._errors.items()}
+    assert pens == {place: theme.run_color(place, view) for place in (0, 1)}
     assert "McNemar" not in panel.notes.text()
     QTest.mouseClick(view.table.numbers.button, Qt.MouseButton.LeftButton)
     assert card.minimumHeight() >= 300, "the plot stays readable above the table"
@@ -263,7 +263,7 @@ def test_runs_of_other_questions_are_not_drawn_in_one_diagram(view: EvaluateView
     assert [mark.key for mark in drawn] == ["reliability", "reliability-1", "corruption-0", "corruption-1-1"]
     for mark, n in zip(drawn, (60, 30, 60, 30), strict=True):
         assert f"n = {n}, 3 classes" in mark.note
-        assert len({curve.tone for curve in mark.curves} & {"run_a", "run_b"}) <= 1
+        assert len({letter_index(curve.tone) for curve in mark.curves} - {-1}) <= 1
 
 
 OWN, RENDERINGS = SplitKey("own", "heldout"), SplitKey("scenes", "renderings")

@@ -5,16 +5,18 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
-from PySide6.QtWidgets import QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QLabel, QPushButton, QVBoxLayout, QWidget
 
 from explorer.intents import AddSeeds, EvaluateBoth, OpenImport, ShowExperiment
 from explorer.models.runs import share_of
 from explorer.run_control import actions
 from explorer.views.evaluate import EvaluateView
 from explorer.views.experiments import ExperimentsView, listed
+from explorer.views.first_start import LEFT_PX
 from explorer.views.runs.experiment_sheet import ExperimentSheet
 from explorer.views.seed_rows import RunCell, gap_text, state_text
 from explorer.views.seed_truth_line import SeedTruthLine
+from explorer.window.status_bar import StatusBar
 from trainer import catalog, config
 from trainer.__main__ import main
 from trainer.experiments import verdict
@@ -112,6 +114,11 @@ def test_runs_without_an_experiment_are_seen_and_more_seeds_of_two_make_one(qtbo
     assert card.headline.text() == "CLOOB · loob finds the caption of 60.0 % of the images, CLIP · own of 50.0 %"
     assert card.about.text().endswith("n = 1,024 · 96 steps · 1 seed each: undecided")
     assert [cell.words.text() for cell in view.training_now.findChildren(RunCell)] == ["waiting, 1st"]
+    (cell,) = view.training_now.findChildren(RunCell)
+    downloading = "Downloading open_clip_model.safetensors of ViT-B-32 from the hub: 34 of 605 MB, 12 minutes left"
+    cell.words.setText(downloading)
+    qtbot.waitUntil(lambda: cell.words.height() > 2 * cell.words.fontMetrics().height() - 4, timeout=5_000)
+    assert cell.words.width() <= LEFT_PX, "not cut at the right"
     card.more.click()
     made = "CLIP + CLOOB on Scenes"
     qtbot.waitUntil(lambda: len(workspace.runs.of_experiment(made)) == 6)
@@ -124,6 +131,11 @@ def test_a_run_says_how_far_it_is(context):
     context.workspace.runs.change(number, status="running", step=240, total_steps=384, phase="training")
     run = context.workspace.runs.get(number)
     assert state_text(run, 180.0, 0) == "step 240 of 384, about 3 min left"
+    status = StatusBar(context.workspace.folder)
+    status.show_runs([dataclasses.replace(run, eta_s=180.0)])
+    words = [label.text() for label in status.findChild(QWidget, "statusRun").findChildren(QLabel)]
+    assert "about 3 min left" in words[-1], "as on Home"
+    status.deleteLater()
     assert state_text(run, 6 * 3600.0, 0) == "step 240 of 384, about 6 h left"
     assert state_text(dataclasses.replace(run, status="stopped"), None, 0) == "stopped at 240 of 384"
     measured = dataclasses.replace(run, metric="val/image_to_text_R@1", last=0.612)
@@ -287,6 +299,8 @@ def test_the_verdict_is_the_first_look(qtbot, context):
     assert view.command() == ["trainer", "export", "experiment-verdict", "--experiment", "duel"] or view.command()
     assert view.progress.text() == "Ended after 3 of 5 seeds, decided."
     assert (view.verdict.property("role"), view.stop_now.isEnabled(), view.go.isEnabled()) == ("headline", False, False)
+    assert not view.stop.isVisible(), "nothing goes on: it is not in the palette"
+    assert not view.stop_now.isVisible()
     assert view.verdict.text().startswith("CLOOB is better than CLIP: +10")
 
 
@@ -319,6 +333,7 @@ def test_what_is_left_of_the_budget_is_a_button(qtbot, context):
     assert view.left.text() == "step 200 of 240", "of all runs that are planned, as the bar"
     assert view.go.text() == "Add 3 seeds, about 6 min"
     assert (view.go.isEnabled(), view.stop.isEnabled()) == (False, True)
+    assert view.stop.isVisible()
     view.stop.trigger()
     qtbot.waitUntil(lambda: view.chosen is not None and view.chosen.state == "stopped")
     assert view.progress.text().startswith("Stopped after 2 of 5 seeds.")

@@ -8,6 +8,7 @@ import shlex
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, get_args
 
 import pytest
@@ -805,3 +806,20 @@ def test_a_long_report_costs_what_is_in_sight(dressed: QApplication, qtbot: QtBo
     assert table.report.rowCount() == 150_000
     assert table.report.index(149_999, 1).data() == "Not used"
     assert table.report.index(0, 2).data(Qt.ItemDataRole.ToolTipRole) == "<b>why</b>"
+
+
+@pytest.mark.parametrize(
+    ("pairs", "warning"),
+    [
+        ({"train": 20, "heldout": 2}, "2 held-out pairs: too few to compare runs. So few pairs show no difference."),
+        ({"train": 180, "heldout": 15}, "15 held-out pairs: too few to compare runs. So few pairs show only"),
+        ({"train": 300, "heldout": 24}, ""),
+        ({}, ""),
+    ],
+)
+def test_too_few_held_out_pairs_are_told_before_anything_trains(pairs, warning):
+    reading = SimpleNamespace(pairs=pairs, used=sum(pairs.values()), has_own_split=False)
+    said = summary_text.warning_of(reading)
+    assert said.startswith(warning)
+    step = "Hold out 24 pairs or more: add pairs or raise the held-out share."
+    assert bool(said) == bool(warning) == said.endswith(step)

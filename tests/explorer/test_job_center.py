@@ -29,7 +29,7 @@ from explorer.window.job_list import Job, JobList
 from explorer.window.job_panel import JobPanel, JobRow
 from trainer import config
 from trainer.charts.point_placement import PointPlacement
-from trainer.messages import Classify, EmbedTexts, Failure, Project, Saliency
+from trainer.messages import Classify, CompareSwaps, EmbedTexts, Failure, Project, Saliency
 from trainer.scheduling import queue
 from trainer.store import RunLog, Workspace
 from trainer.store.rows import WATCHED
@@ -199,6 +199,19 @@ def test_a_classification_is_a_job_if_it_has_pictures(
     assert [job.title for job in jobs.active] == titles
     qtbot.waitUntil(lambda: bool(answers))
     assert len(jobs.heard) == len(titles), "labels alone are not told"
+
+
+def test_swapped_words_of_inspect_are_no_classification(
+    qtbot, make_list, client: ModelClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("explorer.window.job_list.LISTED_AFTER_MS", 0)
+    jobs = make_list()
+    labels = ("a red cube", "a blue cube")
+    question = CompareSwaps(runs=(1,), images=("a.png",), labels=labels, templates=("{}",))
+    client.ask(question, done=lambda _: None, failed=lambda _: None)
+    qtbot.waitUntil(lambda: bool(jobs.active or jobs.past))
+    (job,) = (*jobs.active, *jobs.past)
+    assert (job.kind, job.title, job.view) == ("Comparison of swapped words", "“a red cube”", "inspect")
 
 
 def test_what_is_answered_at_once_is_never_listed(qtbot, make_list, client: ModelClient, monkeypatch) -> None:

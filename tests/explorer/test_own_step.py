@@ -30,6 +30,7 @@ from tests.nightly import nightly_except
 from trainer.__main__ import main
 from trainer.analysis.geometry import alignment
 from trainer.analysis.similarity import auc, hardest_unmatched, matched_cosines
+from trainer.charts.marks import letter_index
 from trainer.charts.spec import Request, Target
 from trainer.charts.word_map import CHART, WordMapSettings
 from trainer.messages import PlaceRows, decode_answer
@@ -226,7 +227,7 @@ def test_geometry(qtbot: QtBot, show: Callable, sides: Any):
     assert words[words.index("--step") + 1 :][:2] == steps
     course = cards["course"].plot.spec
     assert len(course.curves) == 2 * len({run for run, _ in sides}), "one run has one course, of A's color"
-    assert [(dot.tone, dot.x) for dot in course.dots[::2]] == [("run_a", sides[0][1]), ("run_b", sides[1][1])]
+    assert [(letter_index(dot.tone), dot.x) for dot in course.dots[::2]] == [(0, sides[0][1]), (1, sides[1][1])]
 
 
 ABOUT_RUNS = ("retrieval-share", "replayed-step", "generative-classes")

@@ -346,7 +346,7 @@ def test_a_new_run_begins_with_a_preset_that_could_start_and_stays_drawn(
     assert sheet.focusWidget() is kind, "what is compared is chosen first"
     kind.setCurrentIndex(0)
     qtbot.waitUntil(lambda: not sheet.foot.copy.isEnabled())
-    assert sheet.foot.copy.isVisible()
+    qtbot.waitUntil(sheet.foot.copy.isVisible)
     assert "choose one objective" in sheet.foot.copy.toolTip()
     qtbot.waitUntil(sheet.start.isEnabled)
     assert not sheet.foot.queue.isEnabled()

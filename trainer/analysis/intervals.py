@@ -3,6 +3,20 @@
 from __future__ import annotations
 
 import math
+from typing import Final
+
+LEAST_ONE_SIDED: Final = 6
+"""Questions that only one of two runs answers, all of them the same one: a sign test gives 2 * 0.5**6 = 0.03 < 0.05."""
+FEWEST_HELD_OUT: Final = 24
+"""Pairs from which on a difference of 25 points can be told from chance; runs seldom differ by more."""
+
+
+def smallest_difference(n: int) -> float:
+    """Return the smallest difference of two shares of the same `n` questions that can be told from chance.
+
+    Of fewer than six questions no difference can: the value is above 1.
+    """
+    return LEAST_ONE_SIDED / n if n > 0 else math.inf
 
 
 def wilson(share: float, n: int, *, z: float = 1.96) -> tuple[float, float]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from trainer.charts.marks import (
     RUN_TONES,
@@ -41,12 +41,15 @@ def in_run_colors(panel: Panel, workspace: Workspace | None, request: Request) -
     return with_sides(panel, side_styles(styles_of(workspace), ids), letters=len(set(ids)) < FEWEST)
 
 
-def with_sides(panel: Panel, sides: Sequence[RunStyle], *, letters: bool = True) -> Panel:
+MarkT = TypeVar("MarkT", bound=Mark)
+
+
+def with_sides(panel: Panel, sides: Sequence[tuple[int, int]], *, letters: bool = True) -> Panel:
     """Return the panel with what is about a run in the color of that run.
 
     Args:
         panel: What is about runs is so by their place.
-        sides: The styles of these runs, A first.
+        sides: Hue and tone of these runs, A first.
         letters: Whether marks say A and B as well.
     """
     return replace(
@@ -54,15 +57,18 @@ def with_sides(panel: Panel, sides: Sequence[RunStyle], *, letters: bool = True)
     )
 
 
-def mark_with_sides(mark: Mark, sides: Sequence[RunStyle], letters: bool = True) -> Mark:
+def mark_with_sides(mark: MarkT, sides: Sequence[tuple[int, int]], letters: bool = True) -> MarkT:
     """Return one mark as `with_sides` returns a panel of marks."""
     pairs = zip(RUN_TONES, sides)
-    tones = {tone: own_tone(tone, sides) if letters else style_tone(style) for tone, style in pairs}
+    tones: dict[Tone | None, Tone] = {
+        tone: own_tone(tone, sides) if letters else style_tone(RunStyle(*style)) for tone, style in pairs
+    }
     if isinstance(mark, NumberTable):
         columns = mark.tones or tuple(map(run_tone, range(mark.first + len(mark.columns))))
         return replace(mark, tones=tuple(tones.get(tone, tone) for tone in columns))
     if isinstance(mark, HeatMap | ImageRow | PairMap):
-        return replace(mark, tone=tones.get(mark.tone, mark.tone))
+        tone: Any = tones.get(mark.tone, mark.tone)  # only a heat map has none
+        return replace(mark, tone=tone)
     if not isinstance(mark, XYPlot):
         return mark
     parts: dict[str, Any] = {"tone": tones.get(mark.tone, mark.tone)}

@@ -350,4 +350,4 @@ def _create(workspace: Workspace, args: argparse.Namespace) -> int:
     from trainer.data.fitting_run import PRESET
 
     preset = args.preset or ("" if args.config else PRESET)
-    return workspace.runs.create(configured(args), preset=preset)
+    return workspace.runs.create(configured(args), preset=preset, named=bool(args.name))

@@ -4,57 +4,64 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
 
 from trainer.config import ConfigError
 from trainer.experiments.counted import standing
+from trainer.experiments.held_out import next_step, too_few, too_few_of
 from trainer.experiments.seed_truth import seed_truth
 from trainer.metrics import HEADLINE, headline_name, measured_on, metric
 from trainer.store import RunRow, StoreError, Workspace
 
-MOST_TRIED: Final = 8
-"""Of the newest runs, whose settings are read to find two that compare."""
-
 
 @dataclass(frozen=True)
 class LastRuns:
-    """The newest two runs that were measured alike and differ in their settings, else the newest one.
+    """The newest two runs that finished and were measured, or the only one.
 
     Attributes:
         runs: The older one first.
-        headline: Their values in a sentence.
+        headline: Their values in a sentence, or that there are too few held-out pairs to compare them.
         about: Of what data, on how many pairs, after how many steps, and what seeds know.
+        repeated: Those whose settings further seeds can decide between, else the newest; empty where no seed can.
+        note: The next step where no seed can.
     """
 
     runs: tuple[RunRow, ...]
     headline: str
     about: str
+    repeated: tuple[RunRow, ...] = ()
+    note: str = ""
 
 
 def last_runs(workspace: Workspace) -> LastRuns | None:
     """Return what to say of the last finished runs; None where no run has finished. For a thread."""
     counted = [row for row in workspace.runs.all() if not standing(row) and row.last is not None]
-    counted = [row for row in counted if row.deleted_at is None and row.archived_at is None][-MOST_TRIED:]
-    if not counted:
+    runs = sorted((row for row in counted if row.archived_at is None), key=lambda row: (row.ended_at or 0, row.id))[-2:]
+    if not runs:
         return None
-    older = ((row, other) for row in reversed(counted) for other in reversed(counted) if other.id < row.id)
-    pairs = ((other, row, fields) for row, other in older if (fields := _differing(workspace, row, other)))
-    *runs, fields = next(pairs, (counted[-1], ()))
-    measured = headline_name(runs[0].metric, *(row.facts for row in runs))
+    fields = _differing(workspace, runs[-1], runs[0]) if len(runs) > 1 else ()
+    alike = len({_question(row) for row in runs}) == 1
+    measured = headline_name(runs[0].metric, *(row.facts for row in runs)) if alike else ""
     steps = f"{' and '.join(dict.fromkeys(f'{row.step:,}' for row in runs))} steps"
     seeds = seed_truth(workspace, runs[0].id, runs[-1].id).text
     names = ", ".join(field.rpartition(".")[2].replace("_", " ") for field in fields)
     differ = f"they differ in {names}" if len(fields) > 1 else ""
-    about = " · ".join(filter(None, (runs[0].data, measured, steps, differ, seeds)))
-    return LastRuns(tuple(runs), _headline(runs), about)
+    data, values = " and ".join(dict.fromkeys(row.data for row in runs)), _headline(runs, alike)
+    if (few := too_few_of(runs)) is not None:
+        about = " · ".join(filter(None, (values, data, measured, steps)))
+        return LastRuns(tuple(runs), too_few(few), about, note=f"{next_step(few)}.")
+    about = " · ".join(filter(None, (data, measured, steps, differ, seeds)))
+    return LastRuns(tuple(runs), values, about, tuple(runs if fields else runs[-1:]))
+
+
+def _question(row: RunRow) -> tuple[object, ...]:
+    return row.data, row.metric, *measured_on(row.metric, row.facts)
 
 
 def _differing(workspace: Workspace, row: RunRow, other: RunRow) -> tuple[str, ...]:
     """Return in which fields two runs differ that were measured on the same pairs; empty where they do not compare."""
     from trainer.experiments.experiment import Arm, differing
 
-    keys = [(each.data, each.metric, *measured_on(each.metric, each.facts)) for each in (row, other)]
-    if keys[0] != keys[1]:
+    if _question(row) != _question(other):
         return ()
     try:
         arms = [Arm(str(each.id), workspace.runs.config_of(each.id)) for each in (other, row)]
@@ -65,7 +72,14 @@ def _differing(workspace: Workspace, row: RunRow, other: RunRow) -> tuple[str, .
     return () if others else fields
 
 
-def _headline(runs: Sequence[RunRow]) -> str:
+def _asked(row: RunRow) -> str:
+    return headline_name(row.metric, row.facts)
+
+
+def _headline(runs: Sequence[RunRow], alike: bool) -> str:
+    if not alike:
+        each = (f"{row.short_name} {metric(row.metric).text(row.last)}, {_asked(row)}" for row in runs)
+        return f"Not comparable: {'; '.join(each)}"
     measure = metric(runs[0].metric)
     best = sorted(runs, key=lambda row: row.last or 0.0, reverse=measure.better != "down")
     values = [(row.short_name, measure.text(row.last)) for row in best]

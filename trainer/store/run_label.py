@@ -16,18 +16,19 @@ MOST_CHARACTERS: Final = 28
 """Of a label: it is drawn whole everywhere, in a legend as in a table's head."""
 
 
-def label_of(run: config.Run, *, preset: str = "", arm: str = "") -> str:
+def label_of(run: config.Run, *, preset: str = "", arm: str = "", named: bool = False) -> str:
     """Return the label of a run before it is compared with others: what was trained, and its seed or name.
 
     Args:
         run: Its configuration.
         preset: Name of the preset it comes from.
         arm: Its arm of an experiment: arms differ, and so do their seeds.
+        named: Whether a person gave its name, even that of the preset.
     """
     if isinstance(run.objective, ELSEWHERE["objective"]):
         return shortened(run.name)
     method = arm or run.objective.label
-    was_named = not arm and re.sub(r" \d+$", "", run.name) not in (preset, "run", "")
+    was_named = not arm and (named or re.sub(r" \d+$", "", run.name) not in (preset, "run", ""))
     if not was_named:
         return f"{shortened(method, MOST_CHARACTERS - 8)} · s{run.seed}"
     if method.casefold() in run.name.casefold():

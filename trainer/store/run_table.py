@@ -66,6 +66,7 @@ class RunTable:
         after: int | None = None,
         experiment: str = "",
         arm: str = "",
+        named: bool = False,
     ) -> int:
         """Create a run's row and folder and return its id; a name in use gets the suffix " 2", " 3", ...
 
@@ -78,6 +79,7 @@ class RunTable:
             after: The run it waits for there.
             experiment: Name of the experiment that it belongs to.
             arm: Name of its arm there.
+            named: Whether a person gave its name, which its label then has.
 
         Raises:
             ConfigError: The run cannot be trained as configured.
@@ -107,7 +109,7 @@ class RunTable:
                     metric=headline(run),
                     experiment=experiment,
                     arm=arm,
-                    label=free_label(connection, label_of(run, preset=preset, arm=arm)),
+                    label=free_label(connection, label_of(run, preset=preset, arm=arm, named=named)),
                     facts=json.dumps(self._decodes(run)),
                 )
             )
@@ -264,7 +266,7 @@ class RunTable:
         except config.ConfigError as error:
             raise StoreError(str(error)) from error
         with self.database.write() as connection:
-            label = free_label(connection, label_of(changed, preset=row.preset, arm=row.arm), run)
+            label = free_label(connection, label_of(changed, preset=row.preset, arm=row.arm, named=True), run)
             values = {"name": changed.name, "label": label, "config": config.to_toml(changed)}
             try:
                 connection.execute(update(schema.run).where(_RUN.id == run).values(**values))

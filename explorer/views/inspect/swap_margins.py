@@ -20,7 +20,7 @@ from trainer.analysis.caption_swaps import KINDS, Swap, swaps
 from trainer.analysis.number_text import signed
 from trainer.charts.marks import RUN_TONES, NumberRow, NumberTable, Panel, heading_row
 from trainer.errors import reason_words
-from trainer.messages import Classify, ClassifyAnswer, Failure
+from trainer.messages import ClassifyAnswer, CompareSwaps, Failure
 
 NO_SWAP: Final = "Nothing to exchange: this caption has no two colors, and no relation such as left of or in front of."
 LEAST_PX: Final = 150
@@ -52,12 +52,12 @@ class SwapQuery(CachedRequest):
         super().__init__(client, parent)
         self._cosines: list[list[float]] = []
 
-    def stages_of(self, question: SwapQuestion) -> list[Classify]:
+    def stages_of(self, question: SwapQuestion) -> list[CompareSwaps]:
         self._cosines = []
         same: dict[str, Any] = {"images": (question.image,), "labels": question.captions, "templates": ("{}",)}
-        return [Classify(runs=(side.run,), step=side.step, **same) for side in question.sides]
+        return [CompareSwaps(runs=(side.run,), step=side.step, **same) for side in question.sides]
 
-    def take(self, message: Classify, answer: ClassifyAnswer) -> None:
+    def take(self, message: CompareSwaps, answer: ClassifyAnswer) -> None:
         run = answer.runs[message.runs[0]]
         self._cosines.append(run.cosines[0] if run.cosines else [])
         if len(self._cosines) == len(self.question.sides):

@@ -257,9 +257,16 @@ class RunsView(View):
         sheet.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         how: dict[str, Any] = {"parent": parent_run, "done": self._show_new}
         start = partial(context.jobs.do, actions.create_and_launch)
-        sheet.chosen.connect(lambda run, preset: start(run, preset, binding=sheet.where.binding(), **how))
+
+        def begin(run: config.Run, preset: str) -> None:
+            start(run, preset, binding=sheet.where.binding(), named=sheet.name_field.isModified(), **how)
+
+        def enqueue(run: config.Run, preset: str) -> None:
+            context.jobs.do(actions.enqueue, [run], preset, named=sheet.name_field.isModified(), **how)
+
+        sheet.chosen.connect(begin)
         sheet.places_asked.connect(lambda: self._show_places(sheet))
-        sheet.queued.connect(lambda run, preset: self.context.jobs.do(actions.enqueue, [run], preset, **how))
+        sheet.queued.connect(enqueue)
         sheet.compared.connect(self._compare_both)
         sheet.import_asked.connect(self._import_for)
         # Made in this turn, shown in the next: together they would hold up the window.

@@ -47,6 +47,16 @@ def test_labels_of_a_workspace_differ_and_stay(tmp_path):
     assert workspace.runs.get(4).label == "CLIP · s0"
 
 
+def test_a_name_that_a_person_gave_is_shown_even_that_of_the_preset(tmp_path):
+    workspace = Workspace(tmp_path / "w")
+    typed = workspace.runs.create(scenes(), preset="clip-scenes", named=True)
+    plain = workspace.runs.create(scenes(), preset="clip-scenes")
+    again = workspace.runs.create(scenes(), preset="clip-scenes", named=True)
+    workspace.runs.rename(plain, "clip-scenes 7")
+    labels = [workspace.runs.get(run).label for run in (typed, plain, again)]
+    assert labels == ["clip-scenes", "clip-scenes 7", "clip-scenes 3"]
+
+
 def test_labels_of_names_that_begin_alike_differ(tmp_path):
     workspace = Workspace(tmp_path / "w")
     names = [f"a very long name that says all of the settings {end}" for end in "abcd"]

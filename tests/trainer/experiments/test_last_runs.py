@@ -1,0 +1,65 @@
+"""What Home says of the last finished runs: the newest two, and what so few held-out pairs can show."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from trainer import config
+from trainer.analysis.intervals import FEWEST_HELD_OUT, smallest_difference
+from trainer.experiments.last_runs import last_runs
+from trainer.store import Workspace
+
+NAME = "val/image_to_text_R@1"
+
+
+def finished(workspace: Workspace, run: config.Run, value: float, pairs: int, ended_at: float) -> int:
+    number = workspace.runs.create(run)
+    facts = {"heldout_pairs": {"renderings": pairs}}
+    workspace.runs.change(number, status="finished", step=96, total_steps=96, metric=NAME, last=value)
+    workspace.runs.change(number, ended_at=ended_at)
+    workspace.runs.add_facts(number, facts)
+    return number
+
+
+def test_the_newest_two_are_shown_whether_or_not_they_compare(workspace: Workspace):
+    own = finished(workspace, config.Run(name="own"), 0.5, 1024, 1.0)
+    loob = finished(workspace, config.Run(name="loob", objective=config.Cloob()), 0.6, 1024, 2.0)
+    both = last_runs(workspace)
+    assert [row.id for row in both.runs] == [row.id for row in both.repeated] == [own, loob]
+    other = finished(workspace, config.Run(name="mine", data=config.Folder(path="mine")), 0.7, 512, 3.0)
+    newest = last_runs(workspace)
+    assert [row.id for row in newest.runs] == [loob, other]
+    assert newest.headline.startswith("Not comparable: CLOOB · loob 60.0 %, ")
+    assert newest.headline.endswith("n = 512")
+    assert [row.id for row in newest.repeated] == [other], "seeds decide nothing between them"
+    workspace.runs.change(own, ended_at=4.0)
+    assert [row.id for row in last_runs(workspace).runs] == [other, own], "it was resumed, and is the newest"
+
+
+@pytest.mark.parametrize(
+    ("pairs", "note"),
+    [
+        (2, "So few pairs show no difference. Hold out 24 pairs or more."),
+        (12, "So few pairs show only differences of 50 points or more. Hold out 24 pairs or more."),
+    ],
+)
+def test_so_few_pairs_compare_nothing_and_no_seeds_are_offered(workspace: Workspace, pairs: int, note: str):
+    for name, objective, value in (("own", config.Clip(), 0.5), ("loob", config.Cloob(), 1.0)):
+        finished(workspace, config.Run(name=name, objective=objective), value, pairs, value)
+    last = last_runs(workspace)
+    assert (last.headline, last.repeated, last.note) == (f"{pairs} held-out pairs: too few to compare", (), note)
+    assert last.about.startswith("CLOOB · loob finds the caption of 100.0 % of the images")
+
+
+def test_the_smallest_difference_is_that_of_a_sign_test():
+    def p_value(wins: int) -> float:
+        """Two-sided, where the same run alone is right each time."""
+        return 2 * math.prod([0.5] * wins)
+
+    for n in range(6, 100):
+        needed = next(wins for wins in range(1, n + 1) if p_value(wins) < 0.05)
+        assert smallest_difference(n) == pytest.approx(needed / n)
+    assert smallest_difference(5) > 1
+    assert smallest_difference(FEWEST_HELD_OUT) == 0.25

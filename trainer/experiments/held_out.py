@@ -1,0 +1,27 @@
+"""How few held-out pairs can compare runs: what is said of fewer, on Home and before anything trains."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from trainer.analysis.intervals import FEWEST_HELD_OUT, smallest_difference
+from trainer.metrics import measured_on
+from trainer.store import RunRow
+
+
+def too_few_of(rows: Iterable[RunRow]) -> int | None:
+    """Return on how many pairs these runs were measured where that is too few; None where it is enough or unknown."""
+    counts = [n for row in rows if row.metric and (n := measured_on(row.metric, row.facts)[1]) is not None]
+    return min((n for n in counts if n < FEWEST_HELD_OUT), default=None)
+
+
+def too_few(n: int) -> str:
+    """Return in a line that runs cannot be compared on so few held-out pairs."""
+    return f"{n:,} held-out pair{'s' * (n != 1)}: too few to compare"
+
+
+def next_step(n: int) -> str:
+    """Return what so few held-out pairs can show, and what to do."""
+    least = smallest_difference(n)
+    can = f"show only differences of {100 * least:.0f} points or more" if least <= 1 else "show no difference"
+    return f"So few pairs {can}. Hold out {FEWEST_HELD_OUT} pairs or more"
