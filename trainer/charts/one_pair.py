@@ -344,7 +344,7 @@ def rank_lines(pair: OnePair) -> list[tuple[str, ...]]:
         )
     return [
         *lines,
-        ("Standardized margin", *("–" if math.isnan(run.margin) else signed(run.margin, 2) for run in runs)),
+        ("Margin (SD)", *("–" if math.isnan(run.margin) else signed(run.margin, 2) for run in runs)),
     ]
 
 

@@ -85,7 +85,7 @@ MEASURES: Final[dict[str, PairMeasure]] = {
         "Correct cosine minus the best incorrect one, in standard deviations of the image's incorrect cosines, in B.",
     ),
     "margin_change": PairMeasure(
-        "Standardized margin, B minus A", "In standard deviations; positive: clearer in B.", 2, signed=True
+        "Margin (SD), B minus A", "In standard deviations; positive: clearer in B.", 2, signed=True
     ),
     "overlap": PairMeasure(
         "Shared neighbors, Jaccard",
