@@ -457,7 +457,7 @@ class ExperimentsView(ChartView):
         self._offer_stop(runs=entry.state == "going" and not reason, now=bool(entry.training) and not reason)
 
     def _offer_stop(self, *, runs: bool, now: bool) -> None:
-        """Offer to stop what goes on; hidden actions are in no menu and not in the palette."""
+        """Show or hide the two actions that stop; the menu and the palette leave out hidden ones."""
         for action, offered in ((self.stop, runs), (self.stop_now, now)):
             action.setEnabled(offered)
             action.setVisible(offered)
