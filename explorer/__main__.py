@@ -49,7 +49,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         say(f"explorer: {problem}", error=True)
         return 2
     from explorer.window.single_instance import claim, ring
-    from trainer.catalog import default_workspace
+    from trainer.config.default_paths import default_workspace
     from trainer.untrusted.local_settings import load_elsewhere
 
     load_elsewhere()
@@ -116,7 +116,7 @@ def _run_mirror(options: argparse.Namespace) -> int:
 
 def take_path(options: argparse.Namespace) -> str | None:
     """Turn what was double-clicked into a link, a workspace or a file to open; return why it cannot be."""
-    from trainer.catalog import workspace_at
+    from trainer.config.default_paths import workspace_at
 
     path_text = options.path
     if path_text is None:
@@ -156,7 +156,7 @@ def _check_writable(folder: Path) -> None:
 
 def is_only_read(folder: Path) -> bool:
     """Return whether the folder is the sample, or a workspace on a disk that takes nothing or of another user."""
-    from trainer.catalog import DATABASE, is_sample
+    from trainer.config.default_paths import DATABASE, is_sample
 
     if is_sample(folder):
         return True
@@ -188,7 +188,7 @@ def _run(folder: Path, options: argparse.Namespace, *, log_folder: Path) -> tupl
     from explorer.window import MOTION_KEY, THEME_KEY, Window
     from explorer.window.sample_window import window_on_sample
     from explorer.window.zoom import ZOOM_KEY, set_scale, zoom_of
-    from trainer.catalog import is_sample
+    from trainer.config.default_paths import is_sample
 
     if options.safe:
         # Neither drivers nor compiled code: what the window then draws, it draws slowly and by itself.
@@ -278,7 +278,7 @@ def _no_screen(message: str) -> str:
 
 def read_options(argv: Sequence[str]) -> argparse.Namespace:
     """Return the options of the command line; with `--sample` the workspace is the sample."""
-    from trainer.catalog import sample_workspace
+    from trainer.config.default_paths import sample_workspace
 
     parser = argparse.ArgumentParser(
         prog="explorer",

@@ -32,9 +32,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from trainer import catalog
 from trainer.charts.point_placement import PointPlacement
 from trainer.charts.snapshot_series import snapshots_of
+from trainer.config import default_paths
 from trainer.distribution.sample_card import CARD, SampleCard, SampleMap
 from trainer.images.decoding import open_image
 from trainer.projection.layouts import series
@@ -61,7 +61,7 @@ _FORGET_PROCESS: Final = (
 
 def main(source: Path | None) -> None:
     """Pack the newest CLIP and CLOOB run of `source`; print the size of the result and what its card says."""
-    sample = catalog.sample_workspace()
+    sample = default_paths.sample_workspace()
     with tempfile.TemporaryDirectory(dir=sample.parent) as draft:
         folder = Path(draft) / "draft"
         if source is None:
@@ -84,7 +84,7 @@ def pack(source: Workspace, folder: Path) -> None:
     """Write the rows, weights, snapshots and pictures of the newest run of each objective into an empty folder."""
     rows = [next(row for row in reversed(source.runs.all()) if row.objective == kind) for kind in OBJECTIVES]
     steps = {row.id: chosen_steps(source, row) for row in rows}
-    copy_database(source.database_file, folder / catalog.DATABASE, steps)
+    copy_database(source.database_file, folder / default_paths.DATABASE, steps)
     for row in rows:
         copy_run(source, row, folder / "runs" / row.folder.name, steps[row.id])
     copy_pictures(source, folder)
@@ -102,8 +102,8 @@ def make_evaluations(folder: Path) -> None:
             kept = shutil.copytree(made, folder / made.relative_to(copy))
             for part in (kept, *kept.rglob("*")):
                 part.chmod(0o755 if part.is_dir() else 0o644)
-        with closing(sqlite3.connect(folder / catalog.DATABASE, isolation_level=None)) as rows:
-            rows.execute("ATTACH ? AS copy", (str(copy / catalog.DATABASE),))
+        with closing(sqlite3.connect(folder / default_paths.DATABASE, isolation_level=None)) as rows:
+            rows.execute("ATTACH ? AS copy", (str(copy / default_paths.DATABASE),))
             rows.execute("DELETE FROM evaluation")
             rows.execute("INSERT INTO evaluation SELECT * FROM copy.evaluation")
             rows.execute("DETACH copy")
@@ -118,7 +118,7 @@ def make_maps(folder: Path) -> SampleCard:
     (folder / CARD).write_text(json.dumps(asdict(card), separators=(",", ":")) + "\n", encoding="utf-8")
     packed.close()
     (folder / ownership.NAME).unlink()
-    with closing(sqlite3.connect(folder / catalog.DATABASE)) as connection:
+    with closing(sqlite3.connect(folder / default_paths.DATABASE)) as connection:
         connection.execute("PRAGMA journal_mode=DELETE")
     return card
 

@@ -102,7 +102,7 @@ def own_configuration(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None
 
     All processes of the tests have one key: a workspace that one of them fills once is everybody's own.
     """
-    from trainer import catalog
+    from trainer.config import default_paths
     from trainer.store import owner_key
 
     patch, folder = pytest.MonkeyPatch(), tmp_path_factory.mktemp("configuration") / "contrastive-explorer"
@@ -114,7 +114,7 @@ def own_configuration(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None
             key.chmod(0o600)
         shutil.copy(key, folder / owner_key.NAME)
     patch.setenv("XDG_CONFIG_HOME", str(folder.parent))
-    patch.setattr(catalog, "user_folder", lambda: folder)
+    patch.setattr(default_paths, "user_folder", lambda: folder)
     yield
     patch.undo()
 

@@ -66,7 +66,7 @@ def main(argv: list[str] | None = None) -> int:
     except UserError as problem:
         say(f"trainer {' '.join(arguments[:2])}: {problem}", error=True)
         return 2
-    from trainer.catalog import default_workspace
+    from trainer.config.default_paths import default_workspace
     from trainer.store import Workspace
 
     args.run_command = main  # a bundle draws its figures by commands
@@ -252,7 +252,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _add_arguments(parser: argparse.ArgumentParser, module: Any) -> None:
-    from trainer.catalog import sample_workspace
+    from trainer.config.default_paths import sample_workspace
 
     module.add_arguments(parser)
     parser.add_argument("--workspace", type=Path, metavar="DIR", help="folder of runs (default: the user's own)")

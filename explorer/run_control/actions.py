@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from trainer import catalog, config
+from trainer import config
+from trainer.config import presets
 from trainer.distribution import training_part
 from trainer.scheduling import launch, queue
 from trainer.store import EVALUATING, Workspace
@@ -65,7 +66,7 @@ def create_demo(workspace: Workspace) -> int:
     Without a GPU two train at once, each on half of the cores.
     """
     created = [
-        workspace.runs.create(run, status="queued", preset=preset) for preset, run in catalog.demo_runs().items()
+        workspace.runs.create(run, status="queued", preset=preset) for preset, run in presets.demo_runs().items()
     ]
     queue.share_processor(workspace, created)
     return created[0]
@@ -80,7 +81,7 @@ def decoder_like(workspace: Workspace, run: int, like: int | None = None) -> con
         like: A decoder with which it is to be compared: size, seed and steps are its own; None: the preset.
     """
     of = workspace.runs.config_of(run)
-    decoder = catalog.preset(DECODER) if like is None else workspace.runs.config_of(like)
+    decoder = presets.preset(DECODER) if like is None else workspace.runs.config_of(like)
     assert isinstance(decoder.objective, config.EmbeddingDecoder)
     objective = dataclasses.replace(decoder.objective, of=str(run), of_step=-1)
     return dataclasses.replace(decoder, data=of.data, model=of.model, objective=objective, name=f"decoder of {of.name}")
@@ -111,7 +112,7 @@ def create_ablation(workspace: Workspace, levels: Sequence[float], template: con
     from trainer.experiments.experiment import ablation
     from trainer.scheduling import experiments
 
-    template = template or catalog.preset("clip-scenes")
+    template = template or presets.preset("clip-scenes")
     template = dataclasses.replace(template, data=config.absolute(template.data))
     created: list[int] = []
     for level in levels:

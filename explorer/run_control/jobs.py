@@ -26,7 +26,7 @@ from explorer.run_control.poller import PollResult, PollState, news, working
 from explorer.run_control.queue_notice import Notice
 from explorer.run_control.stop_timeout import StopTimeouts, Unresponsive
 from explorer.run_control.write_queue import Undoable, WriteQueue
-from trainer import catalog
+from trainer.config import default_paths
 from trainer.errors import reason_words
 from trainer.experiments.run_style import RunStyle
 from trainer.scheduling import experiments, launch, queue
@@ -157,7 +157,7 @@ class Jobs(QObject):
         """The same as the hint of a control that is disabled for it."""
         if not self._look_only:
             return ""
-        is_sample = catalog.is_sample(self._workspace.folder)
+        is_sample = default_paths.is_sample(self._workspace.folder)
         return "The sample is read-only" if is_sample else f"This workspace is read-only: {self._look_only}"
 
     def adopt(self) -> None:

@@ -13,7 +13,7 @@ from explorer.intents import ChooseModel, OpenImport, OpenSample, WatchTraining
 from explorer.widgets import layouts
 from explorer.widgets.still_map import StillMap
 from explorer.widgets.way_button import WayButton
-from trainer import catalog
+from trainer.config import default_paths
 from trainer.distribution.published_models import FIRST
 from trainer.distribution.sample_card import SampleCard, read_card
 
@@ -82,7 +82,7 @@ class FirstStart(QWidget):
         left.setFixedWidth(LEFT_PX)
         self._row = row = layouts.row(layouts.STRETCH, left, gap=GAP_PX, margins=theme.BETWEEN, of=self)
         self.card: QFrame | None = None
-        if (card := read_card(catalog.sample_workspace())) is not None:
+        if (card := read_card(default_paths.sample_workspace())) is not None:
             self.card = self._card(card)
             layouts.add(row, (self.card, 20))
         else:

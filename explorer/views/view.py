@@ -19,7 +19,7 @@ from explorer.widgets.min_size_scroll import MinSizeScroll
 from explorer.widgets.progress_row import JobSlot
 from explorer.widgets.state_area import StateArea
 from explorer.widgets.tab_menu import TabMenu
-from trainer import catalog
+from trainer.config import default_paths
 from trainer.experiments.run_style import RunStyle, side_styles
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ class View(QWidget):
         self.look.triggered.connect(lambda: self.requested.emit(OpenSample()))
         self._home = QAction("Train my own: Home", self, objectName=f"{self.objectName()}-home")
         self._home.triggered.connect(lambda: self.requested.emit(ShowExperiment()))
-        label = "My runs" if catalog.is_sample(context.workspace.folder) else "Make it mine…"
+        label = "My runs" if default_paths.is_sample(context.workspace.folder) else "Make it mine…"
         self.own_runs = QAction(label, self, objectName=f"{self.objectName()}-own-runs")
         self.own_runs.triggered.connect(lambda: self.requested.emit(ShowOwnRuns()))
         self._waits_for_runs = False

@@ -21,7 +21,7 @@ from explorer import theme
 from explorer.widgets import layouts
 from explorer.widgets.accessible import present
 from explorer.widgets.overlay import Overlay
-from trainer.catalog import assets_dir
+from trainer.config.default_paths import assets_dir
 from trainer.untrusted import files as untrusted_files
 
 WIDTH: Final = 720

@@ -37,7 +37,7 @@ from explorer.window.view_builder import ViewBuilder
 from explorer.window.view_commands import ViewCommands
 from explorer.window.welcome import show_how_it_starts, show_plugin_failures
 from explorer.window.window_state import WindowState
-from trainer import catalog
+from trainer.config import default_paths
 from trainer.distribution import training_part
 from trainer.errors import UserError
 
@@ -69,7 +69,7 @@ class Window(CommandedFrame):
 
     def __init__(self, folder: Path, hooks: Hooks, *, entries: Sequence[ViewEntry] = VIEWS, safe: bool = False) -> None:
         """Build the frame; `safe` restores and saves no settings and starts nothing automatically."""
-        super().__init__(folder, places_of(entries), remember=not (safe or catalog.is_sample(folder)))
+        super().__init__(folder, places_of(entries), remember=not (safe or default_paths.is_sample(folder)))
         self.hooks, self._entries, self._safe = hooks, tuple(entries), safe
         self.history = ViewHistory(self.selection, self)
         self.background = Background(self)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from explorer.views.view import Context
     from trainer.scheduling.energy import Tariff
-    from trainer.scheduling.graphics_cards import Gpu
+    from trainer.scheduling.gpu_usage import Gpu
     from trainer.scheduling.system_usage import SystemUsage
 
 EVERY_MS: Final = 2_000

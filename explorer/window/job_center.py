@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QApplication
 from explorer.window import job_hooks
 from explorer.window.desktop_notifications import DesktopNotifications
 from explorer.window.job_list import IMPORT, Job, JobList
-from trainer import catalog
+from trainer.config import default_paths
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,7 +42,7 @@ class JobCenter(QObject):
         self._window, self._panel, self._status = window, panel, status
         self._banner, self._pages, self._show_result = banner, pages, show
         self.jobs = JobList(services.jobs, services.client, services.exporter, self)
-        mine = catalog.user_folder()
+        mine = default_paths.user_folder()
         self.runner = job_hooks.JobHookRunner(DesktopNotifications(window), folder, mine, self, runs=hooks)
         panel.show_jobs(self.jobs)
         panel.show_asked.connect(self._show)

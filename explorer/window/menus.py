@@ -18,7 +18,7 @@ from explorer.window.actions import Actions, Command
 from explorer.window.frame import Frame
 from explorer.window.key_bindings import KeyBindings
 from explorer.window.synonyms import synonyms_of
-from trainer import catalog
+from trainer.config import default_paths
 
 if TYPE_CHECKING:
     from explorer.state.view_history import ViewHistory
@@ -91,7 +91,7 @@ class Menus:
                 self.actions.add(command)
         window.appearance.add_actions(self.actions)
         every = [action for actions in self.actions.groups.values() for action in actions]
-        self.bindings = KeyBindings(every, catalog.user_folder(), window, remember=remember)
+        self.bindings = KeyBindings(every, default_paths.user_folder(), window, remember=remember)
         self.bindings.changed.connect(self.name_keys)
         self.name_keys()
         window.palette_panel.used.connect(self._count_use)

@@ -12,7 +12,7 @@ from explorer.widgets.banner import UNDO_MS
 from explorer.window.desktop_notifications import DesktopNotifications
 from explorer.window.picker_choices import PickerChoices, facts_of, first_choice
 from explorer.window.stop_banner import StopBanner
-from trainer import catalog
+from trainer.config import default_paths
 
 if TYPE_CHECKING:
     from PySide6.QtWidgets import QWidget
@@ -155,14 +155,14 @@ class Notifications(QObject):
         self._status.show_look_only(why)
         # What the window said at its start, a crash, comes first; the status line stays.
         is_free = not self._banner.isVisible() or self._banner.message.text().startswith(READ_ONLY)
-        if why and is_free and not catalog.is_sample(self._services.context.workspace.folder):
+        if why and is_free and not default_paths.is_sample(self._services.context.workspace.folder):
             self._show_look_only()
 
     def _show_look_only(self) -> None:
         jobs, workspace = self._services.jobs, self._services.context.workspace
         adoptable = workspace.may_be_adopted
         question = "Keep it read-only, or make it yours if you trust its author?" if adoptable else workspace.next_step
-        if catalog.is_sample(workspace.folder):
+        if default_paths.is_sample(workspace.folder):
             question = "Your own runs train in their own window: My runs, at the left, or explorer without --sample."
         self._banner.show_message(
             f"{READ_ONLY}{jobs.look_only}.",

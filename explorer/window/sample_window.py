@@ -11,7 +11,7 @@ from explorer.event_loop.exception_hooks import Hooks
 from explorer.views import VIEWS
 from explorer.window.menus import CommandedFrame
 from explorer.window.window_state import first_geometry
-from trainer import catalog
+from trainer.config import default_paths
 
 FrameT = TypeVar("FrameT", bound=CommandedFrame)
 
@@ -35,7 +35,7 @@ def window_on_sample(
         back: Brings the window of one's own runs to the front; None where there is no such window.
     """
     views = tuple(entry for entry in VIEWS if entry.name != _LEFT_OUT)
-    window = make_window(catalog.sample_workspace(), hooks, entries=views, safe=safe)
+    window = make_window(default_paths.sample_workspace(), hooks, entries=views, safe=safe)
     window.setWindowTitle(TITLE)
     window.selection.view = "map"
     window.selection.queries = [str(path) for name in _NAMES for path in window.folder.glob(f"{_PICTURES}{name}.jpg")]
@@ -55,7 +55,7 @@ class SampleWindow:
 
     def show(self) -> None:
         """Open it, or bring it to the front."""
-        if not catalog.sample_workspace().is_dir():
+        if not default_paths.sample_workspace().is_dir():
             self._window.banner.show_message(
                 "The finished runs are not part of this installation.", "Install it again."
             )

@@ -16,7 +16,8 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
-from trainer import catalog, config, data, methods
+from trainer import config, data, methods
+from trainer.config import default_paths, presets
 from trainer.data import Pairs
 from trainer.data.augment import random_crops
 from trainer.data.batch_stream import BatchStream
@@ -226,13 +227,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print one row per data set."""
-    workspace = Workspace(args.workspace or catalog.default_workspace())
+    workspace = Workspace(args.workspace or default_paths.default_workspace())
     rows = []
     if not args.json:
         titles = ("pairs", "loader", "open_clip", "ratio", "train", "open_clip", "wait")
         print(f"{'data':<14}" + "".join(f"{title:>{width}}" for title, width in zip(titles, _WIDTHS, strict=True)))
     for path in args.data or [""]:
-        chosen = config.replace(catalog.preset(args.preset), "optimizer.batch_size", str(args.batch_size))
+        chosen = config.replace(presets.preset(args.preset), "optimizer.batch_size", str(args.batch_size))
         if path:
             chosen = replace(chosen, data=recognize(path))
         speed = measure(chosen, workspace.folder, workers=args.workers, seconds=args.seconds)

@@ -61,12 +61,13 @@ def made(folder: Path, pairs: int, side: int) -> Path:
 def _training(tars: Path, workspace: Path, *, at_once: bool, batch: int, side: int, loading: str) -> Any:
     import torch
 
-    from trainer import catalog, config
+    from trainer import config
+    from trainer.config import presets
     from trainer.data import load, splits
     from trainer.data.tokenizer import train_tokenizer
     from trainer.training.session import TrainingSession
 
-    run = config.replace(catalog.preset("clip-folder"), "model.image_size", str(side))
+    run = config.replace(presets.preset("clip-folder"), "model.image_size", str(side))
     run = replace(run, data=config.Shards(path=str(tars)), optimizer=replace(run.optimizer, batch_size=batch))
     splits.MOST_PREPARED_FIRST = 0
     pairs = load(

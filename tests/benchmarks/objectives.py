@@ -11,8 +11,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Final
 
-from trainer import catalog, config
+from trainer import config
 from trainer.analysis.neighbors import NEIGHBORS
+from trainer.config import default_paths, presets
 from trainer.data.scenes import COLORS, GROUNDS, RELATIONS, SHAPES
 from trainer.store import RunRow, Workspace
 from trainer.training.fit import fit
@@ -77,9 +78,9 @@ def planned(objective: str, seed: int, *, epochs: int = EPOCHS) -> config.Run:
     Raises:
         ConfigError: No such objective.
     """
-    model = catalog.preset("clip-scenes").model
-    presets = [run for run in catalog.presets().values() if isinstance(run.data, config.Scenes)]
-    found = [run for run in presets if run.objective.kind == objective and run.model == model]
+    model = presets.preset("clip-scenes").model
+    runs = [run for run in presets.presets().values() if isinstance(run.data, config.Scenes)]
+    found = [run for run in runs if run.objective.kind == objective and run.model == model]
     if not found:
         raise config.ConfigError(f"There is no objective {objective!r}; choose one of {', '.join(kinds())}.")
     run = found[0]
@@ -208,7 +209,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Train missing runs, so that a second call continues, and print the table as Markdown."""
-    workspace = Workspace(args.workspace or catalog.default_workspace())
+    workspace = Workspace(args.workspace or default_paths.default_workspace())
     objectives = args.objectives or kinds()
     for kind in objectives:
         planned(kind, 0)

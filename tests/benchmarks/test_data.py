@@ -11,7 +11,8 @@ import torch
 from PIL import Image
 
 from tests.benchmarks.data import _Decoding, _loader, measure
-from trainer import catalog, config
+from trainer import config
+from trainer.config import presets
 from trainer.data import load
 from trainer.data.tokenizer import train_tokenizer
 
@@ -24,7 +25,7 @@ def few(tmp_path: Path) -> config.Run:
         (tmp_path / "few").mkdir(exist_ok=True)
         Image.fromarray(generator.integers(0, 256, (40, 40, 3), np.uint8)).save(tmp_path / "few" / f"{number}.png")
         (tmp_path / "few" / f"{number}.txt").write_text(f"picture {number}", encoding="utf-8")
-    run = catalog.preset("clip-scenes")
+    run = presets.preset("clip-scenes")
     for field, value in {"model.image_size": "32", "optimizer.batch_size": "8", "model.text_width": "32"}.items():
         run = config.replace(run, field, value)
     return dataclasses.replace(run, data=config.Folder(path=str(tmp_path / "few")))

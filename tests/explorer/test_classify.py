@@ -27,7 +27,7 @@ from explorer.views.classify.truth import TruthPicker, by_name
 from explorer.views.prompts import PromptsView
 from explorer.views.view import Context
 from explorer.widgets.image_strip import with_share
-from trainer import catalog, config
+from trainer import config, prompt_suites
 from trainer.messages import Classify, ClassifyAnswer, Failure, Question, decode_answer
 from trainer.store import Items, RunLog, RunRow, SplitKey, Workspace, write_snapshot
 from trainer.store.caption_words import write_caption_words
@@ -176,7 +176,7 @@ def words_under(view: ClassifyView, path: Path) -> list[str]:
 
 def test_it_begins_with_an_empty_state_and_the_words_that_fit_the_run(view: ClassifyView, context: Context) -> None:
     assert view.is_empty
-    assert view.questions.labels == catalog.prompt_suites()["scenes"].classes
+    assert view.questions.labels == prompt_suites.prompt_suites()["scenes"].classes
     assert context.client.warmed[-1] == (1, 2)
     assert view.command() is None
 
@@ -428,7 +428,7 @@ def test_own_words_are_remembered(qtbot: QtBot, view: ClassifyView, context: Con
     assert (again.questions.labels, again.questions.templates) == (("cat", "dog"), ("a {} in the rain",))
     again.questions.suites.setCurrentIndex(again.questions.suites.findData("scenes"))
     again.questions.suites.activated.emit(again.questions.suites.currentIndex())
-    assert again.questions.labels == catalog.prompt_suites()["scenes"].classes
+    assert again.questions.labels == prompt_suites.prompt_suites()["scenes"].classes
 
 
 def test_a_long_label_of_the_strip_is_cut_and_its_share_is_not(dressed):

@@ -25,10 +25,10 @@ from tests.explorer.answering_client import AnsweringClient
 from tests.two_runs import write_run_on_other_data
 from trainer import config
 from trainer.__main__ import main
-from trainer.catalog import assets_dir
 from trainer.charts.evaluation import EvaluatedRun, EvaluationChart, EvaluationLine, images_of_cell
 from trainer.charts.evaluation_scores import CHART as SCORES
 from trainer.charts.marks import Mark, NumberRow, letter_index
+from trainer.config.default_paths import assets_dir
 from trainer.experiments.seed_truth import DIFFERENT_DATA, TRAINED_APART, seed_truth
 from trainer.messages import Evaluate, EvaluateAnswer, EvaluatedTask, Failure
 from trainer.metrics import metric

@@ -17,8 +17,9 @@ from explorer.views.runs.experiment_sheet import ExperimentSheet
 from explorer.views.seed_rows import RunCell, gap_text, state_text
 from explorer.views.seed_truth_line import SeedTruthLine
 from explorer.window.status_bar import StatusBar
-from trainer import catalog, config
+from trainer import config
 from trainer.__main__ import main
+from trainer.config import presets
 from trainer.experiments import verdict
 from trainer.experiments.experiment import clip_and_cloob, to_toml
 from trainer.experiments.seed_truth import DIFFERENT_DATA
@@ -414,7 +415,7 @@ def test_only_experiments_that_changed_are_judged_again(context, monkeypatch):
     assert calls == ["duel", "duel"]
     row = workspace.runs.of_experiment("duel")[1]
     assert row.arm == "CLOOB"
-    other = workspace.runs.create(dataclasses.replace(catalog.preset("clip-scenes"), name="other"))
+    other = workspace.runs.create(dataclasses.replace(presets.preset("clip-scenes"), name="other"))
     workspace.runs.change(other, status="running", step=3)
     assert listed(workspace, known) == first
     assert len(calls) == 2
@@ -445,7 +446,7 @@ def test_a_definition_is_imported_and_exported_again(qtbot, context, tmp_path):
 
 
 def test_a_run_is_repeated_with_other_settings(qtbot, context):
-    number = context.workspace.runs.create(dataclasses.replace(catalog.preset("clip-scenes"), name="mine"))
+    number = context.workspace.runs.create(dataclasses.replace(presets.preset("clip-scenes"), name="mine"))
     row = context.workspace.runs.get(number)
     sheet = ExperimentSheet(row, context.workspace.runs.config_of(number))
     qtbot.addWidget(sheet)
@@ -464,7 +465,7 @@ def test_a_run_is_repeated_with_other_settings(qtbot, context):
 
 
 def test_on_this_data_keeps_the_settings_of_the_run(context):
-    own = dataclasses.replace(catalog.preset("cloob-scenes"), name="mine")
+    own = dataclasses.replace(presets.preset("cloob-scenes"), name="mine")
     own = dataclasses.replace(own, optimizer=dataclasses.replace(own.optimizer, batch_size=64))
     made = clip_and_cloob(own, ("CLIP + CLOOB on Scenes",))
     assert made.name == "CLIP + CLOOB on Scenes 2"

@@ -12,8 +12,9 @@ from PySide6.QtCore import QPointF, Qt
 from explorer.run_control import actions
 from explorer.run_control import jobs as jobs_module
 from explorer.views.explaining import ExplainingView
-from trainer import catalog, config
+from trainer import config
 from trainer.charts.decode import MOST_DIRECTIONS
+from trainer.config import presets
 from trainer.config.ablation import FOUR, PRESET
 from trainer.store import manifests
 
@@ -127,7 +128,7 @@ def test_the_button_queues_the_four_objectives(qtbot, view: ExplainingView, monk
     assert [run.objective for run in ours()] == objectives * 2
     configs = [view.context.workspace.runs.config_of(run.id) for run in ours()]
     assert [run.data.cooccurrence for run in configs] == [0.0] * 4 + [0.8] * 4
-    assert {run.optimizer for run in configs} == {catalog.preset("clip-scenes").optimizer}
+    assert {run.optimizer for run in configs} == {presets.preset("clip-scenes").optimizer}
     qtbot.waitUntil(lambda: bool(started) and not view.start.isEnabled(), timeout=8000)
     assert set(started) == {ours()[0].id}
     qtbot.waitUntil(lambda: "8 of the ablation to go" in view.state.text(), timeout=8000)
@@ -155,8 +156,8 @@ def test_the_ablation_fills_the_screen_as_its_runs_finish(qtbot, view: Explainin
 
     # Which runs are shown does not depend on how well their probes are fitted, which takes most of the time.
     monkeypatch.setattr(probes, "fit_softmax", functools.partial(probes.fit_softmax, most=5))
-    preset = catalog.preset
-    monkeypatch.setattr(actions.catalog, "preset", lambda name: tiny(preset(name)))
+    preset = presets.preset
+    monkeypatch.setattr(actions.presets, "preset", lambda name: tiny(preset(name)))
     monkeypatch.setattr(jobs_module.launch, "start_detached", lambda workspace, run, **_: fit(workspace, run))
     go_to(qtbot, view, "attribute-probes")
     before = shown(view)

@@ -20,7 +20,7 @@ from explorer.views.runs.new_run import NewRun
 from explorer.widgets.still_map import StillMap
 from explorer.window import Window
 from explorer.window.sample_window import window_on_sample
-from trainer import catalog
+from trainer.config import default_paths
 from trainer.distribution.sample_card import read_card
 
 FEW = tuple(entry for entry in VIEWS if entry.name in ("experiments", "runs", "map"))
@@ -44,7 +44,7 @@ def test_an_empty_workspace_opens_on_three_ways_and_a_result(qtbot: QtBot, windo
     home = window.pages.open_view
     assert (home.title, window.view_menu.text()) == ("Home", "Home")
     qtbot.waitUntil(lambda: home.area.currentWidget() is home.first_start, timeout=20_000)
-    card = read_card(catalog.sample_workspace())
+    card = read_card(default_paths.sample_workspace())
     assert window.bar.charts.isHidden()
     assert window.findChild(QLabel, "first-verdict").text() == card.verdict
     assert [each.sample_map for each in home.first_start.findChildren(StillMap)] == card.maps
@@ -78,7 +78,7 @@ def test_the_sample_is_refused_beside_a_workspace(capsys: pytest.CaptureFixture[
 def test_the_command_opens_the_same_window(qtbot: QtBot, dressed: QApplication, tmp_path: Path):
     options = explorer_main.read_options(["--sample"])
     folder = Path(options.workspace)
-    assert folder == catalog.sample_workspace()
+    assert folder == default_paths.sample_workspace()
     assert explorer_main.is_only_read(folder)
     hooks = Hooks(tmp_path)
     window = window_on_sample(Window, hooks)
@@ -91,7 +91,7 @@ def test_the_command_opens_the_same_window(qtbot: QtBot, dressed: QApplication, 
 
 
 def test_finished_runs_open_on_their_maps_and_nothing_of_them_is_written(qtbot: QtBot, window: Window, monkeypatch):
-    folder = catalog.sample_workspace()
+    folder = default_paths.sample_workspace()
 
     def state() -> list[tuple[str, int, int]]:
         return sorted((str(f), f.stat().st_size, f.stat().st_mtime_ns) for f in folder.rglob("*"))

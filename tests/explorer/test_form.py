@@ -30,7 +30,8 @@ from explorer.widgets.form import Form
 from explorer.widgets.number_box import NumberBox
 from explorer.widgets.still import StillDoubleSpinBox, StillSpinBox
 from explorer.widgets.switch import Switch
-from trainer import catalog, config
+from trainer import config
+from trainer.config import default_paths, presets
 from trainer.experiments.experiment import clip_and_cloob
 from trainer.messages import Failure, MeasureRun, RankDifference, RunCost
 from trainer.scheduling.paces import Pace
@@ -515,7 +516,7 @@ def test_several_processes_are_compared_with_one_on_request(qtbot: QtBot, backgr
 def test_own_presets_are_saved_offered_and_removed(
     qtbot: QtBot, background: Background, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(catalog, "user_folder", lambda: tmp_path / "user")
+    monkeypatch.setattr(default_paths, "user_folder", lambda: tmp_path / "user")
     monkeypatch.setattr("PySide6.QtWidgets.QInputDialog.getText", lambda *_args, **_more: ("wide", True))
     made = NewRun(PRESETS, background)
     qtbot.addWidget(made)
@@ -526,18 +527,18 @@ def test_own_presets_are_saved_offered_and_removed(
     qtbot.mouseClick(made.save, Qt.MouseButton.LeftButton)
     assert made.preset_name == "wide"
     assert "yours" in made.preset.currentText()
-    assert catalog.preset("wide").model.text_width == 256
-    assert catalog.user_presets()["wide"] == made.run()
-    assert fit_command(made.run(), "wide", catalog.user_presets()) == ["fit", "--preset", "wide"]
+    assert presets.preset("wide").model.text_width == 256
+    assert presets.user_presets()["wide"] == made.run()
+    assert fit_command(made.run(), "wide", presets.user_presets()) == ["fit", "--preset", "wide"]
     qtbot.mouseClick(made.remove, Qt.MouseButton.LeftButton)
-    assert "wide" not in catalog.user_presets()
+    assert "wide" not in presets.user_presets()
     assert made.preset_name in PRESETS
 
 
 def test_a_copy_says_what_it_is_a_copy_of(qtbot: QtBot, background: Background):
-    presets = PRESETS | {"clip-folder": config.Run(data=config.Folder())}
+    choices = PRESETS | {"clip-folder": config.Run(data=config.Folder())}
     run = config.Run(name="cats", data=config.Folder(path="/home/ada/cats"), objective=config.Cloob())
-    sheet = NewRun(presets, background, start_from=run, preset="clip-folder")
+    sheet = NewRun(choices, background, start_from=run, preset="clip-folder")
     qtbot.addWidget(sheet)
     assert sheet.preset.currentText() == "clip-folder  (CLOOB on cats)"
     assert sheet.preset.itemText(sheet.preset.findData("clip-scenes")) == "clip-scenes  (CLIP on Scenes)"

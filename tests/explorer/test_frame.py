@@ -31,7 +31,7 @@ from explorer.window.bar import HEIGHT
 from explorer.window.status_bar import StatusBar
 from explorer.window.synonyms import SYNONYMS
 from trainer import config
-from trainer.catalog import assets_dir
+from trainer.config.default_paths import assets_dir
 from trainer.scheduling.energy import Tariff, tariff
 from trainer.store import Workspace
 

@@ -31,7 +31,8 @@ from explorer.widgets.state_area import StatePage
 from explorer.window import Window
 from explorer.window.open_model_sheet import OpenModelSheet
 from tests.nightly import few_plain, nightly_except
-from trainer import catalog, config
+from trainer import config
+from trainer.config import presets
 from trainer.distribution.published_models import FIRST
 from trainer.messages import Failure, ReadData
 
@@ -621,7 +622,7 @@ def test_a_held_out_part_of_its_own_is_told(open_sheet, qtbot: QtBot, tmp_path: 
     words = "12 to train on, 12 held out. The folders 'train' and 'test' state the split: 'test' is held out."
     assert (sheet.split.text(), sheet.about.text()) == (words, "2 classes.")
     assert sheet.reading.captions_repeat
-    fitted = on_data(catalog.preset("clip-folder"), sheet.reading.data, 32, 12, captions_repeat=True)
+    fitted = on_data(presets.preset("clip-folder"), sheet.reading.data, 32, 12, captions_repeat=True)
     assert (fitted.name, fitted.optimizer.batch_size, fitted.objective.mask_duplicates) == ("clip-kinds", 4, True)
     assert estimated_steps(fitted, 12) >= 500
     assert fitted.optimizer.warmup_steps <= estimated_steps(fitted, 12) / 10
@@ -656,7 +657,7 @@ def test_equal_captions_are_masked_in_the_window_as_by_fit(
     with qtbot.waitSignal(sheet.requested) as sent:
         sheet.start.click()
     (intent,) = sent.args
-    begun = catalog.preset("clip-folder")
+    begun = presets.preset("clip-folder")
     made = NewRun(
         {"clip-folder": begun},
         sheet._background,

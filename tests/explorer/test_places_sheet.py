@@ -15,7 +15,8 @@ from explorer.run_control import actions
 from explorer.run_control.poller import PollState, news
 from explorer.views.runs.new_run import NewRun
 from explorer.views.runs.places_sheet import PlacesSheet
-from trainer import catalog, config
+from trainer import config
+from trainer.config import presets
 from trainer.places import bindings, follower
 from trainer.places.bindings import Binding, binding_of
 from trainer.places.remote_host import PlaceError, parse
@@ -85,7 +86,7 @@ def test_a_cluster_is_edited_and_training_is_installed_there(qtbot, background, 
     qtbot.mouseClick(sheet.install, Qt.MouseButton.LeftButton)
     qtbot.waitUntil(lambda: sheet.note.text() == "The login computer has no card.")
     assert told == ["downloading cu128"]
-    form = NewRun(catalog.presets(), background, preset="clip-scenes")
+    form = NewRun(presets.presets(), background, preset="clip-scenes")
     qtbot.addWidget(form)
     form.show()
     assert form.where.nodes.isHidden()
@@ -98,7 +99,7 @@ def test_a_cluster_is_edited_and_training_is_installed_there(qtbot, background, 
 
 
 def test_where_is_in_the_form_and_its_command(qtbot, background: Background, box, tmp_path: Path) -> None:
-    form = NewRun(catalog.presets(), background, preset="clip-scenes")
+    form = NewRun(presets.presets(), background, preset="clip-scenes")
     qtbot.addWidget(form)
     form.show()
     assert form.where.binding() is None

@@ -190,7 +190,7 @@ def test_the_next_window_finds_the_run_and_only_new_rows_arrive(
 
 @pytest.fixture
 def demo(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(actions.catalog, "preset", lambda name: config.Run(name=name))
+    monkeypatch.setattr(actions.presets, "preset", lambda name: config.Run(name=name))
 
 
 @pytest.mark.usefixtures("demo")

@@ -365,7 +365,7 @@ def test_duplicate_opens_the_sheet_with_the_same_values(
 ):
     from explorer.views.runs import view as view_room
 
-    monkeypatch.setattr(view_room.catalog, "presets", lambda: {"clip-scenes": config.Run(name="clip-scenes")})
+    monkeypatch.setattr(view_room.presets, "presets", lambda: {"clip-scenes": config.Run(name="clip-scenes")})
     view = shown(qtbot, context, 3)
     choose(qtbot, view, three[1])
     view.actions_of_runs["duplicate"].trigger()

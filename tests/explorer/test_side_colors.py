@@ -23,11 +23,12 @@ from explorer.views.view import Context
 from explorer.widgets.run_badge import RunBadge
 from explorer.window.side_colors import SideColors
 from tests.trainer.experiments.test_run_style import panel_of
-from trainer import catalog, config
+from trainer import config
 from trainer.__main__ import main
 from trainer.charts.marks import arm_tone
 from trainer.charts.run_tones import in_run_colors
 from trainer.charts.spec import Request, targets_of
+from trainer.config import default_paths
 from trainer.experiments.experiment import clip_and_cloob, to_toml
 from trainer.experiments.run_style import side_styles, styles_of
 from trainer.store import RunLog, RunRow, Workspace
@@ -129,7 +130,7 @@ def test_two_windows_of_two_workspaces_keep_the_colors_of_their_own_runs(
     workspace.close()
     entries = [entry for entry in VIEWS if entry.name in ("experiments", "runs", "map", "similarity")]
     window = window_of(tmp_path / "workspace", entries)
-    other = window_of(catalog.sample_workspace(), [entry for entry in VIEWS if entry.name in ("map", "runs")])
+    other = window_of(default_paths.sample_workspace(), [entry for entry in VIEWS if entry.name in ("map", "runs")])
     other.selection.select_runs(2, 1)
     shades = {run: theme.run_shade(*styles[run]) for run in (*two_runs, third)}
     assert len({*shades.values()}) == 3

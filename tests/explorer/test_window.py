@@ -43,7 +43,7 @@ from explorer.window.drop_handler import write_png
 from explorer.window.picker_choices import PickerChoices, first_choice
 from tests.explorer.dropped_files import mime_of
 from trainer import config
-from trainer.catalog import assets_dir
+from trainer.config.default_paths import assets_dir
 from trainer.store import RunLog, RunRow, SplitKey, Workspace
 
 

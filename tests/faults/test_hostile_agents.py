@@ -17,8 +17,9 @@ import numpy as np
 import pytest
 
 from tests.nightly import few_plain, nightly_except
-from trainer import catalog, config
+from trainer import config
 from trainer.__main__ import main
+from trainer.config import presets
 from trainer.config.fields import field_type
 
 pytest.importorskip("mcp", reason="the extra [mcp] is not installed")
@@ -149,8 +150,8 @@ def test_an_agent_trains_on_nothing_that_a_preset_does_not_name(workspace: Path,
     monkeypatch.setattr("trainer.scheduling.launch.spawn", lambda *_, **__: pytest.fail("a trainer was started"))
     server = tools.server_of(workspace, allow_train=True)
     before, good = _state(workspace), 0
-    presets = ("../../etc/passwd", "/etc/passwd", "clip-scenes.toml", "-x", "\x1b[2J", "clip-scenes\x00", "*")
-    for preset in presets:
+    names = ("../../etc/passwd", "/etc/passwd", "clip-scenes.toml", "-x", "\x1b[2J", "clip-scenes\x00", "*")
+    for preset in names:
         assert _asked(server, "train", preset=preset), preset
     for change in CHANGES:
         words = _asked(server, "train", preset="clip-scenes", changes=[change])
@@ -164,8 +165,8 @@ def test_an_agent_trains_on_nothing_that_a_preset_does_not_name(workspace: Path,
 @few_plain(1, "section", ["data", "model"])
 def test_an_agent_changes_no_text_of_data_or_models(section: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for kind in config.SECTIONS[section]:
-        preset = dataclasses.replace(catalog.preset("clip-scenes"), **{section: kind()})
-        monkeypatch.setattr(catalog, "preset", lambda _, preset=preset: preset)
+        preset = dataclasses.replace(presets.preset("clip-scenes"), **{section: kind()})
+        monkeypatch.setattr(presets, "preset", lambda _, preset=preset: preset)
         for field in dataclasses.fields(kind):
             if field_type(kind, field.name) is str:
                 with pytest.raises(tools.CommandFailed, match="for a person to choose"):

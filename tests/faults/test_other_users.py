@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from tests.faults.conftest import SMALL
-from trainer import catalog
+from trainer.config import default_paths
 from trainer.scheduling import launch, queue
 from trainer.store import LookOnly, RunLog, StoreError, Workspace, manifests, owner_key, ownership
 
@@ -198,7 +198,7 @@ def test_another_users_key_and_seals_are_not_ones_own(base: Path, faults, monkey
         folder, uid = base / str(number), draw.choice((65534, 1000))
         folder.mkdir()
         folder.chmod(0o777)
-        monkeypatch.setattr(catalog, "user_folder", lambda folder=folder: folder)
+        monkeypatch.setattr(default_paths, "user_folder", lambda folder=folder: folder)
         assert as_user(uid, lambda folder=folder: put(folder / owner_key.NAME, bytes(32)))
         with pytest.raises(owner_key.NoKey, match="belongs to another user"):
             owner_key.owner_key()

@@ -23,7 +23,7 @@ from PySide6.QtWidgets import QAbstractButton, QDialog, QLabel, QLineEdit, QWidg
 from explorer.window import Window
 from tests.nightly import few_plain
 from tests.real_window import real_window
-from trainer.catalog import preset
+from trainer.config.presets import preset
 from trainer.scheduling import launch
 from trainer.store import RunRow, Workspace
 

@@ -41,7 +41,7 @@ ELSEWHERE = {
     "mcp": "is spoken to by agents: tests/trainer/agents/test_mcp.py",
     "open": "opens published models: tests/trainer/pretrained",
     "fit": "trained both runs",
-    "energy": "needs a card: tests/trainer/scheduling/test_graphics_cards.py",
+    "energy": "needs a card: tests/trainer/scheduling/test_gpu_usage.py",
     "experiment": "trains until decided: tests/trainer/experiments/test_commands.py",
     "generative": "trains two models: tests/trainer/evaluation/test_generative.py",
     "remote": "is called by another computer: tests/trainer/places",

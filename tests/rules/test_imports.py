@@ -33,7 +33,7 @@ PLANTED = [
     ("trainer/config/run.py", "def late():\n    import trainer.store", "trainer-layers"),
     ("trainer/losses/planted.py", "import trainer.training.fit", "trainer-layers"),
     ("trainer/unplaced.py", "", "trainer-layers"),
-    ("trainer/training/session.py", "import trainer.training.recorder", "training-layers"),
+    ("trainer/training/session.py", "import trainer.training.metric_logger", "training-layers"),
     ("trainer/training/unplaced.py", "", "training-layers"),
     ("trainer/inference/embed.py", "def late():\n    import trainer.inference.model_cache", "inference-layers"),
     ("trainer/scheduling/launch.py", "import trainer.scheduling.queue", "scheduling-layers"),

@@ -80,7 +80,7 @@ WITHOUT = {
     "trainer/data/streamed_images.py": OWN,
     "trainer/data/class_names.py": OWN,
     "trainer/images/decoder.py": OWN,
-    "trainer/catalog.py": OWN,
+    "trainer/prompt_suites.py": OWN,
     "trainer/charts/published_numbers.py": OWN,
     "trainer/cli/bundle.py": OWN,
     "trainer/cli/report.py": OWN,

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from trainer.catalog import DATABASE
+from trainer.config.default_paths import DATABASE
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGING = ROOT / "packaging"

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from trainer import api, catalog, config
+from trainer import api, config
+from trainer.config import presets
 from trainer.data.new_run import new_run
 from trainer.experiments.experiment import changed
 
@@ -38,7 +39,7 @@ def test_weights_are_pretrained_where_there_are_any(name: str, pretrained: str, 
 
 
 def test_every_way_to_make_a_run_of_pretrained_weights_gives_it_their_optimization(tmp_path: Path) -> None:
-    scratch = catalog.preset("clip-scenes")
+    scratch = presets.preset("clip-scenes")
     assert scratch.optimizer.learning_rate == 1e-3
     made = [new_run(tmp_path, preset="clip-scenes", changes=PRETRAINED), changed(scratch, PRETRAINED)]
     text = config.to_toml(replace(scratch, model=config.OpenClip(name="RN50", pretrained="openai")))
@@ -60,7 +61,7 @@ def test_every_way_to_make_a_run_of_pretrained_weights_gives_it_their_optimizati
     "changes", [("optimizer.learning_rate=1e-3", *PRETRAINED), (*PRETRAINED, "optimizer.learning_rate=1e-3")]
 )
 def test_a_rate_that_is_asked_for_by_name_is_taken_and_said(tmp_path: Path, changes: tuple[str, ...]) -> None:
-    scratch = catalog.preset("clip-scenes")
+    scratch = presets.preset("clip-scenes")
     for run in (new_run(tmp_path, preset="clip-scenes", changes=changes), changed(scratch, changes)):
         assert optimizer(run) == SUITED | {"learning_rate": 1e-3}
         assert "as asked for by name. So fast a rate is one of training from nothing" in config.weights_words(run)
@@ -74,7 +75,7 @@ def test_a_configuration_with_the_rate_of_random_weights_is_refused(tmp_path: Pa
 
 
 def test_a_start_and_lora_have_rates_of_their_own(tmp_path: Path) -> None:
-    scratch = catalog.preset("clip-scenes")
+    scratch = presets.preset("clip-scenes")
     tuned = new_run(tmp_path, preset="clip-scenes", changes=("tuning.start=7",))
     assert optimizer(tuned) == SUITED
     lora = new_run(tmp_path, preset="clip-scenes", changes=("tuning.start=7", "tuning.lora_rank=4"))

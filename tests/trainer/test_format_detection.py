@@ -17,9 +17,10 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
-from trainer import catalog, config
+from trainer import config
 from trainer.__main__ import main
 from trainer.analysis.progress import silent
+from trainer.config import presets
 from trainer.data import load
 from trainer.data.captions import caption_notes
 from trainer.data.dataset_index import listing
@@ -679,7 +680,7 @@ def test_a_run_fits_its_captions(tmp_path: Path) -> None:
     pictures(root, names)
     for name in names:
         write((root / name).with_suffix(".txt"), f"{name} " + "word " * 40)
-    begun = replace(catalog.preset("clip-folder"), data=recognize(root))
+    begun = replace(presets.preset("clip-folder"), data=recognize(root))
     run = fitting_run(begun, tmp_path / "w", lambda share, note: None)
     assert run.model.context_length == 77
     assert run.optimizer.batch_size == 4

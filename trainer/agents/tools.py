@@ -12,8 +12,9 @@ from mcp.server import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import ToolAnnotations
 
-from trainer import catalog, config
+from trainer import config
 from trainer.charts import registry
+from trainer.config import presets
 from trainer.config.fields import field_type
 from trainer.store.run_files import versions
 from trainer.untrusted import safe_subprocess
@@ -107,7 +108,7 @@ def check_changes(preset: str, changes: Sequence[str]) -> None:
     The result is looked at and not the words: a section has several names, and a new field none that is listed.
     """
     try:
-        run = changed = catalog.preset(preset)
+        run = changed = presets.preset(preset)
         for change in changes:
             field, _, value = change.partition("=")
             changed = config.replace(changed, field.strip(), value.strip())

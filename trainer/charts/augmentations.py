@@ -9,12 +9,12 @@ from typing import Final
 import numpy as np
 from jaxtyping import Float, UInt8
 
-from trainer import catalog
 from trainer.analysis import view_pictures as effects
 from trainer.charts import ChartError
 from trainer.charts.marks import ImageRow, Panel, RowImage
 from trainer.charts.settings import held
 from trainer.charts.spec import Chart, Progress, Request
+from trainer.config import default_paths
 from trainer.config.fields import option
 from trainer.errors import UserError
 from trainer.images import read_pictures
@@ -85,7 +85,7 @@ def read_picture_option(path: str) -> Float[np.ndarray, "h w 3"]:
     Raises:
         ChartError: It cannot be read.
     """
-    path = path or str(catalog.assets_dir() / "pictures" / "scene.png")
+    path = path or str(default_paths.assets_dir() / "pictures" / "scene.png")
     try:
         pixels, (answer,) = read_pictures([path], SIZE)
     except (UserError, OSError) as error:

@@ -11,18 +11,18 @@ from typing import Any, Final
 import numpy as np
 from jaxtyping import Float, Int
 
-from trainer import catalog, config
+from trainer import config, prompt_suites
 from trainer.analysis.class_prompts import PLAIN_TEMPLATE, caption_labels
 from trainer.analysis.distinct import in_order
 from trainer.analysis.sampling import at_most
 from trainer.analysis.units import Units
-from trainer.catalog import PromptSuite
 from trainer.charts import BOTH, ChartError
 from trainer.charts.matching import units_of
 from trainer.charts.snapshot_label import SnapshotLabel, shown
 from trainer.charts.snapshots import choose_snapshot
 from trainer.charts.spec import Request, Target
 from trainer.config.fields import option
+from trainer.prompt_suites import PromptSuite
 from trainer.store import Items, Workspace, write_atomically
 from trainer.store.files import write_text
 from trainer.store.snapshot_files import Snapshot, read_snapshot
@@ -165,7 +165,7 @@ def class_words(
     Raises:
         ChartError: No such suite, or the run's data has no classes.
     """
-    suites = catalog.prompt_suites()
+    suites = prompt_suites.prompt_suites()
     if suite is not None and suite not in suites:
         raise ChartError(f"There is no suite {suite!r}; choose one of {', '.join(suites)}.")
     question = suites[suite] if suite is not None else run_suite(workspace, run)
@@ -195,15 +195,15 @@ def run_suite(workspace: Workspace, run: int | str) -> PromptSuite | None:
     classes.
     """
     row = workspace.runs.get(run)
-    if catalog.ZERO_SHOT in row.facts:
-        return catalog.suite_of_facts(row.facts[catalog.ZERO_SHOT])
+    if prompt_suites.ZERO_SHOT in row.facts:
+        return prompt_suites.suite_of_facts(row.facts[prompt_suites.ZERO_SHOT])
     data = workspace.runs.config_of(row.id).data
     if data.is_drawn:
-        return catalog.prompt_suites()[data.kind]
+        return prompt_suites.prompt_suites()[data.kind]
     if (items := _largest_items(workspace, row.id)) is None:
         return None
     stated = getattr(data, "template", "")
-    return catalog.learned_suite(config.data_name(data), items.caption, items.label, stated=stated)
+    return prompt_suites.learned_suite(config.data_name(data), items.caption, items.label, stated=stated)
 
 
 def choice_suite(workspace: Workspace, run: int | str) -> PromptSuite | None:

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 import numpy as np
 from jaxtyping import Float, Int
 
-from trainer import catalog
+from trainer import prompt_suites
 from trainer.analysis.embedding_similarity import jaccard, procrustes_residuals
 from trainer.analysis.geometry import weighted_sum
 from trainer.analysis.progress import Progress
@@ -297,7 +297,7 @@ def fitting_suites(workspace: Workspace, compared: Changes) -> tuple[str, ...]:
     chosen = choose_snapshot(workspace, row, step=compared.a.step, dataset=compared.a.dataset, split=compared.a.split)
     snapshot = read_snapshot(chosen.folder)
     fitting = []
-    for name, suite in catalog.prompt_suites().items():
+    for name, suite in prompt_suites.prompt_suites().items():
         try:
             class_task(snapshot, suite.classes)
         except ChartError:

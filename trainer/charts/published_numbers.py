@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from trainer.catalog import assets_dir, plain_name
 from trainer.charts.marks import NumberRow, NumberTable
+from trainer.config.default_paths import assets_dir
 from trainer.metrics import metric
+from trainer.prompt_suites import plain_name
 
 _TASKS: Final = {"zero_shot": "Zero-shot", "linear_probe": "Linear probe"}
 

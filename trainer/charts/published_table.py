@@ -7,7 +7,6 @@ from typing import Final, Literal
 
 import numpy as np
 
-from trainer.catalog import plain_name
 from trainer.charts import ChartError
 from trainer.charts.marks import NumberRow, NumberTable, Panel
 from trainer.charts.matching_splits import same_splits
@@ -16,6 +15,7 @@ from trainer.charts.measures.groups import runs_of_groups
 from trainer.charts.published_numbers import PublishedNumber, references
 from trainer.charts.spec import Chart, Progress, Request
 from trainer.config.fields import option
+from trainer.prompt_suites import plain_name
 from trainer.store import RunRow, Workspace
 
 METHOD: Final = """\

@@ -22,12 +22,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Make the experiment, train it, and print the verdict."""
-    from trainer import catalog
     from trainer.cli.experiment import train
+    from trainer.config import presets
     from trainer.experiments.experiment import ablation, changed
     from trainer.scheduling import experiments
 
-    template = changed(catalog.preset(args.preset), args.set)
+    template = changed(presets.preset(args.preset), args.set)
     taken = [row.name for row in args.workspace.experiments.all()]
     args.what = (made := ablation(template, taken, seeds=args.seeds)).name
     return train(args, experiments.begin(args.workspace, made))

@@ -143,8 +143,8 @@ def as_text(predictions: Predictions) -> str:
 
 
 def _words(args: argparse.Namespace) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    from trainer.catalog import prompt_suites
     from trainer.charts.class_task import choice_suite, run_suite, templates_for
+    from trainer.prompt_suites import prompt_suites
 
     suites = prompt_suites()
     if args.suite is not None and args.suite not in suites:

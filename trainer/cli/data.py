@@ -216,7 +216,7 @@ def _chosen(args: argparse.Namespace, data: config.Data) -> config.Data:
 
 def _named(args: argparse.Namespace) -> config.Data:
     if args.preset:
-        from trainer.catalog import preset
+        from trainer.config.presets import preset
 
         return preset(args.preset).data
     if args.config:

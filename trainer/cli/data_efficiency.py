@@ -41,15 +41,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Make the experiment, train it, and print the outcome by share."""
-    from trainer import catalog
     from trainer.cli.experiment import SUFFIXES, train
+    from trainer.config import presets
     from trainer.experiments.experiment import changed, data_efficiency
     from trainer.render_mpl.files import check_suffixes
     from trainer.scheduling import experiments
 
     check_suffixes(args.out, SUFFIXES)
-    presets = dict.fromkeys(args.preset or PRESETS)
-    runs = [changed(catalog.preset(name), args.set) for name in presets]
+    names = dict.fromkeys(args.preset or PRESETS)
+    runs = [changed(presets.preset(name), args.set) for name in names]
     taken = [row.name for row in args.workspace.experiments.all()]
     made = data_efficiency(runs, args.shares, taken, seeds=args.seeds, updates=args.equal == "updates")
     args.what = made.name

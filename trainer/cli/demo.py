@@ -31,13 +31,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Train the presets one after the other, write the report and print the numbers."""
-    from trainer import catalog
     from trainer.charts.comparison import CHART as COMPARISON
     from trainer.charts.measures.comparison import comparison
     from trainer.charts.panel_tables import as_text
+    from trainer.config import presets
     from trainer.render_mpl.files import json_text
 
-    configured = {name: _configured(run, args) for name, run in catalog.demo_runs().items()}
+    configured = {name: _configured(run, args) for name, run in presets.demo_runs().items()}
     # What the trainings say goes to standard error, so that standard output is the numbers and nothing else.
     with contextlib.redirect_stdout(sys.stderr):
         runs = [_train(args.workspace, name, run) for name, run in configured.items()]

@@ -302,9 +302,9 @@ def evaluate(workspace: Workspace, row: RunRow, model: CachedModel, folder: Path
         folder: Captioned images, all of which are measured; None: the held-out splits of the run's own data.
     """
     from trainer import config
-    from trainer.catalog import ZERO_SHOT, suite_of_facts
     from trainer.evaluation import HeldOut, NeighborReference, measure
     from trainer.evaluation.task_data import names_data_of
+    from trainer.prompt_suites import ZERO_SHOT, suite_of_facts
 
     run = workspace.runs.config_of(row.id)
     choice = run.data

@@ -83,7 +83,7 @@ def _list(args: argparse.Namespace) -> int:
 
 
 def _new(args: argparse.Namespace) -> int:
-    from trainer import catalog
+    from trainer.config import presets
     from trainer.experiments.experiment import default_outcome, of_presets, read
 
     file = Path(args.what)
@@ -91,7 +91,7 @@ def _new(args: argparse.Namespace) -> int:
         return _store(args, read(file))
     if file.exists():
         raise UserError(f"{file} exists already. Leave --preset out to store it, or choose another name.")
-    default = default_outcome(catalog.preset(args.preset[0]))
+    default = default_outcome(presets.preset(args.preset[0]))
     values = _values(args, default)
     experiment = of_presets(args.name or file.stem, args.preset, values.pop("outcome"), changes=args.set, **values)
     _write(file, experiment)

@@ -211,7 +211,8 @@ def _configured(args: argparse.Namespace) -> config.Run:
     Raises:
         UserError: The model or the data cannot be opened.
     """
-    from trainer import catalog, config
+    from trainer import config
+    from trainer.config import presets
     from trainer.format_detection import answered
     from trainer.pretrained import model_of, run_of
 
@@ -221,7 +222,7 @@ def _configured(args: argparse.Namespace) -> config.Run:
     elif args.like:
         data = args.workspace.runs.config_of(args.workspace.runs.get(args.like).id).data
     elif args.preset:
-        data = config.Scenes() if args.preset == "scenes" else catalog.preset(args.preset).data
+        data = config.Scenes() if args.preset == "scenes" else presets.preset(args.preset).data
     model = model_of(args.model)
     made = run_of(model, data, name=args.name, cache=args.workspace.folder / "cache", progress=lambda share, note: None)
     return _changed(made, args.set)

@@ -345,8 +345,8 @@ def _table(
 
 def _description(workspace: Workspace, row: RunRow) -> str:
     from trainer import config
-    from trainer.catalog import ZERO_SHOT, suite_of_facts
     from trainer.metrics import metric
+    from trainer.prompt_suites import ZERO_SHOT, suite_of_facts
     from trainer.scheduling import energy
     from trainer.store.run_texts import SETTINGS
     from trainer.training import provenance

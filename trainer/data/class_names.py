@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from trainer.catalog import PromptSuite, plain_name, prompt_suites, published_suite
+from trainer.prompt_suites import PromptSuite, plain_name, prompt_suites, published_suite
 
 _WORDNET: Final = re.compile(r"n\d{8}")
 """Folders of ImageNet bear WordNet's numbers instead of names."""

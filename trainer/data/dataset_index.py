@@ -12,7 +12,6 @@ from pathlib import Path
 
 from trainer import config
 from trainer.analysis.progress import Progress
-from trainer.catalog import PromptSuite, learned_suite, prompt_suites
 from trainer.config.extension import PluginDataset
 from trainer.data import scenes
 from trainer.data.class_folder import class_sources
@@ -27,6 +26,7 @@ from trainer.data.table import table_sources
 from trainer.data.tar_files import shard_sources
 from trainer.format_detection.proposal import table_parts, tables_alike
 from trainer.format_detection.readme import unread_split
+from trainer.prompt_suites import PromptSuite, learned_suite, prompt_suites
 from trainer.store.picture_paths import data_here
 
 

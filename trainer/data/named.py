@@ -17,11 +17,11 @@ from PIL import Image
 
 from trainer import config
 from trainer.analysis.progress import Progress
-from trainer.catalog import published_suite
 from trainer.config import TORCHVISION_FILES
 from trainer.data.class_names import class_names
 from trainer.data.pairs import DataError, Source, captioned
 from trainer.data.stored_pairs import StoredPair, kept
+from trainer.prompt_suites import published_suite
 from trainer.untrusted.files import refusal_of_downloads
 
 _TROUBLE: Final = (OSError, RuntimeError, ValueError, EOFError, HTTPException, tarfile.TarError, zipfile.BadZipFile)

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from trainer import catalog, config
+from trainer import config
 from trainer.analysis.progress import silent
+from trainer.config import presets
 from trainer.data.fitting_run import PRESET, fitting_run, named_after
 from trainer.format_detection import answered
 
@@ -39,7 +40,7 @@ def new_run(
         ConfigError: The configuration cannot be run; the message names the field.
         DataError: The data cannot be trained on.
     """
-    run = before = base or (config.read(file) if file else catalog.preset(preset or PRESET))
+    run = before = base or (config.read(file) if file else presets.preset(preset or PRESET))
     if path:
         recognized = answered(path, changes)
         run = replace(run, data=recognized, name=run.name if base else named_after(recognized, run.objective.kind))

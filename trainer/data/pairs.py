@@ -9,10 +9,10 @@ import numpy as np
 from jaxtyping import Int, UInt8
 
 from trainer.analysis.class_prompts import captioned
-from trainer.catalog import PromptSuite
 from trainer.data.errors import DataError
 from trainer.data.streamed_images import StreamedImages
 from trainer.images import Location
+from trainer.prompt_suites import PromptSuite
 
 __all__ = ["BATCH", "DataError", "DataSplits", "ImportLog", "ImportReport", "Pairs", "Source", "captioned"]
 

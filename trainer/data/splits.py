@@ -12,7 +12,6 @@ import numpy as np
 from trainer import config
 from trainer.analysis.progress import Progress, between
 from trainer.analysis.sampling import at_most
-from trainer.catalog import prompt_suites
 from trainer.data import scenes
 from trainer.data.dataset_index import DatasetIndex, listing
 from trainer.data.pairs import DataError, DataSplits, ImportLog, ImportReport, Pairs, Source
@@ -20,6 +19,7 @@ from trainer.data.prepared import MOST_PREPARED_FIRST, Loading, digests_of, list
 from trainer.data.query_balance import balanced, read_queries
 from trainer.data.streamed_images import StreamedImages
 from trainer.images import Preprocessing
+from trainer.prompt_suites import prompt_suites
 
 MOST_HELD_OUT: Final = 10_000
 """Pictures that a share holds out at the most: what is measured again and again must not grow with the data."""

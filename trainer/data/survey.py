@@ -18,7 +18,7 @@ import numpy as np
 
 from trainer import config
 from trainer.analysis.progress import Progress
-from trainer.catalog import preset
+from trainer.config.presets import preset
 from trainer.data import DataError, Pairs, load
 from trainer.data.captions import caption_notes
 from trainer.data.dataset_index import listing

@@ -9,13 +9,13 @@ import torch
 from jaxtyping import Float, UInt8
 
 from trainer.analysis.class_prompts import captioned
-from trainer.catalog import PromptSuite
 from trainer.data.augment import normalized
 from trainer.device import measuring, memory_format, sent
 from trainer.evaluation.word_answers import AT_ONCE
 from trainer.losses.caption_prediction import token_log_probabilities
 from trainer.methods import CaptionPrediction
 from trainer.models import TwoTowers
+from trainer.prompt_suites import PromptSuite
 
 
 @torch.inference_mode()

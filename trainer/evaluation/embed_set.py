@@ -15,7 +15,6 @@ from jaxtyping import Int
 
 from trainer import config
 from trainer.analysis.progress import Progress, between
-from trainer.catalog import PromptSuite
 from trainer.data.pairs import DataError, Source
 from trainer.errors import UserError
 from trainer.evaluation.task_data import (
@@ -32,6 +31,7 @@ from trainer.inference.open_model import OpenModel, open_folder
 from trainer.inference.shards import Shard, WrittenShard, cut, files_of, manifest_of, write_shard
 from trainer.places.embed_job import JOB, MODEL, OUT, STATE, SUMMARY, EmbedJob, claim, remove_after, summary_of
 from trainer.places.storage import Storage
+from trainer.prompt_suites import PromptSuite
 from trainer.store.snapshot_files import Items
 from trainer.untrusted import confined
 from trainer.untrusted import files as untrusted_files

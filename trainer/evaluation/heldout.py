@@ -11,12 +11,12 @@ from jaxtyping import Float, Int
 
 from trainer.analysis.class_prompts import captioned
 from trainer.analysis.distinct import Matching, in_order
-from trainer.catalog import PromptSuite
 from trainer.data import Pairs
 from trainer.data.content import matching_of, pixel_digests
 from trainer.data.tokenizers import AnyTokenizer
 from trainer.inference.batches import Alive, embed_features, embed_images, embed_tokens
 from trainer.models import TwoTowers
+from trainer.prompt_suites import PromptSuite
 from trainer.store.snapshot_files import Items
 
 

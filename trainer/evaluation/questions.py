@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import Any, Final, Literal
 
 from trainer.analysis.neighbors import NEIGHBORS
-from trainer.catalog import PromptSuite
 from trainer.evaluation.heldout import HeldOut
 from trainer.evaluation.neighbors import NeighborReference, asking_rows
 from trainer.evaluation.numbers import GRADIENT_BATCHES, hardest_of
+from trainer.prompt_suites import PromptSuite
 from trainer.store.question import Question, hash_of, retrieval_question
 
 By = Literal["prompts", "words", "captions"]

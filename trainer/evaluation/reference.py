@@ -8,10 +8,10 @@ from typing import Final
 
 from trainer import config, data
 from trainer.analysis.progress import Progress
-from trainer.catalog import PromptSuite
 from trainer.data import DataError, DataSplits, Pairs
 from trainer.evaluation.task_data import load_task_data
 from trainer.models import Architecture, preprocessing_of
+from trainer.prompt_suites import PromptSuite
 
 REFERENCE: Final = "reference"
 """Prefix of the numbers logged of it, and its key among the held-out splits."""

@@ -11,22 +11,22 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from trainer.analysis.progress import Progress, part_of
-from trainer.catalog import ZERO_SHOT, suite_of_facts
 from trainer.charts.evaluation import TASK_WORDS
 from trainer.errors import UserError
 from trainer.inference.model_cache import AnswerError, CachedModel, ModelCache
 from trainer.messages import Evaluate
+from trainer.prompt_suites import ZERO_SHOT, suite_of_facts
 from trainer.store.task_records import TaskRecord, evaluation_folder, write_task
 from trainer.untrusted.files import expanded
 
 if TYPE_CHECKING:
     from trainer import config
-    from trainer.catalog import PromptSuite
     from trainer.evaluation.benchmark import Evaluation, Subject
     from trainer.evaluation.protocol_factors import Reading
     from trainer.evaluation.task_data import TaskData
     from trainer.images import Preprocessing
     from trainer.methods import BagOfWords, CaptionPrediction
+    from trainer.prompt_suites import PromptSuite
     from trainer.store import RunRow, Workspace
 
 CHEAP: Final = ("zero_shot", "retrieval", "knn")

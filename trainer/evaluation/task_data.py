@@ -20,7 +20,6 @@ from trainer import config
 from trainer.analysis.class_prompts import PLAIN_TEMPLATE
 from trainer.analysis.distinct import in_order, numbered
 from trainer.analysis.progress import Progress, between
-from trainer.catalog import PromptSuite, learned_suite, prompt_suites, published_suite, suite_in
 from trainer.charts.matching import units_of
 from trainer.data.caption_choices import CaptionChoice, read_choices
 from trainer.data.content import pixel_digests
@@ -32,6 +31,7 @@ from trainer.evaluation.caption_choice import Negatives
 from trainer.evaluation.learned_pairs import LearnedPairs
 from trainer.format_detection import recognize
 from trainer.images import Preprocessing, read_picture
+from trainer.prompt_suites import PromptSuite, learned_suite, prompt_suites, published_suite, suite_in
 from trainer.untrusted import confined
 from trainer.untrusted import files as untrusted_files
 

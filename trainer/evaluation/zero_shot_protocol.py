@@ -18,7 +18,6 @@ from trainer.analysis.distinct import numbered
 from trainer.analysis.protocol_costs import ProtocolAnswers, of_classes, of_rows
 from trainer.analysis.unit_rows import normalized as unit_rows
 from trainer.analysis.zero_shot import class_weights, grouped, predict
-from trainer.catalog import PromptSuite, plain_name, published_suite
 from trainer.data.augment import normalized
 from trainer.data.tokenizers import AnyTokenizer, HubTokenizer
 from trainer.device import memory_format
@@ -28,6 +27,7 @@ from trainer.images import Preprocessing
 from trainer.images.preprocessing import Interpolation, ResizeMode
 from trainer.inference.batches import AT_ONCE, at_once
 from trainer.models import TwoTowers
+from trainer.prompt_suites import PromptSuite, plain_name, published_suite
 
 ONE_TEMPLATE: Final = "a photo of a {}."
 """What people ask who know no suite."""

@@ -14,10 +14,11 @@ from typing import Any, Final, Literal
 
 import tomli_w
 
-from trainer import catalog, config
+from trainer import config
 from trainer.config import ConfigError
 from trainer.config.ablation import FOUR, PRESET
 from trainer.config.grid import repeated as repeated_runs
+from trainer.config.presets import preset as preset_of
 from trainer.metrics import data_label, metric, split_label
 from trainer.untrusted import files as untrusted_files
 
@@ -248,7 +249,7 @@ def of_presets(
     Raises:
         ConfigError: There is no such preset, or the arms make no experiment.
     """
-    named = {preset: catalog.preset(preset) for preset in presets}
+    named = {preset: preset_of(preset) for preset in presets}
     labels = [run.objective.label for run in named.values()]
     arms = tuple(
         Arm(run.objective.label if labels.count(run.objective.label) == 1 else preset, changed(run, changes))
@@ -288,9 +289,7 @@ def clip_and_cloob(run: config.Run | None, taken: Iterable[str] = (), *, seeds: 
     presets = ("clip-scenes", "cloob-scenes")
     masks = run is not None and getattr(run.objective, "mask_duplicates", False)
     objectives = (config.Clip(mask_duplicates=masks), config.Cloob(mask_duplicates=masks))
-    made = (
-        [catalog.preset(name) for name in presets] if run is None else [replace(run, objective=o) for o in objectives]
-    )
+    made = [preset_of(name) for name in presets] if run is None else [replace(run, objective=o) for o in objectives]
     budget: dict[str, Any] = {} if seeds is None else {"least_seeds": seeds, "most_seeds": seeds}
     return of_pair(
         made[0], made[1], taken, question="Does CLOOB find captions better than CLIP?",
@@ -478,7 +477,7 @@ def run_of(values: Mapping[str, Any], document: Mapping[str, Any], source: str) 
     if ("preset" in values) == ("config" in values):
         raise ConfigError(f"{source}: give either a preset or a config.")
     if "preset" in values:
-        run = catalog.preset(str(values["preset"]))
+        run = preset_of(str(values["preset"]))
     elif isinstance(values["config"], dict):
         run = config.from_dict(values["config"], source=f"{source} config")
     else:

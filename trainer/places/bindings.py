@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from trainer import catalog
+from trainer.config import default_paths
 from trainer.places.remote_host import PlaceError, RemoteHost, parse, parse_folder
 from trainer.store.elsewhere import Elsewhere, elsewhere, write_elsewhere
 from trainer.store.files import make_folders, write_text
@@ -158,7 +158,7 @@ def binding_of(folder: Path) -> Binding | None:
 def _change(change: Callable[[dict[str, Any]], Any]) -> None:
     document = _document()
     change(document)
-    folder = catalog.user_folder()
+    folder = default_paths.user_folder()
     try:
         make_folders(folder)
         write_text(folder / FILE, json.dumps({"format": _FORMAT, **document}, indent=1) + "\n")
@@ -168,10 +168,12 @@ def _change(change: Callable[[dict[str, Any]], Any]) -> None:
 
 def _document() -> dict[str, Any]:
     try:
-        document = untrusted_files.read_record(catalog.user_folder() / FILE)
+        document = untrusted_files.read_record(default_paths.user_folder() / FILE)
     except FileNotFoundError:
         document = {}
     except (OSError, ValueError) as error:
-        raise PlaceError(f"{catalog.user_folder() / FILE} cannot be read ({error}). Mend or remove it.") from error
+        raise PlaceError(
+            f"{default_paths.user_folder() / FILE} cannot be read ({error}). Mend or remove it."
+        ) from error
     sections = {name: document.get(name) for name in ("places", "runs")}
     return {name: value if isinstance(value, dict) else {} for name, value in sections.items()}

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from trainer import catalog
+from trainer.config import default_paths
 from trainer.distribution import installed, training_part
 from trainer.untrusted import files as untrusted_files
 
@@ -79,7 +79,7 @@ def _requires() -> list[str]:
 
 
 def _members() -> Iterator[tuple[str, bytes]]:
-    assets = catalog.assets_dir()
+    assets = default_paths.assets_dir()
     for root, prefix in ((_PACKAGE, "trainer"), (assets, "trainer/assets")):
         for path in sorted(root.rglob("*")):
             inside = path.relative_to(root)

@@ -7,7 +7,7 @@ from functools import lru_cache, wraps
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
 from trainer.analysis import palette
-from trainer.catalog import assets_dir
+from trainer.config.default_paths import assets_dir
 from trainer.experiments.run_style import SIDES
 from trainer.render_mpl.text_fitting import HEADING_LINE_PT, fit_words, mark_heading
 

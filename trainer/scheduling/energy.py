@@ -10,9 +10,9 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Final
 
-from trainer import catalog
+from trainer.config import default_paths
 from trainer.errors import UserError
-from trainer.scheduling.graphics_cards import Gpu
+from trainer.scheduling.gpu_usage import Gpu
 from trainer.store.files import make_folders, write_text
 from trainer.untrusted import confined
 from trainer.untrusted import files as untrusted_files
@@ -92,7 +92,7 @@ class Tariff:
 def tariff() -> Tariff | None:
     """Return what the user has set; None where that is nothing that can be read."""
     try:
-        return convert(untrusted_files.read_record(catalog.user_folder() / FILE), Tariff)
+        return convert(untrusted_files.read_record(default_paths.user_folder() / FILE), Tariff)
     except (OSError, ValueError):
         return None
 
@@ -106,7 +106,7 @@ def set_tariff(price: float, currency: str) -> None:
     currency = currency.strip()
     if not (math.isfinite(price) and price >= 0) or not (currency.isprintable() and 0 < len(currency) <= 8):
         raise UserError(f"{price} {currency[:20]!r} is not a price of a kilowatt-hour. Write it like 0.32 EUR.")
-    folder = catalog.user_folder()
+    folder = default_paths.user_folder()
     try:
         if not price:
             with contextlib.suppress(FileNotFoundError):

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from trainer.scheduling import graphics_cards
-from trainer.scheduling.graphics_cards import Gpu
+from trainer.scheduling import gpu_usage
+from trainer.scheduling.gpu_usage import Gpu
 
 if TYPE_CHECKING:
     import psutil
@@ -70,7 +70,7 @@ def read(folder: Path, trainers: Sequence[tuple[int, str, int]] = ()) -> SystemU
 
     memory = psutil.virtual_memory()
     disk = shutil.disk_usage(folder)
-    gpus, why = graphics_cards.cards()
+    gpus, why = gpu_usage.cards()
     jobs = (_job(run, name, pid, gpus) for run, name, pid in trainers)
     return SystemUsage(
         cpu_percent=psutil.cpu_percent(),
@@ -88,7 +88,7 @@ def read(folder: Path, trainers: Sequence[tuple[int, str, int]] = ()) -> SystemU
 @functools.cache
 def gpu_count() -> int:
     """Return how many GPUs the queue can assign; cached, because the number does not change."""
-    listed, _ = graphics_cards.cards()
+    listed, _ = gpu_usage.cards()
     if listed:
         return len(listed)
     # Linux lists them even where the library to ask them is not installed.

@@ -11,7 +11,7 @@ import os
 from pathlib import Path
 from typing import Final, Literal
 
-from trainer import catalog
+from trainer.config import default_paths
 from trainer.store.owner_key import is_of_another
 from trainer.store.rows import StoreError
 from trainer.untrusted import confined
@@ -31,7 +31,7 @@ def is_writable(path: Path) -> bool:
 
     That of the sample workspace may not, wherever the application is installed.
     """
-    if catalog.is_sample(path.parent):
+    if default_paths.is_sample(path.parent):
         return False
     above = next((folder for folder in path.parents if folder.exists()), path.parent)
     if not above.is_dir():

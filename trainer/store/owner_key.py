@@ -13,7 +13,7 @@ import stat
 from pathlib import Path
 from typing import Final
 
-from trainer import catalog
+from trainer.config import default_paths
 from trainer.store.rows import StoreError
 from trainer.untrusted import confined
 
@@ -28,7 +28,7 @@ class NoKey(StoreError):
 
 def path() -> Path:
     """Return where this user's key lies."""
-    return catalog.user_folder() / NAME
+    return default_paths.user_folder() / NAME
 
 
 def owner_key() -> bytes:

@@ -25,7 +25,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Final, Literal
 
-from trainer import catalog
+from trainer.config import default_paths
 from trainer.store import on_demand, owner_key
 from trainer.store.database_access import access_of, address, has_files_of_another, is_writable
 from trainer.store.files import write_text
@@ -81,7 +81,7 @@ def state_of(folder: Path, database: Path) -> State:
 
     `new`: there is no run and no word of whose it is. `moved`: it is mine and was renamed since.
     """
-    if catalog.is_sample(folder):
+    if default_paths.is_sample(folder):
         return "sample"
     if on_demand.is_mirror(folder):
         return "mirror"

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from jaxtyping import Float, Shaped
 
-from trainer import catalog
+from trainer.config import default_paths
 from trainer.store import manifests, picture_paths
 from trainer.store.columns import StoredColumn, integers, read_ids, strings
 from trainer.store.files import write_atomically
@@ -260,7 +260,7 @@ def _verify(folder: Path) -> bool:
             large = sum(stat.st_size for stat in files) > VERIFIED_BYTES
             manifest = manifests.verified(folder, (_ITEMS,) if large else ())
             # The sample's come from where this program's own code does.
-            trusted = manifests.is_sealed(manifest) or catalog.is_sample(folder.parents[3])
+            trusted = manifests.is_sealed(manifest) or default_paths.is_sample(folder.parents[3])
         _VERIFIED[folder] = state, trusted
     return trusted
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from trainer.catalog import DATABASE
+from trainer.config.default_paths import DATABASE
 from trainer.store import database_access, on_demand, owner_key, ownership
 from trainer.store.files import make_folders
 from trainer.store.process_lock import is_held

@@ -17,7 +17,7 @@ from trainer.data.tokenizer import train_tokenizer
 from trainer.data.tokenizers import AnyTokenizer
 from trainer.messages import RunCost
 from trainer.models import Architecture
-from trainer.training import system_load
+from trainer.training import system_metrics
 from trainer.training.memory_prediction import Trained, check_fits
 from trainer.training.session import FitError, TrainingSession, load_splits
 from trainer.training.starting_point import prospective_start
@@ -48,7 +48,7 @@ def measure_cost(run: config.Run, workspace_folder: Path, progress: Progress, *,
     predicted = check_fits(Trained(run, pairs, tokenizer, start.sizes), where)
     training = TrainingSession(run, pairs, tokenizer, where, **start.session_arguments)
     took = _times(training, lambda share, note: progress((1 + share) / 2, note), steps)
-    memory = system_load.memory(where)
+    memory = system_metrics.memory(where)
     return RunCost(
         steps=training.total_steps,
         pairs=len(pairs),

@@ -18,7 +18,6 @@ import torch
 from trainer import config, data, device, pretrained, ranks
 from trainer.analysis.progress import Progress
 from trainer.analysis.sampling import at_most
-from trainer.catalog import ZERO_SHOT, suite_facts, untrained_suite
 from trainer.charts.measures.forgetting import HELD
 from trainer.checkpoints import checkpoint
 from trainer.data import DataSplits
@@ -29,6 +28,7 @@ from trainer.errors import UserError
 from trainer.evaluation.neighbors import STORED
 from trainer.evaluation.reference import REFERENCE, with_reference
 from trainer.models import has_batch_norm
+from trainer.prompt_suites import ZERO_SHOT, suite_facts, untrained_suite
 from trainer.scheduling.energy import METRIC
 from trainer.scheduling.launch import check_trainable
 from trainer.scheduling.ranks import is_rank, take_place
@@ -40,9 +40,9 @@ from trainer.training.control import ControlFlags
 from trainer.training.disk_guard import LOOK_S, DiskGuard, StoppedWaiting
 from trainer.training.follower import BEGINS, follow
 from trainer.training.memory_prediction import Trained, proposal
+from trainer.training.metric_logger import SAY_S, MetricLogger
 from trainer.training.mixing import mix_until_end
 from trainer.training.provenance import session_facts, sessions_of, threads_to_resume, with_session
-from trainer.training.recorder import SAY_S, Recorder
 from trainer.training.session import FitError, TrainingSession, load_splits
 from trainer.training.starting_point import TOKENIZER, StartingPoint, keep, start_config, starting_point
 from trainer.training.text_log import TextLog
@@ -222,25 +222,25 @@ def _train(
     job = _Job(workspace, run, log, text_log, control, room, shared, where)
     used = workspace.results.last_values(log.run.id).get(METRIC, 0.0)
     give_up = functools.partial(_give_up, control)
-    recorder = Recorder(log, run, text_log=text_log, room=room, give_up=give_up, used_wh=used)
+    logger = MetricLogger(log, run, text_log=text_log, room=room, give_up=give_up, used_wh=used)
     try:
-        prepared = _prepare(job, recorder)
+        prepared = _prepare(job, logger)
     except _Stopped:
         return "stopped", "Stopped while the model and the data were being prepared."
     training = _session(job, prepared)
-    recorder.watch(training, prepared.splits, prepared.tokenizer)
+    logger.watch(training, prepared.splits, prepared.tokenizer)
     try:
-        recorder.begin()
+        logger.begin()
     except _Stopped:
-        recorder.forget_untrained()
+        logger.forget_untrained()
         return "stopped", "Stopped while the untrained model was being measured."
     if shared is not None:
         shared.announced(BEGINS, str(training.step))
     try:
         if run.tuning.mix:
-            return mix_until_end(workspace, log, control, text_log, training, recorder)
+            return mix_until_end(workspace, log, control, text_log, training, logger)
         training.keep_images()
-        return _update_until_end(job, training, recorder)
+        return _update_until_end(job, training, logger)
     except torch.OutOfMemoryError as error:
         if where.type != "cuda":
             raise
@@ -260,7 +260,7 @@ def _device_of(run: config.Run, text_log: TextLog, shared: ranks.Ranks | None) -
     return where
 
 
-def _prepare(job: _Job, recorder: Recorder) -> _Prepared:
+def _prepare(job: _Job, logger: MetricLogger) -> _Prepared:
     """Open the model that the run starts from, read the data, and make the tokenizer."""
     run, text_log, room = job.run, job.text_log, job.room
     progress = _reporter(job.log, job.control, text_log)
@@ -271,7 +271,7 @@ def _prepare(job: _Job, recorder: Recorder) -> _Prepared:
             job.log.alert("guessed", start.published.head_guess, 0)
     if summary := config.weights_words(run):
         text_log.say(summary)
-    room.until_written(lambda: _measure_ahead(job, recorder, progress))
+    room.until_written(lambda: _measure_ahead(job, logger, progress))
     splits = room.until_written(lambda: _load(job, start, progress))
     tokenizer = _tokenizer(job, splits, progress) if start.tokenizer is None else start.tokenizer
     return _Prepared(start, splits, tokenizer)
@@ -300,26 +300,26 @@ def _session(job: _Job, prepared: _Prepared) -> TrainingSession:
     return training
 
 
-def _update_until_end(job: _Job, training: TrainingSession, recorder: Recorder) -> tuple[str, str]:
+def _update_until_end(job: _Job, training: TrainingSession, logger: MetricLogger) -> tuple[str, str]:
     """Make the updates that remain, and do between them what is asked of the run."""
     while training.step < training.total_steps:
         request = _request(job, training)
         if request in ("stop", "pause", "save"):
-            recorder.save()
+            logger.save()
         if request == "stop":
             return "stopped", f"Stopped after step {training.step} of {training.total_steps}; resume continues."
         if request == "pause":
-            recorder.rest(job.control)
+            logger.rest(job.control)
             continue
         if request == "evaluate":
-            recorder.evaluate()
+            logger.evaluate()
         if job.shared is not None:
             job.shared.lead()
-        for update in training.updates(recorder.updates_until_due):
-            recorder.saw(update)
+        for update in training.updates(logger.updates_until_due):
+            logger.saw(update)
         for sentence in training.news():
             job.text_log.say(sentence)
-    recorder.save()
+    logger.save()
     return "finished", ""
 
 
@@ -342,7 +342,7 @@ def _open_elsewhere(run: config.Run, log: RunLog, text_log: TextLog) -> tuple[st
     return "finished", ""
 
 
-def _measure_ahead(job: _Job, recorder: Recorder, progress: Progress) -> None:
+def _measure_ahead(job: _Job, logger: MetricLogger, progress: Progress) -> None:
     """Measure the untrained model, if it can be, before the training pictures are drawn.
 
     The model is built from the seed again when it is trained, so nothing of it is kept. The two are not done at the
@@ -363,11 +363,11 @@ def _measure_ahead(job: _Job, recorder: Recorder, progress: Progress) -> None:
         if not training.method.takes_all_as_negatives:
             return
         for splits in itertools.chain((first,), ahead):
-            recorder.watch(training, splits, tokenizer, with_batch=False)
-            recorder.measure_untrained()
+            logger.watch(training, splits, tokenizer, with_batch=False)
+            logger.measure_untrained()
     except _Stopped:
         # What was measured so far is of no use without the rest.
-        recorder.forget_untrained()
+        logger.forget_untrained()
         raise
 
 

@@ -24,16 +24,17 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from trainer import catalog, config, device, losses
+from trainer import config, device, losses
 from trainer.analysis.progress import Progress
 from trainer.checkpoints import checkpoint
+from trainer.config import presets
 from trainer.data import Pairs
 from trainer.data.tokenizer import Tokenizer, train_tokenizer
 from trainer.errors import UserError
 from trainer.losses.precision import bfloat16_operands
 from trainer.losses.tiles import TILE_CELLS
 from trainer.models import Architecture, Blueprint
-from trainer.scheduling import graphics_cards
+from trainer.scheduling import gpu_usage
 from trainer.training import small_sessions
 from trainer.training.memory_prediction import Trained, predict
 from trainer.training.session import TrainingSession
@@ -213,7 +214,7 @@ class GpuBench:
     steps: tuple[StepRate, ...]
     failures: tuple[str, ...]
     resume_equal: bool | None
-    gauges: tuple[graphics_cards.Gpu, ...]
+    gauges: tuple[gpu_usage.Gpu, ...]
     without_gpu: str
     out_of_memory: str
 
@@ -294,7 +295,7 @@ def bench(
     if clock.left > 5 * minutes:
         with clock.trying("resume", where):
             equal = resumes_equal(lambda: _session(towers, batch, 4, where), 2)
-    gauges, why = graphics_cards.cards()
+    gauges, why = gpu_usage.cards()
     progress(0.95, "a batch that does not fit")
     if gpu and clock.left > 2 * minutes:
         with clock.trying("memory that runs out", where):
@@ -465,7 +466,7 @@ def _loss_rate(name: str, form: str, n: int, size: BenchSize, where: torch.devic
 
 def _tiny() -> config.TinyTowers:
     """Return the towers of Scenes."""
-    towers = catalog.preset("clip-scenes").model
+    towers = presets.preset("clip-scenes").model
     assert isinstance(towers, config.TinyTowers)
     return towers
 
@@ -486,7 +487,7 @@ def _sizes(towers: str) -> Architecture:
 def _trained(towers: str, batch: int, steps: int) -> tuple[config.Run, Pairs, Tokenizer, Architecture]:
     """Return a training of CLIP on random pictures of one batch, with as many steps, and what it is made of."""
     sizes = _sizes(towers)
-    run = catalog.preset("clip-scenes")
+    run = presets.preset("clip-scenes")
     run = replace(run, optimizer=replace(run.optimizer, batch_size=batch, epochs=steps, warmup_steps=1))
     pixels = np.random.default_rng(0).integers(0, 256, (batch, sizes.image_size, sizes.image_size, 3), np.uint8)
     captions = [f"picture {at % 97} of {at % 89}" for at in range(batch)]
@@ -546,7 +547,7 @@ def _step_rate(towers: str, batch: int, steps: int, where: torch.device, seconds
     turns = -(-steps // many)
     ours = _session(towers, batch, (turns + 2) * many, where)
     other = _session(towers, batch, (turns + 2) * many, where)
-    theirs = OpenClipLoop(other, catalog.preset("clip-scenes").optimizer)
+    theirs = OpenClipLoop(other, presets.preset("clip-scenes").optimizer)
     took: dict[str, list[float]] = {"ours": [], "theirs": []}
     waits = []
     for turn in range(turns + 2):

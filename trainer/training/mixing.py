@@ -12,7 +12,7 @@ from trainer.checkpoints.mixed_weights import mixed
 from trainer.config.objectives.base import SourceRun
 from trainer.store import RunLog, Workspace, read_snapshot, snapshot_name
 from trainer.training.control import ControlFlags
-from trainer.training.recorder import Recorder
+from trainer.training.metric_logger import MetricLogger
 from trainer.training.session import FitError, TrainingSession
 from trainer.training.starting_point import checkpoint_of, source_of
 from trainer.training.text_log import TextLog
@@ -30,7 +30,7 @@ def mix_until_end(
     control: ControlFlags,
     text_log: TextLog,
     training: TrainingSession,
-    recorder: Recorder,
+    logger: MetricLogger,
 ) -> tuple[str, str]:
     """Measure and keep every alpha after that of the newest checkpoint; return the status and its reason.
 
@@ -51,11 +51,11 @@ def mix_until_end(
         if control.now() == "stop":
             return "stopped", f"Stopped after alpha {training.step / 100:g}; resume continues."
         _load(training, start, tuned, percent / 100)
-        recorder.visit(percent)
-    heldout, reference = recorder.own_and_reference
+        logger.visit(percent)
+    heldout, reference = logger.own_and_reference
     best = best_percent(*(_answers(log, split, run.tuning.percents) for split in (heldout, reference)))
     log.facts(**{MIXED: {"rule": RULE, "best": best, "runs": run.tuning.mix, "reference": bool(reference)}})
-    recorder.mark_best(best)
+    logger.mark_best(best)
     text_log.say(f"alpha {best / 100:g} is the best by the rule: {RULE}")
     return "finished", ""
 

@@ -18,9 +18,9 @@ from explorer.widgets import layouts
 from explorer.widgets.disclosure_button import DisclosureButton
 from explorer.widgets.flow_row import FlowRow
 from explorer.widgets.still import StillComboBox
-from trainer import catalog
+from trainer import prompt_suites
 from trainer.analysis.class_prompts import PLAIN_TEMPLATE
-from trainer.catalog import PromptSuite
+from trainer.prompt_suites import PromptSuite
 from trainer.store.caption_words import CaptionWords, unseen_sentences, words_in
 
 DEBOUNCE_MS: Final = 250
@@ -128,7 +128,7 @@ class LabelForm(QWidget):
 
     def restore(self, settings: Settings, view: str) -> None:
         """Show the suite or the texts that `remember` kept for a view; those of a run are to be filled in later."""
-        for name in catalog.prompt_suites():
+        for name in prompt_suites.prompt_suites():
             self.suites.insertItem(self.suites.count() - 1, name.capitalize(), name)
         suite = settings.value(f"{view}/suite", OF_THE_RUN)
         self.choose(suite if isinstance(suite, str) else OF_THE_RUN)
@@ -136,7 +136,7 @@ class LabelForm(QWidget):
             stored = [settings.value(f"{view}/{part}", "") for part in ("labels", "templates")]
             self.write(*(text if isinstance(text, str) else "" for text in stored))
         elif self.suite != OF_THE_RUN:
-            self.fill(catalog.prompt_suites()[self.suite])
+            self.fill(prompt_suites.prompt_suites()[self.suite])
 
     def remember(self, settings: Settings, view: str) -> None:
         """Keep the name of the suite, or a person's own texts, for a view."""
@@ -171,7 +171,7 @@ class LabelForm(QWidget):
         if self.suite == OF_THE_RUN:
             self.run_wanted.emit()
         elif self.suite != OWN:
-            self.fill(catalog.prompt_suites()[self.suite])
+            self.fill(prompt_suites.prompt_suites()[self.suite])
         else:
             self.edit.setChecked(True)
 

@@ -26,12 +26,12 @@ from explorer.widgets import layouts
 from explorer.widgets.bars import BarChart, BarColumn
 from explorer.widgets.flow_row import FlowRow
 from explorer.widgets.image_strip import PICTURE, ROLES, ImageStrip, StripItem
-from trainer import catalog
-from trainer.catalog import PromptSuite
+from trainer import prompt_suites
 from trainer.charts.class_task import choice_suite
 from trainer.charts.disputed_pictures import disputed_pictures
 from trainer.charts.marks import run_tone
 from trainer.errors import UserError, reason_words
+from trainer.prompt_suites import PromptSuite
 from trainer.store.caption_words import CaptionWords, read_caption_words
 
 EXPORTED: Final = 200
@@ -120,7 +120,7 @@ class ClassifyView(View):
             return None
         current = self.strip.current or paths[0]
         images = [current, *[path for path in paths if path != current]][:EXPORTED]
-        suite = catalog.prompt_suites().get(questions.suite)
+        suite = prompt_suites.prompt_suites().get(questions.suite)
         classes = ["--labels", *questions.labels, "--templates", *questions.templates]
         if suite and (suite.classes, suite.templates) == (questions.labels, questions.templates):
             classes = ["--suite", suite.name]

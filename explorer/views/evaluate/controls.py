@@ -27,11 +27,11 @@ from explorer.widgets.finder import Choice
 from explorer.widgets.flow_row import FlowRow
 from explorer.widgets.searchable_combo_box import SearchableComboBox
 from explorer.widgets.still import StillComboBox, StillSpinBox
-from trainer.catalog import prompt_suites
 from trainer.charts.evaluation import TASK_WORDS
 from trainer.charts.settings import options
 from trainer.experiments.run_data import RunData
 from trainer.messages import Evaluate
+from trainer.prompt_suites import prompt_suites
 from trainer.untrusted import safe_subprocess, shell
 
 DATA_PX: Final = 640

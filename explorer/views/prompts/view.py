@@ -21,8 +21,7 @@ from explorer.widgets import layouts
 from explorer.widgets.current_page_stack import CurrentPageStack
 from explorer.widgets.image_strip import PICTURE
 from explorer.widgets.progress_row import ProgressRow
-from trainer import catalog
-from trainer.catalog import PromptSuite
+from trainer import prompt_suites
 from trainer.charts.calibration import CHART as CALIBRATION
 from trainer.charts.calibration import CalibrationSettings
 from trainer.charts.class_task import MOST_CLASSES, run_suite
@@ -33,6 +32,7 @@ from trainer.charts.settings import options
 from trainer.charts.spec import Chart, Request, Target, request_words
 from trainer.errors import UserError
 from trainer.messages import EmbedAnswer, EmbedImages, Failure
+from trainer.prompt_suites import PromptSuite
 from trainer.untrusted.bounded.arrays import load_npy
 
 CHARTS: Final[tuple[Chart[Any, Any], ...]] = (CALIBRATION, PROMPTS)
@@ -258,7 +258,7 @@ class PromptsView(View):
 
     def _words_of(self, reading: PromptResult) -> dict[str, Any]:
         request = reading.request
-        for name, suite in catalog.prompt_suites().items():
+        for name, suite in prompt_suites.prompt_suites().items():
             if (suite.classes, suite.templates) == (request.labels, request.templates):
                 return {"suite": name}
         return {"labels": request.labels, "templates": request.templates}

@@ -37,8 +37,9 @@ from explorer.widgets.form import EDITOR_WIDTH, LABEL_WIDTH, Browse, Form
 from explorer.widgets.help_panel import HelpPanel
 from explorer.widgets.number_box import NumberBox
 from explorer.widgets.still import StillComboBox
-from trainer import catalog, config
+from trainer import config
 from trainer.config.objective_help import help_of
+from trainer.config.presets import remove_preset, save_preset, user_presets
 from trainer.config.suited_optimizer import suited_optimizer
 from trainer.format_detection import form_of
 from trainer.messages import CheckRanks, Failure, MeasureRun, RankDifference, RunCost
@@ -409,7 +410,7 @@ class NewRun(QDialog):
         if not typed:
             return
         try:
-            catalog.save_preset(name, self.run())
+            save_preset(name, self.run())
         except config.ConfigError as error:
             self.foot.show_fault(str(error), "")
             return
@@ -417,13 +418,13 @@ class NewRun(QDialog):
         self._list_presets(name.strip())
 
     def _remove_preset(self) -> None:
-        catalog.remove_preset(self.preset_name)
+        remove_preset(self.preset_name)
         self._presets.pop(self.preset_name, None)
         self._list_presets("")
         self._take_preset()
 
     def _list_presets(self, chosen: str) -> None:
-        saved = catalog.user_presets()
+        saved = user_presets()
         with QSignalBlocker(self.preset):
             self.preset.clear()
             for name, run in self._presets.items():
@@ -436,7 +437,7 @@ class NewRun(QDialog):
         self._show_preset_buttons()
 
     def _show_preset_buttons(self) -> None:
-        self.remove.setEnabled(self.preset_name in catalog.user_presets())
+        self.remove.setEnabled(self.preset_name in user_presets())
 
     # -- parts -------------------------------------------------------------------------------------------------
 

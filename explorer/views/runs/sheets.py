@@ -14,7 +14,7 @@ from explorer.views.runs.queue_sheets import Branch, QueueSheet, Repeat, SlotsSh
 from explorer.views.runs.tag_sheets import NoteSheet, TagSheet
 from explorer.views.view import Context
 from trainer import config
-from trainer.scheduling import graphics_cards, queue
+from trainer.scheduling import gpu_usage, queue
 from trainer.scheduling.queue import in_order
 from trainer.store import CheckpointRow, RunRow
 
@@ -131,9 +131,9 @@ class Sheets(QObject):
 
     def slots(self) -> None:
         """Open the dialog for how many runs train at once."""
-        self._context.background.run(self, graphics_cards.cards, done=self._show_slots, key="graphics")
+        self._context.background.run(self, gpu_usage.cards, done=self._show_slots, key="graphics")
 
-    def _show_slots(self, answer: tuple[tuple[graphics_cards.Gpu, ...], str]) -> None:
+    def _show_slots(self, answer: tuple[tuple[gpu_usage.Gpu, ...], str]) -> None:
         sheet = SlotsSheet(self._jobs.slots, [gpu.name for gpu in answer[0]], self._view)
         sheet.chosen.connect(lambda values: self._jobs.do(queue.choose_slots, **values))
         sheet.open()

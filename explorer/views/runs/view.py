@@ -44,9 +44,10 @@ from explorer.views.view import View
 from explorer.widgets import layouts
 from explorer.widgets.hairline_splitter import HairlineSplitter
 from explorer.widgets.log_tail import LogTail
-from trainer import catalog, config
+from trainer import config
 from trainer.charts.settings import options
 from trainer.charts.spec import Request, request_words, targets_of
+from trainer.config import presets
 from trainer.errors import UserError, reason_words
 from trainer.scheduling import launch
 from trainer.scheduling.paces import finished_paces
@@ -215,7 +216,7 @@ class RunsView(View):
         try:
             for preset in COMPARED:
                 run_config = on_data(
-                    catalog.preset(preset),
+                    presets.preset(preset),
                     intent.data,
                     intent.image_size,
                     intent.pairs,
@@ -243,7 +244,7 @@ class RunsView(View):
         self, start_from: config.Run | None, preset: str, *, parent_run: int | None = None, **about: Any
     ) -> NewRun | None:
         try:
-            presets = catalog.presets() | catalog.user_presets()
+            choices = presets.presets() | presets.user_presets()
         except UserError as problem:
             self.failed.emit(str(problem), "")
             return None
@@ -253,7 +254,7 @@ class RunsView(View):
         about |= {"start_from": start_from, "preset": preset, "client": context.client}
         paces = partial(finished_paces, context.workspace)
         taken = {run.name for run in context.jobs.runs}
-        sheet = NewRun(presets, context.background, paces=paces, taken=taken, parent=self, **about)
+        sheet = NewRun(choices, context.background, paces=paces, taken=taken, parent=self, **about)
         sheet.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         how: dict[str, Any] = {"parent": parent_run, "done": self._show_new}
         start = partial(context.jobs.do, actions.create_and_launch)

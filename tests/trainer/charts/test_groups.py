@@ -12,12 +12,12 @@ from scipy import stats
 from trainer import config
 from trainer.__main__ import main
 from trainer.analysis.significance import holm
-from trainer.catalog import assets_dir
 from trainer.charts import ChartError
 from trainer.charts.groups import draw, records
 from trainer.charts.measures.groups import GroupSettings, cell, group_table
 from trainer.charts.panel_tables import as_latex, as_markdown
 from trainer.charts.published_numbers import references
+from trainer.config.default_paths import assets_dir
 from trainer.store import Question, Workspace
 
 pytestmark = pytest.mark.slow

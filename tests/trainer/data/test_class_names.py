@@ -13,10 +13,10 @@ from PIL import Image
 
 from tests.trainer.data.test_sources import png
 from trainer import config
-from trainer.catalog import published_suite
 from trainer.data import DataError, DataSplits, load
 from trainer.data.class_names import class_names
 from trainer.format_detection import recognize
+from trainer.prompt_suites import published_suite
 
 SIZE = 32
 

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from trainer import config
-from trainer.catalog import prompt_suites
 from trainer.data import DataError, scenes
 from trainer.data.scenes.picture import SIZE, draw
 from trainer.data.scenes.plan import random
 from trainer.data.scenes.words import COLORS, FAVORITE_COLORS, FAVORITE_GROUNDS, GROUNDS, RELATIONS, SHAPES
+from trainer.prompt_suites import prompt_suites
 
 pytestmark = pytest.mark.slow
 

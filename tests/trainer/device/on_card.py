@@ -44,7 +44,7 @@ from trainer.training import gpu_bench
 from trainer.training import optimizer as optimizer_module
 from trainer.training import session as session_module
 from trainer.training.fit import fit
-from trainer.training.recorder import Recorder
+from trainer.training.metric_logger import MetricLogger
 from trainer.training.session import TrainingSession
 from trainer.training.small_sessions import OBJECTIVES, TINY, TRANSFORMER, UPDATES, session
 
@@ -232,13 +232,13 @@ def a_run_waits_once_for_each_row_of_its_curves() -> None:
         device="cuda", watching__log_every=4, watching__evaluate_every=1000, watching__checkpoint_every=1000
     )
     marks: dict[int, Counter[tuple[str, str]]] = {}
-    saw = Recorder.saw
+    saw = MetricLogger.saw
 
-    def marked(recorder: Recorder, update: Any) -> None:
+    def marked(recorder: MetricLogger, update: Any) -> None:
         saw(recorder, update)
         marks[recorder._training.step] = Counter(WAITS)
 
-    with card(), patched((Recorder, "saw", marked)):
+    with card(), patched((MetricLogger, "saw", marked)):
         fit(_workspace(), run_id)
     assert (marks[8] - marks[4]).total() == 1, marks[8] - marks[4]
 

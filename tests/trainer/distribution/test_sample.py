@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from trainer import catalog
 from trainer.__main__ import main
 from trainer.charts.point_placement import PointPlacement
 from trainer.charts.snapshot_series import snapshots_of
+from trainer.config import default_paths
 from trainer.distribution.sample_card import read_card
 from trainer.projection.layouts import series
 from trainer.store import LookOnly, Workspace
@@ -21,7 +21,7 @@ from trainer.store.layout_files import has_layout
 from trainer.store.snapshot_files import read_snapshot
 from trainer.store.task_records import evaluation_folder, read_tasks
 
-SAMPLE = catalog.sample_workspace()
+SAMPLE = default_paths.sample_workspace()
 
 
 def test_it_fits_a_wheel_and_names_no_computer(tmp_path: Path):

@@ -86,11 +86,11 @@ def test_doctor_notes_it_and_breaks_nothing(without_torch, tmp_path, capsys, mon
 
 
 def test_queued_runs_wait_for_it(without_torch, tmp_path):
-    from trainer import catalog
+    from trainer.config import presets
     from trainer.scheduling.queue import start_due
 
     workspace = Workspace(tmp_path / "ws")
-    workspace.runs.create(catalog.preset("clip-scenes"), status="queued")
+    workspace.runs.create(presets.preset("clip-scenes"), status="queued")
     assert start_due(workspace) == []
     assert [run.status for run in workspace.runs.all()] == ["queued"]
 

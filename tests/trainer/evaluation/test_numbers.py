@@ -11,7 +11,6 @@ import torch.nn.functional as F
 from trainer import config
 from trainer.analysis import losses
 from trainer.analysis.distinct import matching
-from trainer.catalog import PromptSuite
 from trainer.charts.matching import matching_of
 from trainer.data import Pairs
 from trainer.data.tokenizer import train_tokenizer
@@ -19,6 +18,7 @@ from trainer.evaluation import Embedded, HeldOut, measure
 from trainer.evaluation.questions import of_training, sparing
 from trainer.evaluation.tasks import retrieval
 from trainer.methods import build
+from trainer.prompt_suites import PromptSuite
 from trainer.store import read_snapshot, write_snapshot
 
 CAPTIONS = ["a red ring", "a blue star", "a red ring", "a green moon"]

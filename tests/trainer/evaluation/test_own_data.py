@@ -18,7 +18,6 @@ from PIL import Image
 from tests.nightly import few_plain, nightly_except
 from trainer import config
 from trainer.__main__ import main
-from trainer.catalog import prompt_suites
 from trainer.charts.class_task import choice_suite, run_suite
 from trainer.charts.evaluation import about, evaluation
 from trainer.charts.evaluation_scores import draw as draw_scores
@@ -30,6 +29,7 @@ from trainer.evaluation.run_tasks import evaluate_runs
 from trainer.inference.embed import embed_sentences
 from trainer.inference.model_cache import ModelCache
 from trainer.messages import Evaluate
+from trainer.prompt_suites import prompt_suites
 from trainer.store import Workspace, read_snapshot
 from trainer.store.question import hash_of
 from trainer.training.fit import fit

@@ -10,7 +10,6 @@ import pytest
 import torch
 
 from trainer import config, models
-from trainer.catalog import PromptSuite
 from trainer.data import Pairs
 from trainer.data.content import distinct_pictures
 from trainer.data.pairs import Source
@@ -21,6 +20,7 @@ from trainer.evaluation.benchmark import Evaluation, Stored, Subject
 from trainer.evaluation.generative import GenerativeRequest, _labeled
 from trainer.evaluation.task_data import OTHERS, TaskBatch, TaskData, sampled, snapshot_data
 from trainer.methods import build
+from trainer.prompt_suites import PromptSuite
 from trainer.store.snapshot_files import Items, Snapshot
 
 SUITE = PromptSuite("toy", ("disc", "ring", "star"), ("a {}",), "", "")

@@ -11,11 +11,11 @@ import pytest
 from scipy import stats
 
 from tests.trainer.experiments.conftest import end
-from trainer import catalog, config
+from trainer import config
 from trainer.__main__ import main
 from trainer.charts import experiment_verdict
 from trainer.charts.outcome_by_field import outcome_by_field
-from trainer.config import ConfigError
+from trainer.config import ConfigError, presets
 from trainer.experiments.experiment import ablation, data_efficiency, from_toml, of_grid, read, to_toml
 from trainer.experiments.verdict import judge
 from trainer.scheduling import experiments
@@ -25,13 +25,13 @@ SHARES = (0.25, 1.0, 0.5)
 
 
 def made(**values):
-    return data_efficiency([catalog.preset(name) for name in PRESETS], SHARES, **values)
+    return data_efficiency([presets.preset(name) for name in PRESETS], SHARES, **values)
 
 
 def test_arms_differ_in_the_share_and_take_equal_updates():
     found = made(seeds=2)
     told = [(arm.name, arm.run.data.train_share, arm.run.optimizer.epochs) for arm in found.arms]
-    epochs = catalog.preset("clip-scenes").optimizer.epochs
+    epochs = presets.preset("clip-scenes").optimizer.epochs
     assert told == [
         (f"{label}, {100 * share:g} %", share, round(epochs / share))
         for label in ("CLIP", "CLOOB")
@@ -41,7 +41,7 @@ def test_arms_differ_in_the_share_and_take_equal_updates():
     assert {arm.run.optimizer.epochs for arm in made(updates=False).arms} == {epochs}
     assert from_toml(to_toml(found)) == found
     with pytest.raises(ConfigError, match="two shares"):
-        data_efficiency([catalog.preset("clip-scenes")], [1.0])
+        data_efficiency([presets.preset("clip-scenes")], [1.0])
 
 
 def test_the_figure_has_a_line_for_each_objective_over_its_training_pairs(workspace):
@@ -72,8 +72,8 @@ def test_the_figure_has_a_line_for_each_objective_over_its_training_pairs(worksp
 def test_arms_without_the_field_are_lines_across_and_no_line_is_made_of_other_differences(workspace):
     from trainer.experiments.experiment import Arm, default_outcome, differing, Experiment  # noqa: I001
 
-    cloob = catalog.preset("cloob-scenes")
-    arms = [Arm("CLIP", catalog.preset("clip-scenes"))]
+    cloob = presets.preset("cloob-scenes")
+    arms = [Arm("CLIP", presets.preset("clip-scenes"))]
     arms += [Arm(f"share {s}", config.replace(cloob, "objective.retrieval_share", str(s))) for s in (0.25, 1.0)]
     outcome = default_outcome(cloob)
     found = Experiment(name="shares", arms=tuple(arms), outcome=outcome, fields=differing(arms))
@@ -84,7 +84,7 @@ def test_arms_without_the_field_are_lines_across_and_no_line_is_made_of_other_di
     line, across = plot.curves
     assert (line.x.tolist(), line.y.tolist()) == ([0.25, 1.0], pytest.approx([30, 10]))
     assert (across.name, across.dashed, set(across.y.tolist())) == ("CLIP", True, {50.0})
-    four = ablation(catalog.preset("clip-scenes"))
+    four = ablation(presets.preset("clip-scenes"))
     workspace.experiments.add(four.name, to_toml(four))
     assert outcome_by_field(judge(workspace, four.name)) is None, "their temperatures come with their objectives"
 
@@ -98,7 +98,7 @@ def test_views_that_are_turned_blurred_and_cropped_together_are_no_line_over_one
 
 
 def test_a_grid_of_two_fields_has_a_line_for_each_value_of_the_second(workspace):
-    run = replace(catalog.preset("cloob-scenes"), name="base")
+    run = replace(presets.preset("cloob-scenes"), name="base")
     found = of_grid(run, {"beta": ("4", "8"), "batch": ("32", "64")}, [0])
     experiments.begin(workspace, found)
     plot = outcome_by_field(judge(workspace, found.name))

@@ -7,8 +7,8 @@ import dataclasses
 import pytest
 
 from tests.trainer.experiments.conftest import OUTCOME
-from trainer import catalog, config
-from trainer.config import ConfigError
+from trainer import config
+from trainer.config import ConfigError, presets
 from trainer.experiments.experiment import (
     ablation,
     check_measured,
@@ -78,7 +78,7 @@ def test_presets_and_a_repeated_run_make_experiments():
     duel = of_presets("duel", ("clip-scenes", "cloob-scenes"), OUTCOME)
     assert [arm.name for arm in duel.arms] == ["CLIP", "CLOOB"]
     assert "objective" in duel.fields
-    grid = repeated(catalog.preset("cloob-scenes"), "optimizer.batch_size", ("128", "256"), OUTCOME)
+    grid = repeated(presets.preset("cloob-scenes"), "optimizer.batch_size", ("128", "256"), OUTCOME)
     assert [arm.run.optimizer.batch_size for arm in grid.arms] == [128, 256]
     assert grid.fields == ("optimizer.batch_size",) == differing(grid.arms)
 
@@ -149,7 +149,7 @@ def test_arms_are_frozen():
 
 
 def test_a_short_form_trains_all_of_its_seeds_and_its_runs_are_found_by_its_preset(workspace):
-    made = ablation(catalog.preset("clip-scenes"), seeds=2)
+    made = ablation(presets.preset("clip-scenes"), seeds=2)
     assert from_toml(to_toml(made)) == made
     queued = [workspace.runs.get(run) for run in experiments.begin(workspace, made)]
     assert [(run.arm, run.preset, run.experiment) for run in queued] == [

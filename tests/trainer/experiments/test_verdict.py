@@ -110,11 +110,11 @@ def test_what_is_not_counted_is_listed_with_its_reason(workspace, stored):
 
 
 def test_three_arms_share_alpha_and_p_is_adjusted(workspace, clip_cloob):
-    from trainer import catalog
+    from trainer.config import presets
     from trainer.experiments.experiment import Arm
 
     three = dataclasses.replace(
-        clip_cloob, name="three", arms=(*clip_cloob.arms, Arm("InfoLOOB", catalog.preset("infoloob-scenes")))
+        clip_cloob, name="three", arms=(*clip_cloob.arms, Arm("InfoLOOB", presets.preset("infoloob-scenes")))
     )
     workspace.experiments.add("three", to_toml(three))
     experiments.start(workspace, "three")
@@ -314,14 +314,14 @@ def test_no_number_is_a_negative_zero(value: float, text: str):
 
 
 def test_the_interval_of_a_share_ends_at_100_points_and_three_arms_have_one_at_three_seeds(workspace, clip_cloob):
-    from trainer import catalog
+    from trainer.config import presets
     from trainer.experiments.experiment import Arm
 
     found = judged_values(workspace, clip_cloob, [(0.1, 0.9), (0.9, 0.1), (0.2, 0.95)])
     assert (found.primary[0].interval.low, found.primary[0].interval.high) == (-1.0, 1.0)
-    arms = (*clip_cloob.arms, Arm("InfoLOOB", catalog.preset("infoloob-scenes")))
+    arms = (*clip_cloob.arms, Arm("InfoLOOB", presets.preset("infoloob-scenes")))
     four = dataclasses.replace(
-        clip_cloob, name="four", arms=(*arms, Arm("half", catalog.preset("hopfield-infonce-scenes")))
+        clip_cloob, name="four", arms=(*arms, Arm("half", presets.preset("hopfield-infonce-scenes")))
     )
     four = dataclasses.replace(four, fields=("objective",), least_seeds=3, most_seeds=3)
     workspace.experiments.add("four", to_toml(four))

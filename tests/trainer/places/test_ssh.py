@@ -23,8 +23,9 @@ from PIL import Image
 from sqlalchemy import select
 
 from tests.trainer.places.test_mirror import rows_of
-from trainer import catalog, config
+from trainer import config
 from trainer.__main__ import main
+from trainer.config import default_paths
 from trainer.places import bindings, ssh
 from trainer.places.embed_job import summary_of
 from trainer.places.follower import keep_following
@@ -346,5 +347,5 @@ def test_what_is_wrong_is_told_in_a_sentence(box: Box, here: Workspace) -> None:
     wait(lambda: _listens(place.port or 0), "sshd did not start")
     with pytest.raises(OutOfReach, match="Connect once by hand"):
         ssh.check(place)
-    assert catalog.user_folder().joinpath("places.json").is_file()
+    assert default_paths.user_folder().joinpath("places.json").is_file()
     assert elsewhere(here.runs.get(1).folder) is None

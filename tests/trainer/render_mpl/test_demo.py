@@ -7,8 +7,8 @@ import json
 import pytest
 
 from tests.nightly import nightly_except
-from trainer import catalog
 from trainer.__main__ import main
+from trainer.config import presets
 from trainer.store import Workspace
 
 pytestmark = pytest.mark.slow
@@ -16,8 +16,8 @@ pytestmark = pytest.mark.slow
 
 @pytest.mark.parametrize("count", nightly_except([1, 4], 1))
 def test_the_demo_trains_all_and_reports(tmp_path, capsys, monkeypatch, umap_as_pca, count: int):
-    all_four = catalog.demo_runs()
-    monkeypatch.setattr(catalog, "demo_runs", lambda: dict([*all_four.items()][:count]))
+    all_four = presets.demo_runs()
+    monkeypatch.setattr(presets, "demo_runs", lambda: dict([*all_four.items()][:count]))
     status = main(["demo", "--quick", "--json", "--seed", "3", "--epochs", "1", "--workspace", str(tmp_path / "w")])
     out = capsys.readouterr().out
     assert status == 0
@@ -38,6 +38,6 @@ def test_the_demo_trains_all_and_reports(tmp_path, capsys, monkeypatch, umap_as_
 
 
 def test_the_demo_has_clip_cloob_infoloob_and_half_cloob():
-    objectives = [run.objective for run in catalog.demo_runs().values()]
+    objectives = [run.objective for run in presets.demo_runs().values()]
     assert [one.kind for one in objectives] == ["clip", "cloob", "infoloob", "cloob"]
     assert [getattr(one, "retrieval_share", None) for one in objectives] == [None, 1.0, None, 0.5]

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from trainer.scheduling import system_usage
-from trainer.scheduling.graphics_cards import Gpu
+from trainer.scheduling.gpu_usage import Gpu
 
 
 def test_this_process_is_read_as_a_job(tmp_path):
@@ -26,7 +26,7 @@ def test_this_process_is_read_as_a_job(tmp_path):
 
 def test_a_process_has_the_memory_that_it_takes_of_a_gpu(tmp_path, monkeypatch: pytest.MonkeyPatch):
     gpu = Gpu(0, "Pretended", 87.0, 1024.0, 8192.0, 61.0, None, {os.getpid(): 512.0})
-    monkeypatch.setattr(system_usage.graphics_cards, "cards", lambda: ((gpu,), ""))
+    monkeypatch.setattr(system_usage.gpu_usage, "cards", lambda: ((gpu,), ""))
     now = system_usage.read(tmp_path, ((1, "me", os.getpid()),))
     assert now.gpus == (gpu,)
     assert now.jobs[0].gpu_mib == 512

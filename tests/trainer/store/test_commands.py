@@ -144,7 +144,7 @@ def test_the_help_and_the_store_load_nothing_heavy(tmp_path: Path):
         "import sys\nfrom trainer.__main__ import main\n"
         "try: main(['--help'])\nexcept SystemExit: pass\n"
         "from trainer.store import Workspace; from pathlib import Path; Workspace(Path('x'))\n"
-        "import trainer.scheduling.launch, trainer.catalog, trainer.metrics\n"
+        "import trainer.scheduling.launch, trainer.config.presets, trainer.metrics\n"
         "print([m for m in ('torch', 'sqlalchemy', 'pyarrow', 'matplotlib', 'psutil') if m in sys.modules])"
     )
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=True).stdout

@@ -37,7 +37,7 @@ sys.exit(main(["fit", sys.argv[3], "--workspace", str(space)]))
 def test_a_workspace_moved_while_a_run_is_prepared(workspace, tmp_path, where):
     from dataclasses import replace
 
-    from trainer.catalog import preset
+    from trainer.config.presets import preset
 
     run = preset("clip-scenes")
     run = replace(run, data=replace(run.data, train_pairs=128, heldout_pairs=16))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from trainer import catalog
+from trainer.config import default_paths
 from trainer.store import LookOnly, Workspace, manifests, owner_key, ownership
 from trainer.store.owner_key import LENGTH, NAME, NoKey
 
@@ -21,7 +21,7 @@ unix = pytest.mark.skipif(not hasattr(os, "geteuid"), reason="this system has no
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Give the test an empty configuration and return its folder, which is not there yet."""
     folder = tmp_path / "configuration" / "app"
-    monkeypatch.setattr(catalog, "user_folder", lambda: folder)
+    monkeypatch.setattr(default_paths, "user_folder", lambda: folder)
     monkeypatch.setattr(owner_key, "_READ", {})
     return folder
 
@@ -43,8 +43,9 @@ def test_the_key_is_random_private_and_drawn_once(folder, monkeypatch):
 
 def test_processes_that_draw_it_at_once_have_one_key(folder):
     words = (
-        "import sys; from pathlib import Path; from trainer import catalog; from trainer.store import owner_key; "
-        f"catalog.user_folder = lambda: Path({str(folder)!r}); sys.stdin.readline(); "
+        "import sys; from pathlib import Path; from trainer.config import default_paths; "
+        "from trainer.store import owner_key; "
+        f"default_paths.user_folder = lambda: Path({str(folder)!r}); sys.stdin.readline(); "
         "print(owner_key.owner_key().hex())"
     )
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from trainer import catalog
+from trainer.config import presets
 from trainer.store import Workspace
 from trainer.store.run_label import MOST_CHARACTERS, label_of, shortened
 
 
 def scenes(kind: str = "clip", **changes):
-    return replace(catalog.presets()[f"{kind}-scenes"], **changes)
+    return replace(presets.presets()[f"{kind}-scenes"], **changes)
 
 
 @pytest.mark.parametrize(

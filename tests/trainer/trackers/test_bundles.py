@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from trainer import catalog
+from trainer.config import presets
 from trainer.distribution.bundle_files import is_bundle
 from trainer.errors import UserError
 from trainer.store import RunLog, Workspace
@@ -20,7 +20,7 @@ from trainer.trackers import bundles
 def bundle(tmp_path: Path) -> Path:
     """Return a bundle folder of one run with ten numbers, as `trainer bundle` lays it."""
     there = Workspace(tmp_path / "there")
-    number = there.runs.create(catalog.preset("clip-scenes"))
+    number = there.runs.create(presets.preset("clip-scenes"))
     with RunLog.claim(there, number) as log:
         log.entries([Entry(step, 1.7e9 + step, float(step), {"train/loss": 2.0 / (step + 1)}) for step in range(10)])
         there.results.add_checkpoint(number, 9, there.runs.get(number).folder / "checkpoints" / "step_000009")

@@ -42,7 +42,7 @@ def test_what_is_measured_already_is_not_measured_again(workspace, tiny, after_u
 
 
 def test_a_paused_run_saves_and_measures_and_stays_paused(workspace, tiny, after_update, monkeypatch):
-    monkeypatch.setattr("trainer.training.recorder.REST_S", 0.01)
+    monkeypatch.setattr("trainer.training.metric_logger.REST_S", 0.01)
     run = tiny(**{"watching.evaluate_every": 1000})
     seen = []
 

@@ -64,16 +64,16 @@ def test_the_command_branches_and_trains(workspace, tiny, capsys):
 
 def test_stop_after_the_epoch_waits_for_its_last_step(workspace, tiny, monkeypatch):
     run = tiny()
-    from trainer.training.recorder import Recorder
+    from trainer.training.metric_logger import MetricLogger
 
-    saw = Recorder.saw
+    saw = MetricLogger.saw
 
     def asks(self, update):
         saw(self, update)
         if self._training.step == 5:
             workspace.runs.ask(run, "stop-epoch")
 
-    monkeypatch.setattr(Recorder, "saw", asks)
+    monkeypatch.setattr(MetricLogger, "saw", asks)
     monkeypatch.setattr("trainer.store.run_log.ASKED_S", 0.0)
     fit(workspace, run)
     row = workspace.runs.get(run)

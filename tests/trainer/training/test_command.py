@@ -5,20 +5,21 @@ from argparse import Namespace
 
 import pytest
 
-from trainer import catalog, config
+from trainer import config
 from trainer.__main__ import main
 from trainer.cli.fit import configured
+from trainer.config import presets
 from trainer.store import Workspace
 
 
 def test_the_two_presets_differ_in_the_objective_only():
-    different = {key for key, _, _ in config.difference(catalog.preset("clip-scenes"), catalog.preset("cloob-scenes"))}
+    different = {key for key, _, _ in config.difference(presets.preset("clip-scenes"), presets.preset("cloob-scenes"))}
     assert {key.partition(".")[0] for key in different} == {"name", "objective"}
 
 
-@pytest.mark.parametrize("name", sorted(catalog.presets()))
+@pytest.mark.parametrize("name", sorted(presets.presets()))
 def test_presets_are_valid_but_for_the_path_or_run_a_person_fills_in(name):
-    run = catalog.preset(name)
+    run = presets.preset(name)
     if isinstance(run.objective, config.EmbeddingDecoder):
         with pytest.raises(config.ConfigError, match=r"objective\.of is empty"):
             config.check(run)

@@ -16,9 +16,10 @@ import pytest
 import torch
 
 from tests.nightly import few_plain
-from trainer import catalog, config
+from trainer import config
 from trainer.__main__ import main
 from trainer.checkpoints import checkpoint
+from trainer.config import presets
 from trainer.inference.open_model import open_run
 from trainer.methods.decoder import parts_without_material
 from trainer.training.fit import fit
@@ -211,4 +212,4 @@ def test_the_command_wants_to_know_of_what(workspace, capsys):
 
 def test_the_presets_are_decoders_of_default_size():
     for name in ("decoder-scenes", "decoder-emoji"):
-        assert catalog.preset(name).objective == config.EmbeddingDecoder()
+        assert presets.preset(name).objective == config.EmbeddingDecoder()

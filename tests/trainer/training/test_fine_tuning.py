@@ -26,7 +26,7 @@ from trainer.pretrained.peft_layout import read_adapter
 from trainer.store import Workspace, read_snapshot
 from trainer.training.control import ControlFlags
 from trainer.training.fit import fit
-from trainer.training.recorder import Recorder
+from trainer.training.metric_logger import MetricLogger
 
 pytestmark = pytest.mark.slow
 
@@ -225,13 +225,13 @@ def test_a_mix_is_the_base_at_0_and_the_tuned_run_at_1_bit_for_bit(workspace, ba
 
 def test_a_mix_that_was_stopped_is_resumed_where_it_was(workspace, tuned, monkeypatch):
     run = workspace.runs.create(mix_run(workspace, [tuned], "0 .5 1", name="stopped"))
-    visit, visited = Recorder.visit, []
+    visit, visited = MetricLogger.visit, []
 
-    def visiting(recorder: Recorder, step: int) -> None:
-        visit(recorder, step)
+    def visiting(logger: MetricLogger, step: int) -> None:
+        visit(logger, step)
         visited.append(step)
 
-    monkeypatch.setattr(Recorder, "visit", visiting)
+    monkeypatch.setattr(MetricLogger, "visit", visiting)
     with monkeypatch.context() as patched:
         patched.setattr(ControlFlags, "now", lambda control: "stop" if visited else None)
         fit(workspace, run)

@@ -19,7 +19,7 @@ from trainer.methods.image_text import ClipPairs
 from trainer.store import EVALUATING, RunLog, StoreError, read_snapshot
 from trainer.store.disk import DiskTrouble
 from trainer.training.fit import fit
-from trainer.training.recorder import TRAINING
+from trainer.training.metric_logger import TRAINING
 from trainer.training.session import FitError, TrainingSession
 
 pytestmark = pytest.mark.slow

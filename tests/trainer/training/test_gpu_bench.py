@@ -9,8 +9,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from trainer import catalog
 from trainer.__main__ import main
+from trainer.config import presets
 from trainer.training import gpu_bench, torch_alone
 from trainer.training.gpu_bench import OpenClipLoop, _session, resumes_equal
 
@@ -45,7 +45,7 @@ def test_the_small_form_measures_everything_and_says_what_it_is(capsys, tmp_path
 
 def test_the_other_loop_learns_what_ours_learns():
     ours, other = (_session("tiny", 8, 4, torch.device("cpu")) for _ in range(2))
-    theirs = OpenClipLoop(other, catalog.preset("clip-scenes").optimizer)
+    theirs = OpenClipLoop(other, presets.preset("clip-scenes").optimizer)
     batch = other.batch()
     before = [weight.clone() for weight in other.towers.parameters()]
     with torch.no_grad():

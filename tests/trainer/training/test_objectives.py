@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from tests.nightly import few_plain, nightly_except
-from trainer import catalog, config, data
+from trainer import config, data
 from trainer.__main__ import main
 from trainer.charts import ChartError
 from trainer.charts.measures.comparison import comparison
@@ -21,6 +21,7 @@ from trainer.charts.registry import load
 from trainer.charts.spec import Request, Target
 from trainer.checkpoints import checkpoint
 from trainer.cli import evaluate
+from trainer.config import presets
 from trainer.errors import UserError
 from trainer.inference.open_model import open_run
 from trainer.models import ModelError
@@ -298,7 +299,7 @@ def test_a_choice_that_cannot_be_trained_is_a_sentence_before_there_is_a_run(tmp
 
 
 def test_every_objective_has_a_preset_that_trains_at_once():
-    ready = {type(run.objective) for run in catalog.presets().values() if isinstance(run.data, config.Scenes)}
+    ready = {type(run.objective) for run in presets.presets().values() if isinstance(run.data, config.Scenes)}
     assert ready == set(config.choices(config.Objective))
 
 

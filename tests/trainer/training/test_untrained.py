@@ -52,13 +52,13 @@ def test_runs_are_equal_whether_pictures_were_drawn_before_or_after(
 ) -> None:
     choice = config.replace(replace(SMALL, objective=objective), "optimizer.epochs", "1")
     ahead: list[bool] = []
-    measure = training.Recorder.measure_untrained
+    measure = training.MetricLogger.measure_untrained
 
-    def counted(recorder: training.Recorder) -> None:
+    def counted(logger: training.MetricLogger) -> None:
         ahead.append(True)
-        measure(recorder)
+        measure(logger)
 
-    monkeypatch.setattr(training.Recorder, "measure_untrained", counted)
+    monkeypatch.setattr(training.MetricLogger, "measure_untrained", counted)
     found = []
     for name in ("before", "after"):
         workspace = Workspace(tmp_path / name)

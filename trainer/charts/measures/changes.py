@@ -9,7 +9,7 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from trainer import catalog
+from trainer import prompt_suites
 from trainer.analysis.class_prompts import captioned
 from trainer.analysis.progress import Progress, part_of
 from trainer.charts import ChartError
@@ -88,7 +88,7 @@ def sentences(_workspace: Workspace, _request: Request, settings: ChangesSetting
 
 
 def _suite(name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    suites = catalog.prompt_suites()
+    suites = prompt_suites.prompt_suites()
     if name not in suites:
         raise ChartError(f"There is no prompt suite {name!r}. Choose one of {', '.join(suites)}.")
     return tuple(dict.fromkeys(suites[name].classes)), tuple(dict.fromkeys(suites[name].templates))

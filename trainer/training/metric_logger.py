@@ -27,7 +27,7 @@ from trainer.metrics import headline, split_label
 from trainer.scheduling.energy import METRIC
 from trainer.store import EVALUATING, RunLog, crash_points
 from trainer.store.question import Question
-from trainer.training import system_load
+from trainer.training import system_metrics
 from trainer.training.control import ControlFlags
 from trainer.training.disk_guard import DiskGuard
 from trainer.training.forgetting_watch import ForgettingWatch
@@ -102,7 +102,7 @@ def _noted_split(heldout: HeldOut) -> str:
     return REFERENCE if heldout.prefix == REFERENCE else heldout.pairs.split
 
 
-class Recorder:
+class MetricLogger:
     """Monitors one training session; everything it writes goes through the run's log."""
 
     def __init__(
@@ -163,8 +163,8 @@ class Recorder:
         if self._evaluation is None:
             warmup = warmup_of(self._run.optimizer, total)
             self._alarms = AlertWatch(self._log.folder, warmup, training.method.inv_tau_limits)
-        self._log.memory = lambda: system_load.memory(training.device)
-        self._energy = system_load.energy_meter(training.device, self._used_wh)
+        self._log.memory = lambda: system_metrics.memory(training.device)
+        self._energy = system_metrics.energy_meter(training.device, self._used_wh)
         mixes = set(self._run.tuning.percents) if self._run.tuning.mix else None
         self._snapshot_steps = mixes or {round(s) for s in np.linspace(0, total, self._run.watching.snapshots)}
         self._tokenizer = tokenizer.to_json()
@@ -359,7 +359,7 @@ class Recorder:
         if update.inv_tau is not None:
             values["train/inv_tau"] = update.inv_tau
         values |= {f"train/{name}": number for name, number in self._training.method.epoch_numbers.items()}
-        values |= system_load.load(self._training.device)
+        values |= system_metrics.load(self._training.device)
         if (energy := self._energy.wh()) is not None:
             values[METRIC] = energy
         self._written(lambda: self._log.scalars(step, values))

@@ -13,7 +13,7 @@ from trainer.__main__ import main
 from trainer.errors import UserError
 from trainer.scheduling import energy
 from trainer.scheduling.energy import EnergyMeter, Tariff
-from trainer.scheduling.graphics_cards import Amd, AmdFiles, Apple, Gpu, Nvidia
+from trainer.scheduling.gpu_usage import Amd, AmdFiles, Apple, Gpu, Nvidia
 from trainer.store import RunLog, Workspace
 
 
@@ -137,7 +137,7 @@ def test_power_is_not_guessed_for_a_time_in_which_nothing_was_read():
 
 
 def test_the_energy_of_runs_and_its_price(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(energy.catalog, "user_folder", lambda: tmp_path / "settings")
+    monkeypatch.setattr(energy.default_paths, "user_folder", lambda: tmp_path / "settings")
     workspace = Workspace(tmp_path / "space")
     for wh in (125.0, 75.0, None):
         with RunLog.claim(workspace, workspace.runs.create(_run())) as log:

@@ -1,48 +1,27 @@
-"""Bundled presets and prompt suites, and default paths. Imports no torch.
-
-A person's own presets lie in this user's configuration, never in a workspace.
-"""
+"""Prompt suites: class names and prompt templates for zero-shot classification. Imports no torch."""
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import functools
 import json
-import os
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal, TypeGuard
 
 from trainer import config
+from trainer.config import default_paths
 from trainer.errors import UserError
-from trainer.untrusted import confined
 from trainer.untrusted import files as untrusted_files
-
-USER_PRESETS: Final = "presets"
-_PRESET_NAME: Final = re.compile(r"\w[\w .-]{0,59}")
-DATABASE: Final = "explorer.db"
-"""The file by which a folder is known as a workspace."""
-DEMO: Final = {
-    "clip-scenes": "CLIP demo",
-    "cloob-scenes": "CLOOB demo",
-    "infoloob-scenes": "InfoLOOB demo",
-    "cloob-half-scenes": "Half CLOOB demo",
-}
-"""Preset -> name of the demo runs in the order they train, equal but for the objective.
-
-First the two that are compared; InfoLOOB and half of the retrieval then show what the bound and the retrieval do.
-"""
-WORKSPACE_VARIABLE: Final = "CONTRASTIVE_EXPLORER_WORKSPACE"
-
 
 MOST_SUITE: Final = 64 << 20
 """Bytes of a file of prompts."""
 _SUITE_FILES: Final = (
     'Give a JSON object of class -> list of sentences, or {"classes": [...], "templates": ["a photo of a {}."]}.'
 )
+ZERO_SHOT: Final = "zero_shot"
+"""Fact of a run: the zero-shot question that it is asked."""
 
 
 @dataclass(frozen=True)
@@ -77,127 +56,13 @@ class PromptSuite:
         return self.sentences.get(name) or tuple(captioned(template, name) for template in self.templates)
 
 
-def assets_dir() -> Path:
-    """Return the folder of icons, presets and prompts: inside an installed package, next to it in a checkout."""
-    package = Path(__file__).resolve().parent
-    inside = package / "assets"
-    return inside if inside.is_dir() else package.parent / "assets"
-
-
-def sample_workspace() -> Path:
-    """Return the folder of the two finished runs that come with the application; nothing is written there."""
-    return assets_dir() / "sample"
-
-
-def is_sample(folder: Path) -> bool:
-    """Return whether a workspace is the one that comes with the application."""
-    return folder.name == "sample" and folder.absolute() == sample_workspace()
-
-
-def default_workspace() -> Path:
-    """Return the folder of runs without `--workspace`: from the environment, else the user's data folder."""
-    chosen = os.environ.get(WORKSPACE_VARIABLE, "").strip()
-    if chosen:
-        return Path(chosen).expanduser()
-    import platformdirs
-
-    return Path(platformdirs.user_data_dir("contrastive-explorer", appauthor=False))
-
-
-def workspace_at(path: Path) -> Path | None:
-    """Return the workspace that a path names: its folder, or the database in it; None if it names none."""
-    if path.name == DATABASE and path.is_file():
-        return path.parent
-    return path if (path / DATABASE).is_file() else None
-
-
-def user_folder() -> Path:
-    """Return the folder of this user's own settings."""
-    import platformdirs
-
-    return Path(platformdirs.user_config_dir("contrastive-explorer", appauthor=False))
-
-
-def user_presets() -> dict[str, config.Run]:
-    """Return name -> run of this user's saved presets, by name, without unreadable ones."""
-    runs = {}
-    for path in sorted((user_folder() / USER_PRESETS).glob("*.toml")):
-        with contextlib.suppress(config.ConfigError, OSError):
-            runs[path.stem] = config.read(path)
-    return runs
-
-
-def save_preset(name: str, run: config.Run) -> None:
-    """Save a run as a preset of this user, replacing an earlier one with that name.
-
-    Raises:
-        ConfigError: The name cannot be one, or the preset cannot be written.
-    """
-    name = name.strip()
-    if not _PRESET_NAME.fullmatch(name):
-        raise config.ConfigError("A preset's name has 1 to 60 letters, digits, spaces, dots, - or _.")
-    if name in presets():
-        raise config.ConfigError(f"{name} is a preset of the application: choose another name.")
-    try:
-        folder = confined.make_folder(user_folder(), USER_PRESETS)
-        confined.write(folder, f"{name}.toml", config.to_toml(run).encode("utf-8"))
-    except OSError as error:
-        raise config.ConfigError(f"The preset could not be written to {user_folder()}: {error.strerror}.") from error
-
-
-def remove_preset(name: str) -> None:
-    """Remove a preset of this user; bundled ones stay."""
-    if _PRESET_NAME.fullmatch(name):
-        confined.remove(user_folder() / USER_PRESETS, f"{name}.toml")
-
-
-def presets() -> dict[str, config.Run]:
-    """Return name -> run of every bundled preset, in the order of their objectives.
-
-    Raises:
-        ConfigError: A preset is no valid run.
-    """
-    files = (assets_dir() / "presets").glob("*.toml")
-    runs = {path.stem: _read_as_of(path, path.stat().st_mtime_ns) for path in files}
-    kinds = config.choices(config.Objective)
-    return dict(sorted(runs.items(), key=lambda entry: (kinds.index(type(entry[1].objective)), entry[0])))
-
-
-def demo_runs() -> dict[str, config.Run]:
-    """Return preset -> configuration of the demo runs, in the order they train."""
-    return {name: dataclasses.replace(preset(name), name=label) for name, label in DEMO.items()}
-
-
-@functools.lru_cache(maxsize=256)
-def _read_as_of(path: Path, _mtime_ns: int) -> config.Run:
-    return config.read(path)
-
-
-def preset(name: str) -> config.Run:
-    """Return the run of one preset.
-
-    Raises:
-        ConfigError: No preset is called so.
-    """
-    bundled, personal = assets_dir() / "presets", user_folder() / USER_PRESETS
-    path = bundled / f"{name}.toml"
-    names = sorted(p.stem for folder in (bundled, personal) for p in folder.glob("*.toml"))
-    if name in names and not path.is_file():
-        return config.read(personal / f"{name}.toml")
-    if name not in names:
-        raise config.ConfigError(
-            f"There is no preset {name!r}; choose one of {', '.join(names) or '(none installed)'}."
-        )
-    return config.read(path)
-
-
 def prompt_suites() -> dict[str, PromptSuite]:
     """Return name -> suite of every bundled prompt suite, sorted by name.
 
     Raises:
         UserError: A suite's file is damaged.
     """
-    files = sorted((assets_dir() / "prompts").glob("*.json"))
+    files = sorted((default_paths.assets_dir() / "prompts").glob("*.json"))
     suites = [_read_suite(path, path.stat().st_mtime_ns) for path in files]
     return {suite.name: suite for suite in suites}
 
@@ -276,10 +141,6 @@ def untrained_suite(suite: PromptSuite | None) -> PromptSuite | None:
     """Return the question about the same classes for a model that learned no caption of the data: published prompts."""
     bundled = None if suite is None else prompt_suites().get(suite.name)
     return bundled if suite is not None and bundled is not None and bundled.classes == suite.classes else suite
-
-
-ZERO_SHOT: Final = "zero_shot"
-"""Fact of a run: the zero-shot question that it is asked."""
 
 
 def suite_facts(suite: PromptSuite | None) -> dict[str, Any]:

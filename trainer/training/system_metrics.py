@@ -9,9 +9,9 @@ from functools import partial
 import psutil
 import torch
 
-from trainer.scheduling import graphics_cards
+from trainer.scheduling import gpu_usage
 from trainer.scheduling.energy import EnergyMeter
-from trainer.scheduling.graphics_cards import Gpu
+from trainer.scheduling.gpu_usage import Gpu
 
 _MIB = 2**20
 
@@ -29,8 +29,8 @@ def energy_meter(where: torch.device, used_wh: float) -> EnergyMeter:
 def cards_of(where: torch.device) -> tuple[Gpu, ...]:
     """Return the cards of this computer that train with this process; none where they cannot be told from others."""
     if where.type == "mps":
-        return graphics_cards.cards()[0][:1]
-    listed = graphics_cards.cards()[0] if where.type == "cuda" else ()
+        return gpu_usage.cards()[0][:1]
+    listed = gpu_usage.cards()[0] if where.type == "cuda" else ()
     if len(listed) < 2:
         return listed
     local = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
