@@ -28,6 +28,7 @@ from explorer.views.prompts import PromptsView
 from explorer.views.view import Context
 from explorer.widgets.image_strip import with_share
 from trainer import config, prompt_suites
+from trainer.experiments.run_style import styles_of
 from trainer.messages import Classify, ClassifyAnswer, Failure, Question, decode_answer
 from trainer.store import Items, RunLog, RunRow, SplitKey, Workspace, write_snapshot
 from trainer.store.caption_words import write_caption_words
@@ -44,6 +45,7 @@ class FakeJobs(QObject):
     def __init__(self, workspace: Workspace) -> None:
         super().__init__()
         self.runs = tuple(workspace.runs.all())
+        self.styles = styles_of(workspace)
         self.done: list[Callable[..., object]] = []
 
     def run(self, run: int) -> RunRow | None:
