@@ -100,7 +100,7 @@ class EvaluateView(View):
         self._again = QAction("Retry", self, objectName="evaluate-action-again", triggered=self.evaluate)
         self.working = ProgressRow("evaluate-working", self, asks=True)
         self.status = layouts.elided("", "small")
-        self.shown = SearchableComboBox(name="evaluate-shown", label="Data set shown", width=200)
+        self.shown = SearchableComboBox(name="evaluate-shown", label="Data set shown", width=240)
         self.tabs = layouts.tab_bar(
             "evaluate-tabs", "Views of the evaluation", ((chart.label, chart.question) for chart in TABS)
         )
