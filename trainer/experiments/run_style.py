@@ -36,28 +36,34 @@ def styles_of(workspace: Workspace) -> dict[int, RunStyle]:
 def run_style(rows: Iterable[RunRow]) -> dict[int, RunStyle]:
     """Return the style of each run of a workspace, by its id; a run that is made later changes none before it.
 
-    Arms take the first hues in the order in which their experiment made them; runs of no experiment take the next that
-    nothing made before them has, one for all whose labels differ in the seed alone.
+    Each arm takes the next hue that no arm of its experiment and no run of no experiment before it has; arms of two
+    experiments may have one. A run of no experiment takes the next that nothing before it has, one for all whose labels
+    differ in the seed alone.
     """
-    arms: dict[str, list[str]] = {}
+    arms: dict[str, dict[str, int]] = {}
     lone: dict[str, int] = {}
     earlier: Counter[str] = Counter()
     styles = {}
     for row in sorted({row.id: row for row in rows}.values(), key=lambda row: row.id):
         label, seed = parts_of(row.short_name)
         if row.experiment:
-            names = arms.setdefault(row.experiment, [])
-            if row.arm not in names:
-                names.append(row.arm)
+            hues = arms.setdefault(row.experiment, {})
+            if row.arm not in hues:
+                hues[row.arm] = _next_hue(hues, lone)
             # The seed is that of the label: a run that is gone changes no other's tone.
-            styles[row.id] = RunStyle(names.index(row.arm), seed)
+            styles[row.id] = RunStyle(hues[row.arm], seed)
             continue
         if label not in lone:
-            first = max(map(len, arms.values()), default=0)
-            lone[label] = next(hue for hue in count(first) if hue not in lone.values())
+            lone[label] = _next_hue(lone, *arms.values())
         styles[row.id] = RunStyle(lone[label], earlier[label])
         earlier[label] += 1
     return styles
+
+
+def _next_hue(*taken: Mapping[str, int]) -> int:
+    """Return the first hue that none of these has."""
+    hues = {hue for names in taken for hue in names.values()}
+    return next(hue for hue in count() if hue not in hues)
 
 
 def side_styles(styles: Mapping[int, RunStyle], runs: Sequence[int]) -> tuple[RunStyle, ...]:

@@ -79,13 +79,16 @@ def test_runs_of_no_experiment_keep_their_look_too(workspace: Workspace, stored:
     lone = [workspace.runs.create(config.Run(name=name), status="queued") for name in ("one", "two", "three")]
     before = styles_of(workspace)
     assert [before[run] for run in lone] == [RunStyle(0, 0), RunStyle(1, 0), RunStyle(2, 0)]
-    for arm in stored.arms:
+    arms = [
         workspace.runs.create(stored.run_of(arm, 0), status="queued", experiment="duel", arm=arm.name)
+        for arm in stored.arms
+    ]
     assert styles_of(workspace).items() >= before.items(), "an experiment begins"
+    assert [styles_of(workspace)[run].hue for run in arms] == [3, 4], "its arms are not mistaken for runs before it"
     workspace.runs.change(lone[0], deleted_at=1.0)
     later = workspace.runs.create(config.Run(name="later"), status="queued")
     assert styles_of(workspace).items() >= before.items(), "a run is deleted, another is made"
-    assert styles_of(workspace)[later] == RunStyle(3, 0)
+    assert styles_of(workspace)[later] == RunStyle(5, 0)
 
 
 def lab(color: str) -> tuple[float, float, float]:
