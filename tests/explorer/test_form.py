@@ -196,7 +196,7 @@ def test_a_folder_needs_its_path(qtbot: QtBot, sheet: NewRun, tmp_path: Path):
     data.form.editor("path").setText(str(tmp_path))
     qtbot.waitUntil(sheet.start.isEnabled)
     # 600 captions, a tenth held out, 4 whole batches of 128, 5 epochs.
-    qtbot.waitUntil(lambda: sheet.estimate.text() == "20 steps (4 per epoch, 540 pairs)")
+    qtbot.waitUntil(lambda: sheet.estimate.text() == "20 steps (4 per epoch, about 540 pairs)")
 
 
 def test_enter_starts_what_the_editors_hold(qtbot: QtBot, sheet: NewRun):
@@ -359,7 +359,7 @@ def test_too_few_pairs_are_told_at_the_field_and_one_click_mends_them(
     qtbot.waitUntil(made.start.isEnabled)
     assert made.run().optimizer.batch_size == 32
     assert not repair.isVisible()
-    assert made.estimate.text() == "5 steps (1 per epoch, 42 pairs)"
+    assert made.estimate.text() == "5 steps (1 per epoch, about 42 pairs)"
 
 
 @pytest.mark.parametrize(

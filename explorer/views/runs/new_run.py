@@ -333,7 +333,8 @@ class NewRun(QDialog):
         cost = self._measured[1] if self._measured is not None and self._measured[0] == nameless else None
         trainings = 2 * self.pair.count if self.section("objective").is_extra else 1
         pace = pace_like(run, self._paces)
-        text = cost_words(cost) if cost else estimate_words(run, self._pairs, pace, trainings)
+        guessed = not run.data.is_drawn and self._pairs != self._imported_pairs
+        text = cost_words(cost) if cost else estimate_words(run, self._pairs, pace, trainings, guessed=guessed)
         compared = self._compared[1] if self._compared is not None and self._compared[0] == nameless else ""
         asks = self._client is not None
         if text and asks and not cost and pace is None and run.optimizer.epochs:
@@ -787,7 +788,9 @@ def estimated_steps(run: config.Run, pairs: int) -> int:
     return pairs // run.optimizer.batch_size * run.optimizer.epochs
 
 
-def estimate_words(run: config.Run, pairs: int | None, pace: Pace | None = None, trainings: int = 1) -> str:
+def estimate_words(
+    run: config.Run, pairs: int | None, pace: Pace | None = None, trainings: int = 1, *, guessed: bool = False
+) -> str:
     """Return what is known about a run before it is measured.
 
     Args:
@@ -795,13 +798,14 @@ def estimate_words(run: config.Run, pairs: int | None, pace: Pace | None = None,
         pairs: To train on; None where they are not counted.
         pace: Of an earlier run like it.
         trainings: How many runs are trained with it.
+        guessed: Whether the pairs were not counted as the training does, which holds equal pictures together.
     """
     if pairs is None:
         return ""
     if not run.optimizer.epochs:
         return "Evaluate only, no training: 0 epochs"
     steps = estimated_steps(run, pairs)
-    text = f"{steps:,} steps ({steps // run.optimizer.epochs:,} per epoch, {pairs:,} pairs)"
+    text = f"{steps:,} steps ({steps // run.optimizer.epochs:,} per epoch, {'about ' * guessed}{pairs:,} pairs)"
     text = f"{trainings} × {text}" if trainings > 1 else text
     if pace is None or not steps:
         return text
