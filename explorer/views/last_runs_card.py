@@ -22,6 +22,9 @@ from trainer.store import RunRow
 MOST_TRAINING: Final = 4
 """Runs that train now and are listed: the ways to begin stay in sight."""
 
+LONGEST: Final = 24
+"""Letters of the name of data on a button."""
+
 
 class LastRunsCard(QFrame):
     """The last two finished runs, or the last one: values, seeds, curves, and the experiment that would decide.
@@ -59,7 +62,8 @@ class LastRunsCard(QFrame):
         self.title.setText("The last two finished runs" if len(shown) > 1 else "The last finished run")
         self.headline.setText(last.headline)
         self.about.setText(last.about)
-        self.more.setText("Add seeds" if both else "CLIP and CLOOB on its data")
+        data = last.runs[-1].data
+        self.more.setText("Add seeds" if both else f"CLIP and CLOOB on {data if len(data) <= LONGEST else 'its data'}")
         what = "both settings with 3 to 5 further" if both else "each with 3 to 5"
         self.note.setText(last.note or f"Trains {what} seeds, until it is decided.")
         self.more.setVisible(bool(self._runs))

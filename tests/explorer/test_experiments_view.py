@@ -22,6 +22,7 @@ from trainer.__main__ import main
 from trainer.config import presets
 from trainer.experiments import verdict
 from trainer.experiments.experiment import clip_and_cloob, to_toml
+from trainer.experiments.last_runs import last_runs
 from trainer.experiments.seed_truth import DIFFERENT_DATA
 from trainer.scheduling import experiments
 from trainer.store import Question, RunLog, RunRow, Workspace
@@ -120,6 +121,10 @@ def test_runs_without_an_experiment_are_seen_and_more_seeds_of_two_make_one(qtbo
     cell.words.setText(downloading)
     qtbot.waitUntil(lambda: cell.words.height() > 2 * cell.words.fontMetrics().height() - 4, timeout=5_000)
     assert cell.words.width() <= LEFT_PX, "not cut at the right"
+    last = last_runs(workspace)
+    card.show_runs(dataclasses.replace(last, repeated=last.repeated[-1:]))
+    assert card.more.text() == "CLIP and CLOOB on Scenes", "what the click trains"
+    card.show_runs(last)
     card.more.click()
     made = "CLIP + CLOOB on Scenes"
     qtbot.waitUntil(lambda: len(workspace.runs.of_experiment(made)) == 6)
