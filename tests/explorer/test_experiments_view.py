@@ -328,7 +328,7 @@ def test_what_is_left_of_the_budget_is_a_button(qtbot, context):
     view = shown(qtbot, context)
     qtbot.waitUntil(lambda: view.pane.answer is not None and not view.busy)
     assert view.progress.text() == "Running: CLIP 3/3 seeds, CLOOB 2/3."
-    assert view.verdict.text() == "Too early to say: CLOOB +0.0 points on the 2 seeds that both have finished"
+    assert view.verdict.text() == "Too early to say: CLOOB 0.0 points on the 2 seeds that both have finished"
     learning, difference = view.pane.answer.panel.rows[0]
     legends = [line.name for line in learning.curves if line.name]
     assert legends == ["CLIP · 2 paired seeds", "CLOOB · 2 seeds"], "means over the same seeds"
