@@ -11,6 +11,7 @@ from PySide6.QtGui import QFocusEvent, QHideEvent, QPainter, QPaintEvent, QPen
 
 from explorer import theme
 from explorer.event_loop.idle_scheduler import idle_scheduler
+from explorer.widgets.overlay import Shade
 
 MOST_SKIPPED: Final = 3
 """Who was passed over so often is painted, though the turn is full: one such a turn, for all come due together."""
@@ -46,9 +47,15 @@ class ExposeFilter(QObject):
 class DeferredPaint:
     """A mixin for graphics views that defers painting to the next iteration when this one is full.
 
-    Until then it keeps what it showed; where it has just been moved or shown, there is its ground.
+    Until then it keeps what it showed; where it has just been moved or shown, there is its ground. Under a shade it is
+    painted at once: Qt would blend the shade once more into the pixels that are kept, which have it.
+
+    Attributes:
+        keeps_pixels: Whether the last painting was deferred and left the pixels, with those of what lies over them.
     """
 
+    keeps_pixels = False
+    _shaded = False
     _times_passed_over = 0
     _painted_at: QRect | None = None
 
@@ -63,9 +70,13 @@ class DeferredPaint:
 
     def paintEvent(self, event: QPaintEvent) -> None:
         on_screen = _frames or _exposed_in == idle_scheduler().number
-        if on_screen and idle_scheduler().is_full and not self._is_overdue():
+        self.keeps_pixels = False
+        before, self._shaded = self._shaded, self._is_shaded()
+        shaded = before or self._shaded
+        if on_screen and idle_scheduler().is_full and not shaded and not self._is_overdue():
             self._times_passed_over += 1
-            if self._painted_at != self._place_on_screen():
+            self.keeps_pixels = self._painted_at == self._place_on_screen()
+            if not self.keeps_pixels:
                 QPainter(self.viewport()).fillRect(event.rect(), theme.color("surface"))  # type: ignore[attr-defined]
             idle_scheduler().later(self, self._paint_now)  # type: ignore[arg-type]
             return
@@ -84,6 +95,10 @@ class DeferredPaint:
     def focusOutEvent(self, event: QFocusEvent) -> None:
         super().focusOutEvent(event)  # type: ignore[misc]
         self._paint_now()
+
+    def _is_shaded(self) -> bool:
+        beside = self.window().children()  # type: ignore[attr-defined]
+        return any(isinstance(widget, Shade) and widget.isVisible() for widget in beside)
 
     def _is_overdue(self) -> bool:
         global _overdue_in

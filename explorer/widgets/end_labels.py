@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-import pyqtgraph as pg
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QFont, QFontMetrics, QPainter, QPaintEvent
 from PySide6.QtWidgets import QWidget
 
 from explorer.theme import INSIDE, SMALL_PX, color, pixel_font
-from explorer.widgets.plot import EDGE_PX
+from explorer.widgets.plot import EDGE_PX, Plot
 
 MOST: Final = 8
 """More names than this hide each other."""
@@ -33,7 +32,7 @@ class EndLabel:
 class EndLabels(QWidget):
     """Lies over a plot and lets the pointer through; the plot leaves the width of `set_room` free at its right."""
 
-    def __init__(self, plot: pg.PlotWidget) -> None:
+    def __init__(self, plot: Plot) -> None:
         super().__init__(plot)
         self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
         self._plot = plot
@@ -59,6 +58,8 @@ class EndLabels(QWidget):
         self._plot.getPlotItem().layout.setContentsMargins(0, 0, max(0, px - EDGE_PX), 0)
 
     def paintEvent(self, event: QPaintEvent) -> None:
+        if self._plot.keeps_pixels:  # The names are among them: drawn once more they would be doubled.
+            return
         box = self._plot.getViewBox()
         rect = box.sceneBoundingRect()
         points = [self._plot.mapFromScene(box.mapViewToScene(QPointF(label.x, label.y))) for label in self.labels]

@@ -49,9 +49,13 @@ class Appearance:
         """The zoom that the person has chosen."""
         return zoom_of(self._settings.value(ZOOM_KEY))
 
-    def zoom(self, direction: int, *, quiet: bool = False) -> None:
-        """Show and remember the next (1) or previous (-1) zoom, or 100 % (0); `quiet`: the number is seen anyway."""
-        before, zoom = self.zoom_percent, next_zoom(self.zoom_percent, direction) if direction else 100
+    def zoom(self, direction: int) -> None:
+        """Show and remember the next (1) or previous (-1) zoom, or 100 % (0)."""
+        self.zoom_to(next_zoom(self.zoom_percent, direction) if direction else 100)
+
+    def zoom_to(self, zoom: int, *, quiet: bool = False) -> None:
+        """Show and remember this zoom in percent; `quiet`: the number is seen anyway."""
+        before = self.zoom_percent
         self._settings.set(ZOOM_KEY, zoom)
         if zoom == before or rescale(zoom):
             if not quiet:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import Qt, QTimer
 from PySide6.QtWidgets import QButtonGroup, QGridLayout, QLabel, QLineEdit, QPushButton, QWidget
 
 from explorer import theme
@@ -17,9 +17,12 @@ from explorer.widgets.overlay import Overlay
 from explorer.widgets.still import StillDoubleSpinBox
 from explorer.widgets.switch import Switch
 from explorer.window.appearance import MODES, Appearance
+from explorer.window.zoom import next_zoom
 from trainer.errors import UserError
 
 WIDTH: Final = 560
+ZOOM_PAUSE_MS: Final = 600
+"""Without a click: a zoom moves the buttons from under the pointer, which may click again."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +51,10 @@ class SettingsSheet(Overlay):
         self.body.setContentsMargins(theme.AROUND, theme.AROUND, theme.AROUND, theme.AROUND)
         self._appearance: Appearance | None = None
         self._modes = {mode: QPushButton(text, self, checkable=True) for mode, text in MODES.items()}
-        self._zoom = QLabel(self, alignment=Qt.AlignmentFlag.AlignCenter)
+        self._zoom = QLabel(self, objectName="zoomPercent", alignment=Qt.AlignmentFlag.AlignCenter)
+        self._new_zoom = 0  # percent; 0: none that is yet to be applied
+        self._zoom_pause = QTimer(self, singleShot=True, interval=ZOOM_PAUSE_MS, timeout=self._apply_zoom)
+        self.closed.connect(self._apply_zoom)
         self._motion = Switch(self)
         self._motion.setAccessibleName("Reduced motion")
         self._grid = QGridLayout()
@@ -111,7 +117,9 @@ class SettingsSheet(Overlay):
 
     def _zoom_button(self, sign: str, label: str, direction: int) -> QPushButton:
         button = QPushButton(sign, accessibleName=label)
-        button.clicked.connect(lambda: self._change_zoom(direction))
+        button.pressed.connect(self._zoom_pause.stop)
+        button.released.connect(self._zoom_pause.start)
+        button.clicked.connect(lambda: self._change_zoom(direction, now=not button.underMouse()))
         return button
 
     def _opener(self, text: str, act: Callable[[], object]) -> QPushButton:
@@ -120,10 +128,19 @@ class SettingsSheet(Overlay):
         button.clicked.connect(lambda: act())
         return button
 
-    def _change_zoom(self, direction: int) -> None:
+    def _change_zoom(self, direction: int, *, now: bool) -> None:
         assert self._appearance is not None
-        self._appearance.zoom(direction, quiet=True)
-        self._show()
+        self._new_zoom = next_zoom(self._new_zoom or self._appearance.zoom_percent, direction)
+        self._zoom.setText(f"{self._new_zoom} %")
+        if now:
+            self._apply_zoom()
+
+    def _apply_zoom(self) -> None:
+        self._zoom_pause.stop()
+        zoom, self._new_zoom = self._new_zoom, 0
+        if zoom and self._appearance is not None:
+            self._appearance.zoom_to(zoom, quiet=True)
+            self._show()
 
     def _keep_tariff(self) -> None:
         from trainer.scheduling.energy import set_tariff

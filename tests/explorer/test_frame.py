@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from PySide6.QtCore import QPoint, Qt, QTimer
-from PySide6.QtGui import QAction, QDesktopServices, QPaintEvent
+from PySide6.QtGui import QAction, QDesktopServices, QImage, QPaintEvent
 from PySide6.QtWidgets import (
     QApplication,
     QDoubleSpinBox,
@@ -20,10 +21,12 @@ from PySide6.QtWidgets import (
 )
 from pytestqt.qtbot import QtBot
 
+from explorer.event_loop.idle_scheduler import IdleScheduler
 from explorer.views import VIEWS, ViewEntry
 from explorer.views.view import View
 from explorer.widgets.banner import SHORT_MS, UNDO_MS, Banner
 from explorer.widgets.command_palette import PaletteEntry, matching
+from explorer.widgets.curves import CurveLine, CurvePlot, CurvePlotData
 from explorer.widgets.help_panel import HelpPanel, escape
 from explorer.widgets.tab_menu import TabMenu
 from explorer.window import Window
@@ -198,6 +201,40 @@ def test_the_settings_are_one_page(window: Window, qtbot) -> None:
     assert (tariff(), price.text()) == (None, "not set")
     qtbot.keyClick(sheet, Qt.Key.Key_Escape)
     assert not sheet.isVisible()
+
+
+def test_charts_under_a_dialog_stay_as_they_are_while_the_window_is_busy(
+    window: Window, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def repainted() -> QImage:
+        chart.plot.viewport().update()
+        QApplication.processEvents()
+        corner = chart.plot.mapTo(window, QPoint())
+        area = corner.x(), corner.y(), chart.plot.width(), chart.plot.height()
+        return window.screen().grabWindow(window.winId(), *area).toImage()
+
+    def draw(*values: float) -> None:
+        y = np.array(values)
+        line = CurveLine(1, "cloob", "#3366cc", np.arange(float(len(values))), y, y)
+        list(chart.drawing(CurvePlotData("loss", "Loss", "", 2, (line,))))
+
+    chart = CurvePlot()
+    window.pages.open_view.body.addWidget(chart, 1)
+    chart.names.set_room(60)
+    draw(0.0, 1.0, 2.0)
+    qtbot.waitUntil(lambda: repainted() == repainted())
+    bright = repainted()
+    window.menus.bindings.actions["showSettingsAction"].trigger()
+    qtbot.waitUntil(lambda: repainted() == repainted() != bright)
+    dimmed = repainted()
+    with monkeypatch.context() as busy:
+        busy.setattr(IdleScheduler, "is_full", True)
+        assert repainted() == dimmed, "dimmed once"
+        window.settings_sheet.close_panel()
+        assert repainted() == bright
+        draw(0.0, 2.0, 1.0)
+        assert repainted() == bright, "its names stay with it, and are not doubled"
+    qtbot.waitUntil(lambda: repainted() == repainted() != bright)
 
 
 def test_the_focus_stays_where_a_button_disables_itself(window: Window, qtbot) -> None:

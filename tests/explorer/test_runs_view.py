@@ -802,6 +802,35 @@ def test_the_filter_knows_fields_tags_and_the_archive(
     qtbot.waitUntil(lambda: names(view) == [])
 
 
+@pytest.mark.parametrize("by", ["enter", "save"])
+def test_typed_tags_are_saved_with_the_focus_that_the_dialog_has(
+    qtbot: QtBot, context: Context, workspace: Workspace, three: list[int], by: str
+) -> None:
+    workspace.runs.tag([three[2]], ["goodbye"])
+    view = shown(qtbot, context, 3)
+    qtbot.waitUntil(lambda: context.jobs.run(three[2]).tags == "goodbye")
+    choose(qtbot, view, three[0])
+    view.actions_of_runs["tag"].trigger()
+    sheet = view.findChild(TagSheet)
+    qtbot.waitUntil(sheet.isVisible)
+    qtbot.keyClicks(sheet.focusWidget(), "good")
+    if by == "enter":
+        popup = sheet.tags.completer().popup()
+        assert popup.isVisible(), "another tag begins like it"
+        qtbot.keyClick(popup, Qt.Key.Key_Return)
+    else:
+        qtbot.mouseClick(sheet.confirm, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: workspace.runs.get(three[0]).tags == "good")
+    qtbot.waitUntil(lambda: context.jobs.run(three[0]).tags == "good")
+    choose(qtbot, view, three[1])
+    view.actions_of_runs["note"].trigger()
+    note = view.findChild(NoteSheet)
+    qtbot.waitUntil(note.isVisible)
+    qtbot.keyClicks(note.focusWidget(), "why")
+    assert note.note.toPlainText() == "why"
+    note.reject()
+
+
 def test_tags_and_a_note_are_written_in_dialogs(
     qtbot: QtBot, context: Context, workspace: Workspace, three: list[int]
 ) -> None:

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QEvent, QSize
+from PySide6.QtCore import QEvent, QSize, Qt
 from PySide6.QtGui import QAction, QShowEvent
-from PySide6.QtWidgets import QAbstractButton, QApplication, QPushButton, QWidget
+from PySide6.QtWidgets import QAbstractButton, QApplication, QLabel, QPushButton, QWidget
 from pytestqt.qtbot import QtBot
 
 from explorer import theme
@@ -110,6 +110,30 @@ def test_ctrl_plus_minus_and_zero_zoom_the_open_window_at_once(window: Window) -
         press(window, "zoomReset")
     assert (window.settings.value(ZOOM_KEY), window.devicePixelRatioF(), window.width()) == (100, 1.0, 784)
     assert not window.opens_again
+
+
+def test_five_clicks_on_one_spot_of_the_settings_zoom_five_steps(window: Window, qtbot: QtBot) -> None:
+    sheet = window.settings_sheet
+    press(window, "showSettingsAction")
+    buttons = {button.accessibleName(): button for button in sheet.findChildren(QPushButton)}
+    larger, smaller = buttons["Zoom in"], buttons["Zoom out"]
+    spot = larger.mapTo(window, larger.rect().center())
+    try:
+        QApplication.sendEvent(larger, QEvent(QEvent.Type.Enter))
+        for percent in STEPS[3:]:
+            assert window.childAt(spot) is larger
+            qtbot.mouseClick(larger, Qt.MouseButton.LeftButton)
+            assert sheet.findChild(QLabel, "zoomPercent").text() == f"{percent} %"
+        qtbot.waitUntil(lambda: window.devicePixelRatioF() == 2.0)
+        assert window.settings.value(ZOOM_KEY) == 200
+        qtbot.keyClick(smaller, Qt.Key.Key_Space)
+        assert window.devicePixelRatioF() == 1.75, "keys zoom at once"
+        QApplication.sendEvent(larger, QEvent(QEvent.Type.Enter))
+        qtbot.mouseClick(larger, Qt.MouseButton.LeftButton)
+        qtbot.keyClick(sheet, Qt.Key.Key_Escape)
+        assert window.devicePixelRatioF() == 2.0, "closed before the pause is over"
+    finally:
+        press(window, "zoomReset")
 
 
 def test_the_window_that_is_zoomed_stays_above_the_others(qtbot: QtBot, dressed: QApplication) -> None:

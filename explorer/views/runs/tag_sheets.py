@@ -29,11 +29,19 @@ class TagSheet(Sheet):
         self.tags.setPlaceholderText("paper baseline")
         every = sorted({tag for run in all_runs for tag in run.tag_list})
         self.tags.setCompleter(QCompleter(every, self.tags))
+        self.tags.returnPressed.connect(self._take_typed)
         self.form.addRow("Tags", self.tags)
+        self.tags.setFocus()  # Qt would focus the button, which is created first, and typed text would be lost.
         others = sorted({tag for run in runs for tag in run.tag_list} - {*self._common})
         note = f" Some of them also have {', '.join(others)}, which stay." if others else ""
         self.show_message(f"Words between blanks; the filter tag:paper finds them.{note}")
         self.accepted.connect(self._choose)
+
+    def _take_typed(self) -> None:
+        # The list of completions takes Enter and leaves it only where none of its lines is chosen.
+        popup = self.tags.completer().popup()
+        if popup.isVisible() and not popup.currentIndex().isValid():
+            self.accept()
 
     def _choose(self) -> None:
         tags = self.tags.text().replace(",", " ").split()
@@ -75,6 +83,7 @@ class NoteSheet(Sheet):
         tabs.setCurrentIndex(1 if run.note else 0)
         self.form.addRow(tabs)
         self.show_read()
+        (self.read if run.note else self.note).setFocus()
         self.accepted.connect(lambda: self.chosen.emit(self.note.toPlainText().strip()))
 
     def show_read(self) -> None:
