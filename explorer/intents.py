@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from trainer import config
+    from trainer.store import SplitKey
 
 EXPORTS: Final[tuple[tuple[str, str], ...]] = (
     ("pdf", "Figure as PDF"),
@@ -112,7 +113,13 @@ class AddSeeds:
 
 @dataclass(frozen=True)
 class EvaluateBoth:
-    """Open Evaluate, which offers data to measure both runs on where they have none in common."""
+    """Open Evaluate, which offers data to measure both runs on where they have none in common.
+
+    Attributes:
+        key: The data on which both were measured, to show their scores; None where there is none.
+    """
+
+    key: SplitKey | None = None
 
 
 @dataclass(frozen=True)

@@ -526,7 +526,9 @@ class RunsModel(QAbstractTableModel):
         if not run.active:
             if run.last is None or not standing(run):
                 return status if standing(run) else ""
-            return f"{display_text(run, RunColumn.LAST)} · {run.status}"
+            value = display_text(run, RunColumn.LAST)
+            # The step says that it is no result; with the status it would not fit.
+            return value if _is_earlier(run) else f"{value} · {run.status}"
         if run.status != "running" or run.out_of_reach or gravest(run) or self._why_silent(run) or run.asked:
             return status
         return run.phase.partition(":")[0] if preparing(run) else quantities.steps_of(run.step, run.total_steps)
@@ -812,7 +814,15 @@ def _quantity_text(run: RunRow, column: RunColumn) -> str:
         n = measured_on(run.metric, run.facts)[1] if run.last is not None else None
         return "" if n is None else f"{n:,}"
     value = run.best if column is RunColumn.BEST else run.last
-    return "" if value is None else metric(run.metric).text(value)
+    if value is None:
+        return ""
+    at_step = f" at step {run.last_step:,}" if column is RunColumn.LAST and _is_earlier(run) else ""
+    return f"{metric(run.metric).text(value)}{at_step}"
+
+
+def _is_earlier(run: RunRow) -> bool:
+    """Return whether a run that ended early trained on after its last evaluation."""
+    return run.last_step is not None and run.last_step != run.step
 
 
 def _finite(value: float | None) -> float | None:

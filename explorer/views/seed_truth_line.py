@@ -21,6 +21,7 @@ class SeedTruthLine(TruthLine):
 
     Attributes:
         of_evaluations: Whether the view shows what was evaluated, and not the snapshots.
+        offers_evaluation: Whether runs of different data get a link to Evaluate; a view may have a button for it.
     """
 
     def __init__(
@@ -36,6 +37,7 @@ class SeedTruthLine(TruthLine):
         self._key: object = None
         self._comparable = True
         self.of_evaluations = False
+        self.offers_evaluation = True
         self.opened.connect(lambda name: ask(ShowExperiment(name)))
         self.asked.connect(lambda: ask(AddSeeds(selection.runs) if self._comparable else EvaluateBoth()))
         selection.runs_changed.connect(self._read_if_seen)
@@ -64,7 +66,8 @@ class SeedTruthLine(TruthLine):
         trained = len(runs) > 1 and all(row is not None and row.status == "finished" for row in runs)
         adds = trained and truth.comparable and not truth.experiment and not self._jobs.look_only
         self._comparable = truth.comparable
-        self.show_truth(truth, ask=EVALUATE if truth.verdict == DIFFERENT_DATA else ADD_SEEDS if adds else "")
+        evaluates = truth.verdict == DIFFERENT_DATA and self.offers_evaluation
+        self.show_truth(truth, ask=EVALUATE if evaluates else ADD_SEEDS if adds else "")
 
     def _key_now(self) -> object:
         """Return what the answer depends on: A, B, and how the runs of their experiments ended."""

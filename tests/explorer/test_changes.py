@@ -19,6 +19,7 @@ from tests.two_runs import write_run_on_other_data
 from trainer import config
 from trainer.charts.mispairs import mispairs
 from trainer.charts.pair_changes import changes
+from trainer.experiments.seed_truth import DIFFERENT_DATA
 from trainer.messages import decode_answer
 from trainer.store import SplitKey
 
@@ -58,6 +59,20 @@ def test_runs_on_different_data_lead_to_an_evaluation_of_both(qtbot, view: Chang
     assert view.area.page.button.text() == "Evaluate both on one data set"
     QTest.mouseClick(view.area.page.button, Qt.MouseButton.LeftButton)
     assert asked == [EvaluateBoth()]
+    assert view.truth is not None
+    qtbot.waitUntil(lambda: view.truth.said == DIFFERENT_DATA)
+    assert "<a " not in view.truth.text(), "the page has the button"
+    for run in view.context.selection.runs:
+        view.context.workspace.results.add_evaluation(run, 20, "own", "heldout", {"accuracy": 0.5})
+    view.hide()
+    view.show()
+    qtbot.waitUntil(lambda: view.area.kind == "empty" and view.area.page.button.text() == "Show both in Evaluate")
+    assert view.area.page.text.text() == (
+        "Evaluate has the scores of both on own, held-out; "
+        "pairs can be compared only where both runs embed the same ones."
+    )
+    QTest.mouseClick(view.area.page.button, Qt.MouseButton.LeftButton)
+    assert asked[1:] == [EvaluateBoth(SplitKey("own", "heldout"))]
 
 
 def test_the_table_holds_the_charts_numbers(qtbot, view: ChangesView, two_runs: tuple[int, int]):

@@ -29,7 +29,7 @@ from trainer.charts.evaluation import EvaluatedRun, EvaluationChart, EvaluationL
 from trainer.charts.evaluation_scores import CHART as SCORES
 from trainer.charts.marks import Mark, NumberRow, letter_index
 from trainer.config.default_paths import assets_dir
-from trainer.experiments.seed_truth import DIFFERENT_DATA, TRAINED_APART, seed_truth
+from trainer.experiments.seed_truth import DIFFERENT_DATA, TRAINED_APART, evaluated_alike, seed_truth
 from trainer.messages import Evaluate, EvaluateAnswer, EvaluatedTask, Failure
 from trainer.metrics import metric
 from trainer.scheduling import queue
@@ -329,6 +329,14 @@ def test_two_runs_on_different_data_are_measured_on_one_data_set_by_a_click(apar
     qtbot.waitUntil(lambda: apart.truth.said == TRAINED_APART)
     runs = apart.context.selection.runs
     assert seed_truth(apart.context.workspace, *runs).text == DIFFERENT_DATA, "in other views they are"
+    apart.context.client.answer_of(Evaluate(runs=(runs[0],), data_of=str(runs[0])))
+    apart.read(again=True)
+    qtbot.waitUntil(lambda: apart.shown.count() == 2)
+    apart.shown.setCurrentText("Scenes, unseen renderings")
+    (key,) = evaluated_alike(apart.context.workspace, runs)
+    apart.carry_out(EvaluateBoth(key))
+    qtbot.waitUntil(lambda: apart.shown.currentText() == "own, held-out" and apart.table.isVisible())
+    qtbot.waitUntil(lambda: apart.chart is not None and apart.chart.dataset == "own")
 
 
 def test_a_run_that_was_not_measured_on_the_data_shown_is_named_and_measured(apart: EvaluateView, qtbot: QtBot):

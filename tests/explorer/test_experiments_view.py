@@ -171,7 +171,7 @@ def test_arms_are_compared_as_soon_as_both_were_measured_and_stopped_runs_are_re
     context.jobs.poll()
     view.refresh()
     qtbot.waitUntil(lambda: view.seeds.differences() == ["+5.0 points at step 48"])
-    assert view.seeds.texts() == ["50.0 %, finished", "35.0 %, stopped at 50 of 96"]
+    assert view.seeds.texts() == ["50.0 %, finished", "35.0 % at step 48, stopped at 50 of 96"]
     qtbot.waitUntil(lambda: view.go.text() == "Resume 1 run")
     qtbot.waitUntil(lambda: view.go.isVisible() and view.pane.area.has_result)
     view.go.click()

@@ -97,13 +97,14 @@ def test_what_runs_is_on_top_then_the_queue_then_experiments_seed_by_seed(qtbot:
         assert view.table.shown.headerData(RunColumn.LAST, Qt.Orientation.Horizontal) == "R@1"
         view.table.collapse_all()
         assert lines(view) == [NOW, running, ids["waits"], "Experiment: duel", "No experiment"], "what runs is in sight"
+        log.scalars(0, {log.run.metric: 0.312})
         log.headline(0.312, 0.312)
         log.status("stopped")
     qtbot.waitUntil(lambda: running not in lines(view), timeout=10_000)
     view.table.collapse([])
     row = lines(view).index(running)
     cell = view.table.shown.index(row, RunColumn.LAST)
-    assert cell.data(STATE_ROLE) == "31.2 % · stopped", "a value of a stopped run is no result"
+    assert cell.data(STATE_ROLE) == "31.2 % at step 0", "a value of a stopped run is no result"
     best = view.table.shown.index(row, RunColumn.BEST)
     assert best.data(Qt.ItemDataRole.ForegroundRole) == theme.color("secondary")
     for index in (cell, best):

@@ -12,6 +12,7 @@ from trainer.experiments.verdict import ArmComparison, ExperimentVerdict, judge
 from trainer.store import SplitKey, StoreError, Workspace
 
 ONE_EACH: Final = "1 seed each"
+NONE_COUNTS: Final = "No seed counts yet"
 DIFFERENT_DATA: Final = "A and B are measured on different data, so their numbers cannot be compared"
 TRAINED_APART: Final = "A and B were trained on different data, so a difference may come from the data"
 
@@ -57,24 +58,24 @@ def seed_truth(
     arms = list(dict.fromkeys(row.arm for row in rows))
     name = rows[0].experiment
     if measured_apart(workspace, [row.id for row in rows]):
-        shared = (
-            {SplitKey(each.dataset, each.split) for each in workspace.results.evaluations(row.id)} for row in rows
-        )
-        if of_evaluations and set.intersection(*shared):
+        if of_evaluations and evaluated_alike(workspace, [row.id for row in rows]):
             return SeedTruth(verdict=TRAINED_APART, comparable=False)
         return SeedTruth(verdict=DIFFERENT_DATA, comparable=False)
     if not name or rows[1].experiment != name:
         both = RunGroup("", tuple(CountedRun(row, -1, standing(row)) for row in rows))
-        return SeedTruth("", f"{ONE_EACH}: undecided", counted_line([both], brief=True))
+        return _none_counts([both], "") or SeedTruth("", f"{ONE_EACH}: undecided", counted_line([both], brief=True))
     try:
         verdict = judge(workspace, name)
     except (StoreError, config.ConfigError):
         return SeedTruth(ONE_EACH)
-    control, not_counted = verdict.experiment.control.name, _not_counted(verdict, arms)
+    control, groups = verdict.experiment.control.name, _begun_groups(verdict, arms)
+    not_counted = counted_line(groups, brief=True)
     compared = [each for each in verdict.primary if each.arm in arms and each.arm != control]
     seeds = ONE_EACH if len(arms) > 1 else f"2 seeds of {arms[0]}"
     if not compared:
         return SeedTruth(seeds, "one variant: nothing is compared", not_counted, name)
+    if none := _none_counts(groups, name):
+        return none
     is_single = len(arms) > 1 and all(len(each.differences) == 1 for each in compared)
     said = [_of_comparison(verdict, each, several=len(compared) > 1, is_single=is_single) for each in compared]
     return SeedTruth("" if is_single else seeds, ", ".join(said), not_counted, name)
@@ -83,6 +84,13 @@ def seed_truth(
 def measured_apart(workspace: Workspace, runs: Iterable[int]) -> bool:
     """Return whether the snapshots of these runs are of `different_data`."""
     return different_data([snapshot.key for snapshot in workspace.results.snapshots(run)] for run in runs)
+
+
+def evaluated_alike(workspace: Workspace, runs: Iterable[int]) -> list[SplitKey]:
+    """Return the data that each of these runs was evaluated on, the newest first."""
+    numbers = [{SplitKey(row.dataset, row.split): row.id for row in workspace.results.answers(run)} for run in runs]
+    shared = set.intersection(*map(set, numbers))
+    return sorted(shared, key=lambda key: max(of_run[key] for of_run in numbers), reverse=True)
 
 
 def different_data(data: Iterable[Collection[SplitKey]]) -> bool:
@@ -106,12 +114,23 @@ def _of_comparison(verdict: ExperimentVerdict, comparison: ArmComparison, *, sev
     return f"{ONE_EACH if is_single else f'over {n} seed' + 's' * (n != 1)}: {decision}"
 
 
-def _not_counted(verdict: ExperimentVerdict, arms: Sequence[str]) -> str:
-    """Return which runs of these arms do not count; those that still wait for their turn are no news."""
+def _begun_groups(verdict: ExperimentVerdict, arms: Sequence[str]) -> list[RunGroup]:
+    """Return these arms with their runs; those that still wait for their turn are no news."""
     compared = {*arms, verdict.experiment.control.name}
-    groups = (
+    return [
         replace(group, members=tuple(member for member in group.members if member.run.status != "queued"))
         for group in verdict.groups
         if group.name in compared
-    )
-    return counted_line(groups, brief=True)
+    ]
+
+
+def _none_counts(groups: Sequence[RunGroup], experiment: str) -> SeedTruth | None:
+    """Return that no seed counts, and why; None where one does or no run has begun."""
+    members = [member for group in groups for member in group.members]
+    if not members or not all(member.reason for member in members):
+        return None
+    runs = [member.run for member in members]
+    if len(runs) == 2 and all(run.status == "stopped" and run.total_steps for run in runs):
+        steps = ", ".join(f"{run.step:,} of {run.total_steps:,}" for run in runs)
+        return SeedTruth("", f"{NONE_COUNTS}: both runs stopped early (step {steps})", "", experiment)
+    return SeedTruth("", NONE_COUNTS, counted_line(groups, brief=True), experiment)

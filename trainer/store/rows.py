@@ -91,6 +91,7 @@ class RunRow:
         session_at: When the present (or last) session began.
         reason: Why the run ended, a sentence; empty while nothing is wrong.
         metric: The headline metric of which `last` and `best` are values.
+        last_step: At which step a run that ended early has its `last`; None for others and where no curve says it.
         facts: What the trainer noted about the run: device, parameters, fingerprints.
         device: What the configuration asks for: `auto`, `cpu`, `cuda`, `mps`.
         slot: Where the queue put it: `cpu`, `gpu:0`, `gpu:1`; empty for a run that was started by hand.
@@ -146,6 +147,7 @@ class RunRow:
     tags: str = ""
     archived_at: float | None = None
     label: str = ""
+    last_step: int | None = None
 
     @property
     def short_name(self) -> str:

@@ -30,10 +30,16 @@ from trainer.untrusted import confined, shell
 from trainer.untrusted.files import expanded
 
 _RUN = schema.run.c
-_SHOWN: Final = tuple(RunRow.__dataclass_fields__)
+_SHOWN: Final = tuple(name for name in RunRow.__dataclass_fields__ if name in _RUN)
 _READ: Final = (*_SHOWN, *(name for name in schema.run.c.keys() if name not in {*_SHOWN, "config"}))  # noqa: SIM118
 """Columns of a run's row as it is read: what is shown, and what else decides whether it is sound."""
 _COLUMNS: Final = [_RUN[name] for name in _READ]
+_STATUS: Final = _READ.index("status")
+_ENDED_EARLY: Final = {*ENDED} - {"finished"}
+_OF_METRIC: Final = (schema.scalar.c.run == _RUN.id) & (schema.scalar.c.name == _RUN.metric)
+_LAST_STEPS: Final = select(
+    _RUN.id, select(func.max(schema.scalar.c.step)).where(_OF_METRIC).correlate(schema.run).scalar_subquery()
+).where(_RUN.status.in_(_ENDED_EARLY) & _RUN.last.is_not(None))
 _sound: Final = cells.checker("run", _READ)
 _MOST_OF_ONE: Final = 1 << 20
 """Characters of a value that are read where the rows hold too much."""
@@ -518,14 +524,15 @@ class RunTable:
     def _rows(self, condition: Any) -> list[RunRow]:
         with self.database.read() as connection:
             rows = _read(connection, condition)
+            last_steps = _last_steps(connection, condition) if any(row[_STATUS] in _ENDED_EARLY for row in rows) else {}
         if len(self._known) > 4 * len(rows) + 1_000:
             self._known.clear()
-        return [self._row(tuple(row)) for row in rows]
+        return [self._row(tuple(row), last_steps.get(row[0])) for row in rows]
 
-    def _row(self, row: tuple[Any, ...]) -> RunRow:
+    def _row(self, row: tuple[Any, ...], last_step: int | None = None) -> RunRow:
         """Return the row for display, cached until it changes."""
         cached = self._known.get(row[0])
-        if cached is not None and cached[0] == row:
+        if cached is not None and cached[0] == row and cached[1].last_step == last_step:
             return cached[1]
         values = dict(zip(_SHOWN, row, strict=False))
         facts, alerts = cells.document(values["facts"]), cells.document(values["alerts"])
@@ -533,7 +540,7 @@ class RunTable:
         if not surely and (wrong := cells.faults("run", dict(zip(_READ, row, strict=True)))):
             return self._damaged(values, wrong)
         values |= {"facts": facts, "alerts": alerts, "folder": self.folder / values["folder"]}
-        read = RunRow(**values)
+        read = RunRow(**values, last_step=last_step)
         self._known[read.id] = (row, read)
         return read
 
@@ -610,6 +617,14 @@ def _read(connection: Connection, condition: Any) -> Sequence[Any]:
         left -= sum(len(value) for value in row if isinstance(value, str))
         rows.append(tuple(row))
     return rows
+
+
+def _last_steps(connection: Connection, condition: Any) -> dict[int, int]:
+    """Return run -> step of its last value, of runs that ended early; none where the curves cannot be read."""
+    try:
+        return {row[0]: row[1] for row in fetch(connection, _LAST_STEPS.where(condition))}
+    except (StoreError, DBAPIError):
+        return {}
 
 
 def _only_short(connection: Connection, run: int, name: str, most: int) -> Any:

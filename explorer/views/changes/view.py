@@ -30,15 +30,20 @@ from explorer.widgets.finder import Choice, Finder
 from explorer.widgets.hairline_splitter import HairlineSplitter
 from explorer.widgets.searchable_combo_box import SearchableComboBox
 from explorer.widgets.state_area import StateArea
+from explorer.widgets.truth_line import EVALUATE
 from trainer.charts.pair_changes import Changes
 from trainer.charts.snapshot_label import steps_note
 from trainer.charts.spec import Request, Target
-from trainer.experiments.seed_truth import measured_apart
-from trainer.store import of_split
+from trainer.experiments.seed_truth import evaluated_alike, measured_apart
+from trainer.metrics import data_label
+from trainer.store import SplitKey, of_split
 
 ONE_STEP: Final = "There is only one snapshot. Choose run B in the bar above, or wait for the next evaluation."
 APART: Final = "A and B are measured on different data"
 MEASURE: Final = "Only pairs that both runs embed can be compared. Evaluate measures both runs on one data set."
+MEASURED: Final = (
+    "Evaluate has the scores of both on {data}; pairs can be compared only where both runs embed the same ones."
+)
 LEAST_TABLE_PX: Final = 220
 """Of four pairs and their heads: in a low window the view scrolls, rather than show one."""
 TABS: Final = ("pairs", "changes", "mispairs", "separated-groups", "representation-similarity")
@@ -56,6 +61,9 @@ class ChangesView(View):
     def build(self) -> Iterator[None]:
         context = self.context
         self._shown: Changes | None = None
+        self._evaluated: SplitKey | None = None
+        if self.truth is not None:
+            self.truth.offers_evaluation = False  # the page has the button
         self.pictures = Thumbnails(context.background, self)
         self.versus = QPushButton("vs. step\u2026", objectName="changes-versus")
         self._finder = Finder(self.versus, "Compare A with")
@@ -196,9 +204,13 @@ class ChangesView(View):
     def _refused(self) -> None:
         refusal = self.compared.pane.area
         why = refusal.page.text.text()
-        if measured_apart(self.context.workspace, self.context.selection.runs):
+        workspace, runs = self.context.workspace, self.context.selection.runs
+        if measured_apart(workspace, runs):
             self._shown = None
-            self.show_empty("blend", APART, MEASURE, self.evaluate)
+            self._evaluated = next(iter(evaluated_alike(workspace, runs)), None)
+            self.evaluate.setText(EVALUATE if self._evaluated is None else "Show both in Evaluate")
+            measured = MEASURED.format(data=data_label(self._evaluated)) if self._evaluated is not None else MEASURE
+            self.show_empty("blend", APART, measured, self.evaluate)
             return
         if refusal.kind == "empty":
             self._shown = None
@@ -334,8 +346,8 @@ class ChangesView(View):
         self.one_run_groups.pair_chosen.connect(lambda pair: self._choose_rows([pair]))
         self.wholes.chosen.connect(self.context.selection.select_snapshots)
         self.tabs.currentChanged.connect(lambda _place: self._on_tab())
-        self.evaluate = QAction("Evaluate both on one data set", self, objectName="changes-evaluate")
-        self.evaluate.triggered.connect(lambda: self.requested.emit(EvaluateBoth()))
+        self.evaluate = QAction(EVALUATE, self, objectName="changes-evaluate")
+        self.evaluate.triggered.connect(lambda: self.requested.emit(EvaluateBoth(self._evaluated)))
         self.again = QAction("Compare again", self, objectName="changes-again", triggered=lambda: self.refresh())
 
     def _lay_out(self) -> None:

@@ -197,9 +197,12 @@ class EvaluateView(View):
 
     def carry_out(self, intent: ViewIntent) -> None:
         match intent:
-            case EvaluateBoth():
+            case EvaluateBoth(key):
                 self.tabs.setCurrentIndex(0)
-                self._choosing = True
+                self._choosing = key is None
+                if key is not None:
+                    pair = (key.dataset, key.split)
+                    self.shown.show_choices([Choice(pair, _label_of(pair))], pair)
                 self.read(again=True)
             case _:
                 super().carry_out(intent)

@@ -84,6 +84,21 @@ def test_runs_that_no_experiment_compares(two_experiments: Workspace):
     assert (said.experiment, said.not_counted) == ("", "1 run not counted: CLIP · lone stopped at 3 of 9")
 
 
+@pytest.mark.parametrize("experiment", ["duel", ""])
+def test_two_runs_that_stopped_early_are_no_seed(workspace: Workspace, stored: Experiment, experiment: str):
+    runs = add_seed(workspace, stored, 0, {})
+    for run, step in zip(runs, (14, 64), strict=True):
+        workspace.runs.change(run, status="stopped", step=step, total_steps=504, experiment=experiment)
+    said = "No seed counts yet: both runs stopped early (step 14 of 504, 64 of 504)"
+    assert seed_truth(workspace, *runs).text == said
+    workspace.runs.change(runs[1], status="failed", reason="No memory.")
+    names = [workspace.runs.get(run).short_name for run in runs]
+    assert seed_truth(workspace, *runs).text == (
+        f"No seed counts yet · 2 runs not counted: {names[0]} stopped at 14 of 504; "
+        f"{names[1]} failed at 64 of 504 (No memory)"
+    )
+
+
 def test_runs_on_different_data_are_no_pair(two_experiments: Workspace):
     clip, cloob = (ids(two_experiments, name, "CLIP")[0] for name in ("duel", "rematch"))
     for run, data in ((clip, "scenes"), (cloob, "own")):
