@@ -122,7 +122,7 @@ def test_files_are_as_large_as_chosen(charted: Workspace, tmp_path: Path, capsys
     svg, pdf, png = files
     drawn = svg.read_text(encoding="utf-8")
     assert [drawn.count(name) for name in (">matched, mean ", " most similar<")] == [2, 2], "every curve has a name"
-    assert drawn.count(" unmatched · scenes") == 1, "noted once, below"
+    assert drawn.count(" unmatched · Scenes") == 1, "noted once, below"
     opening = re.search(r'<svg [^>]*?width="([\d.]+)pt" height="([\d.]+)pt"', drawn)
     box = re.search(rb"/MediaBox \[ 0 0 ([\d.]+) ([\d.]+) \]", pdf.read_bytes())
     with Image.open(png) as picture:
