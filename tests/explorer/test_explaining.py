@@ -215,7 +215,7 @@ def test_independent_scenes_are_embedded_from_the_button(qtbot, view: Explaining
         workspace.results.add_snapshot(run, 20, "scenes", INDEPENDENT, folder, n=last.n, d=last.d)
     heard["done"](EmbedIndependentAnswer(snapshots=()))
     qtbot.waitUntil(lambda: not view.busy and view.pane.panel.isVisible(), timeout=20_000)
-    assert "scenes, independent" in shown(view).head[0]
+    assert "Scenes, independent" in shown(view).head[0]
     assert view.command() == [*own, "--independent"]
     assert not view.embed.isEnabled()
     assert not view.working.busy

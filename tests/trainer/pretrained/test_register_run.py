@@ -290,7 +290,7 @@ def test_old_configurations_are_read():
 
 
 def test_what_takes_long_is_said(workspace, hub_folder, capsys, monkeypatch):
-    for module in ("fit", "recorder"):
+    for module in ("fit", "metric_logger"):
         monkeypatch.setattr(f"trainer.training.{module}.SAY_S", 0.0)
     seeded = ["--set", "data.seed=3"]
     arguments = ["open", str(hub_folder), "--name", "told", *FEW, *seeded, "--workspace", str(workspace.folder)]
