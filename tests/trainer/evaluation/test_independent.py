@@ -70,7 +70,7 @@ def test_every_run_gets_the_same_pairs(workspace: Workspace) -> None:
     assert lacking_independent(workspace, [(1, None), (2, None)]) == ((1, None),)
     assert lacking_independent(workspace, [(1, 4), (2, 4)]) == ((2, 4),)
     board = probes(workspace)
-    assert "step 4, scenes, independent" in board.head[0]
+    assert "step 4, Scenes, independent" in board.head[0]
     assert "on equal terms" in board.notes[1]
 
 
