@@ -8,7 +8,7 @@ from typing import Final
 LEAST_ONE_SIDED: Final = 6
 """Questions that only one of two runs answers, all of them the same one: a sign test gives 2 * 0.5**6 = 0.03 < 0.05."""
 FEWEST_HELD_OUT: Final = 24
-"""Pairs from which on a difference of 25 points can be told from chance; runs seldom differ by more."""
+"""Pairs from which on a difference of 25 points can be told from chance."""
 
 
 def smallest_difference(n: int) -> float:

@@ -121,7 +121,7 @@ class EvaluationChart:
 
     Attributes:
         over_seeds: What single runs leave open, and what is known over seeds; empty for one run.
-        verdict: What is decided over seeds of the first two runs, in a few words; empty for one run.
+        undecided: As in `SeedTruth`, of the first two runs; empty for one run.
     """
 
     dataset: str
@@ -130,7 +130,7 @@ class EvaluationChart:
     lines: tuple[EvaluationLine, ...]
     published: tuple[PublishedNumber, ...]
     over_seeds: str = ""
-    verdict: str = ""
+    undecided: str = ""
 
     @property
     def unmeasured(self) -> tuple[EvaluatedRun, ...]:
@@ -229,8 +229,9 @@ def evaluation_at(
     at_one_step = len({run.step for run in runs}) == 1
     runs = [replace(run, label=run.name if at_one_step else f"{run.name}, step {run.step:,}") for run in runs]
     seeds = over_seeds(workspace, [workspace.runs.get(run.run) for run in runs])
-    verdict = seed_truth(workspace, runs[0].run, runs[1].run, of_evaluations=True).verdict if len(runs) > 1 else ""
-    return EvaluationChart(*key, tuple(runs), _lines(runs), references(key[0]), seeds, verdict)
+    pair = [run.run for run in runs[:2]]
+    undecided = seed_truth(workspace, *pair, of_evaluations=True).undecided if len(pair) == 2 else ""
+    return EvaluationChart(*key, tuple(runs), _lines(runs), references(key[0]), seeds, undecided)
 
 
 def _at_other_steps(

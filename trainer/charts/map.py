@@ -61,6 +61,7 @@ class MapChart(SnapshotLabel):
         sampled: The snapshot holds a sample of its split.
         method: How the points were placed: `pca` or `umap`.
         parameters: What else decided their places, for the note under the map.
+        neighborhood: As of `PointPlacement`.
         colors: What the pairs are colored by, with one meaning in all maps of a figure.
         side: Azimuth and elevation, in degrees, from which a cloud in space is seen; None for a map in the plane.
         near: How near each point is to the eye, images first; None in the plane.
@@ -83,6 +84,7 @@ class MapChart(SnapshotLabel):
     lit: Bool[np.ndarray, " n"] | None = None
     lit_note: str = ""
     shares: tuple[float, float] | None = None
+    neighborhood: int = 0
 
     @property
     def lit_n(self) -> int:
@@ -99,6 +101,7 @@ class Placed:
         layout: Places of all points, as `trainer.projection.layout` returns them, or as seen from `side`.
         method: How the points were placed.
         parameters: What else decided their places, for people.
+        neighborhood: As in `MapChart`.
         side: As in `MapChart`.
         near: As in `MapChart`.
     """
@@ -109,6 +112,7 @@ class Placed:
     parameters: str = ""
     side: tuple[float, float] | None = None
     near: Float[np.ndarray, " m"] | None = None
+    neighborhood: int = 0
 
 
 def embedding_maps(
@@ -193,7 +197,7 @@ def _note(charts: Sequence[MapChart]) -> str:
         what = "First three principal components of images and texts together, paler where farther away"
     notes = [what + (f" ({first.parameters})" if first.parameters else "") + caution]
     points = min(sum(part is not None for part in (chart.images, chart.texts)) * chart.n for chart in charts)
-    if few := few_points(first.method, first.parameters, points):
+    if few := few_points(first.method, first.neighborhood, points):
         notes.append(few)
     if len(charts) > 1 and first.side is None and first.method != "file":
         notes.append("Maps of the same pairs are aligned to the first")
@@ -251,6 +255,7 @@ def _chart(workspace: Workspace, placed: Placed, snapshot: Snapshot, colors: Col
         sampled=snapshot.sampled,
         method=placed.method,
         parameters=placed.parameters,
+        neighborhood=placed.neighborhood,
         images=images,
         texts=texts,
         captions=tuple(snapshot.items.caption),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -17,7 +16,6 @@ LABELS: Final = {
     "file": "From a file",
 }
 """Methods as people call them."""
-_NEIGHBORS: Final = re.compile(r"(\d+) neighbors|perplexity (\d+)")
 CAUTION: Final = "distances between clusters are not meaningful"
 
 
@@ -67,26 +65,27 @@ class PointPlacement:
         return label
 
     @property
+    def neighborhood(self) -> int:
+        """How many neighbors of a point decide its place; 0 where all points do."""
+        # A perplexity is about a third of the neighbors that are looked at.
+        return {"umap": 1, "umap-learn": 1, "pacmap": 1, "tsne": 3}.get(self.method, 0) * self.neighbors
+
+    @property
     def options(self) -> dict[str, Any]:
         """The relevant options of `trainer export` and `trainer project` that select this placement."""
         chosen = {name.replace("_", "-"): value for name, value in self.parameters.items()}
         return chosen | ({"coordinates": self.file} if self.method == "file" else {})
 
 
-def few_points(method: str, parameters: str, points: int) -> str:
+def few_points(method: str, neighborhood: int, points: int) -> str:
     """Return that a map has too few points for its neighborhoods, in a sentence; empty where it has enough.
 
     Args:
         method: One of `METHODS`.
-        parameters: Its parameters for people, as `PointPlacement.words` has them.
+        neighborhood: As of `PointPlacement`.
         points: How many points it places.
     """
-    stated = _NEIGHBORS.search(parameters)
-    if stated is None:
-        return ""
-    # A perplexity is about a third of the neighbors that are looked at.
-    neighbors = int(stated[1]) if stated[1] else 3 * int(stated[2])
-    if points > neighbors:
+    if points > neighborhood:
         return ""
     counted = f"{points} point{'s are' if points != 1 else ' is'}"
-    return f"{counted} too few for {LABELS.get(method, method)} with {neighbors} neighbors: the places mean nothing"
+    return f"{counted} too few for {LABELS.get(method, method)} with {neighborhood} neighbors: the places mean nothing"

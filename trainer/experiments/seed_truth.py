@@ -24,6 +24,7 @@ class SeedTruth:
     Attributes:
         seeds: How many seeds these two runs are: `1 seed each`; empty where the verdict says it or nothing is compared.
         verdict: What is decided: `over 3 seeds: undecided`, or `1 seed each: undecided`.
+        undecided: Of how many seeds two runs or arms are undecided: `with 1 seed each`; empty where they are not.
         not_counted: Which of its runs do not count, `1 run not counted: CLIP · s3 stopped at 46 of 384`; may be empty.
         experiment: Name of the experiment; empty without one.
         comparable: Whether further seeds of both can decide between them.
@@ -35,6 +36,7 @@ class SeedTruth:
     not_counted: str = ""
     experiment: str = ""
     comparable: bool = True
+    undecided: str = ""
 
     @property
     def text(self) -> str:
@@ -63,7 +65,11 @@ def seed_truth(
         return SeedTruth(verdict=DIFFERENT_DATA, comparable=False)
     if not name or rows[1].experiment != name:
         both = RunGroup("", tuple(CountedRun(row, -1, standing(row)) for row in rows))
-        return _none_counts([both], "") or SeedTruth("", f"{ONE_EACH}: undecided", counted_line([both], brief=True))
+        return _none_counts([both], "") or SeedTruth(
+            verdict=f"{ONE_EACH}: undecided",
+            not_counted=counted_line([both], brief=True),
+            undecided=f"with {ONE_EACH}",
+        )
     try:
         verdict = judge(workspace, name)
     except (StoreError, config.ConfigError):
@@ -78,7 +84,10 @@ def seed_truth(
         return none
     is_single = len(arms) > 1 and all(len(each.differences) == 1 for each in compared)
     said = [_of_comparison(verdict, each, several=len(compared) > 1, is_single=is_single) for each in compared]
-    return SeedTruth("" if is_single else seeds, ", ".join(said), not_counted, name)
+    is_undecided = len(compared) == 1 and compared[0].decision == "undecided" and compared[0].differences
+    of_seeds = _of_seeds(compared[0], is_single=is_single)
+    undecided = "" if not is_undecided else f"with {of_seeds}" if is_single else of_seeds
+    return SeedTruth("" if is_single else seeds, ", ".join(said), not_counted, name, undecided=undecided)
 
 
 def measured_apart(workspace: Workspace, runs: Iterable[int]) -> bool:
@@ -100,8 +109,7 @@ def different_data(data: Iterable[Collection[SplitKey]]) -> bool:
 
 
 def _of_comparison(verdict: ExperimentVerdict, comparison: ArmComparison, *, several: bool, is_single: bool) -> str:
-    n = len(comparison.differences)
-    if not n:
+    if not comparison.differences:
         trained = {group.name for group in verdict.groups if group.counted}
         waiting = [arm for arm in (comparison.arm, comparison.control) if arm not in trained]
         return f"waiting for {' and '.join(waiting) or 'a seed of both'}"
@@ -111,7 +119,12 @@ def _of_comparison(verdict: ExperimentVerdict, comparison: ArmComparison, *, sev
         decision = f"{comparison.arm} undecided" if several else "undecided"
     else:
         decision = f"{comparison.arm} is {comparison.decision}"
-    return f"{ONE_EACH if is_single else f'over {n} seed' + 's' * (n != 1)}: {decision}"
+    return f"{_of_seeds(comparison, is_single=is_single)}: {decision}"
+
+
+def _of_seeds(comparison: ArmComparison, *, is_single: bool) -> str:
+    n = len(comparison.differences)
+    return ONE_EACH if is_single else f"over {n} seed{'s' * (n != 1)}"
 
 
 def _begun_groups(verdict: ExperimentVerdict, arms: Sequence[str]) -> list[RunGroup]:

@@ -56,7 +56,8 @@ def live_maps(
     for row in rows:
         onto = () if row.folder == rows[0].folder or placement.method == "file" else (rows[0].folder,)
         points = layout(workspace.folder, row.folder, placement, onto=onto, progress=progress)
-        placed.append(Placed(row.folder, points, placement.method, placement.words.partition(", ")[2]))
+        about = placement.words.partition(", ")[2]
+        placed.append(Placed(row.folder, points, placement.method, about, neighborhood=placement.neighborhood))
     maps = []
     for chart, row in zip(embedding_maps(workspace, placed, color=color, progress=progress), rows, strict=True):
         snapshot = read_snapshot(row.folder)

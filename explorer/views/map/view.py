@@ -322,7 +322,7 @@ class MapView(View):
         shares = {letter: sum(side.shares[:count]) for letter, side in sides.items() if side.shares}
         is_pca = how is None or how.method == "pca"
         points = min((side.images + side.texts for side in sides.values()), default=0)
-        few = "" if how is None or not points else few_points(how.method, how.words, points)
+        few = "" if how is None or not points else few_points(how.method, how.neighborhood, points)
         self.caution.setText(variance_words(shares, count) if is_pca else few or CAUTION)
         self.caution.set_details(PCA_DETAILS if is_pca else CAUTION_DETAILS)
 

@@ -49,14 +49,16 @@ def test_images_come_first_then_texts(charted, folder):
 
 def test_a_map_of_no_more_points_than_neighbors_says_that_it_shows_nothing(charted, folder):
     for how, neighbors in ((PointPlacement(method="umap"), 15), (PointPlacement(method="tsne", neighbors=5), 15)):
-        assert few_points(how.method, how.words, 4).startswith(f"4 points are too few for {how.words.split(',')[0]}")
-        assert few_points(how.method, how.words, neighbors)
-        assert not few_points(how.method, how.words, neighbors + 1)
-    assert not few_points("pca", PointPlacement().words, 4)
+        assert few_points(how.method, how.neighborhood, 4).startswith(
+            f"4 points are too few for {how.words.split(',')[0]}"
+        )
+        assert few_points(how.method, how.neighborhood, neighbors)
+        assert not few_points(how.method, how.neighborhood, neighbors + 1)
+    assert not few_points("pca", PointPlacement().neighborhood, 4)
     chart = dataclasses.replace(
         embedding_map(charted, folder, np.zeros((480, 2), np.float32), method="umap"),
         n=2,
-        parameters=PointPlacement(method="umap").words,
+        neighborhood=PointPlacement(method="umap").neighborhood,
     )
     assert "4 points are too few for UMAP with 15 neighbors" in draw([chart]).notes[0]
 

@@ -57,7 +57,11 @@ def test_each_experiment_answers_for_its_own_runs(two_experiments: Workspace):
     truth = seed_truth(two_experiments, clip[0], cloob[0])
     stopped = two_experiments.runs.get(clip[3]).short_name
     assert truth == SeedTruth(
-        "1 seed each", "over 3 seeds: undecided", f"1 run not counted: {stopped} stopped at 46 of 384", "duel"
+        "1 seed each",
+        "over 3 seeds: undecided",
+        f"1 run not counted: {stopped} stopped at 46 of 384",
+        "duel",
+        undecided="over 3 seeds",
     )
     assert truth.text == f"1 seed each · over 3 seeds: undecided · 1 run not counted: {stopped} stopped at 46 of 384"
     again = seed_truth(
@@ -65,7 +69,8 @@ def test_each_experiment_answers_for_its_own_runs(two_experiments: Workspace):
     )
     assert again == SeedTruth("1 seed each", "over 5 seeds: CLOOB is better", "", "rematch")
     pair = [ids(two_experiments, "once", arm)[0] for arm in ("CLIP", "CLOOB")]
-    assert seed_truth(two_experiments, *pair) == SeedTruth("", "1 seed each: undecided", "", "once")
+    single = SeedTruth("", "1 seed each: undecided", "", "once", undecided="with 1 seed each")
+    assert seed_truth(two_experiments, *pair) == single
 
 
 def test_swapping_a_and_b_changes_nothing(two_experiments: Workspace):

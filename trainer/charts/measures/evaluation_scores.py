@@ -25,9 +25,7 @@ def answer_of(chart: EvaluationChart) -> str:
     size = f"{100 * abs(gap.paired.difference):.1f} points"
     p = "" if math.isnan(gap.p) else f" (p {'' if gap.p < 0.001 else '= '}{p_text(gap.p)}, Holm)"
     also = f"; {len(others)} more score{'s differ' if len(others) > 1 else ' differs'}" if others else ""
-    seeds, _, decision = chart.verdict.rpartition(": ")
-    undecided = f"Undecided {seeds if seeds.startswith('over') else f'with {seeds}'}; on" if seeds else "On"
-    begin = undecided if decision == "undecided" else "On"
+    begin = f"Undecided {chart.undecided}; on" if chart.undecided else "On"
     return f"{begin} these pairs {winner} is ahead in {name} by {size}{p}{also}"
 
 

@@ -177,7 +177,7 @@ def _placed(snapshot: SnapshotRow, first: SnapshotRow, placement: Placement, wor
     parameters = placement.words.partition(", ")[2]
     if len(points) > MOST_FITTED and placement.method not in ("pca", "umap", "file"):
         parameters += f", fitted on {MOST_FITTED:,} of {len(points):,} points, the others placed at their nearest"
-    return Placed(snapshot.folder, points, placement.method, parameters)
+    return Placed(snapshot.folder, points, placement.method, parameters, neighborhood=placement.neighborhood)
 
 
 def _in_space(folder: Path, turn: tuple[float, float]) -> Placed:
