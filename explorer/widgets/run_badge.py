@@ -21,7 +21,8 @@ class RunBadge(QWidget):
     def show_run(self, index: int, color: str) -> None:
         """Show the letter of the run at this index, in this color; it hides at -1."""
         self.letter, self._color = chr(ord("A") + index), color
-        self.setVisible(index >= 0)
+        if index < 0 or self.parent() is not None:  # else it would be a window, which takes the keys from the real one
+            self.setVisible(index >= 0)
         self.update()
 
     def sizeHint(self) -> QSize:

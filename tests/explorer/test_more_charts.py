@@ -75,7 +75,7 @@ def test_every_chart_is_a_card_with_a_picture_and_a_command(gallery: ChartGaller
 
 
 def test_search_finds_by_question_and_synonym_and_says_when_nothing_fits(qtbot, gallery: ChartGallery) -> None:
-    assert gallery.window().focusWidget() is gallery.line
+    assert gallery.line.hasFocus() or gallery.line is QApplication.focusWidget()
     assert gallery.matches[0].category == "Similarity", "charts of the open view come first"
     every = gallery.matches
     qtbot.keyClicks(gallery.line, "cka")

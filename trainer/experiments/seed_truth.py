@@ -85,8 +85,7 @@ def seed_truth(
     is_single = len(arms) > 1 and all(len(each.differences) == 1 for each in compared)
     said = [_of_comparison(verdict, each, several=len(compared) > 1, is_single=is_single) for each in compared]
     is_undecided = len(compared) == 1 and compared[0].decision == "undecided" and compared[0].differences
-    of_seeds = _of_seeds(compared[0], is_single=is_single)
-    undecided = "" if not is_undecided else f"with {of_seeds}" if is_single else of_seeds
+    undecided = f"{'with ' * is_single}{_of_seeds(compared[0], is_single=is_single)}" if is_undecided else ""
     return SeedTruth("" if is_single else seeds, ", ".join(said), not_counted, name, undecided=undecided)
 
 
