@@ -80,7 +80,7 @@ def test_cancel_ends_the_process_and_nothing_is_written(qtbot: QtBot, exports: E
     qtbot.waitUntil(lambda: exports.writing.note.toolTip() == "hang.zip: Rendering 1 of 2: map")
     qtbot.waitUntil(lambda: exports.writing.note.text() == "Exporting ZIP…")
     qtbot.waitUntil(exports.writing.isVisible)
-    assert exports.writing.bar.value() == 100
+    qtbot.waitUntil(lambda: exports.writing.bar.value() == 100)
     QTest.mouseClick(exports.writing.button, Qt.MouseButton.LeftButton)
     assert "cancelled" in banner.message.text()
     assert not exports.exporter.running

@@ -10,7 +10,16 @@ import pytest
 from trainer import config
 from trainer.places.shared_folder import StatePublisher
 from trainer.places.storage import Storage
+from trainer.store import Workspace
 from trainer.training.ray_ranks import has_ended, until_ended
+
+
+@pytest.fixture
+def workspace(tmp_path):
+    """Return an empty workspace: `has_ended` reads run 1, which is another test's in the shared one."""
+    opened = Workspace(tmp_path)
+    yield opened
+    opened.close()
 
 
 def test_what_ray_raises_is_raised(workspace):
