@@ -91,7 +91,7 @@ class FineTuningView(ChartView):
             self.slider.setRange(0, len(self._stored) - 1)
             self.slider.setValue(self._stored.index(at))
         best = f"; best alpha by the rule: {run.best / 100:g}" if run.best is not None else ""
-        where = f"alpha {at / 100:g}{best}" if run.mixes else f"step {at:,}"
+        where = f"Alpha {at / 100:g}{best}" if run.mixes else f"Step {at:,}"
         self.slider_text.setText(f"{where}. Map, Timeline and Compare show this snapshot.")
 
     def _choose_step(self, index: int) -> None:

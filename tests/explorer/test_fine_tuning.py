@@ -28,7 +28,7 @@ def test_the_slider_chooses_the_step_of_every_view(qtbot, view: FineTuningView, 
     assert view.context.selection.step == steps[0]
     qtbot.waitUntil(lambda: not view.busy, timeout=30_000)
     assert view.pane.answer.settings.at == steps[0]
-    assert f"step {steps[0]:,}" in view.slider_text.text()
+    assert f"Step {steps[0]:,}" in view.slider_text.text()
     view.context.selection.step = steps[-1]
     qtbot.waitUntil(lambda: view.slider.value() == len(steps) - 1, timeout=30_000)
 

@@ -6,6 +6,7 @@ No Qt and no matplotlib here: `explorer.render_qt` and the matplotlib renderer a
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
@@ -126,6 +127,7 @@ class Axis:
     """An axis with a range fixed by the chart, so that a slider moves the curve and not the axis.
 
     Attributes:
+        label: In sentence case, whatever it is given in; names that are no plain word (`val/loss`) stay.
         percent: Its values are shares: it stays within 0 and 100 whatever margins it is given.
         integer: It counts what has no parts, such as steps: its ticks stand at whole numbers only.
     """
@@ -138,6 +140,8 @@ class Axis:
     integer: bool = False
 
     def __post_init__(self) -> None:
+        if re.match(r"[a-z]{3,}(?=[\s(,']|$)", self.label):
+            object.__setattr__(self, "label", self.label[0].upper() + self.label[1:])
         if self.percent and not self.log and self.low < 100 and self.high > 0:
             object.__setattr__(self, "low", max(self.low, 0.0))
             object.__setattr__(self, "high", min(self.high, 100.0))

@@ -144,7 +144,7 @@ def test_one_run_has_concepts_too_and_too_few_pairs_are_refused(two: Workspace) 
     assert all(one.parts == (1.0,) and one.owner == -1 for one in alone.concepts)
     chart = registry.load("concepts")
     panel = chart.panel(alone, SETTINGS)
-    assert panel.mark("concepts").x.label == "images' part in its activations (%)"
+    assert panel.mark("concepts").x.label == "Images' part in its activations (%)"
     with pytest.raises(ChartError, match="no used concept 999"):
         chart.panel(alone, ConceptsSettings(concept=999))
 

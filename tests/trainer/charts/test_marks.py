@@ -76,3 +76,10 @@ def test_labels_of_near_points_do_not_overlap_in_a_file(tmp_path: Path) -> None:
     assert max(figure.axes[0].get_children(), key=lambda one: one.zorder).texts, "labels are over the lines"
     axes = figure.axes[0].bbox
     assert all(axes.x0 - 1 <= box.x0 and box.x1 <= axes.x1 + 1 for _, box in seen)
+
+
+@pytest.mark.parametrize(
+    ("given_label", "label"), [("step", "Step"), ("share (%)", "Share (%)"), ("val/loss", "val/loss"), ("τ", "τ")]
+)
+def test_an_axis_is_labeled_in_sentence_case(given_label: str, label: str) -> None:
+    assert Axis(given_label, 0, 1).label == label
