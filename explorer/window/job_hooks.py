@@ -21,7 +21,7 @@ from PySide6.QtWidgets import QCheckBox, QLineEdit, QWidget
 
 from explorer import theme
 from explorer.models.quantities import duration
-from explorer.views.runs.queue_sheets import Sheet
+from explorer.widgets.sheet import Sheet
 from trainer.untrusted import confined, safe_subprocess, shell
 
 if TYPE_CHECKING:

@@ -173,12 +173,14 @@ def test_turn_branch_and_slots_do_what_they_say(
     view.table.choose([four[2]])
     view.actions_of_runs["queue-turn"].trigger()
     turn = view.findChild(QueueSheet)
+    assert turn.focusWidget() is turn.priority
     turn.priority.set_value(1)
     turn.accept()
     qtbot.waitUntil(lambda: names(view)[0] == "c")
     view.actions_of_runs["queue-slots"].trigger()
     qtbot.waitUntil(lambda: view.findChild(SlotsSheet) is not None)
     slots = view.findChild(SlotsSheet)
+    assert slots.focusWidget() is slots.cpu, "typed numbers change the first field"
     assert slots.held.isChecked()
     slots.cpu.set_value(2)
     slots.accept()
@@ -195,6 +197,7 @@ def test_turn_branch_and_slots_do_what_they_say(
     view.actions_of_runs["branch"].trigger()
     qtbot.waitUntil(lambda: view.findChild(Branch) is not None)
     sheet = view.findChild(Branch)
+    assert sheet.focusWidget() is sheet.step
     sheet.step.setCurrentIndex(1)
     qtbot.mouseClick(sheet.confirm, Qt.MouseButton.LeftButton)
     assert branched == [(old, 10, "old from step 10")]

@@ -19,9 +19,9 @@ from PySide6.QtWidgets import (
 )
 
 from explorer import theme
-from explorer.views.runs.queue_sheets import Sheet
 from explorer.widgets import layouts
 from explorer.widgets.finder import Choice, Choices, holding
+from explorer.widgets.sheet import Sheet
 
 WIDTH, HEIGHT = 720, 520
 KINDS: Final = ("Metric", "Configuration", "Run")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QLineEdit, QWidget
 
-from explorer.views.runs.queue_sheets import Sheet
 from explorer.widgets.number_box import NumberBox
+from explorer.widgets.sheet import Sheet
 from explorer.widgets.still import StillComboBox
 from trainer import config
 from trainer.errors import UserError

@@ -11,8 +11,6 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
-    QDialog,
-    QFormLayout,
     QLineEdit,
     QListWidget,
     QListWidgetItem,
@@ -21,8 +19,8 @@ from PySide6.QtWidgets import (
 )
 
 from explorer import theme
-from explorer.widgets import layouts
 from explorer.widgets.number_box import NumberBox
+from explorer.widgets.sheet import Sheet
 from explorer.widgets.still import StillComboBox
 from trainer import config
 from trainer.config import grid
@@ -37,34 +35,6 @@ if TYPE_CHECKING:
 SHOWN: Final = 6
 """Names of the runs to come that are written out; the rest is a number."""
 _FIELDS: Final = {"beta": "β", "tau": "τ", "batch": "Batch size"}
-
-
-class Sheet(QDialog):
-    """A dialog with a title, a form, a status line and buttons."""
-
-    def __init__(self, title: str, confirm: str, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setWindowTitle(title)
-        self.setModal(True)
-        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        self.setMinimumWidth(440)
-        self.form = QFormLayout()
-        self.form.setHorizontalSpacing(theme.BETWEEN)
-        self.form.setVerticalSpacing(theme.INSIDE)
-        self.form.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.AllNonFixedFieldsGrow)
-        self.message = layouts.text(role="small", wrap=True)
-        self.message.setAlignment(Qt.AlignmentFlag.AlignTop | Qt.AlignmentFlag.AlignLeft)
-        self.confirm = QPushButton(confirm, default=True)
-        theme.set_role(self.confirm, "primary")
-        self.confirm.clicked.connect(self.accept)
-        leave = QPushButton("Cancel", autoDefault=False, clicked=self.reject)
-        self.buttons = layouts.row((layouts.STRETCH, 1), leave, self.confirm, gap=None)
-        layouts.column(self.form, (self.message, 1), self.buttons, gap=theme.BETWEEN, margins=theme.AROUND, of=self)
-
-    def show_message(self, text: str, *, wrong: bool = False) -> None:
-        """Show what will happen, or an error, which disables the button."""
-        self.message.setText(text)
-        self.confirm.setEnabled(not wrong)
 
 
 class Repeat(Sheet):
@@ -129,7 +99,6 @@ class Repeat(Sheet):
         self.priority.edited.connect(self._check)
         self.after.currentIndexChanged.connect(self._check)
         self._check()
-        self.seeds.setFocus()
         self.seeds.selectAll()
 
     def runs(self) -> list[config.Run]:

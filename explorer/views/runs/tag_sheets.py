@@ -8,7 +8,7 @@ from typing import Any
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QCompleter, QLineEdit, QPlainTextEdit, QTabWidget, QTextBrowser, QWidget
 
-from explorer.views.runs.queue_sheets import Sheet
+from explorer.widgets.sheet import Sheet
 from trainer.store import RunRow
 
 
@@ -31,7 +31,6 @@ class TagSheet(Sheet):
         self.tags.setCompleter(QCompleter(every, self.tags))
         self.tags.returnPressed.connect(self._take_typed)
         self.form.addRow("Tags", self.tags)
-        self.tags.setFocus()  # Qt would focus the button, which is created first, and typed text would be lost.
         others = sorted({tag for run in runs for tag in run.tag_list} - {*self._common})
         note = f" Some of them also have {', '.join(others)}, which stay." if others else ""
         self.show_message(f"Words between blanks; the filter tag:paper finds them.{note}")

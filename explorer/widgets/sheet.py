@@ -1,0 +1,45 @@
+"""The frame of a dialog that changes runs or the queue: a form, a status line and buttons."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QShowEvent
+from PySide6.QtWidgets import QDialog, QFormLayout, QPushButton, QWidget
+
+from explorer import theme
+from explorer.widgets import layouts
+
+
+class Sheet(QDialog):
+    """A dialog with a title, a form whose first field has the focus, a status line and buttons."""
+
+    def __init__(self, title: str, confirm: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setWindowTitle(title)
+        self.setModal(True)
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.setMinimumWidth(440)
+        self.form = QFormLayout()
+        self.form.setHorizontalSpacing(theme.BETWEEN)
+        self.form.setVerticalSpacing(theme.INSIDE)
+        self.form.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.AllNonFixedFieldsGrow)
+        self.message = layouts.text(role="small", wrap=True)
+        self.message.setAlignment(Qt.AlignmentFlag.AlignTop | Qt.AlignmentFlag.AlignLeft)
+        self.confirm = QPushButton(confirm, default=True)
+        theme.set_role(self.confirm, "primary")
+        self.confirm.clicked.connect(self.accept)
+        leave = QPushButton("Cancel", autoDefault=False, clicked=self.reject)
+        self.buttons = layouts.row((layouts.STRETCH, 1), leave, self.confirm, gap=None)
+        layouts.column(self.form, (self.message, 1), self.buttons, gap=theme.BETWEEN, margins=theme.AROUND, of=self)
+
+    def show_message(self, text: str, *, wrong: bool = False) -> None:
+        """Show what will happen, or an error, which disables the button."""
+        self.message.setText(text)
+        self.confirm.setEnabled(not wrong)
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        field = self.form.itemAt(0, QFormLayout.ItemRole.FieldRole)
+        # Qt focuses what is created first, the button, and typed text would be lost.
+        if field is not None and self.focusWidget() in (None, self.confirm):
+            field.widget().setFocus()
