@@ -28,6 +28,7 @@ from explorer.views.prompts import PromptsView
 from explorer.views.view import Context
 from explorer.widgets.image_strip import with_share
 from trainer import config, prompt_suites
+from trainer.charts.class_task import texts_of_pictures
 from trainer.experiments.run_style import styles_of
 from trainer.messages import Classify, ClassifyAnswer, Failure, Question, decode_answer
 from trainer.store import Items, RunLog, RunRow, SplitKey, Workspace, write_snapshot
@@ -201,7 +202,8 @@ def of_captions(context: Context, captions: list[str], labels: list[str] | None 
 @pytest.mark.parametrize(
     ("captions", "labels", "expected", "template"),
     [
-        (["a red kite", 'the "moon", at night'] * 3, None, ("a red kite", 'the "moon", at night'), "{}"),
+        (["a red kite", 'moon, "full"'] * 3, None, ("a red kite", 'moon, "full"'), "{}"),
+        (["red kite in the air", "the moon at night"] * 3, None, ("air", "kite", "moon", "night", "red"), "{}"),
         (["a photo of an owl.", "a photo of a crow."] * 2, ["owl", "crow"] * 2, ("crow", "owl"), "a photo of a(n) {}."),
     ],
 )
@@ -641,6 +643,17 @@ def test_pictures_of_the_data_fill_an_empty_view_disputed_ones_first(
     qtbot.mouseClick(view.area.page.button, Qt.MouseButton.LeftButton)
     qtbot.waitUntil(lambda: len(context.selection.queries) == 8)
     assert [*context.selection.queries[:2]] == [paths[5], paths[9]]
+    # Their class is known: 5 and 9 are blue, and the fake runs, which know only names of files, predict another.
+    view.questions.write("red, blue", "")
+    qtbot.waitUntil(lambda: view.strip.items[0].mark == "x")
+    assert label(view, "classifyVerdict") == "Both predict red; right is blue"
+    view.questions.write("green, a blue", "")
+    qtbot.waitUntil(lambda: view.strip.items[0].mark == "equal", timeout=5000)
+    assert not view.right_label.label_of(str(paths[5])), "its caption holds none of these labels"
+    assert texts_of_pictures(context.workspace, 1, [str(path) for path in paths[:2]]) == {
+        str(paths[0]): ("", ""),  # the other split has it with several captions
+        str(paths[1]): ("blue", "blue"),
+    }
 
 
 def test_words_that_no_training_caption_holds_are_underlined_with_their_count(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import numpy as np
@@ -17,9 +17,11 @@ from trainer.analysis.sampling import at_most
 PLAIN_TEMPLATE: Final = "a photo of a(n) {}."
 """What is asked where nothing says which sentence a model has learned."""
 
-MOST_DISTINCT: Final = 40
-"""As many distinct captions are labels themselves; of more, the commonest words are."""
-MOST_WORDS: Final = 20
+MOST_NAMES: Final = 40
+"""As many distinct captions are labels themselves if they are names; else their commonest words are."""
+_LONGEST_NAME: Final = 3
+"""Words of a caption that is a name."""
+MOST_WORDS: Final = 12
 
 _READ: Final = 1_000
 """Pairs at most that templates are sought in."""
@@ -82,21 +84,30 @@ def learned_templates(captions: Sequence[str], labels: Sequence[str], *, stated:
     return tuple(chosen) if chosen and rest.mean() <= 1 - _LEAST_SHARE else ()
 
 
-def caption_labels(captions: Sequence[str]) -> tuple[str, ...]:
-    """Return labels to choose from for a model of captions: the captions where few are distinct, else their words.
+def caption_labels(captions: Sequence[str], read_words: Iterable[str] = ()) -> tuple[str, ...]:
+    """Return labels to choose from for a model of captions: the captions where they are a few names, else their words.
 
-    Up to 40 distinct captions are the labels, sorted. Of more, labels are the 20 words, without numbers and stop words,
-    in most distinct captions; words of more than half of them tell nothing apart and are left out, as are those of
-    one caption alone. Of more than 50,000 captions a sample is read. Empty without two captions.
+    Up to 40 distinct captions of at most three words are the labels, sorted. Else labels are the 12 words, without
+    numbers and stop words, in most distinct captions; words of more than half of them tell nothing apart and are left
+    out, as are those of one caption alone where other words are left. Captions without such words are labels as they
+    stand, at most 12. Of more than 50,000 captions a sample is read. Empty without two captions.
+
+    Args:
+        captions: Of pairs.
+        read_words: Of the training captions, where they are known: no others are labels.
     """
     read = (captions[at] for at in at_most(len(captions), MOST_READ))
     distinct = sorted({plain for caption in read if (plain := " ".join(caption.split()))})
-    if len(distinct) <= MOST_DISTINCT:
+    if len(distinct) <= MOST_NAMES and all(len(caption.split()) <= _LONGEST_NAME for caption in distinct):
         return tuple(distinct) if len(distinct) > 1 else ()
     counts = Counter(word for caption in distinct for word in set(words_of(caption)))
-    telling = {word: count for word, count in counts.items() if 1 < count <= len(distinct) / 2}
-    labels = tuple(sorted(telling, key=lambda word: (-telling[word], word))[:MOST_WORDS])
-    return labels if len(labels) > 1 else tuple(distinct[at] for at in at_most(len(distinct), MOST_DISTINCT))
+    seen = {word for text in read_words for word in words_of(text)} or counts.keys()
+    telling = {word: count for word, count in counts.items() if count <= len(distinct) / 2 and word in seen}
+    repeated = {word: count for word, count in telling.items() if count > 1}
+    ranked = repeated if len(repeated) > 1 else telling
+    labels = tuple(sorted(ranked, key=lambda word: (-ranked[word], word))[:MOST_WORDS])
+    as_they_stand = tuple(distinct[at] for at in at_most(len(distinct), MOST_WORDS))
+    return next((some for some in (labels, as_they_stand) if len(some) > 1), ())
 
 
 def _fitting(template: str, pairs: Sequence[tuple[str, str]]) -> Bool[np.ndarray, " n"]:

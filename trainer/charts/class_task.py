@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -24,6 +24,7 @@ from trainer.charts.spec import Request, Target
 from trainer.config.fields import option
 from trainer.prompt_suites import PromptSuite
 from trainer.store import Items, Workspace, write_atomically
+from trainer.store.caption_words import read_caption_words
 from trainer.store.files import write_text
 from trainer.store.snapshot_files import Snapshot, read_snapshot
 from trainer.untrusted import files as untrusted_files
@@ -213,10 +214,27 @@ def choice_suite(workspace: Workspace, run: int | str) -> PromptSuite | None:
     """
     if (suite := run_suite(workspace, run)) is not None:
         return suite
-    items = _largest_items(workspace, workspace.runs.get(run).id)
-    labels = () if items is None else caption_labels(items.caption)
-    name = config.data_name(workspace.runs.config_of(workspace.runs.get(run).id).data)
+    row = workspace.runs.get(run)
+    items, training = _largest_items(workspace, row.id), read_caption_words(row.folder)
+    labels = () if items is None else caption_labels(items.caption, training.counts if training else ())
+    name = config.data_name(workspace.runs.config_of(row.id).data)
     return PromptSuite(name, labels, ("{}",), "captions of the run's data", "", worded="captions") if labels else None
+
+
+def texts_of_pictures(workspace: Workspace, run: int, paths: Collection[str]) -> dict[str, tuple[str, str]]:
+    """Return path -> class and caption of those files that are pictures of a run's snapshots.
+
+    A picture with several of them has none here: which is meant is not known.
+    """
+    texts: dict[str, tuple[str, str]] = {}
+    newest = {(row.dataset, row.split): row for row in workspace.results.snapshots(run)}
+    for row in newest.values() if paths else ():
+        items = read_snapshot(row.folder).items
+        for path, label, caption in zip(items.path, items.label, items.caption, strict=True):
+            if path in paths:
+                other_label, other_caption = texts.get(path, (label, caption))
+                texts[path] = (label if label == other_label else "", caption if caption == other_caption else "")
+    return texts
 
 
 def _largest_items(workspace: Workspace, run: int) -> Items | None:

@@ -1,4 +1,4 @@
-"""The right label of each image, as far as the person has set it, or its file name holds it."""
+"""The right label of each image, as far as the person has set it, its file name holds it, or its data say it."""
 
 from __future__ import annotations
 
@@ -31,11 +31,14 @@ class TruthPicker(SearchableComboBox):
         self._labels: tuple[str, ...] = ()
         stored: Any = settings.value(KEY, {})
         self._truth: dict[str, str] = stored if isinstance(stored, dict) else {}
+        self.of_data: dict[str, tuple[str, str]] = {}
+        """Class and caption of images that are pictures of the runs' data."""
 
     def label_of(self, path: str) -> str:
         """Return the right label of an image; empty where it is not known, or none of the labels."""
-        label = self._truth.get(path, "")
-        return label if label in self._labels else ""
+        label, caption = self.of_data.get(path, ("", ""))
+        answers = (self._truth.get(path, ""), label, only_label(caption, self._labels))
+        return next((answer for answer in answers if answer in self._labels), "")
 
     def show_labels(self, labels: tuple[str, ...], paths: Iterable[str]) -> None:
         """Offer these labels, and show that of the chosen images; the names are offered where one says a label."""
@@ -43,7 +46,7 @@ class TruthPicker(SearchableComboBox):
         chosen = {self.label_of(path) for path in self._paths()}
         choices = [Choice(BY_NAME, "From file and folder names")] if any(by_name(p, labels) for p in paths) else []
         choices += [Choice(label, f"Right: {label}") for label in labels]
-        choices += [Choice("", "Right: unknown")] if any(chosen) else []
+        choices += [Choice("", "Right: unknown")] if any(self._truth.get(path) for path in self._paths()) else []
         self.show_choices(tuple(choices), chosen.pop() or None if len(chosen) == 1 else None)
 
     def keep(self, key: Any, paths: Iterable[str]) -> None:
@@ -57,15 +60,14 @@ class TruthPicker(SearchableComboBox):
 def by_name(path: str, labels: Sequence[str]) -> str:
     """Return the only label whose words are in the file's name, else in its folder's; empty if none or several are."""
     file = Path(path)
-    for name in (file.stem, file.parent.name):
-        held = [label for label in labels if _spaced(label) in _spaced(name)]
-        # Of "cat" and "black cat" in one name, the longer is meant.
-        longest = [
-            label for label in held if not any(_spaced(label) in _spaced(other) for other in held if other != label)
-        ]
-        if len(longest) == 1:
-            return longest[0]
-    return ""
+    return only_label(file.stem, labels) or only_label(file.parent.name, labels)
+
+
+def only_label(text: str, labels: Sequence[str]) -> str:
+    """Return the only label whose words are in a text; of "cat" and "black cat" the longer; empty otherwise."""
+    held = [label for label in labels if _spaced(label) in _spaced(text)]
+    longest = [label for label in held if not any(_spaced(label) in _spaced(other) for other in held if other != label)]
+    return longest[0] if len(longest) == 1 else ""
 
 
 def _spaced(text: str) -> str:

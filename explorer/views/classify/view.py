@@ -27,7 +27,7 @@ from explorer.widgets.bars import BarChart, BarColumn
 from explorer.widgets.flow_row import FlowRow
 from explorer.widgets.image_strip import PICTURE, ROLES, ImageStrip, StripItem
 from trainer import prompt_suites
-from trainer.charts.class_task import choice_suite
+from trainer.charts.class_task import choice_suite, texts_of_pictures
 from trainer.charts.disputed_pictures import disputed_pictures
 from trainer.charts.marks import run_tone
 from trainer.errors import UserError, reason_words
@@ -57,6 +57,7 @@ class ClassifyView(View):
         self.bars.setObjectName("classifyBars")
         self.sight = ImagePreview(context.background, self.pictures.get)
         self._look_first = self._no_labels = ""
+        self._truth_of: tuple[Sequence[int], frozenset[str]] = ((), frozenset())
         self._caption_folders: list[Path] = []
         self._caption_words: list[CaptionWords | None] = []
         self._browse = QAction("Browse…", self, triggered=self.browse, objectName="classifyBrowse")
@@ -192,6 +193,7 @@ class ClassifyView(View):
             )
         else:
             self.show_content()
+        self._read_truth()
         self._ask()
         self._show_strip()
         self._show_current()
@@ -248,6 +250,21 @@ class ClassifyView(View):
     def _show_truth(self) -> None:
         self.right_label.setVisible(bool(self._paths and self.questions.labels))
         self.right_label.show_labels(self.questions.labels, self._paths)
+
+    def _read_truth(self) -> None:
+        """Read what the data of the first run say of the images that are theirs."""
+        pictures = frozenset(self._paths)
+        question = self.context.selection.runs[:1], pictures
+        if pictures and question != self._truth_of:
+            self._truth_of = question
+            for run in question[0]:
+                arguments = texts_of_pictures, self.context.workspace, run, pictures
+                self.context.background.run(self, *arguments, done=self._take_truth, key="truth")
+
+    def _take_truth(self, texts: dict[str, tuple[str, str]]) -> None:
+        self.right_label.of_data = texts
+        self._show_strip()
+        self._show_current()
 
     def _set_truth(self, key: object) -> None:
         self.right_label.keep(key, self._paths)

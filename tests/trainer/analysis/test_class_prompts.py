@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from trainer.analysis.class_prompts import MOST_DISTINCT, caption_labels, captioned, learned_templates
+from trainer.analysis.class_prompts import MOST_WORDS, caption_labels, captioned, learned_templates
 
 CLASSES = ("cat", "owl", "jeans", "airplane", "sea lion", "hourglass")
 
@@ -36,15 +36,18 @@ def test_free_captions_have_no_template() -> None:
     assert learned_templates(["a cat"], [""]) == learned_templates([], []) == ()
 
 
-def test_few_captions_are_the_labels_and_of_many_the_words_that_tell_them_apart() -> None:
-    assert caption_labels(["a dog,  asleep", "a cat", "a dog, asleep"]) == ("a cat", "a dog, asleep")
-    assert caption_labels(["a cat"] * 9) == caption_labels([]) == ()
+def test_a_few_names_are_the_labels_and_of_sentences_the_words_that_tell_them_apart() -> None:
+    assert caption_labels(["asleep  dog", "a cat", "asleep dog"]) == ("a cat", "asleep dog")
+    assert caption_labels(["a cat"] * 9) == caption_labels(["a cat lies on a mat"] * 9) == caption_labels([]) == ()
+    assert caption_labels(["a photo of a cat.", "a photo of a dog."]) == ("cat", "dog")
     shapes, colors = ("circle", "square", "star"), ("red", "blue", "green", "teal", "pink")
     many = [f"a {color} {shape} on grass {i}" for i in range(4) for color in colors for shape in shapes]
-    assert len(many) > MOST_DISTINCT
-    # grass is in all of them; each shape is in 20 and each color in 12.
-    assert caption_labels(many) == ("circle", "square", "star", "blue", "green", "pink", "red", "teal")
+    # grass is in all of them; each shape is in 20 and each color in 12. Few sentences are no labels either.
+    for captions in (many, many[:15]):
+        assert caption_labels(captions) == ("circle", "square", "star", "blue", "green", "pink", "red", "teal")
+    # No training caption has other words.
+    assert caption_labels(many, ["blue-green", "circle"]) == ("circle", "blue", "green")
     # Captions without a word in common are labels as they stand, as many as can be read.
     unlike = [f"{place:03}" for place in range(100)]
-    assert len(caption_labels(unlike)) == MOST_DISTINCT
+    assert len(caption_labels(unlike)) == MOST_WORDS
     assert {*caption_labels(unlike)} < {*unlike}
