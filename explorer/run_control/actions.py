@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from trainer import config
 from trainer.config import presets
@@ -166,6 +166,24 @@ def copy_of(workspace: Workspace, run_id: int) -> config.Run:
     """Return the run's configuration under an unused name."""
     original = workspace.runs.config_of(run_id)
     return dataclasses.replace(original, name=free_name(original.name, {row.name for row in workspace.runs.all()}))
+
+
+def last_own_data(workspace: Workspace) -> dict[str, Any]:
+    """Return what the New run form starts with: data and preset of the newest run, if its data are the person's own."""
+    began = (row for row in workspace.runs.all() if "train_pairs" in row.facts or row.status == "queued")
+    if (row := max(began, key=lambda row: row.id, default=None)) is None:
+        return {}
+    run = workspace.runs.config_of(row.id)
+    if run.data.is_drawn or not config.is_pairs(run.data) or run.objective.source is not None:
+        return {}
+    return {
+        "preset": row.preset or "clip-folder",
+        "data": run.data,
+        "pairs": row.facts.get("train_pairs"),
+        "image_size": getattr(run.model, "image_size", None),
+        "captions_repeat": getattr(run.objective, "mask_duplicates", False),
+        "note": f"Data of the last run: {config.data_name(run.data)}",
+    }
 
 
 def config_of(workspace: Workspace, run_id: int) -> config.Run:

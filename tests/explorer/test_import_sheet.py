@@ -25,6 +25,7 @@ from explorer.intents import OpenImport, OpenNewRun, ShowRun
 from explorer.model_client.one_shot import WAITS
 from explorer.views import VIEWS
 from explorer.views.first_start import FirstStart
+from explorer.views.runs import RunsView
 from explorer.views.runs.new_run import NewRun, estimated_steps, on_data
 from explorer.widgets.disclosure_button import DisclosureButton
 from explorer.widgets.state_area import StatePage
@@ -35,6 +36,7 @@ from trainer import config
 from trainer.config import presets
 from trainer.distribution.published_models import FIRST
 from trainer.messages import Failure, ReadData
+from trainer.store import RunLog, Workspace
 
 VIEW_OF = {view.name: view for view in VIEWS}
 PLACES = tuple(place for place in VIEWS if place.name in ("runs", "classify"))
@@ -404,6 +406,38 @@ def test_a_new_run_that_is_cancelled_leaves_the_open_view(home: Window, qtbot: Q
     assert window.navigation.view_name == "experiments"
     window.pages.views["runs"].requested.emit(ShowRun(1))
     assert window.navigation.view_name == "runs"
+
+
+def test_a_new_run_starts_with_the_own_data_that_were_trained_on_last(
+    window: Window, qtbot: QtBot, folder: Path
+) -> None:
+    run = config.replace(presets.preset("cloob-folder"), "model.image_size", "96")
+    trained(window, dataclasses.replace(run, data=config.Folder(path=str(folder))), "cloob-folder")
+    view = window.pages.views["runs"]
+    qtbot.waitUntil(lambda: opened_on(view, folder))
+    form = view.open_new_run()
+    assert (form.preset_name, form.run().model.image_size) == ("cloob-folder", 96)
+    assert form.run().optimizer.batch_size <= 640 // 8
+    assert form.origins.text() == f"Data of the last run: {folder.name}"
+    qtbot.waitUntil(form.isVisible)
+    assert form.origins.isVisible()
+    form.reject()
+    trained(window, presets.preset("clip-scenes"), "clip-scenes")
+    qtbot.waitUntil(lambda: not opened_on(view, folder))
+
+
+def trained(window: Window, run: config.Run, preset: str) -> None:
+    workspace = Workspace(window.folder)
+    with RunLog.claim(workspace, workspace.runs.create(run, preset=preset)) as log:
+        log.facts(train_pairs=640)
+        log.status("finished")
+    window.services.jobs.poll()
+
+
+def opened_on(view: RunsView, folder: Path) -> bool:
+    form = view.open_new_run()
+    form.reject()
+    return getattr(form.run().data, "path", "") == str(folder)
 
 
 def test_the_form_of_a_new_run_opens_it_and_keeps_its_preset(window: Window, qtbot: QtBot, folder: Path) -> None:

@@ -63,6 +63,8 @@ OLD = (
     "means of the captions",
     "Class prompts",
     "Effective number",
+    "Dataset classes",
+    " dataset",
 )
 """Phrases of the table of wording, each replaced by a standard term."""
 FILTER = "image_to_text_R@1>40%"

@@ -245,7 +245,7 @@ class Named(DataKind):
     """A torchvision data set, downloaded once."""
 
     kind: ClassVar[str] = "torchvision"
-    label: ClassVar[str] = "Built-in dataset"
+    label: ClassVar[str] = "Built-in data set"
     is_downloaded: ClassVar[bool] = True
 
     name: Literal[

@@ -233,7 +233,7 @@ class EvaluateControls(QWidget):
         self.data.lineEdit().setPlaceholderText("A folder, table, tars or the name of a data set")
         self.split.addItems([OWN_SPLIT, *SPLITS])
         self.split.setToolTip("Split to evaluate; any split name of the data can be typed")
-        suites = [Choice("", "Dataset classes"), *(Choice(name, f"Suite {name}") for name in prompt_suites())]
+        suites = [Choice("", "Data set classes"), *(Choice(name, f"Suite {name}") for name in prompt_suites())]
         self.suite.show_choices(suites, "")
         for widget in (self.split, self.suite):
             widget.setFixedWidth(180)

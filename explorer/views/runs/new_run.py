@@ -122,6 +122,7 @@ class NewRun(QDialog):
         taken: Collection[str] = (),
         title: str = "",
         source: str = "",
+        note: str = "",
         parent: QWidget | None = None,
     ) -> None:
         """Build the dialog.
@@ -140,6 +141,7 @@ class NewRun(QDialog):
             taken: Names of the runs there are.
             title: Of the dialog; empty: by whether it is a copy.
             source: Name of the run whose weights `start_from` fine-tunes; where its settings come from is told then.
+            note: What is said of the first values, below the preset.
             parent: Qt's parent.
         """
         super().__init__(parent)
@@ -159,7 +161,7 @@ class NewRun(QDialog):
         self._counted = data if pairs is not None else None
         self._sections: dict[str, SectionForm] = {}
         self.help_panel: HelpPanel | None = None
-        self._source, self._start_from = source, start_from
+        self._source, self._start_from, self._note = source, start_from, note
         self._shown = config.Run()
         self._taken = taken
         self._paces: tuple[Pace, ...] = ()
@@ -283,7 +285,8 @@ class NewRun(QDialog):
 
     def _show_origins(self, run: config.Run) -> None:
         """Say where the settings of a fine-tuning come from."""
-        self.origins.setVisible(bool(self._source))
+        self.origins.setVisible(bool(self._source or self._note))
+        self.origins.setText(self._note)
         if not self._source or self._start_from is None:
             return
         stated = {key for key, _, _ in config.difference(self._start_from, run)}

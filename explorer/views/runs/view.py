@@ -88,6 +88,8 @@ class RunsView(View):
         self._eyes: dict[int, bool] = {}
         self._inspects = False
         self._preset_for_import = ""
+        self._last_data: dict[str, Any] = {}
+        self._newest: tuple[int, bool] | None = None
         self.table = RunsTable()
         self.arrangement = Arrangement(self.table, context)
         yield
@@ -173,8 +175,8 @@ class RunsView(View):
     # -- what a person does ------------------------------------------------------------------------------------
 
     def open_new_run(self) -> NewRun | None:
-        """Open the New run dialog."""
-        return self._open_sheet(None, "")
+        """Open the New run dialog, with the data of the last run where they are the person's own."""
+        return self._open_sheet(None, **({"preset": ""} | self._last_data))
 
     def carry_out(self, intent: ViewIntent) -> None:
         match intent:
@@ -450,6 +452,7 @@ class RunsView(View):
             self.context.selection.propose(**self._sides_when_there)
             self._choose_again((), {})
         self._read_values()
+        self._read_last_data()
         self._show_chosen()
         if runs:
             self.show_content()
@@ -457,6 +460,17 @@ class RunsView(View):
             self.show_unknown()
         else:
             self.show_no_run_yet()
+
+    def _read_last_data(self) -> None:
+        """Read what the next New run form starts with, where there is a newer run, or the newest has begun."""
+        newest = max(((run.id, "train_pairs" in run.facts) for run in self.context.jobs.runs), default=None)
+        if newest != self._newest:
+            self._newest = newest
+            question = actions.last_own_data, self.context.workspace
+            self.context.background.run(self, *question, done=self._take_last_data, failed=lambda _: None)
+
+    def _take_last_data(self, data: dict[str, Any]) -> None:
+        self._last_data = data
 
     def _show_chosen(self) -> None:
         chosen = self.table.chosen()
