@@ -13,7 +13,7 @@ from explorer.widgets.progress_row import Cancelled, ProgressRow
 from trainer.analysis.gap import close_gap
 from trainer.analysis.geometry import ajne, alignment, modality_gap
 from trainer.analysis.retrieval import ranks, recall_at
-from trainer.analysis.uniformity import gine
+from trainer.analysis.uniformity_tests import gine
 from trainer.charts.measures import gap, geometry
 from trainer.store import read_snapshot
 

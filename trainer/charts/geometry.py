@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from trainer.analysis import uniformity as tests
+from trainer.analysis.uniformity_tests import mean_angle
 from trainer.charts.marks import (
     Axis,
     Marker,
@@ -167,7 +167,7 @@ def _pairs(data: PerRun[Geometry], names: Sequence[str]) -> NumberTable:
 def _published() -> NumberTable:
     columns = ("Ajne A, images", "Ajne A, texts", "Mean angle (°), images", "Mean angle (°), texts")
     lines = tuple(
-        NumberRow(what, SOURCE, (*ajne, *(tests.mean_angle(a, PUBLISHED_N) for a in ajne)), 2)
+        NumberRow(what, SOURCE, (*ajne, *(mean_angle(a, PUBLISHED_N) for a in ajne)), 2)
         for what, ajne in PUBLISHED.items()
     )
     return NumberTable("published", f"Published, n ≈ {PUBLISHED_N:,}", columns, lines, badges=False)

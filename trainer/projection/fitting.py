@@ -16,16 +16,16 @@ from trainer.analysis.progress import Progress, between
 from trainer.analysis.projection import pca
 from trainer.charts.point_placement import METHODS, PointPlacement
 from trainer.errors import UserError
-from trainer.projection.arranging import arranged, epochs_of, fuzzy_graph, in_square
 from trainer.projection.neighbors import distances_of, nearest_among
 from trainer.projection.optional_methods import pacmap_layout, tsne_layout
+from trainer.projection.umap import arranged, epochs_of, fuzzy_graph, in_square
 from trainer.projection.umap_learn import BEGUN_RATE, separated, umap_layout
 
 MOST_FITTED: Final = 200_000
 """Of more points, this many are fitted and the rest are placed among them; the layout's note says so. The own UMAP fits
 all."""
 BY_UMAP_LEARN: Final = 20_000
-"""Points up to which UMAP is umap-learn's; more are arranged on all cores (`arranging`)."""
+"""Points up to which UMAP is umap-learn's; more are arranged on all cores (`umap`)."""
 MOST_DOUBLE: Final = 2**27
 """Numbers up to which principal components come from products in double precision, which take twice as long."""
 FEWEST: Final = 4

@@ -24,8 +24,8 @@ from trainer.analysis.neighbor_cells import neighbors_of_all
 from trainer.analysis.progress import Progress, between, silent
 from trainer.analysis.projection import pca
 from trainer.analysis.tiled_neighbors import compile_kernels
-from trainer.projection.arranging import arranged, fuzzy_graph, in_square
 from trainer.projection.neighbors import distances_of, with_itself
+from trainer.projection.umap import arranged, fuzzy_graph, in_square
 
 NEIGHBORS_SHARE: Final = 0.3
 """Share of the progress bar that finding neighbors takes; the rest is arranging the points."""

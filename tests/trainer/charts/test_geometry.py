@@ -10,7 +10,7 @@ import pytest
 
 from tests.cancelled import cancelled
 from trainer.analysis.geometry import ajne, effective_eigenvalues
-from trainer.analysis.uniformity import gine
+from trainer.analysis.uniformity_tests import gine
 from trainer.charts import ChartError
 from trainer.charts.geometry import CHART, PUBLISHED
 from trainer.charts.measures import geometry as module

@@ -9,11 +9,20 @@ from typing import Final, Literal
 import numpy as np
 from jaxtyping import Float, Int
 
-from trainer.analysis import uniformity as tests
 from trainer.analysis.geometry import alignment, effective_eigenvalues, modality_gap, uniformity
 from trainer.analysis.progress import part_of
 from trainer.analysis.sampling import at_most
 from trainer.analysis.tiles import exact
+from trainer.analysis.uniformity_tests import (
+    ajne_of,
+    gine_of,
+    mean_angle,
+    mean_resultant_length,
+    null_statistics,
+    p_value,
+    pair_sums,
+    sphere_angle_density,
+)
 from trainer.analysis.units import UNIT_OF, shuffled
 from trainer.charts.matching import units_of
 from trainer.charts.opened_snapshot import open_target
@@ -180,22 +189,22 @@ def measure(
     chosen = exact(vectors[rows])
     n, d = chosen.shape
     by_row = np.zeros(n)
-    angles, sines, counts = tests.pair_sums(chosen, bins=BINS, progress=part_of(progress, 0, 2), by_row=by_row)
+    angles, sines, counts = pair_sums(chosen, bins=BINS, progress=part_of(progress, 0, 2), by_row=by_row)
     # A sample drawn in the order of the rows would be of one class where a folder is sorted.
     tested = chosen[shuffled(np.arange(n), 1)[:TEST_ROWS]]
-    their_angles, their_sines, _ = tests.pair_sums(tested)
-    null = tests.null_statistics(len(tested), d, draws=DRAWS, progress=part_of(progress, 1, 2))
-    ajne = tests.ajne_of(angles, n)
+    their_angles, their_sines, _ = pair_sums(tested)
+    null = null_statistics(len(tested), d, draws=DRAWS, progress=part_of(progress, 1, 2))
+    ajne = ajne_of(angles, n)
     return Spread(
         n=n,
         d=d,
         ajne=ajne,
-        gine=tests.gine_of(sines, n, d),
-        mean_angle=tests.mean_angle(ajne, n),
-        resultant=tests.mean_resultant_length(vectors, every),
+        gine=gine_of(sines, n, d),
+        mean_angle=mean_angle(ajne, n),
+        resultant=mean_resultant_length(vectors, every),
         uniformity=uniformity(chosen),
-        p_ajne=tests.p_value(tests.ajne_of(their_angles, len(tested)), null[:, 0]),
-        p_gine=tests.p_value(tests.gine_of(their_sines, len(tested), d), null[:, 1]),
+        p_ajne=p_value(ajne_of(their_angles, len(tested)), null[:, 0]),
+        p_gine=p_value(gine_of(their_sines, len(tested), d), null[:, 1]),
         n_tested=len(tested),
         effective_eigenvalues=effective_eigenvalues(chosen),
         angles=counts,
@@ -207,7 +216,7 @@ def measure(
 def sphere_density(d: int) -> Float[np.ndarray, " 180"]:
     """Return `Spread.angle_density` of uniform directions in `d` dimensions."""
     middles = np.radians(np.arange(BINS) + 0.5)
-    share = tests.sphere_angle_density(middles, d) * np.pi / BINS
+    share = sphere_angle_density(middles, d) * np.pi / BINS
     return share / share.sum()
 
 
@@ -232,6 +241,6 @@ def _same_data(rows: Sequence[SnapshotRow], chosen: SnapshotRow) -> list[Snapsho
 
 def _at_step(step: int, vectors: np.ndarray) -> StepSpread:
     n = len(vectors)
-    ajne = tests.ajne_of(tests.pair_sums(vectors)[0], n)
-    angle, length = tests.mean_angle(ajne, n), tests.mean_resultant_length(vectors)
+    ajne = ajne_of(pair_sums(vectors)[0], n)
+    angle, length = mean_angle(ajne, n), mean_resultant_length(vectors)
     return StepSpread(step, angle, uniformity(vectors), length, ajne / n)

@@ -19,9 +19,9 @@ from trainer.analysis.tiled_neighbors import KERNELS
 from trainer.charts.point_placement import PointPlacement
 from trainer.messages import Project
 from trainer.projection import fitting, layouts
-from trainer.projection.arranging import KERNELS as ARRANGING
-from trainer.projection.arranging import arranged, curve_of, fuzzy_graph, in_square
 from trainer.projection.neighbors import distances_of, with_itself
+from trainer.projection.umap import KERNELS as ARRANGING
+from trainer.projection.umap import arranged, curve_of, fuzzy_graph, in_square
 from trainer.projection.umap_learn import load_umap, umap_layout, warm_up
 from trainer.server.projection import answer_project
 from trainer.store import Items, write_snapshot

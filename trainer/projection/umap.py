@@ -32,7 +32,7 @@ _BLOCKS: Final = 8
 _REPELLING: Final = 5
 _SIDE: Final = 10.0
 """Of the square in which the points begin."""
-KERNELS: Final = "trainer.projection.arranging_kernels"
+KERNELS: Final = "trainer.projection.umap_kernels"
 
 
 def epochs_of(points: int) -> int:

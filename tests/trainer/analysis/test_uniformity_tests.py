@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trainer.analysis.geometry import ajne
-from trainer.analysis.uniformity import (
+from trainer.analysis.uniformity_tests import (
     ajne_of,
     gine,
     gine_of,
