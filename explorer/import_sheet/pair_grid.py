@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
-from typing import Any, Final
+from operator import attrgetter
+from typing import Final
 
-from PySide6.QtCore import QAbstractListModel, QModelIndex, QPersistentModelIndex, QRect, QRectF, QSize, Qt
+from PySide6.QtCore import QRect, QRectF, QSize, Qt
 from PySide6.QtGui import QPainter, QPen, QResizeEvent
 from PySide6.QtWidgets import QListView, QStyle, QStyledItemDelegate, QStyleOptionViewItem, QWidget
 
 from explorer import theme
 from explorer.models.thumbnails import Thumbnails
 from explorer.widgets.image_box import LINE, draw_lines, paint_square
+from explorer.widgets.item_list import ITEM_ROLE, Index, ItemListModel
 from trainer.messages import Example
-
-Index = QModelIndex | QPersistentModelIndex
 
 LOWEST, HIGHEST = 84, 132
 """Of a cell, in pixels: as high as all pairs have room for."""
@@ -25,49 +25,34 @@ NARROWEST: Final = 340
 EXAMPLES: Final = 10
 
 
-class PairModel(QAbstractListModel):
-    """A list model of pairs; `UserRole` gives the `Example`, `DecorationRole` its thumbnail."""
+class PairModel(ItemListModel):
+    """A list model of examples, each with its thumbnail."""
 
     def __init__(self, pictures: Thumbnails, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.pairs: tuple[Example, ...] = ()
+        roles = {
+            Qt.ItemDataRole.DisplayRole: attrgetter("caption"),
+            Qt.ItemDataRole.DecorationRole: lambda pair: pictures.get(pair.path),
+            Qt.ItemDataRole.ToolTipRole: self._tip,
+            Qt.ItemDataRole.AccessibleTextRole: lambda pair: f"{pair.item}: {pair.caption}",
+        }
+        super().__init__(parent, roles)
         self._pictures = pictures
         pictures.arrived.connect(self._arrived)
 
-    def show(self, pairs: Sequence[Example]) -> None:
+    def show(self, items: Sequence[Example], *, keep: bool = False) -> None:
         """Show these pairs; do nothing if they are unchanged."""
-        if tuple(pairs) == self.pairs:
-            return
-        self.beginResetModel()
-        self.pairs = tuple(pairs)
-        self.endResetModel()
+        if tuple(items) != self.items:
+            super().show(tuple(items), keep=keep)
 
-    def problem(self, row: int) -> str:
+    def problem(self, pair: Example) -> str:
         """Return why an image cannot be shown; empty if it can, or if it has not been loaded yet."""
-        return self._pictures.problem(self.pairs[row].path)
+        return self._pictures.problem(pair.path)
 
-    def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: B008  (Qt's own signature)
-        return 0 if parent.isValid() else len(self.pairs)
-
-    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        if not index.isValid() or index.row() >= len(self.pairs):
-            return None
-        pair = self.pairs[index.row()]
-        if role == Qt.ItemDataRole.UserRole:
-            return pair
-        if role == Qt.ItemDataRole.DisplayRole:
-            return pair.caption
-        if role == Qt.ItemDataRole.DecorationRole:
-            return self._pictures.get(pair.path)
-        if role == Qt.ItemDataRole.ToolTipRole:
-            text = "\n".join(part for part in (pair.caption, pair.item, self.problem(index.row())) if part)
-            return plain_tip(text)
-        if role == Qt.ItemDataRole.AccessibleTextRole:
-            return f"{pair.item}: {pair.caption}"
-        return None
+    def _tip(self, pair: Example) -> str:
+        return plain_tip("\n".join(filter(None, (pair.caption, pair.item, self.problem(pair)))))
 
     def _arrived(self, path: str) -> None:
-        for row, pair in enumerate(self.pairs):
+        for row, pair in enumerate(self.items):
             if pair.path == path:
                 self.dataChanged.emit(self.index(row), self.index(row))
 
@@ -107,7 +92,7 @@ class _Cell(QStyledItemDelegate):
     """Paints an image with up to three lines of its caption and its name."""
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
-        pair: Example = index.data(Qt.ItemDataRole.UserRole)
+        pair: Example = index.data(ITEM_ROLE)
         painter.save()
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform)
@@ -115,7 +100,7 @@ class _Cell(QStyledItemDelegate):
         self._paint_ground(painter, QRectF(cell), option)
         side = cell.height() - 2 * PAD
         square = QRect(cell.left() + PAD, cell.top() + PAD, side, side)
-        problem = option.widget.pairs.problem(index.row())
+        problem = option.widget.pairs.problem(pair)
         sign, role = ("triangle-alert", "bad") if problem else ("image", "disabled")
         paint_square(painter, square, index.data(Qt.ItemDataRole.DecorationRole), sign=sign, role=role)
         left = square.right() + theme.INSIDE + theme.SPACE

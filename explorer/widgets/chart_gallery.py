@@ -5,22 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from operator import attrgetter
+from typing import Final
 
-from PySide6.QtCore import (
-    QAbstractListModel,
-    QEvent,
-    QModelIndex,
-    QObject,
-    QPersistentModelIndex,
-    QPoint,
-    QRect,
-    QRectF,
-    QSize,
-    QSortFilterProxyModel,
-    Qt,
-    Signal,
-)
+from PySide6.QtCore import QEvent, QObject, QPoint, QRect, QRectF, QSize, QSortFilterProxyModel, Qt, Signal
 from PySide6.QtGui import QFont, QImage, QKeyEvent, QMouseEvent, QPainter, QPen
 from PySide6.QtWidgets import (
     QFrame,
@@ -39,9 +27,8 @@ from explorer import theme
 from explorer.widgets import layouts
 from explorer.widgets.accessible import announce, present
 from explorer.widgets.elided_label import wrapped
+from explorer.widgets.item_list import ITEM_ROLE, Index, ItemListModel
 from explorer.widgets.overlay import Overlay
-
-Index = QModelIndex | QPersistentModelIndex
 
 SIZE: Final = (936, 672)
 CATEGORY_PX: Final = 168
@@ -52,7 +39,6 @@ PICTURE_TOP_PX: Final = 12
 HEAD_PX: Final = 100
 """Of a card, above its name."""
 STAR_PX: Final = 16
-CHART_ROLE: Final = Qt.ItemDataRole.UserRole
 COUNT_ROLE: Final = Qt.ItemDataRole.UserRole + 1
 ALL: Final = "All"
 
@@ -127,11 +113,11 @@ class ChartGallery(Overlay):
     @property
     def matches(self) -> list[GalleryChart]:
         """The charts that match, in their order."""
-        return [self._matches.index(row, 0).data(CHART_ROLE) for row in range(self._matches.rowCount())]
+        return [self._matches.index(row, 0).data(ITEM_ROLE) for row in range(self._matches.rowCount())]
 
     def toggle_star(self) -> None:
         """Put the chosen chart into the menu of its view, or take it out."""
-        chart: GalleryChart | None = self.cards.currentIndex().data(CHART_ROLE)
+        chart: GalleryChart | None = self.cards.currentIndex().data(ITEM_ROLE)
         if chart is None or not chart.has_menu:
             return
         on = self._model.toggle(chart.name)
@@ -161,7 +147,7 @@ class ChartGallery(Overlay):
 
     def _filter(self) -> None:
         current = self.categories.currentItem()
-        category = current.data(CHART_ROLE) if current is not None else ALL
+        category = current.data(ITEM_ROLE) if current is not None else ALL
         self._matches.find(self.line.text(), "" if category == ALL else category)
         self._count()
         count = self._matches.rowCount()
@@ -173,7 +159,7 @@ class ChartGallery(Overlay):
         self.categories.blockSignals(True)
         self.categories.clear()
         for name in dict.fromkeys((ALL, *(chart.category for chart in charts))):
-            QListWidgetItem(name, self.categories).setData(CHART_ROLE, name)
+            QListWidgetItem(name, self.categories).setData(ITEM_ROLE, name)
         self.categories.setCurrentRow(0)
         self.categories.blockSignals(False)
 
@@ -182,12 +168,12 @@ class ChartGallery(Overlay):
         counts = self._matches.counts()
         for row in range(self.categories.count()):
             item = self.categories.item(row)
-            count = counts[item.data(CHART_ROLE)]
+            count = counts[item.data(ITEM_ROLE)]
             item.setData(COUNT_ROLE, count)
             item.setData(Qt.ItemDataRole.AccessibleTextRole, f"{item.text()}, {count} chart{'s' * (count != 1)}")
 
     def _open(self) -> None:
-        chart: GalleryChart | None = self.cards.currentIndex().data(CHART_ROLE)
+        chart: GalleryChart | None = self.cards.currentIndex().data(ITEM_ROLE)
         if chart is not None:
             self.close_panel()
             chart.open()
@@ -233,50 +219,38 @@ _COMMANDS: Final = Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.Alt
 _HINTS: Final = (("↑ ↓ ← →", "choose"), ("Enter", "open"), ("Ctrl+D", "keep in the menu"), ("Esc", "close"))
 
 
-class _Charts(QAbstractListModel):
+class _Charts(ItemListModel):
     """All charts, with their pictures and stars."""
 
     def __init__(self, parent: QObject) -> None:
-        super().__init__(parent)
-        self._charts: list[GalleryChart] = []
         self._starred: set[str] = set()
         self._pictures: dict[str, QImage] = {}
+        roles = {
+            Qt.ItemDataRole.DisplayRole: attrgetter("label"),
+            Qt.ItemDataRole.ToolTipRole: attrgetter("question"),
+            Qt.ItemDataRole.AccessibleTextRole: self._spoken,
+            Qt.ItemDataRole.DecorationRole: lambda chart: self._pictures.get(chart.name),
+            Qt.ItemDataRole.CheckStateRole: lambda chart: chart.name in self._starred,
+        }
+        super().__init__(parent, roles)
 
     def show_charts(self, charts: Sequence[GalleryChart], has_star: Callable[[str], bool]) -> None:
-        self.beginResetModel()
-        self._charts = list(charts)
         self._starred = {chart.name for chart in charts if chart.has_menu and has_star(chart.name)}
-        self.endResetModel()
+        self.show(charts)
 
     def show_pictures(self, pictures: dict[str, QImage]) -> None:
         self._pictures = {**self._pictures, **pictures}
-        self._changed()
+        self.show(self.items, keep=True)
 
     def toggle(self, name: str) -> bool:
         """Turn the star of a chart, and return whether it has one now."""
         self._starred ^= {name}
-        self._changed()
+        self.show(self.items, keep=True)
         return name in self._starred
 
-    def rowCount(self, parent: Index | None = None) -> int:
-        return 0 if parent is not None and parent.isValid() else len(self._charts)
-
-    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        chart = self._charts[index.row()]
+    def _spoken(self, chart: GalleryChart) -> str:
         star = ", kept in the menu" if chart.name in self._starred else ""
-        values: dict[int, Any] = {
-            CHART_ROLE: chart,
-            Qt.ItemDataRole.DisplayRole: chart.label,
-            Qt.ItemDataRole.ToolTipRole: chart.question,
-            Qt.ItemDataRole.AccessibleTextRole: f"{chart.label}{star}: {chart.question}",
-            Qt.ItemDataRole.DecorationRole: self._pictures.get(chart.name),
-            Qt.ItemDataRole.CheckStateRole: chart.name in self._starred,
-        }
-        return values.get(role)
-
-    def _changed(self) -> None:
-        if self._charts:
-            self.dataChanged.emit(self.index(0), self.index(len(self._charts) - 1))
+        return f"{chart.label}{star}: {chart.question}"
 
 
 class _Matches(QSortFilterProxyModel):
@@ -293,13 +267,13 @@ class _Matches(QSortFilterProxyModel):
         self.sort(0)
 
     def filterAcceptsRow(self, row: int, _parent: Index) -> bool:
-        chart: GalleryChart = self.sourceModel().index(row, 0).data(CHART_ROLE)
+        chart: GalleryChart = self.sourceModel().index(row, 0).data(ITEM_ROLE)
         return self._category in ("", chart.category) and self._has_words(chart)
 
     def counts(self) -> Counter[str]:
         """Return how many charts of each category, and of all, have the typed words."""
         model = self.sourceModel()
-        charts: list[GalleryChart] = [model.index(row, 0).data(CHART_ROLE) for row in range(model.rowCount())]
+        charts: list[GalleryChart] = [model.index(row, 0).data(ITEM_ROLE) for row in range(model.rowCount())]
         return Counter(name for chart in charts if self._has_words(chart) for name in (ALL, chart.category))
 
     def _has_words(self, chart: GalleryChart) -> bool:
@@ -309,7 +283,7 @@ class _Matches(QSortFilterProxyModel):
         return self._rank(left) < self._rank(right)
 
     def _rank(self, index: Index) -> tuple[bool, bool, int]:
-        chart: GalleryChart = index.data(CHART_ROLE)
+        chart: GalleryChart = index.data(ITEM_ROLE)
         has_words = all(word in chart.label.casefold() for word in self._typed)
         return not has_words, chart.category != self.category_first, index.row()
 
@@ -367,7 +341,7 @@ class _Card(QStyledItemDelegate):
         return CARD + QSize(GAP_PX, GAP_PX)
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
-        chart: GalleryChart = index.data(CHART_ROLE)
+        chart: GalleryChart = index.data(ITEM_ROLE)
         card = _card_rect(option.rect)
         is_chosen = bool(option.state & QStyle.StateFlag.State_Selected)
         is_pointed = bool(option.state & QStyle.StateFlag.State_MouseOver)

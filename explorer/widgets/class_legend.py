@@ -4,21 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import attrgetter
+from typing import Final
 
-from PySide6.QtCore import (
-    QAbstractListModel,
-    QEvent,
-    QItemSelection,
-    QItemSelectionModel,
-    QModelIndex,
-    QPersistentModelIndex,
-    QPointF,
-    QRect,
-    QRectF,
-    QSize,
-    Qt,
-    Signal,
-)
+from PySide6.QtCore import QEvent, QItemSelection, QItemSelectionModel, QPointF, QRect, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import (
     QColor,
     QFontMetrics,
@@ -32,6 +21,7 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QAbstractItemView, QListView, QStyle, QStyledItemDelegate, QStyleOptionViewItem, QWidget
 
 from explorer import theme
+from explorer.widgets.item_list import ITEM_ROLE, Index, ItemListModel
 from explorer.widgets.legend import Mark, paint_mark
 from explorer.widgets.point_map.class_glyphs import paint_glyph
 
@@ -81,7 +71,7 @@ class ClassLegend(QListView):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._entries = _Entries(self)
+        self._entries = ItemListModel(self, _ROLES)
         self.setModel(self._entries)
         self.setItemDelegate(_EntryDelegate(self))
         self.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
@@ -98,9 +88,9 @@ class ClassLegend(QListView):
 
     def set_entries(self, entries: Sequence[ClassEntry]) -> None:
         """Show these lines; isolated ones stay isolated if only counts and colors change."""
-        if [e.name for e in entries] != [e.name for e in self._entries.entries]:
+        if [e.name for e in entries] != [e.name for e in self.entries()]:
             self.clearSelection()
-        self._entries.show(tuple(entries))
+        self._entries.show(tuple(entries), keep=len(entries) == len(self.entries()))
         self._take_height()
 
     def show_glyphs(self, on: bool) -> None:
@@ -111,7 +101,7 @@ class ClassLegend(QListView):
 
     def entries(self) -> tuple[ClassEntry, ...]:
         """Return the lines as shown."""
-        return self._entries.entries
+        return tuple(self._entries.items)
 
     def chosen(self) -> list[int]:
         """Return the ascending indices of the isolated entries."""
@@ -144,9 +134,7 @@ class ClassLegend(QListView):
         sideways = {Qt.Key.Key_Down: Qt.Key.Key_Right, Qt.Key.Key_Up: Qt.Key.Key_Left}.get(Qt.Key(event.key()))
         super().keyPressEvent(event if sideways is None else QKeyEvent(event.type(), sideways, event.modifiers()))
 
-    def selectionCommand(
-        self, _index: QModelIndex | QPersistentModelIndex, event: QEvent | None = None
-    ) -> QItemSelectionModel.SelectionFlag:
+    def selectionCommand(self, _index: Index, event: QEvent | None = None) -> QItemSelectionModel.SelectionFlag:
         # The keys that move, and a drag, hide nothing.
         return QItemSelectionModel.SelectionFlag.NoUpdate
 
@@ -179,46 +167,25 @@ class ClassLegend(QListView):
         self.selectionModel().select(chosen, QItemSelectionModel.SelectionFlag.ClearAndSelect)
 
 
-class _Entries(QAbstractListModel):
-    """The list model of the lines."""
+def _tip(entry: ClassEntry) -> str:
+    return f"{entry.name}: {entry.counts}. Click (Space) hides or shows it, double click (Enter) shows only it."
 
-    def __init__(self, parent: QWidget) -> None:
-        super().__init__(parent)
-        self.entries: tuple[ClassEntry, ...] = ()
 
-    def show(self, entries: tuple[ClassEntry, ...]) -> None:
-        """Replace the lines, keeping Qt's selection if their number is unchanged."""
-        if len(entries) == len(self.entries):
-            self.entries = entries
-            if entries:
-                self.dataChanged.emit(self.index(0), self.index(len(entries) - 1))
-            return
-        self.beginResetModel()
-        self.entries = entries
-        self.endResetModel()
-
-    def rowCount(self, parent: QModelIndex | QPersistentModelIndex = QModelIndex()) -> int:  # noqa: B008
-        return 0 if parent.isValid() else len(self.entries)
-
-    def data(self, index: QModelIndex | QPersistentModelIndex, role: int = Qt.ItemDataRole.DisplayRole) -> object:
-        entry = self.entries[index.row()]
-        if role == Qt.ItemDataRole.DisplayRole:
-            return entry.name
-        if role == Qt.ItemDataRole.ToolTipRole:
-            return f"{entry.name}: {entry.counts}. Click (Space) hides or shows it, double click (Enter) shows only it."
-        if role == Qt.ItemDataRole.AccessibleTextRole:
-            return f"{entry.name}, {entry.counts}"
-        return entry if role == Qt.ItemDataRole.UserRole else None
+_ROLES: Final = {
+    Qt.ItemDataRole.DisplayRole: attrgetter("name"),
+    Qt.ItemDataRole.ToolTipRole: _tip,
+    Qt.ItemDataRole.AccessibleTextRole: lambda entry: f"{entry.name}, {entry.counts}",
+}
 
 
 class _EntryDelegate(QStyledItemDelegate):
     """Paints mark and name, and how many are selected."""
 
-    def sizeHint(self, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex) -> QSize:
-        return QSize(entry_px(index.data(Qt.ItemDataRole.UserRole)), ROW_PX)
+    def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:
+        return QSize(entry_px(index.data(ITEM_ROLE)), ROW_PX)
 
-    def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: QModelIndex) -> None:
-        entry: ClassEntry = index.data(Qt.ItemDataRole.UserRole)
+    def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
+        entry: ClassEntry = index.data(ITEM_ROLE)
         others = bool(self.parent().chosen()) and not option.state & QStyle.StateFlag.State_Selected
         painter.save()
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)

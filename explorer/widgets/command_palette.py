@@ -5,31 +5,21 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from operator import attrgetter
+from typing import Final
 
-from PySide6.QtCore import (
-    QAbstractListModel,
-    QEvent,
-    QModelIndex,
-    QObject,
-    QPersistentModelIndex,
-    QRect,
-    QSize,
-    Qt,
-    Signal,
-)
-from PySide6.QtGui import QAction, QKeyEvent, QPainter
-from PySide6.QtWidgets import QLineEdit, QListView, QStyledItemDelegate, QStyleOptionViewItem, QWidget
+from PySide6.QtCore import QRect, QSize, Qt, Signal
+from PySide6.QtGui import QAction, QPainter
+from PySide6.QtWidgets import QStyledItemDelegate, QStyleOptionViewItem, QWidget
 
 from explorer import theme
 from explorer.widgets import layouts
 from explorer.widgets.accessible import present
 from explorer.widgets.fuzzy import good_score
+from explorer.widgets.item_list import ITEM_ROLE, Index
 from explorer.widgets.overlay import Overlay
+from explorer.widgets.search_list import SearchList
 
-Index = QModelIndex | QPersistentModelIndex
-
-ENTRY_ROLE: Final = Qt.ItemDataRole.UserRole
 ROWS_SHOWN: Final = 10
 SENTENCE: Final = 32
 """Letters from which on another name is a sentence, such as the question of a chart."""
@@ -85,13 +75,11 @@ class CommandPalette(Overlay):
         present(self, "Dialog", "Command palette")
         self.body.setContentsMargins(theme.INSIDE, theme.SPACE, theme.INSIDE, theme.INSIDE)
         self.body.setSpacing(theme.SPACE)
-        self.line = QLineEdit(objectName="paletteLine", accessibleName="Search commands")
-        self.line.setPlaceholderText("What do you want to do?")
-        self._model = _Entries(self)
-        self.list = QListView(objectName="paletteList", accessibleName="Matching commands")
-        self.list.setModel(self._model)
+        roles = dict.fromkeys((Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.AccessibleTextRole), attrgetter("words"))
+        labels = "Search commands", "Matching commands"
+        self._search = SearchList(self, "palette", labels, "What do you want to do?", roles)
+        self.line, self.list = self._search.line, self._search.list
         self.list.setItemDelegate(_EntryCell(self.list))
-        self.list.setUniformItemSizes(True)
         self.list.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self.list.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self._none = layouts.text("No command matches. Try fewer letters.", "secondary")
@@ -101,8 +89,9 @@ class CommandPalette(Overlay):
         self.entries: list[PaletteEntry] = []
         self._uses: Mapping[str, int] = {}
         self.line.textChanged.connect(self._filter)
-        self.line.installEventFilter(self)
-        self.list.clicked.connect(lambda _index: self._do())
+        self.list.clicked.connect(lambda _index: self._search.pick())
+        self._search.picked.connect(self._do)
+        self._search.left.connect(self.close_panel)
 
     def ask(self, entries: Sequence[PaletteEntry], uses: Mapping[str, int] | None = None) -> None:
         """Open with these commands, the most used first, without hidden ones and disabled ones of the open view."""
@@ -113,40 +102,18 @@ class CommandPalette(Overlay):
         self._filter("")
         self.open(self.line)
 
-    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        if watched is self.line and isinstance(event, QKeyEvent) and event.type() == QEvent.Type.KeyPress:
-            return self._key(event)
-        return super().eventFilter(watched, event)
-
-    def _key(self, event: QKeyEvent) -> bool:
-        steps = {Qt.Key.Key_Down: 1, Qt.Key.Key_Up: -1, Qt.Key.Key_PageDown: 8, Qt.Key.Key_PageUp: -8}
-        if event.key() in steps:
-            self._choose(self.list.currentIndex().row() + steps[Qt.Key(event.key())])
-        elif event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
-            self._do()
-        elif event.key() == Qt.Key.Key_Escape:
-            self.close_panel()
-        else:
-            return False
-        return True
-
     def _filter(self, typed: str) -> None:
-        self._model.show(matching(typed, self.entries, self._uses))
-        count = self._model.rowCount()
+        matches = matching(typed, self.entries, self._uses)
+        self._search.model.show(matches)
+        count = len(matches)
         self.list.setVisible(count > 0)
         self._none.setVisible(count == 0)
         self.list.setFixedHeight(min(count, ROWS_SHOWN) * theme.ROW_PX + 2)
-        self._choose(0)
+        self._search.choose(0)
         if self.isVisible():
             self._cover()
 
-    def _choose(self, row: int) -> None:
-        count = self._model.rowCount()
-        if count:
-            self.list.setCurrentIndex(self._model.index(max(0, min(count - 1, row))))
-
-    def _do(self) -> None:
-        entry = self.list.currentIndex().data(ENTRY_ROLE)
+    def _do(self, entry: PaletteEntry | None) -> None:
         self.close_panel()
         if entry is not None:
             self.used.emit(entry.key)
@@ -195,28 +162,6 @@ def _habit(used: int, entry: PaletteEntry) -> float:
     return min(2.5, 0.75 * math.log2(1 + used)) + nearness
 
 
-class _Entries(QAbstractListModel):
-    def __init__(self, parent: QObject) -> None:
-        super().__init__(parent)
-        self._entries: list[PaletteEntry] = []
-
-    def show(self, entries: list[PaletteEntry]) -> None:
-        self.beginResetModel()
-        self._entries = entries
-        self.endResetModel()
-
-    def rowCount(self, parent: Index | None = None) -> int:
-        return 0 if parent is not None and parent.isValid() else len(self._entries)
-
-    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        entry = self._entries[index.row()]
-        if role == ENTRY_ROLE:
-            return entry
-        if role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.AccessibleTextRole):
-            return entry.words
-        return None
-
-
 class _EntryCell(QStyledItemDelegate):
     """Text on the left, group and shortcut on the right."""
 
@@ -224,7 +169,7 @@ class _EntryCell(QStyledItemDelegate):
         return QSize(200, theme.ROW_PX)
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
-        entry: PaletteEntry = index.data(ENTRY_ROLE)
+        entry: PaletteEntry = index.data(ITEM_ROLE)
         chosen = bool(option.state & option.state.__class__.State_Selected)
         painter.save()
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any, Final
 
-from PySide6.QtCore import QAbstractListModel, QEvent, QModelIndex, QObject, QPersistentModelIndex, QPoint, Qt, Signal
-from PySide6.QtGui import QKeyEvent
-from PySide6.QtWidgets import QFrame, QLabel, QLineEdit, QListView, QVBoxLayout, QWidget
+from PySide6.QtCore import QPoint, Qt, Signal
+from PySide6.QtWidgets import QFrame, QLabel, QVBoxLayout, QWidget
 
 from explorer import theme
-
-Index = QModelIndex | QPersistentModelIndex
+from explorer.widgets.search_list import SearchList
 
 ROWS_SHOWN: Final = 12
 _LEAST_PX: Final = 260
@@ -31,29 +30,12 @@ class Choice:
     short: str = ""
 
 
-class Choices(QAbstractListModel):
-    """A list model that creates entries on demand, so that thousands show as fast as two."""
-
-    def __init__(self, parent: QObject | None = None) -> None:
-        super().__init__(parent)
-        self.choices: Sequence[Choice] = ()
-
-    def show(self, choices: Sequence[Choice]) -> None:
-        """Offer exactly these."""
-        self.beginResetModel()
-        self.choices = choices
-        self.endResetModel()
-
-    def rowCount(self, parent: Index | None = None) -> int:
-        return 0 if parent is not None and parent.isValid() else len(self.choices)
-
-    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        if not 0 <= index.row() < len(self.choices):
-            return None
-        choice = self.choices[index.row()]
-        if role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.EditRole):
-            return choice.words
-        return choice.hint or None if role == Qt.ItemDataRole.ToolTipRole else None
+CHOICE_ROLES: Final = {
+    Qt.ItemDataRole.DisplayRole: attrgetter("words"),
+    Qt.ItemDataRole.EditRole: attrgetter("words"),
+    Qt.ItemDataRole.ToolTipRole: lambda choice: choice.hint or None,
+}
+"""Of an `ItemListModel` of choices, which reads them on demand: thousands show as fast as two."""
 
 
 def holding(typed: str, choices: Sequence[Choice]) -> list[Choice]:
@@ -85,12 +67,9 @@ class Finder(QFrame):
         self._above = parent
         self.setObjectName("finder")
         self._all: Sequence[Choice] = ()
-        self.line = QLineEdit(objectName="finderLine", accessibleName=f"{label}: search")
-        self.line.setPlaceholderText("Type a part of its name")
-        self._model = Choices(self)
-        self.list = QListView(objectName="finderList", accessibleName=f"{label}: matches")
-        self.list.setModel(self._model)
-        self.list.setUniformItemSizes(True)
+        labels = f"{label}: search", f"{label}: matches"
+        self._search = SearchList(self, "finder", labels, "Type a part of its name", CHOICE_ROLES)
+        self.line, self.list = self._search.line, self._search.list
         self.list.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self.list.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.list.setFixedHeight(ROWS_SHOWN * theme.ROW_PX)
@@ -101,8 +80,9 @@ class Finder(QFrame):
         for widget in (self.line, self.none, self.list):
             column.addWidget(widget)
         self.line.textChanged.connect(self._filter)
-        self.line.installEventFilter(self)
-        self.list.clicked.connect(lambda _index: self._pick())
+        self.list.clicked.connect(lambda _index: self._search.pick())
+        self._search.picked.connect(self._pick)
+        self._search.left.connect(self.close)
 
     def ask(self, choices: Sequence[Choice], current: Any, typed: str = "") -> None:
         """Open below the parent with these entries, `current` selected if nothing is typed yet."""
@@ -110,7 +90,7 @@ class Finder(QFrame):
         self.line.setText(typed)
         self._filter(typed)
         if not typed:
-            self._choose(next((row for row, choice in enumerate(choices) if choice.key == current), 0))
+            self._search.choose(next((row for row, choice in enumerate(choices) if choice.key == current), 0))
         above = self._above
         self.setFixedWidth(max(above.width(), _LEAST_PX, self._longest_px()))
         self.adjustSize()
@@ -130,34 +110,13 @@ class Finder(QFrame):
         widest = max(map(metrics.horizontalAdvance, longest), default=0) + bar + theme.AROUND + 2 * theme.INSIDE
         return min(widest, self._above.screen().availableGeometry().width())
 
-    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        if watched is self.line and isinstance(event, QKeyEvent) and event.type() == QEvent.Type.KeyPress:
-            return self._key(event)
-        return super().eventFilter(watched, event)
-
-    def _key(self, event: QKeyEvent) -> bool:
-        steps = {Qt.Key.Key_Down: 1, Qt.Key.Key_Up: -1, Qt.Key.Key_PageDown: 10, Qt.Key.Key_PageUp: -10}
-        if event.key() in steps:
-            self._choose(self.list.currentIndex().row() + steps[Qt.Key(event.key())])
-        elif event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
-            self._pick()
-        elif event.key() == Qt.Key.Key_Escape:
-            self.close()
-        else:
-            return False
-        return True
-
     def _filter(self, typed: str) -> None:
-        self._model.show(holding(typed, self._all))
-        self.none.setVisible(not self._model.choices)
-        self._choose(0)
+        matches = holding(typed, self._all)
+        self._search.model.show(matches)
+        self.none.setVisible(not matches)
+        self._search.choose(0)
 
-    def _choose(self, row: int) -> None:
-        if count := len(self._model.choices):
-            self.list.setCurrentIndex(self._model.index(max(0, min(count - 1, row))))
-
-    def _pick(self) -> None:
-        row = self.list.currentIndex().row()
-        if 0 <= row < len(self._model.choices):
+    def _pick(self, choice: Choice | None) -> None:
+        if choice is not None:
             self.close()
-            self.picked.emit(self._model.choices[row])
+            self.picked.emit(choice)

@@ -5,27 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from operator import attrgetter
+from typing import Final
 
-from PySide6.QtCore import (
-    QAbstractListModel,
-    QItemSelectionModel,
-    QModelIndex,
-    QPersistentModelIndex,
-    QPoint,
-    QRect,
-    QRectF,
-    QSize,
-    Qt,
-    Signal,
-)
+from PySide6.QtCore import QItemSelectionModel, QPoint, QRect, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QFontMetrics, QKeyEvent, QKeySequence, QPainter, QPen, QPixmap, QWheelEvent
 from PySide6.QtWidgets import QListView, QStyle, QStyledItemDelegate, QStyleOptionViewItem, QWidget
 
 from explorer import theme
 from explorer.widgets.image_box import LINE, draw_lines, paint_square
-
-Index = QModelIndex | QPersistentModelIndex
+from explorer.widgets.item_list import ITEM_ROLE, Index, ItemListModel
 
 PICTURE: Final = 104
 LEAST_TEXT: Final = 96
@@ -59,40 +48,14 @@ class StripItem:
     tip: str = ""
 
 
-class StripModel(QAbstractListModel):
-    """The list model of a strip; `UserRole` gives the whole `StripItem`."""
+def _spoken(item: StripItem) -> str:
+    return "; ".join([item.path.rpartition("/")[2], *([item.problem] if item.problem else _words(item))])
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.items: tuple[StripItem, ...] = ()
 
-    def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: B008  (Qt's own signature)
-        return 0 if parent.isValid() else len(self.items)
-
-    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        if not index.isValid() or index.row() >= len(self.items):
-            return None
-        item = self.items[index.row()]
-        if role == Qt.ItemDataRole.UserRole:
-            return item
-        if role == Qt.ItemDataRole.ToolTipRole:
-            return item.tip
-        if role == Qt.ItemDataRole.AccessibleTextRole:
-            return "; ".join([item.path.rpartition("/")[2], *([item.problem] if item.problem else _words(item))])
-        return None
-
-    def replace(self, items: Sequence[StripItem]) -> None:
-        """Show these items; if only texts changed, the view keeps its position."""
-        new = tuple(items)
-        if [item.path for item in new] == [item.path for item in self.items]:
-            changed = [row for row, (old, now) in enumerate(zip(self.items, new, strict=True)) if old != now]
-            self.items = new
-            if changed:
-                self.dataChanged.emit(self.index(changed[0]), self.index(changed[-1]))
-            return
-        self.beginResetModel()
-        self.items = new
-        self.endResetModel()
+_STRIP_ROLES: Final = {
+    Qt.ItemDataRole.ToolTipRole: attrgetter("tip"),
+    Qt.ItemDataRole.AccessibleTextRole: _spoken,
+}
 
 
 class ImageStrip(QListView):
@@ -123,7 +86,7 @@ class ImageStrip(QListView):
             edge: Of an image, in pixels.
         """
         super().__init__(parent)
-        self._model = StripModel(self)
+        self._model = ItemListModel(self, _STRIP_ROLES)
         self.setModel(self._model)
         self.setItemDelegate(_Cell(picture, lines, edge, self))
         self.setFlow(QListView.Flow.LeftToRight)
@@ -143,7 +106,7 @@ class ImageStrip(QListView):
     @property
     def items(self) -> tuple[StripItem, ...]:
         """The items from left to right."""
-        return self._model.items
+        return tuple(self._model.items)
 
     @property
     def current(self) -> str:
@@ -157,7 +120,8 @@ class ImageStrip(QListView):
     def show_items(self, items: Sequence[StripItem]) -> None:
         """Show these items; the current image stays current, or its neighbor replaces it."""
         before, row = self.current, self.currentIndex().row()
-        self._model.replace(items)
+        # If only texts change, the position stays.
+        self._model.show(tuple(items), keep=[item.path for item in items] == [item.path for item in self.items])
         if not items or self.current:
             if not items:
                 self.current_changed.emit("")
@@ -196,7 +160,7 @@ class ImageStrip(QListView):
         event.accept()
 
     def _path(self, index: Index) -> str:
-        item = index.data(Qt.ItemDataRole.UserRole) if index.isValid() else None
+        item = index.data(ITEM_ROLE)
         return item.path if item else ""
 
 
@@ -211,7 +175,7 @@ class _Cell(QStyledItemDelegate):
         return cell_size(self._lines, self._edge)
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
-        item: StripItem = index.data(Qt.ItemDataRole.UserRole)
+        item: StripItem = index.data(ITEM_ROLE)
         painter.save()
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform)

@@ -9,7 +9,8 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QHideEvent, QKeyEvent, QPaintEvent
 from PySide6.QtWidgets import QComboBox, QSizePolicy, QStyle, QStyleOptionComboBox, QStylePainter, QWidget
 
-from explorer.widgets.finder import Choice, Choices, Finder
+from explorer.widgets.finder import CHOICE_ROLES, Choice, Finder
+from explorer.widgets.item_list import ItemListModel
 from explorer.widgets.still import StillComboBox
 
 MANY: Final = 24
@@ -37,7 +38,7 @@ class SearchableComboBox(StillComboBox):
         self.setMaxVisibleItems(16)
         self._choices: tuple[Choice, ...] = ()
         self._words = label
-        self._offered = Choices(self)
+        self._offered = ItemListModel(self, CHOICE_ROLES)
         self.setModel(self._offered)
         self.finder: Finder | None = None
         self.activated.connect(self._announce)

@@ -171,7 +171,7 @@ def test_the_first_pair_of_the_table_is_shown_until_one_is_selected(qtbot, view:
         return found.items.caption[int(table.pairs.pairs[0])]
 
     assert title.text() == f"Nearest images of “{first()}”"
-    assert all(row.tiles.tiles for row in view.neighborhoods.rows)
+    assert all(row.tiles.items for row in view.neighborhoods.rows)
     before = first()
     header = table.horizontalHeader()
     column = FIXED + [c.key for c in table.pairs.columns].index("margin_change")
@@ -193,10 +193,10 @@ def test_both_neighborhoods_stand_side_by_side_and_shared_ones_are_framed(view: 
     view.context.selection.pairs = [11]
     found = view.found
     for row, near in zip(view.neighborhoods.rows, (found.neighbors_a, found.neighbors_b), strict=True):
-        assert [tile.pair for tile in row.tiles.tiles] == near[11].tolist()
+        assert [tile.pair for tile in row.tiles.items] == near[11].tolist()
     shared = set(found.neighbors_a[11].tolist()) & set(found.neighbors_b[11].tolist())
     for row in view.neighborhoods.rows:
-        assert {tile.pair for tile in row.tiles.tiles if tile.marked} == shared
+        assert {tile.pair for tile in row.tiles.items if tile.marked} == shared
     assert view.neighborhoods.note.text().startswith(
         f"{len(shared)} of 10 nearest images shared (Jaccard {len(shared) / (20 - len(shared)):.2f})"
     )
@@ -227,7 +227,7 @@ def test_of_several_pairs_the_one_with_the_ring_is_told_about(view: ChangesView)
     assert line == view.table.pairs.lines_of(chosen)[0], "the first of the table as it is sorted"
     pair = int(view.table.pairs.pairs[line])
     near = view.found.neighbors_a[view.found.rows.tolist().index(pair)]
-    assert [tile.pair for tile in view.neighborhoods.rows[0].tiles.tiles] == near.tolist()
+    assert [tile.pair for tile in view.neighborhoods.rows[0].tiles.items] == near.tolist()
     view.context.selection.pairs = [11]
     assert view.table.ringed() == -1, "one alone needs none"
     view.context.selection.pairs = []
@@ -265,7 +265,7 @@ def test_mispairs_are_listed_worst_first_and_select(qtbot, view: ChangesView):
     view.tabs.setCurrentIndex(2)
     found = mispairs(view.found)
     for key, places in (("both", found.both), ("only_a", found.only_a), ("only_b", found.only_b)):
-        assert [tile.pair for tile in view.mispairs.lists[key].tiles.tiles] == places.tolist()
+        assert [tile.pair for tile in view.mispairs.lists[key].tiles.items] == places.tolist()
         assert view.mispairs.counts[key].text().startswith(f"{len(places)} of 48 pictures")
     tiles = view.mispairs.lists["only_b"]
     place = tiles.visualRect(tiles.tiles.index(0)).center()

@@ -59,7 +59,7 @@ def test_it_shows_the_first_selected_pair_as_both_runs_see_it(inspector: PairIns
         assert inspector.ranks.text(1, column) == f"{one.image_rank:,}"
     assert inspector.place.text() == "1 of 3 selected"
     assert "n\u00a0=\u00a048" in inspector.about.text()
-    shown = [[tile.pair for tile in row.tiles.tiles] for row in inspector.near.rows]
+    shown = [[tile.pair for tile in row.tiles.items] for row in inspector.near.rows]
     assert shown == [[near.row for near in one.near] for one in wanted.runs]
     assert len(inspector.course.plot.spec.curves) == 2
 
@@ -89,7 +89,7 @@ def test_it_walks_the_selected_pairs_and_every_view_rings_the_one_that_is_shown(
 def test_a_click_on_a_neighbor_selects_it(inspector, qtbot) -> None:
     row = inspector.near.rows[0]
     first = row.tiles.index(0)
-    wanted = row.tiles.tiles[0].pair
+    wanted = row.tiles.items[0].pair
     qtbot.mouseClick(row.viewport(), Qt.MouseButton.LeftButton, pos=row.visualRect(first).center())
     assert inspector.context.selection.pairs.tolist() == [wanted]
     wait_for(qtbot, inspector, wanted)

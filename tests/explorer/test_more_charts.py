@@ -19,8 +19,9 @@ from explorer.theme.icons import assets
 from explorer.views import VIEWS
 from explorer.views.chart_pane import ChartPane
 from explorer.views.first_start import FirstStart
-from explorer.widgets.chart_gallery import CHART_ROLE, COUNT_ROLE, ChartGallery
+from explorer.widgets.chart_gallery import COUNT_ROLE, ChartGallery
 from explorer.widgets.heat_map import HeatMapWidget
+from explorer.widgets.item_list import ITEM_ROLE
 from explorer.widgets.plot import Plot
 from explorer.widgets.point_map.point_map import PointMap
 from explorer.widgets.state_area import Skeleton, StatePage
@@ -83,7 +84,7 @@ def test_search_finds_by_question_and_synonym_and_says_when_nothing_fits(qtbot, 
     gallery.line.setText("effective rank")
     assert "embedding-spectrum" in [chart.name for chart in gallery.matches]
     counts = {
-        item.data(CHART_ROLE): item.data(COUNT_ROLE)
+        item.data(ITEM_ROLE): item.data(COUNT_ROLE)
         for item in map(gallery.categories.item, range(gallery.categories.count()))
     }
     assert counts["All"] == len(gallery.matches) < len(every)

@@ -98,9 +98,9 @@ def test_typing_finds_the_nearest_in_both_runs(qtbot, view: SearchView, two_runs
         snapshot = read_snapshot(view.context.workspace.results.snapshots(run)[-1].folder)
         cosine = snapshot.image @ snapshot.text[7]
         expected.append(np.argsort(-cosine, kind="stable")[:K])
-        assert [tile.pair for tile in panel.tiles.tiles.tiles] == expected[-1].tolist()
-        assert panel.tiles.tiles.tiles[0].words == f"1.  {cosine.max():.3f}"
-        long = dataclasses.replace(panel.tiles.tiles.tiles[0], caption="a large red star above a small blue ring")
+        assert [tile.pair for tile in panel.tiles.tiles.items] == expected[-1].tolist()
+        assert panel.tiles.tiles.items[0].words == f"1.  {cosine.max():.3f}"
+        long = dataclasses.replace(panel.tiles.tiles.items[0], caption="a large red star above a small blue ring")
         caption, words = panel.tiles.cell.texts(long, panel.tiles.fontMetrics())
         assert (len(caption), caption[0].endswith("…"), len(words)) == (2, False, 1)
         assert "48 of 48 images" in panel.note.text()
@@ -114,7 +114,7 @@ def test_a_dropped_picture_searches_texts_too(qtbot, view: SearchView):
     view.take([Path("/pictures/5.png")])
     qtbot.waitUntil(answered(view), timeout=5000)
     assert view.picture.isVisible()
-    assert view.panels[0].tiles.tiles.tiles[0].pair == 5
+    assert view.panels[0].tiles.tiles.items[0].pair == 5
     text = view.findChild(QObject, "search-target-text")
     qtbot.mouseClick(text, Qt.MouseButton.LeftButton)
     qtbot.waitUntil(lambda: "of 48 texts" in view.panels[0].note.text(), timeout=5000)
@@ -131,7 +131,7 @@ def test_hits_select_and_go_to_the_map(qtbot, view: SearchView):
     tiles = view.panels[1].tiles
     place = tiles.visualRect(tiles.tiles.index(1)).center()
     qtbot.mouseClick(tiles.viewport(), Qt.MouseButton.LeftButton, pos=place)
-    second = tiles.tiles.tiles[1].pair
+    second = tiles.tiles.items[1].pair
     assert view.context.selection.pairs.tolist() == [second]
     assert view.panels[0].tiles.chosen_pairs() == [second], "selected in the other run's hits too"
     qtbot.mouseClick(view.to_map, Qt.MouseButton.LeftButton)

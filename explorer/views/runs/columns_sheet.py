@@ -5,22 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from PySide6.QtCore import QEvent, QObject, Qt, Signal
-from PySide6.QtGui import QKeyEvent, QKeySequence, QShortcut
-from PySide6.QtWidgets import (
-    QLabel,
-    QLineEdit,
-    QListView,
-    QListWidget,
-    QListWidgetItem,
-    QPushButton,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QKeySequence, QShortcut
+from PySide6.QtWidgets import QLabel, QListWidget, QListWidgetItem, QPushButton, QVBoxLayout, QWidget
 
 from explorer import theme
 from explorer.widgets import layouts
-from explorer.widgets.finder import Choice, Choices, holding
+from explorer.widgets.finder import CHOICE_ROLES, Choice, holding
+from explorer.widgets.item_list import ITEM_ROLE
+from explorer.widgets.search_list import SearchList
 from explorer.widgets.sheet import Sheet
 
 WIDTH, HEIGHT = 720, 520
@@ -45,16 +38,14 @@ class ColumnsSheet(Sheet):
         self.resize(WIDTH, HEIGHT)
         self._all = sorted(choices, key=lambda choice: KINDS.index(choice.kind))
         self._words = {choice.key: choice.words for choice in choices}
-        self.search = QLineEdit(objectName="columns-search", accessibleName="Search columns")
-        self.search.setPlaceholderText("Search fields and metrics")
+        labels = "Search columns", "Fields and metrics"
+        self._matches = SearchList(self, "columns", labels, "Search fields and metrics", CHOICE_ROLES)
+        self._matches.picked.connect(lambda _choice: self.add())
+        self._matches.left.connect(self.reject)
+        self._matches.list.doubleClicked.connect(lambda _: self.add())
+        self.search = self._matches.line
         self.search.setClearButtonEnabled(True)
         self.search.textChanged.connect(lambda _: self._filter())
-        self.search.installEventFilter(self)
-        self._found = Choices(self)
-        self.found = QListView(objectName="columns-found", accessibleName="Fields and metrics")
-        self.found.setModel(self._found)
-        self.found.setUniformItemSizes(True)
-        self.found.doubleClicked.connect(lambda _: self.add())
         self.names = QListWidget(objectName="columns-chosen", accessibleName="Columns")
         self.names.setDragDropMode(QListWidget.DragDropMode.InternalMove)
         self.names.currentRowChanged.connect(lambda _: self._enable())
@@ -84,11 +75,11 @@ class ColumnsSheet(Sheet):
 
     def add(self) -> None:
         """Add what is selected at the left after the others."""
-        row = self.found.currentIndex().row()
-        if 0 <= row < len(self._found.choices):
-            self._put(self._found.choices[row].key)
+        selected = self._matches.list.currentIndex()
+        if selected.isValid():
+            self._put(selected.data(ITEM_ROLE).key)
             self.names.setCurrentRow(self.names.count() - 1)
-            self._filter(row)
+            self._filter(selected.row())
 
     def remove(self) -> None:
         """Remove the column that is selected at the right."""
@@ -103,21 +94,10 @@ class ColumnsSheet(Sheet):
             self.names.insertItem(row + by, self.names.takeItem(row))
             self.names.setCurrentRow(row + by)
 
-    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Let arrows and Enter in the search field move in the list and add."""
-        if watched is self.search and isinstance(event, QKeyEvent) and event.type() == QEvent.Type.KeyPress:
-            if event.key() in (Qt.Key.Key_Up, Qt.Key.Key_Down):
-                self._select(self.found.currentIndex().row() + (1 if event.key() == Qt.Key.Key_Down else -1))
-                return True
-            if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
-                self.add()
-                return True
-        return super().eventFilter(watched, event)
-
     def _lay_out(self) -> None:
         right = (self.up_button, self.down_button, self.remove_button)
         both = layouts.row(
-            (_side((self.search, self.found), (self.add_button,)), 1),
+            (_side((self.search, self._matches.list), (self.add_button,)), 1),
             (_side((QLabel("Shown after the fixed columns, in this order"), self.names), right), 1),
             gap=theme.BETWEEN,
         )
@@ -134,13 +114,10 @@ class ColumnsSheet(Sheet):
 
     def _filter(self, row: int = 0) -> None:
         columns = {*self.columns}
-        self._found.show([choice for choice in holding(self.search.text(), self._all) if choice.key not in columns])
-        self._select(row)
-        self.add_button.setEnabled(bool(self._found.choices))
-
-    def _select(self, row: int) -> None:
-        if count := len(self._found.choices):
-            self.found.setCurrentIndex(self._found.index(max(0, min(count - 1, row))))
+        matches = [choice for choice in holding(self.search.text(), self._all) if choice.key not in columns]
+        self._matches.model.show(matches)
+        self._matches.choose(row)
+        self.add_button.setEnabled(bool(matches))
 
     def _enable(self) -> None:
         row = self.names.currentRow()

@@ -4,30 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
-from PySide6.QtCore import (
-    QAbstractListModel,
-    QItemSelection,
-    QItemSelectionModel,
-    QModelIndex,
-    QPersistentModelIndex,
-    QRect,
-    QSignalBlocker,
-    QSize,
-    Qt,
-    Signal,
-)
+from PySide6.QtCore import QItemSelection, QItemSelectionModel, QRect, QSignalBlocker, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QFontMetrics, QPainter, QPen
 from PySide6.QtWidgets import QListView, QStyle, QStyledItemDelegate, QStyleOptionViewItem, QWidget
 
 from explorer import theme
 from explorer.models.thumbnails import Thumbnails
 from explorer.widgets.elided_label import wrapped
+from explorer.widgets.item_list import ITEM_ROLE, Index, ItemListModel
 
-Index = QModelIndex | QPersistentModelIndex
-TILE_ROLE: Final = Qt.ItemDataRole.UserRole
-LINE_PX: Final = 16
+LINE_PX = 16
 
 
 @dataclass(frozen=True)
@@ -49,45 +37,32 @@ class PairTile:
     marked: bool = False
 
 
-class TilesModel(QAbstractListModel):
+class TilesModel(ItemListModel):
     """A list model of tiles; images are decoded when they become visible."""
 
     def __init__(self, pictures: Thumbnails, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self._pictures = pictures
-        self.tiles: tuple[PairTile, ...] = ()
+        roles = {
+            Qt.ItemDataRole.DecorationRole: lambda tile: pictures.get(tile.path),
+            Qt.ItemDataRole.ToolTipRole: lambda tile: "\n".join(filter(None, (tile.caption, tile.words, tile.path))),
+            Qt.ItemDataRole.AccessibleTextRole: _spoken,
+        }
+        super().__init__(parent, roles)
         self._lines: dict[str, list[int]] = {}
         pictures.arrived.connect(self._on_arrived)
 
-    def show(self, tiles: Sequence[PairTile]) -> None:
-        """Show these tiles."""
-        self.beginResetModel()
-        self.tiles = tuple(tiles)
+    def show(self, items: Sequence[PairTile], *, keep: bool = False) -> None:
+        super().show(items, keep=keep)
         self._lines = {}
-        for line, tile in enumerate(self.tiles):
+        for line, tile in enumerate(items):
             self._lines.setdefault(tile.path, []).append(line)
-        self.endResetModel()
-
-    def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: B008
-        return 0 if parent.isValid() else len(self.tiles)
-
-    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        if not index.isValid() or index.row() >= len(self.tiles):
-            return None
-        tile = self.tiles[index.row()]
-        if role == TILE_ROLE:
-            return tile
-        if role == Qt.ItemDataRole.DecorationRole:
-            return self._pictures.get(tile.path)
-        if role == Qt.ItemDataRole.ToolTipRole:
-            return "\n".join(filter(None, (tile.caption, tile.words, tile.path)))
-        if role == Qt.ItemDataRole.AccessibleTextRole:
-            return ", ".join((tile.caption, *tile.words.split("\n"), *(("shared",) if tile.marked else ())))
-        return None
 
     def _on_arrived(self, path: str) -> None:
         for line in self._lines.get(path, ()):
             self.dataChanged.emit(self.index(line), self.index(line), [Qt.ItemDataRole.DecorationRole])
+
+
+def _spoken(tile: PairTile) -> str:
+    return ", ".join((tile.caption, *tile.words.split("\n"), *(("shared",) if tile.marked else ())))
 
 
 class Tiles(QListView):
@@ -131,7 +106,7 @@ class Tiles(QListView):
             self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
             self.enlarge(edge)
         self.selectionModel().selectionChanged.connect(lambda *_: self.chosen.emit(self.chosen_pairs()))
-        self.entered.connect(lambda index: self.hovered.emit(index.data(TILE_ROLE).pair))
+        self.entered.connect(lambda index: self.hovered.emit(index.data(ITEM_ROLE).pair))
         theme.theme().changed.connect(self.viewport().update)
 
     def enlarge(self, edge: int) -> None:
@@ -142,19 +117,19 @@ class Tiles(QListView):
 
     def chosen_pairs(self) -> list[int]:
         """Return the selected pairs, ascending."""
-        return sorted({index.data(TILE_ROLE).pair for index in self.selectedIndexes()})
+        return sorted({index.data(ITEM_ROLE).pair for index in self.selectedIndexes()})
 
     def show_tiles(self, tiles: Sequence[PairTile]) -> None:
         """Show these tiles; if the pairs are unchanged, update texts only and keep the scroll position."""
-        if tuple(tiles) != self.tiles.tiles:
-            self.tiles.show(tiles)
+        if tuple(tiles) != self.tiles.items:
+            self.tiles.show(tuple(tiles))
 
     def mark(self, pairs: set[int]) -> None:
         """Show these pairs as selected without emitting signals."""
-        if set(self.chosen_pairs()) == pairs & {tile.pair for tile in self.tiles.tiles}:
+        if set(self.chosen_pairs()) == pairs & {tile.pair for tile in self.tiles.items}:
             return
         selection = QItemSelection()
-        for line, tile in enumerate(self.tiles.tiles):
+        for line, tile in enumerate(self.tiles.items):
             if tile.pair in pairs:
                 selection.select(self.tiles.index(line), self.tiles.index(line))
         with QSignalBlocker(self.selectionModel()):
@@ -182,7 +157,7 @@ class _Cell(QStyledItemDelegate):
         return self.size
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
-        tile: PairTile = index.data(TILE_ROLE)
+        tile: PairTile = index.data(ITEM_ROLE)
         painter.save()
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform)

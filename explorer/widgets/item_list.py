@@ -1,0 +1,44 @@
+"""A list model of objects, of which functions tell what Qt shows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from PySide6.QtCore import QAbstractListModel, QModelIndex, QObject, QPersistentModelIndex, Qt
+
+Index = QModelIndex | QPersistentModelIndex
+ITEM_ROLE: Final = Qt.ItemDataRole.UserRole
+"""Of an index: its object."""
+
+
+class ItemListModel(QAbstractListModel):
+    """A list model of objects; `ITEM_ROLE` gives the object itself.
+
+    Attributes:
+        items: In the order shown.
+    """
+
+    def __init__(self, parent: QObject | None, roles: Mapping[int, Callable[[Any], Any]]) -> None:
+        """Create an empty one; `roles` tells of each role of Qt what it is for an object."""
+        super().__init__(parent)
+        self.items: Sequence[Any] = ()
+        self._roles = {**roles, ITEM_ROLE: lambda item: item}
+
+    def show(self, items: Sequence[Any], *, keep: bool = False) -> None:
+        """Show exactly these; `keep`: they are the same rows as before with other texts, and selection stays."""
+        if keep:
+            self.items = items
+            if items:
+                self.dataChanged.emit(self.index(0), self.index(len(items) - 1))
+            return
+        self.beginResetModel()
+        self.items = items
+        self.endResetModel()
+
+    def rowCount(self, parent: Index | None = None) -> int:
+        return 0 if parent is not None and parent.isValid() else len(self.items)
+
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        read = self._roles.get(role)
+        return read(self.items[index.row()]) if read is not None and 0 <= index.row() < len(self.items) else None
