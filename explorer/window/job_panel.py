@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QEvent, QObject, Qt, QTimer, Signal
-from PySide6.QtGui import QHideEvent, QKeyEvent, QShowEvent
+from PySide6.QtGui import QEnterEvent, QHideEvent, QKeyEvent, QShowEvent
 from PySide6.QtWidgets import (
     QFrame,
     QLabel,
@@ -66,6 +66,7 @@ class JobPanel(QFrame):
         self._jobs: JobList | None = None
         self.rows: dict[int, JobRow] = {}
         self._came_from: QWidget | None = None
+        self._is_under_pointer = False
         self._nothing = layouts.text(NOTHING, "secondary", name="jobPanelEmpty", wrap=True)
         self._more = layouts.text(role="small", name="jobPanelMore")
         self.hooks = QPushButton("Notifications…", objectName="jobPanelHooks")
@@ -94,6 +95,7 @@ class JobPanel(QFrame):
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
         self._came_from = self.window().focusWidget()
+        self._is_under_pointer = False
         for row in list(self.rows.values()):
             self._drop(row)
         self._list()
@@ -131,7 +133,7 @@ class JobPanel(QFrame):
         """Append new jobs and remove cleared ones without moving others."""
         if self._jobs is None or self.isHidden():
             return
-        active, past = self._jobs.active, self._jobs.past
+        active, past, before = self._jobs.active, self._jobs.past, len(self.rows)
         listed = {job.number: job for job in [*active, *past]}
         for number, row in list(self.rows.items()):
             if number not in listed:
@@ -147,6 +149,17 @@ class JobPanel(QFrame):
         self._scroll.setVisible(bool(listed))
         self.clear.setEnabled(bool(past))
         self._refresh()
+        if not self._is_under_pointer or len(self.rows) < before:
+            self._place()
+
+    def enterEvent(self, event: QEnterEvent) -> None:
+        super().enterEvent(event)
+        self._is_under_pointer = True
+
+    def leaveEvent(self, event: QEvent) -> None:
+        """Grow for the jobs that began while the pointer was over the panel: it grows upward, and rows go with it."""
+        super().leaveEvent(event)
+        self._is_under_pointer = False
         self._place()
 
     def _refresh(self) -> None:

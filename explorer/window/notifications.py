@@ -220,13 +220,19 @@ class Notifications(QObject):
             )
         elif run.status == "finished":
             self._banner.show_message(f"{run.short_name} has finished.", tone="good")
+        elif run.status == "stopped":
+            text, action = f"{run.short_name} stopped at step {run.step:,}.", self._resume(run)
+            self._banner.show_message(text, tone="info", action=None if run.is_companion else action, ms=UNDO_MS)
+
+    def _resume(self, run: RunRow) -> Act:
+        from trainer.scheduling import launch
+
+        return "Resume", lambda: self._services.jobs.do(launch.start_detached, run.id)
 
     def _show_failed(self, run: RunRow, left: tuple[int | None, bool]) -> None:
         """Show the failure with possible actions; resuming only if a checkpoint, or a part of a download, is left."""
-        from trainer.scheduling import launch
-
         step, downloads = left
-        resume: Act = ("Resume", lambda: self._services.jobs.do(launch.start_detached, run.id))
+        resume = self._resume(run)
         edit: Act = ("Edit and restart", lambda: self.requested.emit(EditAndRestart(run.id)))
         acts: tuple[Act, Act | None] = (edit, None)
         if downloads or step is not None:

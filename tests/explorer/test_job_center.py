@@ -14,8 +14,9 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QWidget
+from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
+from PySide6.QtGui import QEnterEvent
+from PySide6.QtWidgets import QApplication, QWidget
 
 from explorer import theme
 from explorer.export import Exporter
@@ -115,6 +116,15 @@ def test_an_export_is_cancelled_from_the_panel(qtbot, make_list, tmp_path: Path,
     (row,) = panel.rows.values()
     qtbot.waitUntil(lambda: row.note.text() == "drawing")
     assert row.button.accessibleName() == "Cancel: Export, curves.svg"
+    where, high = row.mapToGlobal(QPoint()), panel.height()
+    enter = QEnterEvent(QPointF(9, 9), QPointF(9, 9), QPointF(9, 9))
+    QApplication.sendEvent(panel, enter)
+    jobs.exporter.start(["export", "curves"], tmp_path / "second.svg")
+    assert (len(panel.rows), row.mapToGlobal(QPoint()), panel.height()) == (2, where, high)
+    QApplication.sendEvent(panel, QEvent(QEvent.Type.Leave))
+    assert panel.height() > high
+    jobs.exporter.cancel(jobs.exporter.running[1])
+    jobs.clear()
     qtbot.mouseClick(row.button, Qt.MouseButton.LeftButton)
     assert jobs.past[0].state == "cancelled"
     assert jobs.exporter.running == ()

@@ -873,6 +873,12 @@ def test_a_failed_download_is_resumed_with_one_click(open_window, qtbot, monkeyp
     assert (window.banner.action.text(), window.banner.other.text()) == ("Resume", "Edit and restart")
     qtbot.mouseClick(window.banner.action, Qt.MouseButton.LeftButton)
     assert resumed == [run]
+    with RunLog.claim(workspace, workspace.runs.create(config.Run(name="halts"))) as log:
+        log.progress(step=3, total_steps=10, phase="training")
+        qtbot.waitUntil(lambda: bool(window.job_center.jobs.active))
+        log.status("stopped")
+    qtbot.waitUntil(lambda: window.banner.message.text() == "CLIP · halts stopped at step 3.")
+    assert window.banner.action.text() == "Resume"
 
 
 def test_the_bar_is_filled_while_analyses_compute(open_window, qtbot, monkeypatch) -> None:

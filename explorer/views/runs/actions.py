@@ -243,7 +243,9 @@ class RunActions:
         for name, spec in ACTION_SPECS.items():
             refusal, possible = "" if name in READING else read_only, spec.possible(runs)
             self.by_name[name].setEnabled(possible and not refusal)
-            self.by_name[name].setToolTip(refusal or f"{spec.hint}{f'  ({spec.keys})' if spec.keys else ''}")
+            stops = ", ".join(run.short_name for run in runs if run.active) if name == "stop" else ""
+            hint = f"Stop {stops} after the current step, with a checkpoint to resume from" if stops else spec.hint
+            self.by_name[name].setToolTip(refusal or f"{hint}{f'  ({spec.keys})' if spec.keys else ''}")
             if name in SHY:
                 self.by_name[name].setVisible(possible)
 

@@ -16,6 +16,7 @@ from PySide6.QtCore import (
     QPoint,
     QRect,
     Qt,
+    QTimer,
     Signal,
 )
 from PySide6.QtGui import (
@@ -34,7 +35,15 @@ from PySide6.QtGui import (
     QPen,
     QResizeEvent,
 )
-from PySide6.QtWidgets import QAbstractItemDelegate, QAbstractItemView, QHeaderView, QMenu, QTableView, QWidget
+from PySide6.QtWidgets import (
+    QAbstractItemDelegate,
+    QAbstractItemView,
+    QApplication,
+    QHeaderView,
+    QMenu,
+    QTableView,
+    QWidget,
+)
 
 from explorer import theme
 from explorer.models.runs import (
@@ -78,6 +87,8 @@ assert set(WIDTHS) == set(RunColumn), "a column without a width"
 ICON_PX = 16
 LINE_PX = 28
 """Height of a row."""
+HOLD_MS = 400
+"""How long the order of rows is kept when the pointer has left them."""
 LEAST_PX = {RunColumn.NAME: 180}
 """Of the column that grows with the table."""
 RESULT = (RunColumn.LAST, RunColumn.N)
@@ -129,6 +140,7 @@ class RunsTable(QTableView):
         self.setAcceptDrops(True)
         self.setDragDropMode(QAbstractItemView.DragDropMode.DragDrop)
         self._drop_row: int | None = None
+        self._release = QTimer(self, singleShot=True, interval=HOLD_MS, timeout=self.release_order)
         self._dress_headers()
         self._names = SwatchCell(eye_role=DRAWN_ROLE, swatch_role=SWATCH_ROLE, letters_role=LETTERS_ROLE, parent=self)
         bar_roles = {"share_role": SHARE_ROLE, "tone_role": TONE_ROLE}
@@ -268,7 +280,7 @@ class RunsTable(QTableView):
     # -- keeping the order -------------------------------------------------------------------------------------
 
     def viewportEvent(self, event: QEvent) -> bool:
-        """Keep the order of rows while the pointer is over them, so that a click hits its target."""
+        """Keep the order of rows while the pointer is over them, and a moment longer: a click hits its target."""
         if event.type() in (QEvent.Type.Enter, QEvent.Type.Leave, QEvent.Type.HoverEnter, QEvent.Type.HoverLeave):
             self._hold_order(event.type() in (QEvent.Type.Enter, QEvent.Type.HoverEnter))
         if isinstance(event, QContextMenuEvent) and not self.chosen():
@@ -283,9 +295,19 @@ class RunsTable(QTableView):
         self._hold_order(self.viewport().underMouse())
 
     def _hold_order(self, on: bool) -> None:
-        # A name that is being typed must not be carried to another place either.
+        if on:
+            self._release.stop()
+            self.runs.hold_order(True)
+        else:
+            self._release.start()
+
+    def release_order(self) -> None:
+        """Let the rows be sorted again, unless somebody types a name, or is about to click on an action of the rows."""
         typed = self.state() is QAbstractItemView.State.EditingState
-        self.runs.hold_order(on or typed)
+        if typed or QApplication.activePopupWidget() is not None or self.parentWidget().underMouse():
+            self._release.start()
+        else:
+            self.runs.hold_order(False)
 
     # -- dragging in the queue ---------------------------------------------------------------------------------
 
