@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -23,8 +25,12 @@ VECTORS: Final = (".npy", ".npz", ".arrow", ".feather", ".vec")
 VECTOR_FOLDERS: Final = ("img_emb", "text_emb", "features_train.pt", "features_val.pt", "features_test.pt", "_versions")
 """What folders of clip-retrieval, of CLIP_benchmark and of Lance hold."""
 MOST: Final = 1_000
+WORDS: Final = (".txt", ".bin", ".vec.gz", ".txt.gz")
+"""What files of words with vectors are called beside `.vec`; so is much else, which their first line tells."""
 _LOOKED_AT: Final = 1 << 16
-"""Bytes at the end of an archive."""
+"""Bytes at the end of an archive, or of a first line."""
+_LEAST_NUMBERS: Final = 8
+"""Behind a word: a line of any other text does not end in so many."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +94,8 @@ def is_vectors(path: Path) -> bool:
         if path.is_file():
             from trainer.untrusted.bounded.arrays import COUNTED, LED  # with numpy, as below
 
-            return path.suffix.casefold() in (*VECTORS, *LED, *COUNTED) and not holds_pictures(path)
+            by_name = path.suffix.casefold() in (*VECTORS, *LED, *COUNTED)
+            return (by_name and not holds_pictures(path)) or holds_words(path)
         return any((path / name).exists() for name in VECTOR_FOLDERS)
     except OSError:
         return False
@@ -101,6 +108,21 @@ def holds_pictures(file: Path) -> bool:
     with open_ordinary(file) as opened:
         opened.seek(max(0, file.stat().st_size - _LOOKED_AT))
         return b"_images.npy" in opened.read(_LOOKED_AT)
+
+
+def holds_words(file: Path) -> bool:
+    """Return whether a file begins as one of `WORDS` does: how many words of how many numbers, or a word and these."""
+    if not file.name.casefold().endswith(WORDS):
+        return False
+    try:
+        with open_ordinary(file) as packed:
+            lines = gzip.GzipFile(fileobj=packed) if file.suffix.casefold() == ".gz" else packed
+            cells = lines.readline(_LOOKED_AT).split()
+            for cell in cells[-_LEAST_NUMBERS:]:
+                float(cell)
+    except (OSError, EOFError, ValueError, zlib.error):
+        return False
+    return len(cells) > _LEAST_NUMBERS or (len(cells) == 2 and all(cell.isdigit() for cell in cells))
 
 
 def is_data(path: Path) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 
 import numpy as np
@@ -39,6 +40,21 @@ def test_arrays_and_folders_of_vectors_are_taken(qapp, tmp_path: Path, files):
     np.savez(tmp_path / "pathmnist.npz", train_images=np.ones((2, 8, 8), np.uint8), train_labels=np.ones((2, 1), int))
     assert dropped(mime_of(tmp_path / "pathmnist.npz")).data == str(tmp_path / "pathmnist.npz")
     assert sides_of(files[::-1]) == {"image": files[0], "text": files[1]}
+
+
+def test_words_with_vectors_are_told_from_other_texts_and_weights_by_their_first_line(qapp, tmp_path: Path):
+    word = b"the " + b" ".join(b"0.25" for _ in range(50))
+    contents = {
+        "glove.txt": word,
+        "w2v.bin": b"1 2\nthe \0\0\0\0\0\0\0\0",
+        "wiki.vec.gz": gzip.compress(b"1 50\n" + word),
+    }
+    others = {"notes.txt": b"the 12 monkeys", "pytorch_model.bin": b"PK\3\4 1 2 3", "cut.txt.gz": b"\x1f\x8b\x08"}
+    for name, content in (contents | others).items():
+        (tmp_path / name).write_bytes(content)
+        vectors = (tmp_path / name,) if name in contents else ()
+        assert dropped(mime_of(tmp_path / name)).vectors == vectors, name
+    assert dropped(mime_of(tmp_path / "pytorch_model.bin")).model == tmp_path / "pytorch_model.bin"
 
 
 @pytest.mark.slow
