@@ -68,7 +68,7 @@ class View(QWidget):
         margins: Pixels around the body: left, top, right and bottom.
         shows_pairs: Whether the inspector of the selected pair stands beside it.
         shows_neighbors: Whether it shows the neighbors of the selected pair, so that the inspector does not.
-        holds_plot: Whether its plot keeps its size under details that come at a click, until the pointer goes to them.
+        holds_plot: Whether its plot or list keeps its size when a click brings details, until the pointer is there.
         compares: Whether it shows A against B, so that a line says what is known over seeds.
         main: Row of its one or two main controls, which the window puts into its bar.
         more: Column of its other controls, which the window puts behind the bar's `...`.

@@ -236,6 +236,21 @@ def test_a_clicked_point_stays_under_the_pointer_until_that_goes_to_the_inspecto
     qtbot.waitUntil(lambda: points.width() < size.width() - 100)
 
 
+def test_a_clicked_row_of_compare_stays_under_the_pointer(qtbot, window: Window) -> None:
+    window.resize(1280, 800)
+    open_view(qtbot, window, "changes")
+    table, inspector = window.pages.open_view.table, window.inspector
+    qtbot.waitUntil(lambda: table.pairs.rowCount() > 2, timeout=30_000)
+    idle(qtbot, window)
+    at, width = QPoint(20, 66), table.viewport().width()
+    line = table.rowAt(at.y())
+    QCursor.setPos(table.viewport().mapToGlobal(at))
+    qtbot.mouseClick(table.viewport(), Qt.MouseButton.LeftButton, pos=at)
+    qtbot.waitUntil(lambda: inspector.isVisible() and window.pages.sizes()[1] >= LEAST_DETAILS)
+    assert (table.rowAt(at.y()), table.viewport().width()) == (line, width)
+    assert window.selection.pairs.tolist() == [table.pairs.pairs[table.pairs.place_at(line)]]
+
+
 @pytest.mark.slow
 def test_the_list_of_runs_keeps_its_width_beside_the_inspector(qtbot, window: Window) -> None:
     window.resize(1280, 800)

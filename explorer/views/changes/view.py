@@ -56,7 +56,7 @@ class ChangesView(View):
     question = "Pairs that differ between A and B, and the similarity of whole snapshots."
     icon = "blend"
     when_chosen = "Or compare two steps of one run."
-    shows_neighbors = True
+    shows_neighbors = holds_plot = True
 
     def build(self) -> Iterator[None]:
         context = self.context
