@@ -91,9 +91,10 @@ class NumbersBar(QWidget):
 
 def main_values(tables: tuple[NumberTable, ...]) -> Iterator[tuple[str, tuple[tuple[str, str], ...]]]:
     """Yield the name of each main measure, and tone and text of its values in the first runs."""
-    table = next((table for table in tables if table.badges), None)
-    if table is None:
-        return
+    of_runs = [table for table in tables if table.badges]
+    if len({table.first for table in of_runs}) != 1:
+        return  # none, or each is of other data: their values do not stand in one line
+    table = of_runs[0]
     tones = table.tones or RUN_TONES[table.first :]
     lines = [line for line in table.lines if line.values and len(line.words) <= LONGEST_NAME]
     main = [line for line in lines if line.strong] or [line for line in lines if _is_number(line)]

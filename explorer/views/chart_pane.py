@@ -142,7 +142,7 @@ class ChartPane(QWidget):
         current = self.answer
         if chart.preview and current is not None and (current.chart.name, current.request) == (chart.name, request):
             self.stop()
-            self.panel.show_panel(chart.preview(current.data, settings))
+            self.panel.show_panel(chart.panel(current.data, settings))
             self._rest.start()
             return
         self._start(chart, request, settings)

@@ -60,13 +60,11 @@ class SeedTruthLine(TruthLine):
         self._background.run(self, read_truth, *args, done=self._show, key="truth")
 
     def _show(self, truth: SeedTruth) -> None:
-        from trainer.experiments.seed_truth import DIFFERENT_DATA
-
         runs = [self._jobs.run(run) for run in self._selection.runs]
         trained = len(runs) > 1 and all(row is not None and row.status == "finished" for row in runs)
         adds = trained and truth.comparable and not truth.experiment and not self._jobs.look_only
         self._comparable = truth.comparable
-        evaluates = truth.verdict == DIFFERENT_DATA and self.offers_evaluation
+        evaluates = truth.apart and self.offers_evaluation
         self.show_truth(truth, ask=EVALUATE if evaluates else ADD_SEEDS if adds else "")
 
     def _key_now(self) -> object:

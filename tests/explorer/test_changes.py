@@ -55,12 +55,12 @@ def test_runs_on_different_data_lead_to_an_evaluation_of_both(qtbot, view: Chang
     view.requested.connect(asked.append)
     view.context.selection.select_runs(two_runs[0], write_run_on_other_data(view.context.workspace))
     qtbot.waitUntil(lambda: view.area.kind == "empty", timeout=10_000)
-    assert view.area.page.title.text() == "A and B are measured on different data"
+    assert view.area.page.title.text() == DIFFERENT_DATA
     assert view.area.page.button.text() == "Evaluate both on one data set"
     QTest.mouseClick(view.area.page.button, Qt.MouseButton.LeftButton)
     assert asked == [EvaluateBoth()]
     assert view.truth is not None
-    qtbot.waitUntil(lambda: view.truth.said == DIFFERENT_DATA)
+    qtbot.waitUntil(lambda: view.truth.said == f"{DIFFERENT_DATA}: Scenes, own")
     assert "<a " not in view.truth.text(), "the page has the button"
     for run in view.context.selection.runs:
         view.context.workspace.results.add_evaluation(run, 20, "own", "heldout", {"accuracy": 0.5})

@@ -321,6 +321,23 @@ def test_dropped_images_get_bars_of_both_runs_and_a_verdict(
     assert label(view, "classifyVerdict") == "A: red, B: blue"
 
 
+def test_predictions_of_runs_on_different_data_are_not_compared(
+    qtbot: QtBot, view: ClassifyView, images: dict[str, Path]
+) -> None:
+    workspace = view.context.workspace
+    for run, data in zip(view.context.selection.runs, ("scenes", "own"), strict=True):
+        folder = workspace.runs.get(run).folder / data
+        workspace.results.add_snapshot(run, 20, data, "heldout", folder, n=20, d=8)
+    view.context.selection.swap()
+    view.context.selection.swap()
+    view.take([images["a-red"], images["disagree-red"]])
+    qtbot.waitUntil(lambda: len(words_under(view, images["disagree-red"])) == 2)
+    said = "CLIP · one predicts red; CLIP · two predicts red"
+    qtbot.waitUntil(lambda: label(view, "classifyVerdict") == said)
+    assert [item.mark for item in view.strip.items] == ["", ""]
+    assert label(view, "classifyCount") == "2 images"
+
+
 def test_check_marks_stand_where_the_right_labels_are_set(
     qtbot: QtBot, view: ClassifyView, context: Context, images: dict[str, Path]
 ) -> None:

@@ -380,7 +380,7 @@ def test_a_link_over_seeds_opens_its_experiment(qtbot, context):
     for run, data in ((rows[0].id, "scenes"), (lone, "own")):
         workspace.results.add_snapshot(run, 40, data, "heldout", workspace.runs.get(run).folder / data, n=20, d=8)
     context.selection.select_runs(lone, rows[0].id)
-    qtbot.waitUntil(lambda: line.said == DIFFERENT_DATA and "Add seeds" not in line.text())
+    qtbot.waitUntil(lambda: line.said == f"{DIFFERENT_DATA}: own, Scenes" and "Add seeds" not in line.text())
     line.linkActivated.emit("/")
     assert asked[2:] == [EvaluateBoth()]
     context.selection.select_runs(rows[0].id, None)

@@ -132,6 +132,8 @@ def test_a_run_on_other_data_is_read_by_its_own_pairs(qtbot: QtBot, view: Simila
     assert "own on own" in pane.warnings.text()
     assert pane.warnings.text().startswith("Different data: ")
     assert [plot(view, place).spec.rug is None for place in (0, 1)] == [False, True]
+    tables = {key: card.numbers.columns for key, card in pane.panel.cards.items() if hasattr(card, "numbers")}
+    assert tables == {"numbers": ("CLIP · own",), "numbers-1": ("bad",)}, "no difference, and no value beside another"
     qtbot.waitUntil(lambda: "measured on different data" in view.truth.said)
     selection.select_runs(*two_runs)
     qtbot.waitUntil(lambda: len(view.cosines.runs) == 2 and view.cosines.runs[0].n == N and not pane.busy)

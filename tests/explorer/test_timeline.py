@@ -15,6 +15,7 @@ from PySide6.QtWidgets import QApplication, QStyle, QStyleOptionSlider
 from explorer.theme import BETWEEN, SMALL_PX, pixel_font, theme
 from explorer.views.timeline import TimelineView, load
 from explorer.widgets.legend import MARK_PX, Legend
+from tests.two_runs import write_run_on_other_data
 from trainer.charts.pair_colors import BETTER_IN_B, CHANGED, changed_words
 from trainer.messages import Failure, Project, ProjectAnswer
 
@@ -309,6 +310,20 @@ def test_umap_can_be_cancelled_and_may_fail(qtbot, view: TimelineView):
         client.asked[-1]["failed"](Failure("memory", "Too little memory.", "Close something."))
     assert failed.args == ["Too little memory.", "Close something."]
     assert view.pca.isChecked()
+
+
+def test_runs_of_different_data_share_no_axis(qtbot, view: TimelineView, two_runs: tuple[int, int]):
+    curve = view.curves[0]
+    assert len(curve.plots) == 1
+    own = write_run_on_other_data(view.context.workspace)
+    view.context.jobs.poll()
+    view.context.selection.select_runs(two_runs[0], own)
+    qtbot.waitUntil(lambda: view.chart is not None and [len(run.curves) > 4 for run in view.chart.runs] == [True] * 2)
+    qtbot.waitUntil(lambda: len(curve.plots) == 2 and all(len(plot.spec.curves) == 1 for plot in curve.plots))
+    assert [plot.spec.curves[0].name for plot in curve.plots] == ["good", "CLIP · own"]
+    assert curve.values[1].mapTo(curve, QPoint()).x() >= curve.plots[1].x(), "the value of B is above its plot"
+    view.context.selection.select_runs(*two_runs)
+    qtbot.waitUntil(lambda: len(curve.plot.spec.curves) == 2 and not curve.plots[1].isVisible())
 
 
 def test_one_run_alone_none_and_no_snapshots(qtbot, view: TimelineView, two_runs: tuple[int, int]):

@@ -21,10 +21,9 @@ from trainer.charts.measures.forgetting import (
     course_rows,
     measure_run,
 )
-from trainer.charts.snapshot_label import different_data_notes
 from trainer.charts.spec import Chart, PerRun, Request, Target, per_run
 from trainer.metrics import data_label
-from trainer.store import SplitKey, Workspace
+from trainer.store import Workspace
 
 METHOD: Final = """\
 A fine-tuning has two lines: the held-out pairs of its own data and, in shorter dashes, the reference set, which it \
@@ -59,7 +58,6 @@ def draw(data: PerRun[Forgetting], settings: ForgettingSettings) -> Panel:
         head=tuple(_head(run, settings.measure) for run in data.found),
         rows=(tuple(plots), (_table(data.found, settings),)),
         notes=tuple(dict.fromkeys(f"Rule of the best alpha: {run.rule}" for run in data.found if run.rule)),
-        warnings=different_data_notes([(run.name, SplitKey(run.own.dataset, run.own.split)) for run in data.found]),
     )
 
 

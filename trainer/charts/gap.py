@@ -221,6 +221,6 @@ CHART: Final = Chart(
     settings=GapSettings,
     compute=per_run(gap),
     draw=draw,
-    preview=draw,
+    preview=True,
     values=values,
 )

@@ -23,7 +23,6 @@ from trainer.charts.measure import facts_of, filled
 from trainer.charts.measures.similarity import (
     HARDEST_NOTE,
     NOTE,
-    OWN_LEVEL_NOTE,
     SimilarityRun,
     SimilaritySettings,
     ends_of,
@@ -31,7 +30,7 @@ from trainer.charts.measures.similarity import (
     similarity,
 )
 from trainer.charts.similarity_tables import differences, facet_table, table_of
-from trainer.charts.snapshot_label import data_notes, labels
+from trainer.charts.snapshot_label import labels
 from trainer.charts.spec import Chart, PerRun, per_run
 from trainer.metrics import data_label
 
@@ -119,8 +118,7 @@ def _asked(run: SimilarityRun) -> str:
 
 
 def _notes(runs: Sequence[SimilarityRun], settings: SimilaritySettings) -> list[str]:
-    note = HARDEST_NOTE if settings.compared == "hardest" else NOTE
-    notes = [OWN_LEVEL_NOTE if data_notes(runs) else note]
+    notes = [HARDEST_NOTE if settings.compared == "hardest" else NOTE] if len(runs) > 1 else []
     if pictures := {run.pictures for run in runs if run.drawn}:
         notes.append(f"{max(pictures):,} images, drawn at random, are compared with all texts.")
     if settings.compared == "hardest" and len({run.pairs for run in runs}) > 1:

@@ -84,6 +84,11 @@ def measure_plot(measure: TimelineMeasure, runs: Sequence[TimelineRun], *, curso
     return XYPlot(measure.key, title, x, y, tuple(curves), cursor=cursor, note=_origin(measure, runs))
 
 
+def by_data(runs: Sequence[TimelineRun]) -> tuple[tuple[TimelineRun, ...], ...]:
+    """Return the runs of each data: those of different data share no axis."""
+    return tuple(part.found for part in PerRun(tuple(runs), tuple(run.index for run in runs)).by_data())
+
+
 def value_at(curve: MeasureCurve | None, step: float) -> float:
     """Return the last known value at or before the step; NaN if there is none."""
     before = np.isfinite(curve.y) & (curve.x <= step) if curve else np.zeros(0, bool)

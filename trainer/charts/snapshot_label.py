@@ -101,16 +101,18 @@ def steps_note(results: Sequence[object]) -> str:
     return f"The snapshots are of different steps: {listed}." if listed else ""
 
 
+def data_of(result: object) -> tuple[str, SplitKey] | None:
+    """Return the name of the run and the data that it was measured on; None where the result is of none."""
+    run: Any = result if hasattr(result, "split") else getattr(result, "run", None)
+    return (run.name, SplitKey(run.dataset, run.split)) if hasattr(run, "split") else None
+
+
 def data_notes(results: Sequence[object]) -> tuple[str, ...]:
-    """Return the `different_data_notes` of the runs that were measured."""
-    return different_data_notes([(run.name, SplitKey(run.dataset, run.split)) for run in _labels_of(results)])
-
-
-def different_data_notes(measured: Sequence[tuple[str, SplitKey]]) -> tuple[str, ...]:
     """Return what names the data of each run where they are measured on different data; else nothing."""
+    measured = [each for each in map(data_of, results) if each is not None]
     if not different_data([key] for _, key in measured):
         return ()
-    listed = "; ".join(f"{name} on {data_label(key)}" for name, key in measured)
+    listed = "; ".join(f"{name} on {data_label(key)}" for name, key in dict.fromkeys(measured))
     return (f"Different data: {listed}.",)
 
 

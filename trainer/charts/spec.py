@@ -12,11 +12,13 @@ from jaxtyping import Float
 from trainer.analysis.progress import Progress, part_of
 from trainer.charts import ChartError
 from trainer.charts.marks import Mark, NumberTable, Panel, ShadedTable, Tone, XYPlot, run_tone
+from trainer.charts.panels_beside import panels_beside
 from trainer.charts.point_placement import PointPlacement
 from trainer.charts.settings import NoSettings
-from trainer.charts.snapshot_label import counted_notes, data_notes, different_steps, steps_note
+from trainer.charts.snapshot_label import counted_notes, data_notes, data_of, different_steps, steps_note
 from trainer.config.fields import fields_of
 from trainer.errors import NotYetError, UserError
+from trainer.metrics import data_label
 from trainer.store import Workspace
 
 S = TypeVar("S")
@@ -125,7 +127,7 @@ class Chart(Generic[S, D]):
         placement: How the vectors of the texts are placed in the plane for the request; None: they are not.
         targets: The request with the snapshots that are computed, where those are not the ones asked for; a model of
             one that has no checkpoint is then no failure of the others.
-        preview: What is drawn of the data of other settings until those for these are computed, quickly; None: nothing.
+        preview: Whether the data of other settings are drawn, quickly, until those for these are computed.
         quick: Whether computing takes less than a frame, so that the window waits for it.
     """
 
@@ -146,7 +148,7 @@ class Chart(Generic[S, D]):
     pictures: Callable[[Workspace, Request, S], tuple[str, ...]] | None = None
     placement: Callable[[S], PointPlacement | None] | None = None
     targets: Callable[[Workspace, Request, S], Request] | None = None
-    preview: Callable[[D, S], Panel] | None = None
+    preview: bool = False
     quick: bool = False
 
     @property
@@ -188,7 +190,7 @@ class Chart(Generic[S, D]):
 
         Different steps of two runs are noted where no line under the title names them.
         """
-        drawn = self.draw(data, settings)
+        drawn = self.drawn(data, settings)
         problems, counted = tuple(getattr(data, "problems", ())), counted_notes(data)
         runs, indices = (data.found, data.places) if isinstance(data, PerRun) else ((), ())
         other_data = data_notes(runs)
@@ -199,9 +201,17 @@ class Chart(Generic[S, D]):
             drawn = _selecting_pairs_of(drawn, run_tone(indices[0]))
         return replace(drawn, warnings=warnings, notes=notes, steps=different_steps(runs))
 
+    def drawn(self, data: D, settings: S) -> Panel:
+        """Return what it draws; runs that were measured on different data have no plot and no table in common."""
+        if not isinstance(data, PerRun) or not data_notes(data.found):
+            return self.draw(data, settings)
+        parts = data.by_data()
+        panels = [self.draw(part, settings) for part in parts]  # type: ignore[arg-type]
+        return panels_beside(panels, [part.name for part in parts], [part.places for part in parts])
+
     def numbers(self, data: D, settings: S) -> list[dict[str, Any]]:
         """Return what is printed: one dictionary per column."""
-        return self.values(data, settings) if self.values else numbers_of(self.draw(data, settings))
+        return self.values(data, settings) if self.values else numbers_of(self.drawn(data, settings))
 
     def computed_of(self, settings: S) -> S:
         """Return the settings without those that only affect drawing; equal ones give the same result."""
@@ -237,6 +247,21 @@ class PerRun(Generic[D]):
     found: tuple[D, ...]
     places: tuple[int, ...]
     problems: tuple[str, ...] = ()
+
+    def by_data(self) -> tuple[PerRun[D], ...]:
+        """Return those of each data by themselves, in the order of their first run."""
+        parts: dict[object, list[tuple[D, int]]] = {}
+        for each in zip(self.found, self.places, strict=True):
+            measured = data_of(each[0])
+            parts.setdefault(measured and measured[1], []).append(each)
+        return tuple(PerRun(*zip(*part, strict=True)) for part in parts.values())
+
+    @property
+    def name(self) -> str:
+        """Of the only run, or of the data of several."""
+        measured = [each for each in map(data_of, self.found) if each is not None]
+        names = dict.fromkeys(name for name, _ in measured)
+        return ", ".join(names) if len(names) == 1 or not measured else data_label(measured[0][1])
 
 
 def per_run(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -34,7 +34,8 @@ from trainer.charts.pair_colors import (
     words,
 )
 from trainer.charts.point_placement import PointPlacement
-from trainer.charts.snapshot_curves import measure_plot
+from trainer.charts.snapshot_curves import by_data, measure_plot
+from trainer.charts.snapshot_label import data_notes
 from trainer.charts.snapshot_series import MEASURES, TimelineRun, measured, snapshots_of, timeline_run
 from trainer.store import Workspace
 from trainer.store.snapshot_files import Items, Snapshot, read_snapshot
@@ -146,9 +147,19 @@ def draw(chart: TimelineChart) -> Panel:
     maps = tuple(
         tuple(map_at(chart, run, step, size=0.45, bar=step == steps[-1]) for step in steps) for run in chart.runs
     )
-    plots = tuple(measure_plot(measure, chart.runs) for measure in MEASURES)
-    rows: tuple[tuple[Mark, ...], ...] = (*maps, plots[:4], plots[4:])
-    return Panel(title="Geometry over training", rows=rows, notes=(note_of(chart, steps),), compact=True)
+    rows: list[tuple[Mark, ...]] = [*maps]
+    for number, runs in enumerate(by_data(chart.runs)):
+        plots = [measure_plot(measure, runs) for measure in MEASURES]
+        if number:
+            plots = [replace(plot, key=f"{plot.key}-{number}") for plot in plots]
+        rows += [(*plots[:4],), (*plots[4:],)]
+    return Panel(
+        title="Geometry over training",
+        rows=tuple(rows),
+        notes=(note_of(chart, steps),),
+        warnings=data_notes(chart.runs),
+        compact=True,
+    )
 
 
 def map_at(chart: TimelineChart, run: TimelineRun, step: int, *, size: float = 1.0, bar: bool = True) -> PairMap:

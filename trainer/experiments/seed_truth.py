@@ -9,11 +9,12 @@ from typing import ClassVar, Final
 from trainer import config
 from trainer.experiments.counted import CountedRun, RunGroup, counted_line, standing
 from trainer.experiments.verdict import ArmComparison, ExperimentVerdict, judge
+from trainer.metrics import data_label, dataset_label
 from trainer.store import SplitKey, StoreError, Workspace
 
 ONE_EACH: Final = "1 seed each"
 NONE_COUNTS: Final = "No seed counts yet"
-DIFFERENT_DATA: Final = "A and B are measured on different data, so their numbers cannot be compared"
+DIFFERENT_DATA: Final = "A and B were measured on different data"
 TRAINED_APART: Final = "A and B were trained on different data, so a difference may come from the data"
 
 
@@ -28,6 +29,7 @@ class SeedTruth:
         not_counted: Which of its runs do not count, `1 run not counted: CLIP · s3 stopped at 46 of 384`; may be empty.
         experiment: Name of the experiment; empty without one.
         comparable: Whether further seeds of both can decide between them.
+        apart: Whether no value of one compares with one of the other: they were measured on different data.
     """
 
     SEPARATOR: ClassVar[str] = " · "
@@ -36,6 +38,7 @@ class SeedTruth:
     not_counted: str = ""
     experiment: str = ""
     comparable: bool = True
+    apart: bool = False
     undecided: str = ""
 
     @property
@@ -62,7 +65,8 @@ def seed_truth(
     if measured_apart(workspace, [row.id for row in rows]):
         if of_evaluations and evaluated_alike(workspace, [row.id for row in rows]):
             return SeedTruth(verdict=TRAINED_APART, comparable=False)
-        return SeedTruth(verdict=DIFFERENT_DATA, comparable=False)
+        keys = [dict.fromkeys(snapshot.key for snapshot in workspace.results.snapshots(row.id)) for row in rows]
+        return SeedTruth(verdict=f"{DIFFERENT_DATA}: {_data_names(*keys)}", comparable=False, apart=True)
     if not name or rows[1].experiment != name:
         both = RunGroup("", tuple(CountedRun(row, -1, standing(row)) for row in rows))
         return _none_counts([both], "") or SeedTruth(
@@ -92,6 +96,14 @@ def seed_truth(
 def measured_apart(workspace: Workspace, runs: Iterable[int]) -> bool:
     """Return whether the snapshots of these runs are of `different_data`."""
     return different_data([snapshot.key for snapshot in workspace.results.snapshots(run)] for run in runs)
+
+
+def _data_names(data_a: Iterable[SplitKey], data_b: Iterable[SplitKey]) -> str:
+    """Return the data of A and of B by name, with the splits where the names are the same."""
+    names = [" and ".join(dict.fromkeys(dataset_label(key.dataset) for key in data)) for data in (data_a, data_b)]
+    if names[0] == names[1]:
+        return "; ".join(" and ".join(map(data_label, data)) for data in (data_a, data_b))
+    return ", ".join(names)
 
 
 def evaluated_alike(workspace: Workspace, runs: Iterable[int]) -> list[SplitKey]:

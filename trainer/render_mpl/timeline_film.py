@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from trainer.charts import objective_label
-from trainer.charts.snapshot_curves import measure_plot
+from trainer.charts.snapshot_curves import by_data, measure_plot
 from trainer.charts.snapshot_series import MEASURES
 from trainer.charts.timeline import TimelineChart, map_at, note_of
 from trainer.metrics import data_label
@@ -69,10 +69,12 @@ class Film:
             handles=handles, loc="outside lower left", ncols=min(columns, 7), columnspacing=1.0, handletextpad=0.2
         )
         self._cursors = []
-        panels = right.subplots(len(MEASURES), 1, sharex=True, squeeze=False)[:, 0]
-        for index, (axes, measure) in enumerate(zip(panels, MEASURES, strict=True)):
-            draw_small(axes, measure_plot(measure, chart.runs), ticks=2, bottom=index == len(MEASURES) - 1)
-            self._cursors.append(axes.axvline(0, color=INK, linewidth=0.8))
+        parts = by_data(chart.runs)
+        panels = right.subplots(len(MEASURES), len(parts), sharex="col", squeeze=False)
+        for index, (row, measure) in enumerate(zip(panels, MEASURES, strict=True)):
+            for axes, runs in zip(row, parts, strict=True):
+                draw_small(axes, measure_plot(measure, runs), ticks=2, bottom=index == len(MEASURES) - 1)
+                self._cursors.append(axes.axvline(0, color=INK, linewidth=0.8))
         footnote(figure, note_of(chart, chart.steps))
         self.at(chart.steps[-1], chart.steps[-1], 0.0)
         # Laid out once: a layout a frame would take longer than the drawing, and tremble.

@@ -34,12 +34,11 @@ from explorer.widgets.truth_line import EVALUATE
 from trainer.charts.pair_changes import Changes
 from trainer.charts.snapshot_label import steps_note
 from trainer.charts.spec import Request, Target
-from trainer.experiments.seed_truth import evaluated_alike, measured_apart
+from trainer.experiments.seed_truth import DIFFERENT_DATA, evaluated_alike, measured_apart
 from trainer.metrics import data_label
 from trainer.store import SplitKey, of_split
 
 ONE_STEP: Final = "There is only one snapshot. Choose run B in the bar above, or wait for the next evaluation."
-APART: Final = "A and B are measured on different data"
 MEASURE: Final = "Only pairs that both runs embed can be compared. Evaluate measures both runs on one data set."
 MEASURED: Final = (
     "Evaluate has the scores of both on {data}; pairs can be compared only where both runs embed the same ones."
@@ -210,7 +209,7 @@ class ChangesView(View):
             self._evaluated = next(iter(evaluated_alike(workspace, runs)), None)
             self.evaluate.setText(EVALUATE if self._evaluated is None else "Show both in Evaluate")
             measured = MEASURED.format(data=data_label(self._evaluated)) if self._evaluated is not None else MEASURE
-            self.show_empty("blend", APART, measured, self.evaluate)
+            self.show_empty("blend", DIFFERENT_DATA, measured, self.evaluate)
             return
         if refusal.kind == "empty":
             self._shown = None

@@ -32,13 +32,16 @@ class Verdict:
         return {True: "equal", False: "equal-not", None: ""}[self.agree]
 
 
-def verdict(predictions: Sequence[Prediction | None], names: Sequence[str], truth: str = "") -> Verdict | None:
+def verdict(
+    predictions: Sequence[Prediction | None], names: Sequence[str], truth: str = "", *, apart: bool = False
+) -> Verdict | None:
     """Return a summary of the runs' predictions for one image; None before the first prediction.
 
     Args:
         predictions: Of run A and run B, or of the only run; None where one has not answered.
         names: Of the runs.
         truth: The right label; empty where it is not known.
+        apart: Whether each is told by itself: runs of different data are not compared.
     """
     said = [(index, p) for index, p in enumerate(predictions) if p is not None]
     if not said:
@@ -48,9 +51,9 @@ def verdict(predictions: Sequence[Prediction | None], names: Sequence[str], trut
         return Verdict(f"{each}. A single label has no share: write another to compare it with")
     right = tuple(prediction.label == truth for _, prediction in said) if truth else ()
     known = "" if not right else ", which is right" if all(right) else f"; right is {truth}"
-    if len(said) < 2:
-        index, prediction = said[0]
-        return Verdict(f"{names[index]} predicts {prediction.label}{known}", right=right)
+    if apart or len(said) < 2:
+        each = "; ".join(f"{names[index]} predicts {prediction.label}" for index, prediction in said)
+        return Verdict(f"{each}{known}", right=right)
     if len({prediction.label for _, prediction in said}) == 1:
         return Verdict(f"Both predict {said[0][1].label}{known}", True, right)
     return Verdict(", ".join(f"{LETTERS[index]}: {p.label}" for index, p in said) + known, False, right)

@@ -20,7 +20,7 @@ from explorer.views.classify.label_form import OF_THE_RUN, LabelForm
 from explorer.views.classify.preview import ImagePreview
 from explorer.views.classify.query import ClassifyQuery, ClassifyRequest, Prediction
 from explorer.views.classify.truth import TruthPicker
-from explorer.views.classify.verdict import LETTERS, ranking, verdict
+from explorer.views.classify.verdict import LETTERS, Verdict, ranking, verdict
 from explorer.views.view import View, steps_in_words
 from explorer.widgets import layouts
 from explorer.widgets.bars import BarChart, BarColumn
@@ -31,7 +31,9 @@ from trainer.charts.class_task import choice_suite, texts_of_pictures
 from trainer.charts.disputed_pictures import disputed_pictures
 from trainer.charts.marks import run_tone
 from trainer.errors import UserError, reason_words
+from trainer.experiments.seed_truth import measured_apart
 from trainer.prompt_suites import PromptSuite
+from trainer.store import Workspace
 from trainer.store.caption_words import CaptionWords, read_caption_words
 
 EXPORTED: Final = 200
@@ -60,6 +62,7 @@ class ClassifyView(View):
         self._truth_of: tuple[Sequence[int], frozenset[str]] = ((), frozenset())
         self._caption_folders: list[Path] = []
         self._caption_words: list[CaptionWords | None] = []
+        self._apart = False
         self._browse = QAction("Browse…", self, triggered=self.browse, objectName="classifyBrowse")
         self._browse.setShortcut(QKeySequence.StandardKey.Open)
         self._browse.setShortcutContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
@@ -225,7 +228,7 @@ class ClassifyView(View):
             for side, prediction in zip(sides, said, strict=True)
             if prediction is not None
         )
-        outcome = verdict(said, [*map(self._name, sides)], self.right_label.label_of(path))
+        outcome = self._verdict_of(path, said)
         mark = outcome.mark if outcome else ""
         tip = "\n".join([Path(path).name, problem or (outcome.words if outcome else "")]).strip()
         return StripItem(path, lines, mark, "Cannot be read" if problem else "", tip)
@@ -236,7 +239,7 @@ class ClassifyView(View):
         sides = self.context.selection.sides
         labels = [[p and p.label for p in self._said(item.path)] for item in items]
         judged = [each for each in labels if len(each) == 2 and all(each)]
-        if judged and n > 1:
+        if judged and n > 1 and not self._apart:
             parts.append(f"A and B agree on {sum(a == b for a, b in judged):,} of {len(judged):,}")
         known = [(self.right_label.label_of(item.path), each) for item, each in zip(items, labels, strict=True)]
         for place, side in enumerate(sides):
@@ -305,9 +308,13 @@ class ClassifyView(View):
         adds_up = prediction is None or prediction.shares == "softmax"
         return BarColumn(self._name(side), note, run_tone(side.place), shares, texts, adds_up)
 
+    def _verdict_of(self, path: str, said: Sequence[Prediction | None]) -> Verdict | None:
+        names = [*map(self._name, self.context.selection.sides)]
+        return verdict(said, names, self.right_label.label_of(path), apart=self._apart)
+
     def _show_verdict(self, path: str, said: Sequence[Prediction | None]) -> None:
         sides = self.context.selection.sides
-        outcome = verdict(said, [*map(self._name, sides)], self.right_label.label_of(path))
+        outcome = self._verdict_of(path, said)
         if problem := self.asking.problem(path):
             self._show_message("triangle-alert", "bad", problem)
         elif not sides:
@@ -365,7 +372,7 @@ class ClassifyView(View):
         self._show_current()
 
     def _read_caption_words(self) -> None:
-        """Read which words the runs were trained on."""
+        """Read which words the runs were trained on, and whether they were measured on different data."""
         rows = {side: self.context.jobs.run(side.run) for side in self.context.selection.sides}
         names = [self._name(side) for side, row in rows.items() if row is not None]
         folders = [row.folder for row in rows.values() if row is not None]
@@ -373,12 +380,17 @@ class ClassifyView(View):
         if folders != self._caption_folders or None in self._caption_words:
             self._caption_folders = folders
             take = partial(self._take_caption_words, names)
-            self.context.background.run(self, _caption_words, folders, done=take, key="caption words")
+            arguments = self.context.workspace, self.context.selection.runs, folders
+            self.context.background.run(self, _words_and_data, *arguments, done=take, key="caption words")
 
-    def _take_caption_words(self, names: Sequence[str], vocabularies: list[CaptionWords | None]) -> None:
-        self._caption_words = vocabularies
-        self.questions.take_caption_words(names, vocabularies)
+    def _take_caption_words(self, names: Sequence[str], read: tuple[list[CaptionWords | None], bool]) -> None:
+        self._caption_words, apart = read
+        self.questions.take_caption_words(names, self._caption_words)
         self._show_bars(self.strip.current)
+        if apart != self._apart:
+            self._apart = apart
+            self._show_strip()
+            self._show_current()
 
     def _words_changed(self) -> None:
         self.questions.remember(self.context.settings, "classify")
@@ -477,5 +489,7 @@ class ClassifyView(View):
         return row
 
 
-def _caption_words(folders: Sequence[Path]) -> list[CaptionWords | None]:
-    return [*map(read_caption_words, folders)]
+def _words_and_data(
+    workspace: Workspace, runs: Sequence[int], folders: Sequence[Path]
+) -> tuple[list[CaptionWords | None], bool]:
+    return [*map(read_caption_words, folders)], measured_apart(workspace, runs)

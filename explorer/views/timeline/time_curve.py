@@ -1,8 +1,9 @@
-"""A plot of one measure over the steps of A and B, with the time cursor; a click jumps there."""
+"""One measure over the steps of A and B, with the time cursor; a click jumps there. Of different data in two plots."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -13,7 +14,7 @@ from explorer import theme
 from explorer.render_qt.xy_plot import XYPlotWidget
 from explorer.widgets import layouts
 from trainer.charts.run_tones import mark_with_sides
-from trainer.charts.snapshot_curves import measure_plot, value_at
+from trainer.charts.snapshot_curves import by_data, measure_plot, value_at
 from trainer.charts.snapshot_series import MeasureCurve, TimelineMeasure, TimelineRun
 
 AXIS_PX: Final = 44
@@ -37,49 +38,57 @@ class TimeCurve(QWidget):
         self._curves: dict[int, MeasureCurve] = {}
         self.name = layouts.elided(measure.label, "small")
         self.values = (layouts.text(), layouts.text())
-        self._plot: XYPlotWidget | None = None
+        self.plots: list[XYPlotWidget] = []
         self._lay_out()
         theme.theme().follow(self._recolor)
         self._recolor()
 
     @property
     def plot(self) -> XYPlotWidget:
-        """The plot, created by `prepare` if needed."""
-        return self._plot or self.prepare()
+        """The plot of A, and of B where both have the same data; created by `prepare` if needed."""
+        return self.prepare()
 
     @property
     def cursor_step(self) -> float:
         """The step of the time cursor; NaN if none is shown."""
         return self.plot.spec.cursor if self.plot.spec is not None else math.nan
 
-    def prepare(self) -> XYPlotWidget:
-        """Create the plot if needed; creating all seven with the view would block the window."""
-        if self._plot is None:
-            self._plot = plot = XYPlotWidget(self)
+    def prepare(self, count: int = 1) -> XYPlotWidget:
+        """Create the first plots if needed; creating all seven with the view would block the window."""
+        for column in self._columns[len(self.plots) : count]:
+            plot = XYPlotWidget(self)
             plot.setMinimumHeight(LEAST_PX)
             plot.setAccessibleName(self.measure.label)
             plot.getPlotItem().getAxis("left").setWidth(AXIS_PX)
             plot.getPlotItem().getAxis("left").setTickDensity(0.45)
             plot.dragged.connect(lambda x, _y: self.jumped.emit(x))
-            self._column.addWidget(plot, 1)
-        return self._plot
+            column.addWidget(plot, 1)
+            self.plots.append(plot)
+        return self.plots[0]
 
-    def show_runs(self, runs: list[TimelineRun], *, bottom: bool) -> None:
+    def show_runs(self, runs: Sequence[TimelineRun], *, bottom: bool) -> None:
         """Draw the runs' curves; `bottom` adds numbers to the horizontal axis."""
         self._curves = {run.index: run.curves[self.measure.key] for run in runs if self.measure.key in run.curves}
-        axis = self.plot.getPlotItem().getAxis("bottom")
-        axis.setStyle(showValues=bottom)
-        axis.setHeight(None if bottom else 4)
         self._recolor()
-        spec = mark_with_sides(measure_plot(self.measure, runs), theme.sides_of(self))
-        # The name above the plot is the label of its axis.
-        self.plot.show_plot(replace(spec, x=replace(spec.x, label=""), y=replace(spec.y, label="")))
-        self.plot.setAccessibleName(spec.title)
-        self.setToolTip(f"{spec.title}, {spec.note}")
+        parts = by_data(runs) or (runs,)
+        self.prepare(len(parts))
+        self._heads[len(parts) - 1].addWidget(self.values[1])
+        specs = [mark_with_sides(measure_plot(self.measure, part), theme.sides_of(self)) for part in parts]
+        for plot, spec in zip(self.plots, specs):
+            axis = plot.getPlotItem().getAxis("bottom")
+            axis.setStyle(showValues=bottom)
+            axis.setHeight(None if bottom else 4)
+            # The name above the plot is the label of its axis.
+            plot.show_plot(replace(spec, x=replace(spec.x, label=""), y=replace(spec.y, label="")))
+            plot.setAccessibleName(spec.title)
+        for plot in self.plots[1:]:
+            plot.setVisible(len(parts) > 1)
+        self.setToolTip("\n".join(dict.fromkeys(f"{spec.title}, {spec.note}" for spec in specs)))
 
     def point_at(self, step: float) -> None:
         """Move the cursor there and show the last value at or before it."""
-        self.plot.move_cursor(step if self._curves else math.nan)
+        for plot in self.plots:
+            plot.move_cursor(step if self._curves else math.nan)
         for index, label in enumerate(self.values):
             curve = self._curves.get(index)
             label.setText("" if curve is None else self._read(curve, step))
@@ -98,4 +107,6 @@ class TimeCurve(QWidget):
             label.setStyleSheet(f"color: {theme.run_ink(index, self)}")
 
     def _lay_out(self) -> None:
-        self._column = layouts.column(layouts.row((self.name, 1), *self.values), gap=0, of=self)
+        self._heads = (layouts.row((self.name, 1), *self.values), layouts.row(layouts.STRETCH))
+        self._columns = [layouts.column(head, gap=0) for head in self._heads]
+        layouts.row(*((column, 1) for column in self._columns), gap=0, of=self)

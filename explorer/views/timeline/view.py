@@ -31,6 +31,7 @@ from trainer.charts.pair_colors import CHANGED, COMPUTED, PairNumbers
 from trainer.charts.pair_colors import words as color_words
 from trainer.charts.point_placement import PointPlacement
 from trainer.charts.snapshot_curves import METHOD as CURVES_METHOD
+from trainer.charts.snapshot_curves import by_data
 from trainer.charts.snapshot_series import MEASURES, MeasureCurve, TimelineRun, measured
 from trainer.charts.timeline import MOST_STRETCH, TimelineChart, what_changed
 from trainer.errors import UserError, reason_words
@@ -39,6 +40,8 @@ from trainer.store import of_split
 
 CURVES_PX = (240, 420)
 """Least and most: maps need the rest of a wide window."""
+APART_PX = (400, 640)
+"""The same where each run has plots of its own."""
 COLOR_PX = 168
 
 
@@ -252,7 +255,10 @@ class TimelineView(View):
 
     def _draw_curves(self, begin: int = 0) -> None:
         """Draw the curves from this index on, continuing in a later iteration when this one is full."""
-        runs = list(self._reading.chart.runs) if self._reading.chart else []
+        runs = self._reading.chart.runs if self._reading.chart else ()
+        least, most = APART_PX if len(by_data(runs)) > 1 else CURVES_PX
+        self._beside.setMinimumWidth(least)
+        self._beside.setMaximumWidth(most)
         for index, curve in enumerate(self.curves[begin:], begin):
             if index > begin and idle_scheduler().is_full:
                 idle_scheduler().later(self, lambda index=index: self._draw_curves(index))
@@ -409,13 +415,11 @@ class TimelineView(View):
         theme.theme().follow(self._recolor)  # the curves follow by themselves
 
     def _lay_out(self) -> None:
-        beside = layouts.panel(layouts.column(*((curve, 1) for curve in self.curves), gap=theme.SPACE))
-        beside.setMinimumWidth(CURVES_PX[0])
-        beside.setMaximumWidth(CURVES_PX[1])
+        self._beside = layouts.panel(layouts.column(*((curve, 1) for curve in self.curves), gap=theme.SPACE))
         layouts.add(self.main, self.pca, self.umap, self.color)
         # Both maps have the same axes: they are panned and zoomed together.
         self._locking = Locking([panel.map for panel in self.panels], self, lambda points: points.frame_looked_at)
         self._locking.set_on(True)
         maps = layouts.row(*((panel, 1) for panel in self.panels), gap=theme.BETWEEN)
         left = layouts.column((maps, 1), self.legend, self.note, self.transport)
-        self.body.addLayout(layouts.row((left, 3), (beside, 1), gap=theme.BETWEEN), 1)
+        self.body.addLayout(layouts.row((left, 3), (self._beside, 1), gap=theme.BETWEEN), 1)

@@ -75,7 +75,7 @@ def test_what_was_measured_is_kept_while_it_is_shown(charted, monkeypatch):
     again = gap(charted, 1, share=65)
     assert again.found[0].measures is before
     assert measured == [0.65], "all other shares and the snapshot are known"
-    drawn = CHART.preview(again, GapSettings(share=66))
+    drawn = CHART.draw(again, GapSettings(share=66))
     assert measured == [0.65, 0.66], "a preview measures the live pairs at once"
     assert drawn.mark("now").title == "66 % closed"
     assert ("shift", 66) not in before.points

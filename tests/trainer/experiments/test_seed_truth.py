@@ -110,7 +110,7 @@ def test_runs_on_different_data_are_no_pair(two_experiments: Workspace):
         folder = two_experiments.runs.get(run).folder / data
         two_experiments.results.add_snapshot(run, 20, data, "heldout", folder, n=20, d=8)
     truth = seed_truth(two_experiments, clip, cloob)
-    assert (truth.text, truth.comparable) == (DIFFERENT_DATA, False)
+    assert (truth.text, truth.comparable) == (f"{DIFFERENT_DATA}: Scenes, own", False)
     folder = two_experiments.runs.get(clip).folder / "own"
     two_experiments.results.add_snapshot(clip, 20, "own", "heldout", folder, n=20, d=8)
     truth = seed_truth(two_experiments, clip, cloob)

@@ -306,8 +306,8 @@ def test_runs_from_scratch_have_a_line_each_and_other_data_is_said():
     courses = Course("own", "heldout", shares), Course("scenes", "renderings", shares)
     tuned, other = Forgetting(1, "tuned", False, *courses), Forgetting(2, "CLOOB", False, courses[1], None)
     panel = CHART.panel(PerRun((tuned, other), (0, 1)), CHART.settings())
-    names = [curve.name for curve in panel.mark("course").curves]
-    assert names == ["tuned, own data", "tuned, reference set", "CLOOB"]
+    names = [[curve.name for curve in panel.mark(key).curves] for key in ("course", "course-1")]
+    assert names == [["tuned, own data", "tuned, reference set"], ["CLOOB"]]
     assert panel.mark("course").note == "", "each line is named"
     (warning,) = panel.warnings
     assert warning.startswith("Different data: ")

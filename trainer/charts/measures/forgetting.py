@@ -93,6 +93,16 @@ class Forgetting:
     best: int | None = None
     rule: str = ""
 
+    @property
+    def dataset(self) -> str:
+        """Of its own data."""
+        return self.own.dataset
+
+    @property
+    def split(self) -> str:
+        """Of its own data."""
+        return self.own.split
+
 
 def course_rows(run: Forgetting) -> list[dict[str, Any]]:
     """Return every share of both sets, each with its interval, and its change since the first step with its own."""

@@ -30,7 +30,6 @@ from trainer.store.snapshot_files import Items, Snapshot
 NOTE: Final = (
     "Cosines are not comparable across runs: compare AUC and d′ with the level of shuffled pairs, not the cosines."
 )
-OWN_LEVEL_NOTE: Final = "Compare AUC and d′ of a run with the level of its own shuffled pairs, not with other data."
 HARDEST_NOTE: Final = "Cosines are not comparable across runs: compare AUC and d′, not the cosines."
 
 
