@@ -12,13 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from PySide6.QtCore import QEvent, QPointF, QRectF, Qt
-from PySide6.QtGui import QMouseEvent
+from PySide6.QtGui import QColor, QMouseEvent
 from PySide6.QtWidgets import QApplication
 
 from explorer import theme
 from explorer.theme import class_colors, run_color
 from explorer.views.map import MapView, appearance
 from explorer.views.map.appearance import labels_of
+from explorer.views.map.coloring import window_palette
 from explorer.views.map.depth_shading import LEVELS, seen_from, shaded
 from explorer.views.map.load import read_neighbors, read_one
 from explorer.views.map.selecting import written_rows
@@ -26,7 +27,7 @@ from explorer.widgets.point_map.brush import swept
 from explorer.widgets.point_map.contours import counted, levels_of, lines_of, smoothed, spread_of
 from explorer.widgets.point_map.grid import PointGrid
 from explorer.widgets.point_map.labels import Label, place_without_overlap
-from explorer.widgets.point_map.sprites import without_overlap
+from explorer.widgets.point_map.sprites import FEWEST_SHARE, without_overlap
 from trainer.analysis.camera_3d import components, turned
 from trainer.analysis.cluster_words import ClusterWords
 from trainer.cli.export.map import rows_of
@@ -122,6 +123,20 @@ def test_density_is_counted_and_blurred_as_written_out():
     assert spread_of(many) == pytest.approx(60 * 0.5 * place.std(axis=1).mean() * 1e5 ** (-1 / 6), rel=0.25)
     for share, level in zip((0.9, 0.2), levels_of(cells, (0.9, 0.2)), strict=True):
         assert cells[cells >= level].sum() >= share * cells.sum() > cells[cells > level].sum()
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_images_and_texts_have_the_hue_of_neither_run(dressed, dark: bool):
+    theme.theme().mode = "dark" if dark else "light"
+    try:
+        for a, b in [(0, 1), (2, 3), (0, 4), (3, 5), (2, 1)]:
+            runs = [theme.run_shade(hue, tone) for hue, tone in ((a, 0), (b, 2))]
+            hues = [QColor(color).hue() for color in (*runs, *window_palette(runs).modalities)]
+            apart = [abs(hues[i] - hues[j]) for i in (0, 1) for j in (2, 3)]
+            assert min(min(each, 360 - each) for each in apart) >= 25
+        assert window_palette(class_colors(2)).modalities == tuple(class_colors(4)[2:])
+    finally:
+        theme.theme().mode = "light"
 
 
 def test_words_stand_over_a_point_of_their_group():
@@ -389,8 +404,16 @@ def test_thumbnails_come_near_and_go_far(qtbot, view: MapView):
     place = shown.position(5).toPoint()
     red = {0: (255, 0, 0), 1: (0, 128, 0), 2: (0, 0, 255)}[5 % 3]
     qtbot.waitUntil(lambda: shown.grab().toImage().pixelColor(place).getRgb()[:3] == red, timeout=3000)
+    # The other map has room for few, and shows them with this one.
+    view.toolbar.tools.lock.setChecked(False)
+    other, far = view.panels[1].sprites, view.panels[1].map.layer.grid.xy
+    span = 20 * float(np.ptp(far))
+    view.panels[1].map.box.setRange(xRange=(-span, span), yRange=(-span, span), padding=0)
+    qtbot.waitUntil(lambda: 0 < other.share < FEWEST_SHARE, timeout=3000)
+    assert len(other.points)
     qtbot.keyClick(shown, Qt.Key.Key_T)
     assert not len(sprites.points)
+    assert not len(other.points)
 
 
 def test_words_of_clusters_step_back_behind_a_selection(qtbot, view: MapView):

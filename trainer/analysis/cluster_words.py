@@ -21,6 +21,9 @@ MOST_READ: Final = 50_000
 _ROUNDS: Final = 25
 _WORDS: Final = 2
 """Of a group."""
+_LEAST_SHARE: Final = 0.3
+"""Of a group's captions that hold a word of its name, and at least `_FEWEST` of them: others do not describe it."""
+_FEWEST: Final = 3
 _SPARE: Final = 4
 """Further words of a group, taken where its best ones are another group's too."""
 _WORD: Final = re.compile(r"[^\W\d_]{2,}")
@@ -37,8 +40,8 @@ class ClusterWords:
 
     Attributes:
         group: Number of each row's group.
-        words: Most distinctive words of each group's captions, the best first; may be empty. Two groups
-            have the same ones only where they have no others.
+        words: Most distinctive words of each group's captions, the best first, of those that 30 % of them and at
+            least three hold; may be empty. Two groups have the same ones only where they have no others.
         counts: Rows in each group.
         fitted: Rows that the centers were found from.
         read: Captions that the words were weighed by.
@@ -80,9 +83,26 @@ def cluster_words(
     new_number[order] = np.arange(len(order))
     group, counts = new_number[group], counts[order]
     read = np.sort(rng.choice(n, MOST_READ, replace=False)) if n > MOST_READ else np.arange(n)
-    candidates = distinctive_words([captions[i] for i in read], group[read], len(counts), most=_WORDS + _SPARE)
+    texts = [captions[i] for i in read]
+    candidates = [
+        tuple(word for word in words if word in common)
+        for words, common in zip(
+            distinctive_words(texts, group[read], len(counts), most=_WORDS + _SPARE),
+            _common_words(texts, group[read], len(counts)),
+            strict=True,
+        )
+    ]
     report(1.0, "named")
     return ClusterWords(group, distinct_words(candidates, _WORDS), tuple(map(int, counts)), len(rows), len(read))
+
+
+def _common_words(captions: Sequence[str], group: Int[np.ndarray, " n"], groups: int) -> list[set[str]]:
+    """Return the words that describe each group, because enough of its captions hold them."""
+    holds = [Counter[str]() for _ in range(groups)]
+    for caption, number in zip(captions, group.tolist(), strict=True):
+        holds[number].update(set(words_of(caption)))
+    least = np.maximum(_FEWEST, _LEAST_SHARE * np.bincount(group, minlength=groups))
+    return [{word for word, n in counts.items() if n >= least[number]} for number, counts in enumerate(holds)]
 
 
 def kmeans(vectors: Float[np.ndarray, "n d"], k: int, rng: np.random.Generator) -> Float[np.ndarray, "k d"]:

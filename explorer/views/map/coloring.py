@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 import pyqtgraph as pg
 from jaxtyping import Int, UInt8
+from PySide6.QtGui import QColor
 
 from explorer.theme import class_colors, color, theme
 from explorer.widgets.point_map.class_glyphs import STROKES
@@ -21,6 +22,9 @@ __all__ = ["CLASS", "COMPUTED", "MODALITY", "SHADES", "Coloring", "choices", "co
 
 MOST_CLASSES: Final = 256
 """Past it colors repeat, and a column of words is an identity, not a class."""
+
+LEAST_APART: Final = 25
+"""Degrees of hue between images or texts and a run."""
 
 
 @dataclass(frozen=True)
@@ -87,10 +91,17 @@ def window_palette(runs: Sequence[str] = ()) -> Palette:
     """Return the colors of the window's theme, those of A and B if they are given."""
     gray = color("unselected").name()
     shades = np.asarray(pg.colormap.get("viridis").getLookupTable(nPts=SHADES, alpha=False), np.uint8)
-    # Not the first two colors: these are the hues of runs A and B.
-    images, texts = class_colors(8)[2:4]
     first, second = tuple(runs) or class_colors(2)
+    others = class_colors(8)[2:]
+    unlike = [other for other in others if all(_hue_apart(other, run) > LEAST_APART for run in (first, second))]
+    images, texts = [*unlike, *others][:2]
     return Palette(class_colors, (first, second), (images, texts), gray, gray, shades, theme().dark)
+
+
+def _hue_apart(first: str, second: str) -> float:
+    """Return how far the hues of two colors are apart, in degrees."""
+    apart = abs(QColor(first).hue() - QColor(second).hue())
+    return min(apart, 360 - apart)
 
 
 def classes_of(colors: Coloring) -> Int[np.ndarray, " m"] | None:

@@ -141,6 +141,7 @@ class MapPanel(MapCard):
         self.side = self.numbers = self.one = None
         self._sketched = False
         self.labels.show(())
+        self.sprites.set_points(np.zeros(0, bool))
         self.pins.show(())
         self.title.setText(name)
         self.note.setText("")

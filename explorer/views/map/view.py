@@ -54,6 +54,8 @@ class MapView(View):
         self.pictures = Thumbnails(context.background, self)
         self.toolbar = MapToolbar(self)
         self.panels = (MapPanel(0, self.pictures), MapPanel(1, self.pictures))
+        for panel, other in zip(self.panels, self.panels[::-1], strict=True):
+            panel.sprites.twin = other.sprites
         self.card = PairCard(self.pictures, self)
         yield
         self.details_pane = MapDetails(context, self.pictures)

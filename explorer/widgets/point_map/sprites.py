@@ -47,6 +47,11 @@ class Sprites(QObject):
         self._wanted: Bool[np.ndarray, " n"] = np.empty(0, bool)
         self._first: Bool[np.ndarray, " n"] | None = None
         self.shown = True
+        self.twin: Sprites | None = None
+        """Of the map beside this one: pictures come to both, if there is room for enough of them in one."""
+        self.share = 0.0
+        """Of the images in sight, those that have room for a picture."""
+        self._chosen: Int[np.ndarray, " k"] = np.empty(0, np.int64)
         self.points: Int[np.ndarray, " k"] = np.empty(0, np.int64)
         self._soon = QTimer(self, singleShot=True, interval=SETTLED_MS)
         self._soon.timeout.connect(self._choose)
@@ -76,7 +81,7 @@ class Sprites(QObject):
             self._layer.update()
 
     def _choose(self) -> None:
-        before, self.points = self.points, np.empty(0, np.int64)
+        self.share, self._chosen = 0.0, np.empty(0, np.int64)
         box = self._layer.getViewBox()
         if self.shown and box is not None and self._layer.visible_count() <= 4 * MOST_NEAR:
             view = box.viewRect()
@@ -87,8 +92,16 @@ class Sprites(QObject):
                 across, down = box.viewPixelSize()
                 positions = self._layer.grid.xy[near] / (across, down)
                 first = self._first[near] if self._first is not None else np.zeros(len(near), bool)
-                chosen = near[without_overlap(positions, first, SIDE_PX, most=MOST)]
-                self.points = chosen if len(chosen) >= FEWEST_SHARE * len(near) else self.points
+                self._chosen = near[without_overlap(positions, first, SIDE_PX, most=MOST)]
+                self.share = len(self._chosen) / len(near)
+        for sprites in (self, self.twin):
+            if sprites is not None:
+                sprites.show_chosen()
+
+    def show_chosen(self) -> None:
+        """Show the pictures that have room, if these are enough here or in the map beside this one."""
+        share = max(self.share, self.twin.share if self.twin is not None else 0.0)
+        before, self.points = self.points, self._chosen if share >= FEWEST_SHARE else np.empty(0, np.int64)
         if not np.array_equal(before, self.points):
             self._layer.update()
 

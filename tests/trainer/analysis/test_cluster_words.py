@@ -35,6 +35,14 @@ def test_groups_are_the_clouds_and_are_named_by_them():
     assert (found.fitted, found.read) == (300, 300)
 
 
+def test_a_group_is_named_only_by_what_many_of_its_captions_hold():
+    rows, kind = clouds(noise=0.0)
+    captions = [f"thing{chr(97 + j % 26)} {'ring' if i == 0 and j % 2 else ''}" for j, i in enumerate(kind)]
+    found = cluster_words(rows, captions, k=3)
+    assert sorted(found.words) == [(), (), ("ring",)]
+    assert set(cluster_words(rows[:2], ["red ring"] * 2, k=2).words) == {()}, "two captions say nothing of a cluster"
+
+
 def test_samples_are_said_and_every_row_is_placed(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(module, "MOST_FITTED", 60)
     monkeypatch.setattr(module, "MOST_READ", 50)
