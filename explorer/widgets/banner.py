@@ -210,6 +210,11 @@ class Banner(QFrame):
             self._place()
         return is_current
 
+    def withdraw(self, message: str) -> None:
+        """Hide `message` if it is still shown: what it told has been answered."""
+        if self.message.text() == message:
+            self.hide()
+
     @property
     def is_grave(self) -> bool:
         """Whether the message must be dismissed by the user, not by a timeout."""

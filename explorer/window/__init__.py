@@ -128,6 +128,7 @@ class Window(CommandedFrame):
             lambda folder: self.banner.show_message(f"No program opened {folder}.", "Open it in your file manager.")
         )
         self.drop_handler.refused.connect(lambda reason: self.banner.show_message(reason, tone="warn"))
+        self.drop_handler.answered.connect(self.banner.withdraw)
         self.background.failed.connect(self._show_failure)
         self.view_builder.loaded.connect(self._begin_services)
         self.view_builder.built.connect(self._listen)

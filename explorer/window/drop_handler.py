@@ -32,16 +32,19 @@ class DropHandler(QObject):
         pictures_arrived: Image files to look at, as a list of paths.
         requested: The intent to open what else was dropped: a model, vectors, curves or data.
         refused: What was not taken and why; a sentence.
+        answered: A refusal, when another drop follows it.
     """
 
     pictures_arrived = Signal(list)
     requested = Signal(object)
     refused = Signal(str)
+    answered = Signal(str)
 
     def __init__(self, window: QWidget, folder: Path, background: Background) -> None:
         super().__init__(window)
         self._folder = folder
         self._background = background
+        self._refusal = ""
         self.overlay = DropOverlay(window)
         self.overlay.dropped.connect(self.take)
         window.setAcceptDrops(True)
@@ -56,16 +59,18 @@ class DropHandler(QObject):
     def take(self, mime: QMimeData) -> None:
         """Take the images, model, vectors, curves or data of a drop or the clipboard, and report what is not taken."""
         files = dropped_files.dropped(mime)
+        if self._refusal:
+            self.answered.emit(self._refusal)
+        # A program that ends, or hangs, right after the drop no longer says what it was.
+        nothing = "" if mime.hasUrls() else "No files arrived from the other program. Drop them again, or browse."
+        self._refusal = files.refused or nothing
         if (intent := _intent_of(files)) is not None:
             self.requested.emit(intent)
             return
         if files.paths:
             self.pictures_arrived.emit(list(files.paths))
-        if files.refused:
-            self.refused.emit(files.refused)
-        if not files.paths and not files.refused:
-            # A program that ends, or hangs, right after the drop no longer says what it was.
-            self.refused.emit("No files arrived from the other program. Drop them again, or browse.")
+        if self._refusal:
+            self.refused.emit(self._refusal)
 
     def take_file(self, url: QUrl) -> None:
         """Take a file or folder as if it had been dropped alone."""

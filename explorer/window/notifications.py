@@ -135,8 +135,7 @@ class Notifications(QObject):
         self._status.show_start(runs, seconds)
         announcement = f"{runs} {'run starts' if runs == 1 else 'runs start'} in {seconds} s."
         if not runs:
-            if self._banner.amend(QUEUE_WAITS, ""):
-                self._banner.hide()
+            self._banner.withdraw(QUEUE_WAITS)
         elif not self._banner.amend(QUEUE_WAITS, announcement) and not self._told_queue and not self._banner.is_grave:
             self._told_queue = True
             self._banner.show_message(QUEUE_WAITS, announcement, tone="warn", action=("Hold the queue", self._hold))
@@ -269,10 +268,7 @@ class Notifications(QObject):
         undo = self._selection.undo
         self._banner.show_message(message, files, tone="info", action=("Undo", undo.undo), ms=UNDO_MS)
         # Once anything else was done or undone, this button would undo that instead.
-        undo.indexChanged.connect(
-            lambda _: self._banner.hide() if self._banner.message.text() == message else None,
-            Qt.ConnectionType.SingleShotConnection,
-        )
+        undo.indexChanged.connect(lambda _: self._banner.withdraw(message), Qt.ConnectionType.SingleShotConnection)
 
 
 def _how_it_ended(run: RunRow) -> str:

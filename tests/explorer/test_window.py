@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import ClassVar
 
 import pytest
-from PySide6.QtCore import QEvent, QMimeData, QObject, QPoint, QPointF, QRect, Qt, QTimer
+from PySide6.QtCore import QEvent, QMimeData, QObject, QPoint, QPointF, QRect, Qt, QTimer, QUrl
 from PySide6.QtGui import QAction, QDragEnterEvent, QDropEvent, QExposeEvent, QGuiApplication, QImage, QRegion
 from PySide6.QtWidgets import (
     QAbstractItemView,
@@ -35,7 +35,7 @@ from explorer.state.settings import FILE
 from explorer.views import VIEWS, ViewEntry
 from explorer.views.runs.new_run import NewRun
 from explorer.views.view import View
-from explorer.widgets.command_palette import ENTRY_ROLE
+from explorer.widgets.item_list import ITEM_ROLE
 from explorer.widgets.overlay import Shade
 from explorer.widgets.plot import Plot
 from explorer.window import Window
@@ -551,10 +551,14 @@ def test_a_long_command_is_copied_whole_and_a_line_says_so(open_window) -> None:
     assert window.banner.isHidden()
 
 
-def test_a_drop_that_brings_nothing_is_told(open_window) -> None:
+def test_a_drop_that_brings_nothing_is_told_until_the_next_one(open_window, tmp_path: Path) -> None:
     window = open_window()
     window.drop_handler.take(QMimeData())
     assert window.banner.message.text().startswith("No files arrived")
+    assert window.banner.isVisible()
+    (tmp_path / "one.png").touch()
+    window.drop_handler.take_file(QUrl.fromLocalFile(str(tmp_path / "one.png")))
+    assert window.banner.isHidden()
 
 
 def test_the_theme_is_chosen_and_remembered(open_window) -> None:
@@ -850,7 +854,7 @@ def test_the_palette_shows_a_place_and_its_tab_of_the_same_name_once(open_window
     window = open_window(tabs)
     window.menus.show_palette()
     shown = window.palette_panel.list.model()
-    entries = [shown.index(row, 0).data(ENTRY_ROLE) for row in range(shown.rowCount())]
+    entries = [shown.index(row, 0).data(ITEM_ROLE) for row in range(shown.rowCount())]
     found = [(entry.words, entry.keys) for entry in entries if "Search" in entry.words or "Taker" in entry.words]
     assert found == [("Search", "Ctrl+4"), ("Search: Taker", "")]
     window.navigation.go_to("classify")
