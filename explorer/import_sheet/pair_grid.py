@@ -61,9 +61,7 @@ class PairGrid(QListView):
     """A grid of pairs, with as many columns as fit. Arrow keys navigate; the tool tip has the whole caption."""
 
     def __init__(self, pictures: Thumbnails, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setObjectName("import-pairs")
-        self.setAccessibleName("Preview of ten pairs of this data")
+        super().__init__(parent, objectName="import-pairs", accessibleName="Preview of ten pairs of this data")
         self.pairs = PairModel(pictures, self)
         self.setModel(self.pairs)
         self.setItemDelegate(_Cell(self))
@@ -94,8 +92,7 @@ class _Cell(QStyledItemDelegate):
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
         pair: Example = index.data(ITEM_ROLE)
         painter.save()
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform)
+        painter.setRenderHints(QPainter.RenderHint.Antialiasing | QPainter.RenderHint.SmoothPixmapTransform)
         cell = option.rect.adjusted(0, 0, -theme.SPACE, -theme.SPACE)
         self._paint_ground(painter, QRectF(cell), option)
         side = cell.height() - 2 * PAD
@@ -108,8 +105,7 @@ class _Cell(QStyledItemDelegate):
         painter.setFont(option.font)
         painter.setPen(theme.color("text"))
         draw_lines(painter, room, pair.caption)
-        painter.setFont(theme.pixel_font(theme.SMALL_PX))
-        painter.setPen(theme.color("bad" if problem else "secondary"))
+        theme.text_pen(painter, theme.SMALL_PX, "bad" if problem else "secondary")
         below = QRect(room.left(), square.bottom() - LINE + 1, room.width(), LINE)
         text = problem or " · ".join(part for part in (pair.label, pair.item) if part)
         side = Qt.TextElideMode.ElideRight if problem else Qt.TextElideMode.ElideMiddle

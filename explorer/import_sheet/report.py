@@ -84,15 +84,12 @@ class ReportTable(QTableView):
     """The report as a table, one item per row; only visible rows are drawn, even of a million."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setObjectName("import-report")
-        self.setAccessibleName("Import report")
+        super().__init__(parent, objectName="import-report", accessibleName="Import report", showGrid=False)
         self.report = ReportModel(self)
         self.setModel(self.report)
         self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
         self.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
         self.setVerticalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
-        self.setShowGrid(False)
         self.setWordWrap(False)
         self.setTabKeyNavigation(False)
         self.setTextElideMode(Qt.TextElideMode.ElideRight)

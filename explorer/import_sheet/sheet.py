@@ -61,10 +61,7 @@ class ImportSheet(QDialog):
         parent: QWidget | None = None,
     ) -> None:
         """Build the dialog and start reading `path` if it is given; with `compare` two runs train on the data."""
-        super().__init__(parent)
-        self.setObjectName("import-data")
-        self.setWindowTitle("Import data")
-        self.setModal(True)
+        super().__init__(parent, objectName="import-data", windowTitle="Import data", modal=True)
         self.setAcceptDrops(True)
         self._workspace, self._client, self._background = workspace, client, background
         self.reading: DataSource | None = None

@@ -221,9 +221,8 @@ class Line(Control):
 
     def __init__(self, setting: Field, panel: str, parent: QWidget | None = None) -> None:
         super().__init__(setting, panel, parent)
-        self.line = QLineEdit(objectName=f"{panel}-{setting.name}", accessibleName=setting.label)
+        self.line = QLineEdit(objectName=f"{panel}-{setting.name}", accessibleName=setting.label, toolTip=setting.help)
         self.line.setPlaceholderText("Chosen by itself" if not setting.default else "")
-        self.line.setToolTip(setting.help)
         self.line.setClearButtonEnabled(True)
         layouts.column(self._heading(), self.line, layouts.STRETCH, gap=theme.SPACE, of=self)
         self.show_value(setting.default)
@@ -253,8 +252,7 @@ class Controls(QWidget):
 
     def __init__(self, kind: type, name: str, *, below: bool = False, beside_px: int = 0) -> None:
         """Create them stacked with `below`, else in a row; with `beside_px` choices lie next to their names."""
-        super().__init__()
-        self.setObjectName(f"{name}-controls")
+        super().__init__(objectName=f"{name}-controls")
         self._kind = kind
         self._settings = kind()
         self.controls = {

@@ -32,8 +32,7 @@ class NumbersBar(QWidget):
     """
 
     def __init__(self, panel: PanelWidget, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setObjectName(f"{panel.objectName()}-numbers")
+        super().__init__(parent, objectName=f"{panel.objectName()}-numbers")
         self.setFixedHeight(HEIGHT)
         self._panel = panel
         self.button = DisclosureButton("Numbers", strong=True)

@@ -65,8 +65,7 @@ class _Cells(QWidget):
         table = self._matrix.table
         if table is None:
             return
-        painter = QPainter(self)
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter = theme.smooth_painter(self)
         columns = len(table.columns)
         for (row, column), value in np.ndenumerate(table.values):
             self._paint_cell(painter, row, column, float(value))
@@ -133,8 +132,7 @@ class _Cells(QWidget):
     ) -> None:
         small = color == "secondary"
         weight = QFont.Weight.DemiBold if strong else QFont.Weight.Normal
-        painter.setFont(theme.pixel_font(theme.SMALL_PX if small else theme.BODY_PX, weight=weight))
-        painter.setPen(theme.color(color))
+        theme.text_pen(painter, theme.SMALL_PX if small else theme.BODY_PX, color, weight=weight)
         painter.drawText(room, int(side | Qt.AlignmentFlag.AlignVCenter), text)
 
 

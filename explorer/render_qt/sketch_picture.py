@@ -33,8 +33,7 @@ def draw_sketch(sketch: Sketch, size: QSize, ratio: float, colors: Mapping[str, 
     image = QImage(size * ratio, QImage.Format.Format_ARGB32_Premultiplied)
     image.setDevicePixelRatio(ratio)
     image.fill(QColor(colors[GROUND]))
-    painter = QPainter(image)
-    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    painter = theme.smooth_painter(image)
     wide = (size.width() - GAP_PX * (len(sketch) - 1)) / max(1, len(sketch))
     for at, frame in enumerate(sketch):
         _draw_frame(painter, frame, QRectF(at * (wide + GAP_PX), 0, wide, size.height()), colors)

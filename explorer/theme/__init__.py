@@ -13,7 +13,7 @@ from typing import Final, Literal
 from weakref import WeakKeyDictionary
 
 from PySide6.QtCore import QObject, QSize, Qt, Signal
-from PySide6.QtGui import QColor, QFont, QFontDatabase, QIcon, QPalette
+from PySide6.QtGui import QColor, QFont, QFontDatabase, QIcon, QPaintDevice, QPainter, QPalette
 from PySide6.QtWidgets import QApplication, QPushButton, QWidget
 
 from explorer.theme import icons, stylesheet, tokens
@@ -337,6 +337,19 @@ def pixel_font(pixels: int, *, weight: QFont.Weight = QFont.Weight.Normal) -> QF
     font.setStyleStrategy(QFont.StyleStrategy.PreferAntialias)
     font.setHintingPreference(QFont.HintingPreference.PreferNoHinting)
     return font
+
+
+def smooth_painter(device: QPaintDevice) -> QPainter:
+    """Return a painter of smooth edges."""
+    painter = QPainter(device)
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    return painter
+
+
+def text_pen(painter: QPainter, pixels: int, token: str, *, weight: QFont.Weight = QFont.Weight.Normal) -> None:
+    """Let a painter write in this size and weight of the application's font, in a color of the theme."""
+    painter.setFont(pixel_font(pixels, weight=weight))
+    painter.setPen(color(token))
 
 
 def set_role(widget: QWidget, role: str) -> None:

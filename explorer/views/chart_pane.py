@@ -91,8 +91,7 @@ class ChartPane(QWidget):
     refused = Signal()
 
     def __init__(self, context: Context, name: str, pictures: Thumbnails | None = None) -> None:
-        super().__init__()
-        self.setObjectName(f"{name}-pane")
+        super().__init__(objectName=f"{name}-pane")
         self._context, self._name = context, name
         self.answer: Answer | None = None
         self.selects = True

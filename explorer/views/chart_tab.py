@@ -32,8 +32,7 @@ class ChartTab(QWidget):
     answered = Signal()
 
     def __init__(self, context: Context, name: str, pictures: Thumbnails) -> None:
-        super().__init__()
-        self.setObjectName(f"{name}-tab")
+        super().__init__(objectName=f"{name}-tab")
         self.context = context
         self.chart: Chart[Any, Any] = load(name)
         self.pane = ChartPane(context, name, pictures)

@@ -27,15 +27,12 @@ class FineTuningView(ChartView):
     name = "fine_tuning"
 
     def build(self) -> Iterator[None]:
-        self.slider = QSlider(Qt.Orientation.Horizontal)
-        self.slider.setObjectName("fine-tuning-slider")
+        self.slider = QSlider(Qt.Orientation.Horizontal, objectName="fine-tuning-slider")
         self.slider.setAccessibleName("Step or alpha of the snapshots")
         self.slider.setPageStep(1)
         self.slider_text = layouts.text(role="secondary", name="fine-tuning-at")
-        self.tune = QPushButton("Fine-tune A\u2026")
-        self.tune.setObjectName("fine-tuning-tune")
-        self.mix = QPushButton("Mix A with its base\u2026")
-        self.mix.setObjectName("fine-tuning-mix")
+        self.tune = QPushButton("Fine-tune A\u2026", objectName="fine-tuning-tune")
+        self.mix = QPushButton("Mix A with its base\u2026", objectName="fine-tuning-mix")
         self._stored: tuple[int, ...] = ()
         for part in (self.slider, self.slider_text):
             part.hide()

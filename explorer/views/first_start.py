@@ -49,9 +49,7 @@ class FirstStart(QWidget):
     tried = Signal()
 
     def __init__(self) -> None:
-        super().__init__()
-        self.setObjectName("first-start")
-        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        super().__init__(objectName="first-start", focusPolicy=Qt.FocusPolicy.NoFocus)
         published = f"Classify your images without training · {FIRST.megabytes:,} MB"
         self.ways = {
             "scenes": WayButton("first-experiment", "play", "Try it on drawn scenes", SCENES_COST, primary=True),

@@ -36,8 +36,7 @@ class LastRunsCard(QFrame):
     repeated = Signal(object)
 
     def __init__(self, context: Context) -> None:
-        super().__init__()
-        self.setObjectName("last-runs")
+        super().__init__(objectName="last-runs")
         theme.set_role(self, "card")
         self._context = context
         self._runs: tuple[int, ...] = ()
@@ -78,8 +77,7 @@ class TrainingNow(QWidget):
     """The runs that train or wait now, and how far each is; hidden where none does."""
 
     def __init__(self) -> None:
-        super().__init__()
-        self.setObjectName("training-now")
+        super().__init__(objectName="training-now")
         self._column = layouts.column(layouts.text("Training now", "heading"), gap=theme.SPACE, of=self)
         self._cells: dict[int, RunCell] = {}
 

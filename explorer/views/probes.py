@@ -41,10 +41,9 @@ class ProbesView(ChartView):
         self._writes = WriteQueue(self.context.background, self)
         self._writes.written.connect(self.read)
         self._writes.failed.connect(self._refuse)
-        self.line = QLineEdit(objectName="probes-sentence", accessibleName="Sentence to pin")
+        self.line = QLineEdit(objectName="probes-sentence", accessibleName="Sentence to pin", clearButtonEnabled=True)
         self.line.setPlaceholderText("Type a sentence and press Enter, or drop a picture")
         self.line.setMaxLength(MOST_LETTERS)
-        self.line.setClearButtonEnabled(True)
         self.add = QPushButton("Pin", objectName="probes-pin")
         theme.keep_icon(self.add, "plus")
         self.chips = [QPushButton(objectName=f"probes-chip-{index}") for index in range(MOST)]

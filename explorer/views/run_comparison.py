@@ -98,9 +98,8 @@ class RunComparisonView(ChartView):
         yield from super().build()
         self._found: tuple[int, ...] = ()
         self._key: object = None
-        self.filter = QLineEdit(objectName="many-runs-filter", accessibleName="Filter runs")
+        self.filter = QLineEdit(objectName="many-runs-filter", accessibleName="Filter runs", clearButtonEnabled=True)
         self.filter.setPlaceholderText("Filter: objective:cloob beta>8 tag:paper -is:failed")
-        self.filter.setClearButtonEnabled(True)
         self.filter.setText(str(self.context.settings.value("run_comparison/filter", "")))
         self.shown = layouts.text(role="small", name="many-runs-shown", wrap=True)
         layouts.add(self.above, self.filter, self.shown)

@@ -45,8 +45,7 @@ class SeedRows(QWidget):
     """A table of runs: seeds as rows and arms as columns, so that pairs are compared in a row."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setObjectName("experiments-seeds")
+        super().__init__(parent, objectName="experiments-seeds")
         self._grid = layouts.grid(theme.BETWEEN, theme.INSIDE, of=self)
         self._seeds: tuple[SeedRun, ...] = ()
         self._cells: dict[int, RunCell] = {}

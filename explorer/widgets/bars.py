@@ -62,13 +62,12 @@ class BarChart(QWidget):
     """
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+        super().__init__(parent, accessibleName="Probabilities")
         self.names: tuple[str, ...] = ()
         self.columns: tuple[BarColumn, ...] = ()
         self._stale = False
         self._marked: frozenset[int] = frozenset()
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
-        self.setAccessibleName("Probabilities")
         theme.theme().changed.connect(self.update)
 
     def lanes(self) -> list[QRectF]:
@@ -117,8 +116,7 @@ class BarChart(QWidget):
         return super().event(event)
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter = theme.smooth_painter(self)
         fitting, row_px = self._fitting(), self.row_px
         name_width, lanes = self._name_width(), self.lanes()
         for column, lane in zip(self.columns, lanes, strict=True):
@@ -161,8 +159,7 @@ class BarChart(QWidget):
         painter.setFont(_font(strong=True))
         title = QRectF(lane.left() + DOT + theme.INSIDE, 0, lane.width() - DOT - theme.INSIDE, 20)
         _draw_elided(painter, title, column.title, Qt.AlignmentFlag.AlignLeft)
-        painter.setPen(theme.color("secondary"))
-        painter.setFont(theme.pixel_font(theme.SMALL_PX))
+        theme.text_pen(painter, theme.SMALL_PX, "secondary")
         _draw_elided(painter, title.translated(0, 20), column.note, Qt.AlignmentFlag.AlignLeft)
 
     def _paint_bar(self, painter: QPainter, room: QRectF, column: BarColumn, row: int) -> None:
@@ -190,8 +187,7 @@ class BarChart(QWidget):
         hidden = len(self.names) - fitting
         if hidden <= 0:
             return
-        painter.setFont(theme.pixel_font(theme.SMALL_PX))
-        painter.setPen(theme.color("secondary"))
+        theme.text_pen(painter, theme.SMALL_PX, "secondary")
         room = QRectF(0, HEAD + fitting * ROW, name_width, ROW)
         _draw_elided(painter, room, f"{hidden} more", Qt.AlignmentFlag.AlignLeft)
         for column, lane in zip(self.columns, lanes, strict=True):

@@ -140,9 +140,7 @@ class SwatchCell(QStyledItemDelegate):
         painter.restore()
 
     def createEditor(self, parent: QWidget, option: QStyleOptionViewItem, index: Index) -> QWidget:
-        editor = QLineEdit(parent)
-        editor.setObjectName("rename-editor")
-        editor.setAccessibleName("New name")
+        editor = QLineEdit(parent, objectName="rename-editor", accessibleName="New name")
         return editor
 
     def setEditorData(self, editor: QWidget, index: Index) -> None:

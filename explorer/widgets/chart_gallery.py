@@ -298,14 +298,11 @@ class _Cards(QListView):
     star_clicked = Signal()
 
     def __init__(self, model: QSortFilterProxyModel) -> None:
-        super().__init__()
-        self.setObjectName("chartGalleryCards")
-        self.setAccessibleName("Charts")
+        super().__init__(objectName="chartGalleryCards", accessibleName="Charts", uniformItemSizes=True)
         self.setModel(model)
         self.setViewMode(QListView.ViewMode.IconMode)
         self.setMovement(QListView.Movement.Static)
         self.setResizeMode(QListView.ResizeMode.Adjust)
-        self.setUniformItemSizes(True)
         self.setGridSize(CARD + QSize(GAP_PX, GAP_PX))
         self.setMouseTracking(True)
         self.setItemDelegate(_Card(self))
@@ -371,13 +368,11 @@ class _Card(QStyledItemDelegate):
     @staticmethod
     def _paint_text(painter: QPainter, card: QRect, chart: GalleryChart) -> None:
         room = card.adjusted(GAP_PX, HEAD_PX + 10, -GAP_PX, -6)
-        painter.setFont(theme.pixel_font(theme.BODY_PX, weight=QFont.Weight.DemiBold))
-        painter.setPen(theme.color("text"))
+        theme.text_pen(painter, theme.BODY_PX, "text", weight=QFont.Weight.DemiBold)
         wide = room.width() - STAR_PX - theme.SPACE
         name = painter.fontMetrics().elidedText(chart.label, Qt.TextElideMode.ElideRight, wide)
         painter.drawText(room, Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignTop, name)
-        painter.setFont(theme.pixel_font(theme.SMALL_PX))
-        painter.setPen(theme.color("secondary"))
+        theme.text_pen(painter, theme.SMALL_PX, "secondary")
         high = painter.fontMetrics().lineSpacing()
         for at, line in enumerate(wrapped(chart.question, painter.fontMetrics(), room.width(), 2)):
             line_room = QRect(room.x(), room.y() + 20 + at * high, room.width(), high)
@@ -400,11 +395,9 @@ class _CategoryCell(QStyledItemDelegate):
             painter.drawRoundedRect(option.rect, theme.RADIUS, theme.RADIUS)
         room = option.rect.adjusted(theme.INSIDE, 0, -theme.INSIDE, 0)
         weight = QFont.Weight.DemiBold if is_chosen else QFont.Weight.Normal
-        painter.setFont(theme.pixel_font(theme.BODY_PX, weight=weight))
-        painter.setPen(theme.color("selection_text" if is_chosen else "text"))
+        theme.text_pen(painter, theme.BODY_PX, "selection_text" if is_chosen else "text", weight=weight)
         painter.drawText(room, Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter, index.data())
-        painter.setFont(theme.pixel_font(theme.SMALL_PX))
-        painter.setPen(theme.color("selection_text" if is_chosen else "secondary"))
+        theme.text_pen(painter, theme.SMALL_PX, "selection_text" if is_chosen else "secondary")
         count = str(index.data(COUNT_ROLE))
         painter.drawText(room, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter, count)
         painter.restore()

@@ -70,19 +70,16 @@ class ClassLegend(QListView):
     isolated = Signal(list)
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+        super().__init__(parent, wrapping=True, mouseTracking=True, accessibleName="Legend")
         self._entries = ItemListModel(self, _ROLES)
         self.setModel(self._entries)
         self.setItemDelegate(_EntryDelegate(self))
         self.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
         self.setFlow(QListView.Flow.LeftToRight)
-        self.setWrapping(True)
         self.setResizeMode(QListView.ResizeMode.Adjust)
         self._before_click: list[int] = []
         self.has_glyphs = False
-        self.setMouseTracking(True)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.setAccessibleName("Legend")
         self.selectionModel().selectionChanged.connect(lambda *_: self.isolated.emit(self.chosen()))
         theme.theme().changed.connect(self.viewport().update)
 
@@ -237,8 +234,7 @@ class ScaleLegend(QWidget):
         self.update()
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter = theme.smooth_painter(self)
         before = theme.BETWEEN if self.letter else 0
         bar = QRectF(theme.INSIDE + before, theme.SPACE, self.width() - 2 * theme.INSIDE - before, 10)
         ramp = QLinearGradient(bar.topLeft(), bar.topRight())
@@ -248,8 +244,7 @@ class ScaleLegend(QWidget):
         painter.setPen(Qt.PenStyle.NoPen)
         painter.setBrush(ramp)
         painter.drawRoundedRect(bar, 3, 3)
-        painter.setFont(theme.pixel_font(theme.SMALL_PX))
-        painter.setPen(theme.color("secondary"))
+        theme.text_pen(painter, theme.SMALL_PX, "secondary")
         if self.letter:
             name = QRectF(theme.INSIDE, bar.center().y() - 10, before, 20)
             painter.drawText(name, Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter, self.letter)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QRectF, QSize, Qt
-from PySide6.QtGui import QFont, QPainter, QPaintEvent, QPen
+from PySide6.QtGui import QFont, QPaintEvent, QPen
 from PySide6.QtWidgets import QAbstractButton, QWidget
 
-from explorer.theme import BODY_PX, CONTROL_PX, RADIUS, SPACE, color, icon, pixel_font, theme
+from explorer.theme import BODY_PX, CONTROL_PX, RADIUS, SPACE, color, icon, pixel_font, smooth_painter, theme
 
 _ARROW = 16
 
@@ -15,11 +15,9 @@ class DisclosureButton(QAbstractButton):
     """A label with an arrow; while checked, the content below is shown. Space, Enter or a click toggles it."""
 
     def __init__(self, text: str, *, strong: bool = False, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+        super().__init__(parent, checkable=True, focusPolicy=Qt.FocusPolicy.StrongFocus)
         self.setText(text)
-        self.setCheckable(True)
         self.setCursor(Qt.CursorShape.PointingHandCursor)
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setFont(pixel_font(BODY_PX, weight=QFont.Weight.DemiBold if strong else QFont.Weight.Normal))
         theme().changed.connect(self.update)
 
@@ -27,8 +25,7 @@ class DisclosureButton(QAbstractButton):
         return QSize(_ARROW + 3 * SPACE + self.fontMetrics().horizontalAdvance(self.text()), CONTROL_PX)
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter = smooth_painter(self)
         middle = (self.height() - _ARROW) // 2
         sign = icon("chevron-down" if self.isChecked() else "chevron-right", _ARROW, "secondary")
         sign.paint(painter, 0, middle, _ARROW, _ARROW)

@@ -14,7 +14,6 @@ from PySide6.QtGui import (
     QGuiApplication,
     QKeyEvent,
     QKeySequence,
-    QPainter,
     QPaintEvent,
     QPen,
 )
@@ -79,8 +78,7 @@ class DropOverlay(QWidget):
         self.dropped.emit(event.mimeData())
 
     def paintEvent(self, _event: QPaintEvent) -> None:
-        painter = QPainter(self)
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter = theme.smooth_painter(self)
         veil = QColor(theme.color("background"))
         veil.setAlpha(240)
         painter.fillRect(self.rect(), veil)

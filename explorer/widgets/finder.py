@@ -63,9 +63,8 @@ class Finder(QFrame):
 
     def __init__(self, parent: QWidget, label: str) -> None:
         """Create it hidden; `label` describes what is searched."""
-        super().__init__(parent, Qt.WindowType.Popup)
+        super().__init__(parent, Qt.WindowType.Popup, objectName="finder")
         self._above = parent
-        self.setObjectName("finder")
         self._all: Sequence[Choice] = ()
         labels = f"{label}: search", f"{label}: matches"
         self._search = SearchList(self, "finder", labels, "Type a part of its name", CHOICE_ROLES)

@@ -198,8 +198,7 @@ class FormRow(QWidget):
         self.editor.setObjectName(f"field-{field.name}")
         self.editor.setAccessibleName(field.label)
         self.editor.setToolTip(self._help_text)
-        self.label = QLabel(field.label, parent)
-        self.label.setTextFormat(Qt.TextFormat.PlainText)
+        self.label = QLabel(field.label, parent, textFormat=Qt.TextFormat.PlainText)
         self.label.setBuddy(self.editor)
         self.label.setToolTip(self._help_text)
         self.help = _small_label(self._help_text, parent)
@@ -348,8 +347,6 @@ def _stacked(problem: QWidget, repair: QWidget, parent: QWidget) -> QWidget:
 
 
 def _small_label(text: str, parent: QWidget) -> QLabel:
-    label = QLabel(text, parent)
-    label.setTextFormat(Qt.TextFormat.PlainText)
-    label.setWordWrap(True)
+    label = QLabel(text, parent, textFormat=Qt.TextFormat.PlainText, wordWrap=True)
     set_role(label, "small")
     return label

@@ -46,7 +46,7 @@ class HeatMapWidget(QWidget):
     cell_chosen = Signal(int, int)
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+        super().__init__(parent, mouseTracking=True)
         self.heat: HeatMap | None = None
         self._row_names: tuple[str, ...] = ()
         self._column_names: tuple[str, ...] = ()
@@ -54,7 +54,6 @@ class HeatMapWidget(QWidget):
         self._image: QImage | None = None
         self._at = NOWHERE
         self._right = RIGHT
-        self.setMouseTracking(True)
         present(self, "Chart")
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
@@ -154,8 +153,7 @@ class HeatMapWidget(QWidget):
         self._paint_marks(painter, frame, self.heat)
 
     def _paint_axes(self, painter: QPainter, frame: QRectF, heat: HeatMap) -> None:
-        painter.setFont(theme.pixel_font(theme.SMALL_PX))
-        painter.setPen(theme.color("secondary"))
+        theme.text_pen(painter, theme.SMALL_PX, "secondary")
         columns = heat.values.shape[1]
         for at, text in heat.x_ticks:
             x = frame.left() + (at + 0.5) / columns * frame.width()

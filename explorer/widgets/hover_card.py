@@ -31,8 +31,7 @@ class HoverCard(QFrame):
     """A card about a point of its parent, docked away from the pointer; ignores the mouse."""
 
     def __init__(self, parent: QWidget) -> None:
-        super().__init__(parent)
-        self.setObjectName("hoverCard")
+        super().__init__(parent, objectName="hoverCard")
         theme.set_role(self, "raised")
         self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
         self._picture = layouts.text(role="small", align=Qt.AlignmentFlag.AlignCenter)

@@ -56,12 +56,11 @@ class ImageBox(QWidget):
     """A complete pixmap in its own aspect ratio on a muted background."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+        super().__init__(parent, accessibleName="Picture")
         self.pixmap: QPixmap | None = None
         self._sign, self._role = "image", "disabled"
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
         self.setMinimumSize(160, 120)
-        self.setAccessibleName("Picture")
         theme.theme().changed.connect(self.update)
 
     def show_picture(self, pixmap: QPixmap | None, *, broken: bool = False) -> None:
@@ -74,8 +73,7 @@ class ImageBox(QWidget):
         return QSize(360, 360)
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter = theme.smooth_painter(self)
         painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform)
         ground = QPainterPath()
         ground.addRoundedRect(QRectF(self.rect()), theme.RADIUS, theme.RADIUS)

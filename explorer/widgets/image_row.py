@@ -63,16 +63,14 @@ class ImageRowWidget(QWidget):
     chosen = Signal(int)
 
     def __init__(self, picture: Callable[[str], QPixmap | None], parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+        super().__init__(parent, focusPolicy=Qt.FocusPolicy.TabFocus, mouseTracking=True)
         self._picture = picture
         self.shown: tuple[ImageRowItem, ...] = ()
         self._color = "secondary"
         self._current = 0
         self._head_px = WORDS_PX
-        self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self._fit_height()
-        self.setMouseTracking(True)
         present(self, "Graphic")
         theme.theme().changed.connect(self.update)
 
@@ -138,8 +136,7 @@ class ImageRowWidget(QWidget):
             super().keyPressEvent(event)
 
     def paintEvent(self, _event: QPaintEvent) -> None:
-        painter = QPainter(self)
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter = theme.smooth_painter(self)
         painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform)
         for number, picture in enumerate(self.shown[: self.fitting]):
             self._paint(painter, self.place(number), picture, focused=self.hasFocus() and number == self._current)
@@ -148,8 +145,7 @@ class ImageRowWidget(QWidget):
         side = self._side()
         square = QRect(room.left() + 1, self._head_px, side, side)
         weight = QFont.Weight.DemiBold if picture.strong else QFont.Weight.Normal
-        painter.setFont(theme.pixel_font(theme.SMALL_PX, weight=weight))
-        painter.setPen(theme.color("text"))
+        theme.text_pen(painter, theme.SMALL_PX, "text", weight=weight)
         wide = room.width() - 6
         for number, text in enumerate(picture.words.split(BETWEEN, 1) if self._head_px > WORDS_PX else [picture.words]):
             line = QRect(square.left(), number * LINE_PX, wide, LINE_PX)
@@ -160,8 +156,7 @@ class ImageRowWidget(QWidget):
             filled = max(1.0, side * min(picture.share, 1.0))
             painter.fillRect(QRectF(square.left(), square.top() - 4, filled, 3), theme.color(self._color, self))
         self._paint_picture(painter, square.adjusted(0, 2, 0, 2), picture, focused)
-        painter.setFont(theme.pixel_font(theme.SMALL_PX - 1))
-        painter.setPen(theme.color("secondary"))
+        theme.text_pen(painter, theme.SMALL_PX - 1, "secondary")
         for at, text in enumerate(wrapped(picture.caption, painter.fontMetrics(), wide, MOST_LINES)):
             below = QRect(square.left(), square.bottom() + 4 + at * CAPTION_LINE_PX, room.width(), CAPTION_LINE_PX)
             painter.drawText(below, int(Qt.AlignmentFlag.AlignVCenter), text)

@@ -85,21 +85,17 @@ class ImageStrip(QListView):
             lines: How many lines of words are under an image.
             edge: Of an image, in pixels.
         """
-        super().__init__(parent)
+        super().__init__(parent, wrapping=False, uniformItemSizes=True, mouseTracking=True, accessibleName="Images")
         self._model = ItemListModel(self, _STRIP_ROLES)
         self.setModel(self._model)
         self.setItemDelegate(_Cell(picture, lines, edge, self))
         self.setFlow(QListView.Flow.LeftToRight)
-        self.setWrapping(False)
-        self.setUniformItemSizes(True)
         self.setSpacing(0)
-        self.setMouseTracking(True)
         self.setSelectionMode(QListView.SelectionMode.ExtendedSelection)
         self.setHorizontalScrollMode(QListView.ScrollMode.ScrollPerPixel)
         self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setFixedHeight(cell_size(lines, edge).height() + 14)
         self.setAcceptDrops(False)
-        self.setAccessibleName("Images")
         self.selectionModel().currentChanged.connect(lambda now, _: self.current_changed.emit(self._path(now)))
         theme.theme().changed.connect(self.viewport().update)
 
@@ -177,8 +173,7 @@ class _Cell(QStyledItemDelegate):
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
         item: StripItem = index.data(ITEM_ROLE)
         painter.save()
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform)
+        painter.setRenderHints(QPainter.RenderHint.Antialiasing | QPainter.RenderHint.SmoothPixmapTransform)
         # The view stretches its items to its own height, which has room for a scroll bar.
         cell = QRect(option.rect.topLeft(), cell_size(self._lines, self._edge)).adjusted(2, 2, -2, -2)
         self._paint_ground(painter, QRectF(cell), option)

@@ -140,8 +140,7 @@ def text(
         buddy: The field that it names.
         align: Where the text stands in its room.
     """
-    made = QLabel(label, textFormat=Qt.TextFormat.PlainText, wordWrap=wrap, alignment=align)
-    made.setObjectName(name)
+    made = QLabel(label, textFormat=Qt.TextFormat.PlainText, wordWrap=wrap, alignment=align, objectName=name)
     if buddy is not None:
         made.setBuddy(buddy)
     return _with_role(made, role)
@@ -165,8 +164,7 @@ def tab_bar(name: str, label: str, tabs: Iterable[tuple[str, str]]) -> QTabBar:
         label: What screen readers call it.
         tabs: Text and tip of each tab.
     """
-    bar = QTabBar(accessibleName=label)
-    bar.setObjectName(name)
+    bar = QTabBar(accessibleName=label, objectName=name)
     bar.setDrawBase(False)
     bar.setExpanding(False)
     for title, tip in tabs:

@@ -90,8 +90,7 @@ class Legend(QWidget):
                 self.clicked.emit(index)
 
     def paintEvent(self, _event: QPaintEvent) -> None:
-        painter = QPainter(self)
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter = theme.smooth_painter(self)
         painter.setFont(theme.pixel_font(theme.SMALL_PX))
         for entry, room in zip(self.entries, self._places(self.width()), strict=True):
             paint_mark(

@@ -165,10 +165,7 @@ class LogTail(QWidget):
     # -- parts -------------------------------------------------------------------------------------------------
 
     def _build(self) -> None:
-        self.text = QPlainTextEdit(self)
-        self.text.setReadOnly(True)
-        self.text.setObjectName("log-text")
-        self.text.setAccessibleName("Log of the run")
+        self.text = QPlainTextEdit(self, readOnly=True, objectName="log-text", accessibleName="Log of the run")
         self.text.setMaximumBlockCount(LINES)
         self.text.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
         font = QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont)
@@ -182,11 +179,8 @@ class LogTail(QWidget):
         layouts.column(self._search_row(), self.empty, (self.text, 1), margins=(0, INSIDE, 0, 0), of=self)
 
     def _search_row(self) -> QHBoxLayout:
-        self.search = QLineEdit(self)
-        self.search.setObjectName("log-search")
-        self.search.setAccessibleName("Search the log")
+        self.search = QLineEdit(self, objectName="log-search", accessibleName="Search the log", clearButtonEnabled=True)
         self.search.setPlaceholderText("Search the log")
-        self.search.setClearButtonEnabled(True)
         self.search.setMaximumWidth(320)
         self.search.textChanged.connect(self._mark)
         self.search.returnPressed.connect(self.find_next)

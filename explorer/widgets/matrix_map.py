@@ -57,7 +57,7 @@ class MatrixMap(QWidget):
     clicked = Signal(int, int)
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+        super().__init__(parent, mouseTracking=True)
         self.size_cells = 0
         self.area = Area(0, 1, 0, 1)
         self.picture_of: Callable[[int], QPixmap | None] = lambda _place: None
@@ -69,7 +69,6 @@ class MatrixMap(QWidget):
         self._selected: frozenset[int] = frozenset()
         self._grip: QPointF | None = None
         self._moved = False
-        self.setMouseTracking(True)
         present(self, "Chart")
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setMinimumSize(180, 180)
@@ -240,8 +239,7 @@ class MatrixMap(QWidget):
     # Painting ---------------------------------------------------------------------------------------------------
 
     def paintEvent(self, _event: QPaintEvent) -> None:
-        painter = QPainter(self)
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter = theme.smooth_painter(self)
         room = self.room
         painter.fillRect(room, theme.color("sunken"))
         if self._image is not None:
@@ -332,8 +330,7 @@ class MatrixMap(QWidget):
 
     def _paint_places(self, painter: QPainter) -> None:
         room, area = self.room, self.area
-        painter.setFont(theme.pixel_font(theme.SMALL_PX))
-        painter.setPen(theme.color("secondary"))
+        theme.text_pen(painter, theme.SMALL_PX, "secondary")
         right, center = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter, Qt.AlignmentFlag.AlignCenter
         for index in ticks(area.top, area.bottom):
             y = min(max(self.place_of(index, 0).y(), room.top() + 8), room.bottom() - 8)
@@ -366,8 +363,7 @@ class ColorScale(QWidget):
 
     def paintEvent(self, _event: QPaintEvent) -> None:
         painter = QPainter(self)
-        painter.setFont(theme.pixel_font(theme.SMALL_PX))
-        painter.setPen(theme.color("secondary"))
+        theme.text_pen(painter, theme.SMALL_PX, "secondary")
         middle = Qt.AlignmentFlag.AlignVCenter
         low, high = (f"{v:.2f}".replace("-", "−") for v in (self.low, self.high))
         painter.drawText(QRectF(0, 0, 96, 18), middle, self.words)

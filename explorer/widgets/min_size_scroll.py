@@ -14,9 +14,7 @@ class MinSizeScroll(QScrollArea):
     """
 
     def __init__(self, content: QWidget, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setFrameShape(QFrame.Shape.NoFrame)
-        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        super().__init__(parent, frameShape=QFrame.Shape.NoFrame, focusPolicy=Qt.FocusPolicy.NoFocus)
         self.setWidget(content)
         content.setAutoFillBackground(False)
         self.viewport().setAutoFillBackground(False)

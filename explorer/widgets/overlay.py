@@ -14,8 +14,7 @@ class Shade(QWidget):
     """Dims its parent while something in front of it is to be answered first."""
 
     def __init__(self, parent: QWidget, name: str = "") -> None:
-        super().__init__(parent)
-        self.setObjectName(name)
+        super().__init__(parent, objectName=name)
         parent.installEventFilter(self)
         self.hide()
 
@@ -60,8 +59,7 @@ class Overlay(Shade):
             top: It is placed near the upper edge instead of the center.
         """
         super().__init__(parent)
-        self.panel = QFrame(self, objectName=name)
-        self.panel.setMaximumWidth(width)
+        self.panel = QFrame(self, objectName=name, maximumWidth=width)
         self.panel.setMinimumWidth(min(width, 360))
         self.body = QVBoxLayout(self.panel)
         self.body.setContentsMargins(theme.BETWEEN, theme.BETWEEN, theme.BETWEEN, theme.BETWEEN)

@@ -18,8 +18,7 @@ class PixelPicture(QWidget):
     """A square picture; an empty square without one."""
 
     def __init__(self, name: str, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setObjectName(name)
+        super().__init__(parent, objectName=name)
         self.image: QImage | None = None
         theme.theme().changed.connect(self.update)
 

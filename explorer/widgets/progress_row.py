@@ -86,8 +86,7 @@ class JobSlot(QWidget):
     began = Signal(object)
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setObjectName("jobSlot")
+        super().__init__(parent, objectName="jobSlot")
         self._row = layouts.row((layouts.STRETCH, 1), gap=None, of=self)
         self._rows: list[ProgressRow] = []
 

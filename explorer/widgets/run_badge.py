@@ -29,8 +29,7 @@ class RunBadge(QWidget):
         return QSize(20, 20)
 
     def paintEvent(self, _event: QPaintEvent) -> None:
-        painter = QPainter(self)
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter = theme.smooth_painter(self)
         color = self._color or theme.run_color(self._index, self)
         paint_badge(painter, QRectF(self.rect()), self.letter, QColor(color))
 

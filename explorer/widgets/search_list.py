@@ -39,9 +39,8 @@ class SearchList(QObject):
         self.line = QLineEdit(objectName=f"{name}Line", accessibleName=labels[0], placeholderText=hint)
         self.line.installEventFilter(self)
         self.model = ItemListModel(self, roles)
-        self.list = QListView(objectName=f"{name}List", accessibleName=labels[1])
+        self.list = QListView(objectName=f"{name}List", accessibleName=labels[1], uniformItemSizes=True)
         self.list.setModel(self.model)
-        self.list.setUniformItemSizes(True)
 
     def choose(self, row: int) -> None:
         """Select the row, or the nearest that there is."""

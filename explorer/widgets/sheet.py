@@ -14,11 +14,8 @@ class Sheet(QDialog):
     """A dialog with a title, a form whose first field has the focus, a status line and buttons."""
 
     def __init__(self, title: str, confirm: str, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setWindowTitle(title)
-        self.setModal(True)
+        super().__init__(parent, windowTitle=title, modal=True, minimumWidth=440)
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        self.setMinimumWidth(440)
         self.form = QFormLayout()
         self.form.setHorizontalSpacing(theme.BETWEEN)
         self.form.setVerticalSpacing(theme.INSIDE)

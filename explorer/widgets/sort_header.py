@@ -21,9 +21,8 @@ class SortHeader(QHeaderView):
     """A horizontal header; Qt's own arrow would take room from the words and cut right-aligned ones."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(Qt.Orientation.Horizontal, parent)
+        super().__init__(Qt.Orientation.Horizontal, parent, textElideMode=Qt.TextElideMode.ElideRight)
         self.setSectionsClickable(True)
-        self.setTextElideMode(Qt.TextElideMode.ElideRight)
 
     def arrow(self, rect: QRect, section: int) -> QRect:
         """Return where the arrow of a section with this rectangle is."""

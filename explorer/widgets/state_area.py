@@ -39,8 +39,7 @@ class StatePage(QWidget):
 
     def __init__(self, parent: QWidget | None = None, *, width: int = TEXT_PX) -> None:
         """Create an empty page; `width` is the width of its lines in pixels."""
-        super().__init__(parent)
-        self.setObjectName("statePage")
+        super().__init__(parent, objectName="statePage")
         self._icon_name = "info"
         self._icon = QLabel(alignment=Qt.AlignmentFlag.AlignCenter)
         self.title = layouts.text(role="title", wrap=True, align=Qt.AlignmentFlag.AlignCenter)
@@ -238,13 +237,11 @@ class Skeleton(QWidget):
     """Gray bars where a result will appear, without animation to avoid distraction."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent, accessibleName="Loading")
-        self.setObjectName("skeleton")
+        super().__init__(parent, accessibleName="Loading", objectName="skeleton")
         theme.theme().changed.connect(self.update)
 
     def paintEvent(self, _event: QPaintEvent) -> None:
-        painter = QPainter(self)
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter = theme.smooth_painter(self)
         painter.setPen(Qt.PenStyle.NoPen)
         painter.setBrush(theme.color("sunken"))
         width, top = self.width(), 0.0
@@ -293,8 +290,7 @@ class _Veil(QWidget):
     """A translucent cover for outdated content; mouse events pass through."""
 
     def __init__(self, parent: QWidget) -> None:
-        super().__init__(parent)
-        self.setObjectName("veil")
+        super().__init__(parent, objectName="veil")
         self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
         theme.theme().changed.connect(self.update)
         self.hide()
@@ -309,8 +305,7 @@ class _Note(QFrame):
     """A line below the content that says what is missing or outdated, with a button."""
 
     def __init__(self) -> None:
-        super().__init__()
-        self.setObjectName("stateNote")
+        super().__init__(objectName="stateNote")
         self._act: Callable[[], object] | None = None
         self.words = layouts.text(role="warn", wrap=True)
         self.button = QPushButton(objectName="stateNoteButton")

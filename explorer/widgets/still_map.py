@@ -25,10 +25,9 @@ class StillMap(QWidget):
 
     def __init__(self, index: int, drawn: SampleMap, classes: list[str], parent: QWidget | None = None) -> None:
         """Prepare; `index` is 0 for run A and 1 for run B, and `classes` the names of the points' classes."""
-        super().__init__(parent)
+        super().__init__(parent, accessibleName=f"Map of {drawn.name}")
         self._index, self.sample_map, self._classes = index, drawn, classes
         self._picture = QPixmap()
-        self.setAccessibleName(f"Map of {drawn.name}")
         theme.theme().changed.connect(self._forget)
 
     def sizeHint(self) -> QSize:
@@ -55,8 +54,7 @@ class StillMap(QWidget):
         self._draw_points(painter)
         self._draw_labels(painter)
         paint_badge(painter, QRectF(12, 12, 20, 20), "AB"[self._index], QColor(theme.run_shade(self._index, 0)))
-        painter.setPen(theme.color("text"))
-        painter.setFont(theme.pixel_font(theme.BODY_PX, weight=QFont.Weight.DemiBold))
+        theme.text_pen(painter, theme.BODY_PX, "text", weight=QFont.Weight.DemiBold)
         painter.drawText(
             QRectF(40, 12, self.width() - 48, 20), int(Qt.AlignmentFlag.AlignVCenter), self.sample_map.name
         )

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QRectF, QSize, Qt
-from PySide6.QtGui import QPainter, QPaintEvent, QPen
+from PySide6.QtGui import QPaintEvent, QPen
 from PySide6.QtWidgets import QAbstractButton, QWidget
 
-from explorer.theme import color, theme
+from explorer.theme import color, smooth_painter, theme
 
 _WIDTH, _HEIGHT, _MARGIN = 32, 18, 3
 
@@ -15,9 +15,7 @@ class Switch(QAbstractButton):
     """A checkable button that looks like a switch; Space or a click toggles it."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setCheckable(True)
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        super().__init__(parent, checkable=True, focusPolicy=Qt.FocusPolicy.StrongFocus)
         self.setCursor(Qt.CursorShape.PointingHandCursor)
         theme().changed.connect(self.update)
 
@@ -28,8 +26,7 @@ class Switch(QAbstractButton):
         return self.sizeHint()
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter = smooth_painter(self)
         top = (self.height() - _HEIGHT) / 2
         track = QRectF(_MARGIN, top, _WIDTH, _HEIGHT)
         painter.setPen(QPen(color("outline"), 1))

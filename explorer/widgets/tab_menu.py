@@ -36,9 +36,8 @@ class TabMenu(QPushButton):
         parent: QWidget | None = None,
     ) -> None:
         """Hide the bar; `is_offered` says whether the menu offers a chart while it is not open."""
-        super().__init__(parent)
+        super().__init__(parent, objectName=f"{tabs.objectName() or 'tab'}-menu")
         prefix = tabs.objectName().partition("-")[0]
-        self.setObjectName(f"{tabs.objectName() or 'tab'}-menu")
         self.setAccessibleName(tabs.accessibleName() or "Chart")
         self.tabs, self.charts, self._is_offered, self._menu = tabs, tuple(charts), is_offered, QMenu(self)
         self.chart_actions = [self._chart_action(prefix, index) for index in range(len(self.charts))]

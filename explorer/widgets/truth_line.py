@@ -33,8 +33,7 @@ class TruthLine(QLabel):
     asked = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setObjectName("truth-line")
+        super().__init__(parent, objectName="truth-line")
         self._truth: SeedTruth | None = None
         self._ask = ""
         self.said = ""

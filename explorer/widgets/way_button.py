@@ -25,10 +25,7 @@ class WayButton(QPushButton):
     def __init__(
         self, name: str, icon: str, title: str, detail: str, *, primary: bool = False, parent: QWidget | None = None
     ) -> None:
-        super().__init__(parent)
-        self.setObjectName(name)
-        self.setAccessibleName(title)
-        self.setAccessibleDescription(detail)
+        super().__init__(parent, objectName=name, accessibleName=title, accessibleDescription=detail)
         self._icon, self._primary = icon, primary
         theme.set_role(self, "primary" if primary else "way")
         self.setCursor(Qt.CursorShape.PointingHandCursor)
@@ -56,8 +53,7 @@ class WayButton(QPushButton):
         return "accent_text" if self._primary and self.isEnabled() else role
 
     def _write(self, painter: QPainter, text: str, top: int, role: str, size: int, weight: QFont.Weight) -> None:
-        painter.setFont(theme.pixel_font(size, weight=weight))
-        painter.setPen(theme.color(self._role(role)))
+        theme.text_pen(painter, size, self._role(role), weight=weight)
         line = QRect(_TEXT_LEFT, top, self.width() - _TEXT_LEFT - _RIGHT, 20)
         shortened = painter.fontMetrics().elidedText(text, Qt.TextElideMode.ElideRight, line.width())
         painter.drawText(line, int(Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft), shortened)

@@ -32,10 +32,7 @@ class AboutSheet(QDialog):
     """Version, license and libraries. Esc closes it."""
 
     def __init__(self, background: Background, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setObjectName("about")
-        self.setWindowTitle("About Contrastive Explorer")
-        self.setModal(True)
+        super().__init__(parent, objectName="about", windowTitle="About Contrastive Explorer", modal=True)
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.resize(WIDTH, HEIGHT)
         self._packages: list[InstalledPackage] = []

@@ -60,8 +60,7 @@ class Bar(QWidget):
     narrowed = Signal()
 
     def __init__(self, selection: Selection, view_menu: ViewMenu, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setObjectName("bar")
+        super().__init__(parent, objectName="bar")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.setFixedHeight(HEIGHT)
         self._selection, self.view_menu = selection, view_menu

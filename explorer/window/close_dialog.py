@@ -28,9 +28,7 @@ class CloseDialog(QDialog):
     """
 
     def __init__(self, training: int, waiting: int, parent: QWidget) -> None:
-        super().__init__(parent, objectName="leaving")
-        self.setWindowTitle("Close the window")
-        self.setModal(True)
+        super().__init__(parent, objectName="leaving", windowTitle="Close the window", modal=True)
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.choice = STAY
         head = layouts.text(sentence(training, waiting), "title", wrap=True)

@@ -22,8 +22,7 @@ class DesktopNotifications(QObject):
             return False
         if self._tray is None:
             # Made when first needed: an icon that never says anything is in the way.
-            self._tray = QSystemTrayIcon(theme.icon("contrastive-explorer", 20), self)
-            self._tray.setToolTip("Contrastive Explorer")
+            self._tray = QSystemTrayIcon(theme.icon("contrastive-explorer", 20), self, toolTip="Contrastive Explorer")
             self._tray.activated.connect(lambda _: self._come_forward())
             self._tray.messageClicked.connect(self._come_forward)
         self._tray.show()

@@ -31,8 +31,7 @@ class DeviceMonitor(QFrame):
     """Reads the system load off the GUI thread, only while open."""
 
     def __init__(self, context: Context, parent: QWidget) -> None:
-        super().__init__(parent, Qt.WindowType.Popup)
-        self.setObjectName("deviceMonitor")
+        super().__init__(parent, Qt.WindowType.Popup, objectName="deviceMonitor")
         theme.set_role(self, "raised")
         self._context = context
         self._grid = layouts.grid(theme.BETWEEN, theme.INSIDE, stretch=2)
@@ -114,11 +113,10 @@ class DeviceMonitor(QFrame):
         head.setToolTip(name)
         self._grid.addWidget(head, self._row, 0)
         if share is not None:
-            bar = QProgressBar(textVisible=False)
+            bar = QProgressBar(textVisible=False, accessibleName=f"{name}: {value}")
             bar.setFixedWidth(BAR)
             bar.setRange(0, 1000)
             bar.setValue(round(1000 * max(0.0, min(1.0, share))))
-            bar.setAccessibleName(f"{name}: {value}")
             self._grid.addWidget(bar, self._row, 1, Qt.AlignmentFlag.AlignVCenter)
         self._grid.addWidget(label, self._row, 2)
         self._row += 1

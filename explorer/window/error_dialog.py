@@ -32,8 +32,7 @@ class ErrorDialog(QDialog):
     """A non-blocking dialog for program errors; at most one is open."""
 
     def __init__(self, hooks: Hooks, parent: QWidget) -> None:
-        super().__init__(parent, objectName="failure")
-        self.setWindowTitle("Unexpected error")
+        super().__init__(parent, objectName="failure", windowTitle="Unexpected error")
         # It must not take the keyboard from somebody who is typing.
         self.setAttribute(Qt.WidgetAttribute.WA_ShowWithoutActivating)
         self._hooks, self._stories = hooks, list[str]()

@@ -131,10 +131,7 @@ class ExportDialog(QDialog):
             contents: What is exported, a line each, where it is more than one figure.
             parent: The window.
         """
-        super().__init__(parent)
-        self.setObjectName("exportDialog")
-        self.setWindowTitle(f"Export {title}")
-        self.setModal(True)
+        super().__init__(parent, objectName="exportDialog", windowTitle=f"Export {title}", modal=True)
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self._command_for, self._file, self._previews = command_for, file, previews
         self._suffixes, self._example = [suffix for suffix, _ in formats], list(example)
@@ -212,8 +209,7 @@ class ExportDialog(QDialog):
 
     def ask_file(self) -> None:
         """Ask for another file."""
-        dialog = QFileDialog(self, "Export", str(self.file.parent))
-        dialog.setObjectName("exportFile")
+        dialog = QFileDialog(self, "Export", str(self.file.parent), objectName="exportFile")
         dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
         dialog.setNameFilters([f"*.{suffix}" for suffix in self._suffixes])
         dialog.setDefaultSuffix(self.suffix)
@@ -431,8 +427,7 @@ class ExportDialog(QDialog):
 
 
 def _button(text: str, name: str, act: Callable[[], object]) -> QPushButton:
-    button = QPushButton(text, objectName=name)
-    button.setAutoDefault(False)
+    button = QPushButton(text, objectName=name, autoDefault=False)
     button.clicked.connect(lambda: act())
     return button
 

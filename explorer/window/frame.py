@@ -46,8 +46,7 @@ class Frame(QMainWindow):
 
     def __init__(self, folder: Path, rail_places: tuple[Place, ...], *, remember: bool) -> None:
         """Build all parts; without `remember` no settings are restored or saved."""
-        super().__init__()
-        self.setObjectName("window")
+        super().__init__(objectName="window")
         self.folder, self.places = folder, rail_places
         self.settings = Settings(folder, self, remember=remember)
         self.selection = Selection(self)

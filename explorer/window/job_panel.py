@@ -59,8 +59,7 @@ class JobPanel(QFrame):
     hooks_asked = Signal()
 
     def __init__(self, parent: QWidget) -> None:
-        super().__init__(parent)
-        self.setObjectName("jobPanel")
+        super().__init__(parent, objectName="jobPanel")
         theme.set_role(self, "raised")
         self._room = parent
         self._jobs: JobList | None = None
@@ -195,8 +194,7 @@ class JobRow(QWidget):
     """One job: state, kind and title, activity, progress, and one button."""
 
     def __init__(self, job: Job, show: Callable[[Job], object]) -> None:
-        super().__init__()
-        self.setObjectName(f"job-{job.number}")
+        super().__init__(objectName=f"job-{job.number}")
         self.job, self._show = job, show
         self._state = ""
         self._icon = QLabel()

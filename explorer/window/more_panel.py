@@ -23,8 +23,7 @@ class MorePanel(QFrame):
     """Opens under a button; closes on Esc and on a click outside."""
 
     def __init__(self, parent: QWidget) -> None:
-        super().__init__(parent, Qt.WindowType.Popup)
-        self.setObjectName("morePanel")
+        super().__init__(parent, Qt.WindowType.Popup, objectName="morePanel")
         theme.set_role(self, "raised")
         self.setAccessibleName("Further controls of this view")
         self.controls = layouts.column(gap=theme.BETWEEN, margins=(theme.INSIDE, theme.INSIDE, theme.INSIDE, 0))
@@ -86,8 +85,7 @@ class _Entry(QPushButton):
     def __init__(self, action: QAction, menu: QWidget, *, marks: bool) -> None:
         self._keys = action.shortcut().toString(QKeySequence.SequenceFormat.NativeText)
         text = action.text().replace("&", "")
-        super().__init__(text)
-        self.setAccessibleName(text)
+        super().__init__(text, accessibleName=text)
         self.setToolTip(action.toolTip())
         self.setEnabled(action.isEnabled())
         theme.set_role(self, "entry")
@@ -101,8 +99,7 @@ class _Entry(QPushButton):
     def paintEvent(self, event: QPaintEvent) -> None:
         super().paintEvent(event)
         painter = QPainter(self)
-        painter.setFont(theme.pixel_font(theme.SMALL_PX))
-        painter.setPen(theme.color("secondary"))
+        theme.text_pen(painter, theme.SMALL_PX, "secondary")
         right = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
         painter.drawText(self.rect().adjusted(0, 0, -EDGE_PX, 0), int(right), self._keys)
 

@@ -45,11 +45,7 @@ class OpenSheet(QDialog):
     def __init__(
         self, name: str, title: str, workspace: Path, background: Background, parent: QWidget | None = None
     ) -> None:
-        super().__init__(parent)
-        self.setObjectName(name)
-        self.setWindowTitle(title)
-        self.setModal(True)
-        self.setMinimumWidth(WIDTH)
+        super().__init__(parent, objectName=name, windowTitle=title, modal=True, minimumWidth=WIDTH)
         self._name, self._workspace, self._background = name, workspace, background
         self.grid = layouts.grid(theme.BETWEEN, theme.INSIDE)
         self.note = QLabel(self, objectName=f"{name}-note", wordWrap=True, textFormat=Qt.TextFormat.PlainText)

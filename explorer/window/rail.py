@@ -33,8 +33,7 @@ class Rail(QWidget):
     opened = Signal(str)
 
     def __init__(self, rail_places: Sequence[Place], parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setObjectName("rail")
+        super().__init__(parent, objectName="rail")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.setFixedWidth(WIDTH)
         self._group = QButtonGroup(self)

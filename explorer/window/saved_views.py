@@ -83,9 +83,7 @@ class SavedViews(QObject):
 
     def ask(self) -> None:
         """Ask for a name, and save what is shown."""
-        dialog = QInputDialog(self._window)
-        dialog.setObjectName("save-view-dialog")
-        dialog.setWindowTitle("Save this view")
+        dialog = QInputDialog(self._window, objectName="save-view-dialog", windowTitle="Save this view")
         dialog.setLabelText("Name of the view: place, runs, step, selection, filter, columns and groups are kept.")
         dialog.textValueSelected.connect(self.save)
         dialog.finished.connect(dialog.deleteLater)

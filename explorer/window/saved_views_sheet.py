@@ -34,11 +34,8 @@ class SavedViewsSheet(QDialog):
 
     def __init__(self, names: list[str], parent: QWidget | None = None, reason: str = "") -> None:
         """List the names; with the reason why the workspace is read-only, they stay as they are."""
-        super().__init__(parent)
+        super().__init__(parent, objectName="saved-views", windowTitle="Saved views", modal=True)
         self._reason = reason
-        self.setObjectName("saved-views")
-        self.setWindowTitle("Saved views")
-        self.setModal(True)
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.resize(WIDTH, HEIGHT)
         text = QLabel(

@@ -34,8 +34,7 @@ class SidePanel(QWidget):
     """
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setObjectName("details")
+        super().__init__(parent, objectName="details")
         self.own = GroundStack()
         self.host = GroundStack()
         self._rooms: dict[QWidget, MinSizeScroll] = {}

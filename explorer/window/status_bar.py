@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QEvent, Qt, QTimer, QUrl, Signal
-from PySide6.QtGui import QDesktopServices, QMouseEvent, QPainter, QPaintEvent
+from PySide6.QtGui import QDesktopServices, QMouseEvent, QPaintEvent
 from PySide6.QtWidgets import QLabel, QProgressBar, QStatusBar, QToolButton, QWidget
 
 from explorer import theme
@@ -198,8 +198,7 @@ class _Job(QWidget):
     """Name, progress bar and remaining time of one run."""
 
     def __init__(self, parent: QWidget) -> None:
-        super().__init__(parent)
-        self.setObjectName("statusRun")
+        super().__init__(parent, objectName="statusRun")
         self._name, self._rest = layouts.text(), layouts.text()
         self._bar = QProgressBar(textVisible=False)
         self._bar.setFixedWidth(96)
@@ -233,8 +232,7 @@ class _Dot(QWidget):
         self.update()
 
     def paintEvent(self, _event: QPaintEvent) -> None:
-        painter = QPainter(self)
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter = theme.smooth_painter(self)
         painter.setPen(Qt.PenStyle.NoPen)
         painter.setBrush(theme.color(self._role))
         painter.drawEllipse(self.rect())

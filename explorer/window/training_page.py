@@ -57,8 +57,7 @@ class TrainingPage(QWidget):
     def __init__(
         self, background: Background, parent: QWidget | None = None, *, install: TrainingInstall | None = None
     ) -> None:
-        super().__init__(parent)
-        self.setObjectName("installTorch")
+        super().__init__(parent, objectName="installTorch")
         theme.set_role(self, "view")
         self._background = background
         self._plan: training_install.Plan | None = None
@@ -90,9 +89,8 @@ class TrainingPage(QWidget):
         for name, text in training_install.BACKENDS.items():
             self.backend.addItem(f"{text[0].upper()}{text[1:]}", name)
         self.backend.currentIndexChanged.connect(self._ask_plan)
-        self.wheels = QLineEdit(objectName="install-wheels", accessibleName="Folder of wheels")
+        self.wheels = QLineEdit(objectName="install-wheels", accessibleName="Folder of wheels", clearButtonEnabled=True)
         self.wheels.setPlaceholderText("The package index; or a folder of wheels, without a network")
-        self.wheels.setClearButtonEnabled(True)
         self.wheels.textChanged.connect(self._show)
         browse = QAction("Choose a folder of wheels", self.wheels, objectName="install-browse")
         theme.keep_icon(browse, "folder-open", role="secondary")

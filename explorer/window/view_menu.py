@@ -27,9 +27,7 @@ class ViewMenu(QToolButton):
     opened = Signal(str)
 
     def __init__(self, rail_places: Sequence[Place], settings: Settings, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setObjectName("viewMenu")
-        self.setAccessibleName("View")
+        super().__init__(parent, objectName="viewMenu", accessibleName="View")
         self._places, self._settings = tuple(rail_places), settings
         self._view = ""
         self._menu = QMenu(self)

@@ -25,8 +25,7 @@ class GroupChips(QWidget):
     changed = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setObjectName("changes-groups")
+        super().__init__(parent, objectName="changes-groups")
         self.group = ""
         self.chips = {name: QPushButton(title, checkable=True, toolTip=HINT) for name, title in TITLES.items()}
         for name, chip in self.chips.items():

@@ -51,8 +51,7 @@ class LabelForm(QWidget):
     run_wanted = Signal()
 
     def __init__(self, *, is_whole: bool = True, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setObjectName("classifyQuestions")
+        super().__init__(parent, objectName="classifyQuestions")
         self.suites = StillComboBox(objectName="classifySuites", accessibleName="Suite of labels and templates")
         self.suites.addItem("Labels of run A", OF_THE_RUN)
         self.suites.addItem("Custom labels", OWN)
@@ -292,10 +291,7 @@ class NewLabel(QLineEdit):
     """A line that adds labels; Escape empties it before it does anything else in the window."""
 
     def __init__(self) -> None:
-        super().__init__()
-        self.setObjectName("classifyNewLabel")
-        self.setAccessibleName("Add a label")
-        self.setPlaceholderText("Add a label")
+        super().__init__(objectName="classifyNewLabel", accessibleName="Add a label", placeholderText="Add a label")
         self.setToolTip("Enter adds it; commas separate several")
         self.setFixedWidth(NEW_LABEL_PX)
         self.setAcceptDrops(False)
@@ -331,11 +327,10 @@ class Underline(QSyntaxHighlighter):
 
 
 def _editor(name: str, label: str) -> QPlainTextEdit:
-    edit = QPlainTextEdit(objectName=name, accessibleName=label, placeholderText=f"{label}.")
+    edit = QPlainTextEdit(objectName=name, accessibleName=label, placeholderText=f"{label}.", minimumHeight=72)
     edit.setTabChangesFocus(True)
     # A dropped image belongs to the view, not into the text as its address.
     edit.setAcceptDrops(False)
-    edit.setMinimumHeight(72)
     return edit
 
 

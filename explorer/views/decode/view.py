@@ -366,8 +366,7 @@ class DecodedRow(QWidget):
     """The pictures of one decoder in lines."""
 
     def __init__(self, name: str, index: int) -> None:
-        super().__init__()
-        self.setObjectName(name)
+        super().__init__(objectName=name)
         self._place = index
         self.heading, self.facts = layouts.elided(role="strong"), _two_lines()
         self.boxes = [PixelPicture(f"{name}-{column}") for column in range(len(COLUMNS))]

@@ -32,8 +32,7 @@ class EvaluationTab(ChartTab):
         self._measured: Collection[str] = ()
         self._waiting: tuple[str, str, str, QAction | None] | None = None
         self.missing = StatePage()
-        self.measure = QAction("Measure it", self)
-        self.measure.setObjectName(f"{name}-measure")
+        self.measure = QAction("Measure it", self, objectName=f"{name}-measure")
         self.measure.triggered.connect(lambda: self.measure_asked.emit(self._task(self.settings_now())))
         self.column.addWidget(self.missing, 1)
         self.tools_panel.setVisible(bool(vars(self.settings_now())))

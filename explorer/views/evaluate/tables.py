@@ -21,9 +21,7 @@ class ResultTable(QTableWidget):
     """A table with text on the left and numbers on the right; heading rows are bold."""
 
     def __init__(self, name: str, label: str, parent: QWidget | None = None) -> None:
-        super().__init__(0, 0, parent)
-        self.setObjectName(name)
-        self.setAccessibleName(label)
+        super().__init__(0, 0, parent, objectName=name, accessibleName=label)
         self.verticalHeader().hide()
         self.verticalHeader().setDefaultSectionSize(28)
         self.setShowGrid(False)

@@ -143,8 +143,7 @@ class _Picture(QWidget):
         self.update()
 
     def paintEvent(self, _event: QPaintEvent) -> None:
-        painter = QPainter(self)
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter = theme.smooth_painter(self)
         painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform)
         clip = QPainterPath()
         clip.addRoundedRect(0, 0, PICTURE, PICTURE, 4, 4)

@@ -89,8 +89,7 @@ class SaliencyMap(QWidget):
         return f"row {row + 1}, column {column + 1} of {grid}: {signed(value, 4)}"
 
     def paintEvent(self, _event: QPaintEvent) -> None:
-        painter = QPainter(self)
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter = theme.smooth_painter(self)
         room = self.room()
         clip = QPainterPath()
         clip.addRoundedRect(room, theme.RADIUS, theme.RADIUS)
@@ -142,8 +141,7 @@ class SaliencyMap(QWidget):
         painter.drawRoundedRect(bar, 3, 3)
         painter.setBrush(shade)
         painter.drawRoundedRect(bar, 3, 3)
-        painter.setFont(theme.pixel_font(theme.SMALL_PX))
-        painter.setPen(theme.color("secondary"))
+        theme.text_pen(painter, theme.SMALL_PX, "secondary")
         labels = QRectF(room.left(), bar.bottom() + 1, room.width(), 17)
         for side, text in zip(("Left", "HCenter", "Right"), (overlay.ends[0], "0", overlay.ends[1]), strict=True):
             where = getattr(Qt.AlignmentFlag, f"Align{side}") | Qt.AlignmentFlag.AlignVCenter

@@ -45,8 +45,7 @@ class MapDetails(QWidget):
     remove_asked = Signal()
 
     def __init__(self, context: Context, pictures: Thumbnails, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setObjectName("map-details")
+        super().__init__(parent, objectName="map-details")
         self._by = MODALITY
         self.legend_title = layouts.text("Colors", "heading")
         self.legend, self.scale, self.scale_b = ClassLegend(), ScaleLegend(), ScaleLegend()
@@ -55,8 +54,7 @@ class MapDetails(QWidget):
         self.marks = Legend()
         self.marks.setObjectName("map-marks")
         self.marks.setFixedWidth(MARKS_PX)
-        self.legend_row = QWidget()
-        self.legend_row.setObjectName("map-legend-row")
+        self.legend_row = QWidget(objectName="map-legend-row")
         self.note = layouts.text(role="small", wrap=True)
         self.placed = layouts.text(role="small")
         self.remove = QPushButton("Remove", objectName="map-remove", accessibleName="Remove the placed images")

@@ -455,9 +455,7 @@ class _FindingsTable(QTableView):
     chose = Signal(object)
 
     def __init__(self, kind: str, label: str, pictures: Thumbnails) -> None:
-        super().__init__()
-        self.setObjectName(f"quality-{kind}s")
-        self.setAccessibleName(label)
+        super().__init__(objectName=f"quality-{kind}s", accessibleName=label, showGrid=False, wordWrap=False)
         self.findings = FindingsModel(kind, pictures, self)
         self.setModel(self.findings)
         self.setIconSize(QSize(PICTURE_PX, PICTURE_PX))
@@ -465,8 +463,6 @@ class _FindingsTable(QTableView):
         self.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
         self.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
         self.setVerticalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
-        self.setShowGrid(False)
-        self.setWordWrap(False)
         self.setTabKeyNavigation(False)
         self.verticalHeader().hide()
         self.verticalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Fixed)

@@ -35,10 +35,7 @@ class ConfigPane(QWidget):
         self._workspace, self._background = workspace, background
         self._runs: tuple[tuple[int, str], ...] = ()
         self.words = layouts.text(role="secondary", wrap=True)
-        self.toml = QPlainTextEdit()
-        self.toml.setReadOnly(True)
-        self.toml.setObjectName("config-toml")
-        self.toml.setAccessibleName("Configuration as TOML")
+        self.toml = QPlainTextEdit(readOnly=True, objectName="config-toml", accessibleName="Configuration as TOML")
         font = QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont)
         font.setStyleHint(QFont.StyleHint.Monospace)
         font.setPixelSize(theme.SMALL_PX)
@@ -128,9 +125,7 @@ class ConfigPane(QWidget):
         self.area.ready()
 
     def _make_table(self) -> QTableWidget:
-        table = QTableWidget(0, 3)
-        table.setObjectName("config-difference")
-        table.setAccessibleName("Fields in which the two runs differ")
+        table = QTableWidget(0, 3, objectName="config-difference", accessibleName="Fields in which the two runs differ")
         table.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
         table.setShowGrid(False)
         table.verticalHeader().hide()

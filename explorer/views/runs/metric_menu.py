@@ -21,8 +21,7 @@ class MetricMenu(QMenu):
     changed = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setObjectName("metric-menu")
+        super().__init__(parent, objectName="metric-menu")
         self._actions: dict[str, QAction] = {}
         self._groups: dict[str, _StaysOpen] = {}
 

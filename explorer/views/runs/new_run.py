@@ -144,10 +144,8 @@ class NewRun(QDialog):
             note: What is said of the first values, below the preset.
             parent: Qt's parent.
         """
-        super().__init__(parent)
-        self.setObjectName("new-run")
+        super().__init__(parent, objectName="new-run", modal=True)
         self.setWindowTitle(title or ("New run" if start_from is None else "Duplicate run"))
-        self.setModal(True)
         high = parent.window().height() - theme.AROUND if parent is not None else HIGH_PX
         self.resize(760, max(520, min(HIGH_PX, high)))
         self._presets, self._background, self._client = dict(presets), background, client
@@ -710,8 +708,7 @@ class PairRow(QWidget):
     """What the entry that trains CLIP and CLOOB does, and with how many seeds."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setObjectName("new-run-pair")
+        super().__init__(parent, objectName="new-run-pair")
         self.seeds = NumberBox(integer=True, low=1, high=MOST_SEEDS)
         self.seeds.setObjectName("new-run-seeds")
         self.seeds.setAccessibleName("Seeds of each")

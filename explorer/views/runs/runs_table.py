@@ -120,9 +120,7 @@ class RunsTable(QTableView):
     eyes_toggled = Signal(object)
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setObjectName("runs-table")
-        self.setAccessibleName("Runs")
+        super().__init__(parent, objectName="runs-table", accessibleName="Runs", showGrid=False, wordWrap=False)
         self.runs = RunsModel(self)
         self.shown = RunsFilter(self.runs, self)
         self.without_run: list[QAction] = []
@@ -133,8 +131,6 @@ class RunsTable(QTableView):
         self.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
         self.setHorizontalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
         self.setContextMenuPolicy(Qt.ContextMenuPolicy.ActionsContextMenu)
-        self.setShowGrid(False)
-        self.setWordWrap(False)
         self.setTabKeyNavigation(False)
         self.setDragEnabled(True)
         self.setAcceptDrops(True)

@@ -69,8 +69,7 @@ class NoteSheet(Sheet):
     def __init__(self, run: RunRow, parent: QWidget | None = None) -> None:
         super().__init__(f"Note of {run.short_name}", "Save", parent)
         self.setObjectName("note-sheet")
-        self.note = QPlainTextEdit(run.note, objectName="note-text")
-        self.note.setAccessibleName("Note in Markdown")
+        self.note = QPlainTextEdit(run.note, objectName="note-text", accessibleName="Note in Markdown")
         self.read = _Reader()
         self.read.setObjectName("note-read")
         self.read.setAccessibleName("Note as it reads")

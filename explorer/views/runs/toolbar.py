@@ -53,10 +53,8 @@ def _menu_button(actions: RunActions) -> QToolButton:
 
 def _button(actions: RunActions, name: str) -> QToolButton:
     action: QAction = actions[name]
-    button = QToolButton()
+    button = QToolButton(toolButtonStyle=Qt.ToolButtonStyle.ToolButtonIconOnly, objectName=f"{name}-button")
     button.setDefaultAction(action)
-    button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonIconOnly)
-    button.setObjectName(f"{name}-button")
     button.setAccessibleName(action.text())
     # A button follows its action in all but this. Shown before it has a parent, it would be a window of its own.
     if not action.isVisible():

@@ -29,8 +29,7 @@ class ViewStrip(QWidget):
     """A drawn scene under each augmentation that an objective of two views uses; hidden for other objectives."""
 
     def __init__(self, background: Background, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setObjectName("new-run-views")
+        super().__init__(parent, objectName="new-run-views")
         self._background = background
         self._objective: Any = None
         self.row = ImageRowWidget(lambda _path: None)

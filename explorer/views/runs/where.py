@@ -32,8 +32,7 @@ class WhereRow(QWidget):
     manage_asked = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setObjectName("new-run-where-row")
+        super().__init__(parent, objectName="new-run-where-row")
         self.place = StillComboBox(self)
         self.place.setObjectName("new-run-where")
         self.place.setAccessibleName("Where the run trains")

@@ -46,8 +46,7 @@ class PairInspector(QWidget):
     go = Signal(str)
 
     def __init__(self, context: Context, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setObjectName("inspector")
+        super().__init__(parent, objectName="inspector")
         self.context = context
         self.loaded: LoadedPair | None = None
         self.course: CourseCard | None = None

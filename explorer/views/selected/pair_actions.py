@@ -51,8 +51,7 @@ class PairActions(QWidget):
     failed = Signal(str, str)
 
     def __init__(self, context: Context, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setObjectName("inspector-actions")
+        super().__init__(parent, objectName="inspector-actions")
         self.context = context
         self.facts: StoredFacts | None = None
         self._loaded: LoadedPair | None = None

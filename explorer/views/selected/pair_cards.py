@@ -37,8 +37,7 @@ class RanksTable(QWidget):
     """A line per measure and a column per run."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setObjectName("inspector-ranks")
+        super().__init__(parent, objectName="inspector-ranks")
         self._grid = layouts.grid(theme.INSIDE, theme.SPACE, stretch=0, of=self)
         self._shape: object = None
         self.cells: dict[tuple[int, int], QLabel] = {}
@@ -133,8 +132,7 @@ class NeighborRows(QWidget):
     hovered = Signal(int)
 
     def __init__(self, pictures: Thumbnails, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setObjectName("inspector-near")
+        super().__init__(parent, objectName="inspector-near")
         self.title = layouts.text(role="heading")
         self.rows = tuple(
             Tiles(
@@ -181,8 +179,7 @@ class FactsTable(QWidget):
     """Name and value of the metadata columns."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setObjectName("inspector-facts")
+        super().__init__(parent, objectName="inspector-facts")
         self._grid = layouts.grid(theme.BETWEEN, 2, stretch=1, of=self)
         self._lines: list[tuple[ElidedLabel, ElidedLabel]] = []
         for row in range(MOST_COLUMNS):

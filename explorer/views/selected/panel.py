@@ -45,8 +45,7 @@ class SelectedPanel(QWidget):
     failed = Signal(str, str)
 
     def __init__(self, context: Context, pictures: Thumbnails, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setObjectName("selected-panel")
+        super().__init__(parent, objectName="selected-panel")
         self.context = context
         self._items: Items | None = None
         self._dataset = self._of = ""

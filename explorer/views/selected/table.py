@@ -77,10 +77,8 @@ class PairTable(QTableView):
         parent: QWidget | None = None,
     ) -> None:
         """Create a table; a `narrow` one has low lines and no horizontal scroll bar: its last columns are hidden."""
-        super().__init__(parent)
+        super().__init__(parent, objectName=name, accessibleName=label, showGrid=False, wordWrap=False)
         self._narrow = narrow
-        self.setObjectName(name)
-        self.setAccessibleName(label)
         self.pairs = PairTableModel(pictures, self, background)
         self._class_px = CLASS_PX
         self._least_px: list[int] = []
@@ -93,8 +91,6 @@ class PairTable(QTableView):
         self.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
         self.setVerticalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
         self.setHorizontalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
-        self.setShowGrid(False)
-        self.setWordWrap(False)
         self.setMouseTracking(True)
         self.setTabKeyNavigation(False)
         self.verticalHeader().hide()

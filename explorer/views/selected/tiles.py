@@ -87,17 +87,13 @@ class Tiles(QListView):
         one_row: bool = False,
         parent: QWidget | None = None,
     ) -> None:
-        super().__init__(parent)
-        self.setObjectName(name)
-        self.setAccessibleName(label)
+        super().__init__(parent, objectName=name, accessibleName=label, wrapping=not one_row, uniformItemSizes=True)
         self.tiles = TilesModel(pictures, self)
         self.setModel(self.tiles)
         self.cell = _Cell(edge, lines, self)
         self.setItemDelegate(self.cell)
         self.setFlow(QListView.Flow.LeftToRight)
-        self.setWrapping(not one_row)
         self.setResizeMode(QListView.ResizeMode.Adjust)
-        self.setUniformItemSizes(True)
         self.setMouseTracking(True)
         self.setSelectionMode(QListView.SelectionMode.ExtendedSelection)
         self.setVerticalScrollMode(QListView.ScrollMode.ScrollPerPixel)
@@ -159,8 +155,7 @@ class _Cell(QStyledItemDelegate):
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
         tile: PairTile = index.data(ITEM_ROLE)
         painter.save()
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform)
+        painter.setRenderHints(QPainter.RenderHint.Antialiasing | QPainter.RenderHint.SmoothPixmapTransform)
         ground = option.rect.adjusted(2, 2, -2, -2)
         selected = bool(option.state & QStyle.StateFlag.State_Selected)
         if selected or option.state & QStyle.StateFlag.State_MouseOver:
@@ -197,8 +192,7 @@ class _Cell(QStyledItemDelegate):
         if picture is None:
             painter.fillRect(room, theme.color("sunken"))
             if not tile.path:
-                painter.setPen(theme.color("secondary"))
-                painter.setFont(theme.pixel_font(theme.SMALL_PX))
+                theme.text_pen(painter, theme.SMALL_PX, "secondary")
                 inside = room.adjusted(theme.SPACE, theme.SPACE, -theme.SPACE, -theme.SPACE)
                 painter.drawText(inside, int(Qt.TextFlag.TextWordWrap), tile.caption)
         else:

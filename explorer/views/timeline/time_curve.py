@@ -32,9 +32,8 @@ class TimeCurve(QWidget):
     jumped = Signal(float)
 
     def __init__(self, measure: TimelineMeasure, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+        super().__init__(parent, objectName=f"timeline-{measure.key}")
         self.measure = measure
-        self.setObjectName(f"timeline-{measure.key}")
         self._curves: dict[int, MeasureCurve] = {}
         self.name = layouts.elided(measure.label, "small")
         self.values = (layouts.text(), layouts.text())

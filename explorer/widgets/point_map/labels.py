@@ -10,7 +10,7 @@ from typing import Final
 from PySide6.QtCore import QObject, QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPainterPath, QPen, QPixmap
 
-from explorer.theme import SMALL_PX, SPACE, color, pixel_font, theme
+from explorer.theme import SMALL_PX, SPACE, color, pixel_font, smooth_painter, theme
 from explorer.widgets.point_map.layer import PointLayer
 from explorer.widgets.point_map.scene import MapScene
 
@@ -88,8 +88,7 @@ class Labels(QObject):
             outline.addText(QPointF(SPACE + HALO_PX, HALO_PX + metrics.ascent()), self._font, text)
             halo = QColor(color("surface"))
             halo.setAlphaF(0.86)
-            painter = QPainter(picture)
-            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+            painter = smooth_painter(picture)
             pen = QPen(halo, 2 * HALO_PX, Qt.PenStyle.SolidLine, Qt.PenCapStyle.RoundCap, Qt.PenJoinStyle.RoundJoin)
             painter.strokePath(outline, pen)
             painter.fillPath(outline, color("secondary" if self._dimmed else "text"))

@@ -80,8 +80,7 @@ class Pins(QObject):
         if not self.pins:
             return
         painter.save()
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform)
+        painter.setRenderHints(QPainter.RenderHint.Antialiasing | QPainter.RenderHint.SmoothPixmapTransform)
         painter.setFont(pixel_font(SMALL_PX))
         ink = self._ink()
         for pin, position, card in self.placed(scene):
