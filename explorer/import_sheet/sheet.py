@@ -429,8 +429,7 @@ class ImportSheet(QDialog):
         return foot
 
     def _action(self, text: str, does: Any) -> QAction:
-        action = QAction(text, self)
-        action.triggered.connect(lambda _checked=False: does())
+        action = QAction(text, self, triggered=lambda _checked=False: does())
         return action
 
 

@@ -38,8 +38,7 @@ class Settings(QObject):
         self._stored = _settings_file(self.file) if remember else _SettingsFile(None)
         self.damaged = self._stored.damaged
         weakref.finalize(self, self._stored.write)
-        self._soon = QTimer(self, singleShot=True, interval=SOON_MS)
-        self._soon.timeout.connect(self.write_beside)
+        self._soon = QTimer(self, singleShot=True, interval=SOON_MS, timeout=self.write_beside)
 
     def value(self, key: str, default: Any = None) -> Any:
         """Return the value saved under `key`, any JSON type; `default` if its type differs."""

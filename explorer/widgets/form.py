@@ -205,8 +205,7 @@ class FormRow(QWidget):
         self.problem = _small_label("", parent)
         self.problem.setObjectName(f"problem-{field.name}")
         set_role(self.problem, "bad")
-        self.repair = QPushButton(parent, objectName=f"repair-{field.name}", autoDefault=False)
-        self.repair.clicked.connect(self._mend)
+        self.repair = QPushButton(parent, objectName=f"repair-{field.name}", autoDefault=False, clicked=self._mend)
         self._better: Any = None
         self.trouble = _stacked(self.problem, self.repair, parent)
         self.field = self._placed(field, browse, parent)

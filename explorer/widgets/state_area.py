@@ -308,8 +308,7 @@ class _Note(QFrame):
         super().__init__(objectName="stateNote")
         self._act: Callable[[], object] | None = None
         self.words = layouts.text(role="warn", wrap=True)
-        self.button = QPushButton(objectName="stateNoteButton")
-        self.button.clicked.connect(lambda: self._act() if self._act else None)
+        self.button = QPushButton(objectName="stateNoteButton", clicked=lambda: self._act() if self._act else None)
         layouts.row((self.words, 1), self.button, gap=theme.BETWEEN, of=self)
         self.hide()
 
@@ -327,6 +326,5 @@ class _Note(QFrame):
 def _action(parent: QWidget, act: Act) -> QAction:
     for old in parent.findChildren(QAction, f"state-{act[0]}"):
         old.deleteLater()
-    action = QAction(act[0], parent, objectName=f"state-{act[0]}")
-    action.triggered.connect(lambda: act[1]())
+    action = QAction(act[0], parent, objectName=f"state-{act[0]}", triggered=lambda: act[1]())
     return action

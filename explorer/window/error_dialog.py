@@ -72,9 +72,8 @@ class ErrorDialog(QDialog):
         self.copy.clicked.connect(lambda: QGuiApplication.clipboard().setText(self.story()))
         log = QPushButton("Open the log", objectName="failureLog", autoDefault=False)
         log.clicked.connect(lambda: open_file(self._hooks.log_file))
-        close = QPushButton("Continue", objectName="failureClose", default=True)
+        close = QPushButton("Continue", objectName="failureClose", default=True, clicked=self.hide)
         theme.set_role(close, "primary")
-        close.clicked.connect(self.hide)
         return layouts.row(self.copy, log, (layouts.STRETCH, 1), close, gap=None)
 
 

@@ -427,8 +427,7 @@ class ExportDialog(QDialog):
 
 
 def _button(text: str, name: str, act: Callable[[], object]) -> QPushButton:
-    button = QPushButton(text, objectName=name, autoDefault=False)
-    button.clicked.connect(lambda: act())
+    button = QPushButton(text, objectName=name, autoDefault=False, clicked=lambda: act())
     return button
 
 

@@ -204,9 +204,8 @@ class JobRow(QWidget):
         self.bar.setFixedWidth(BAR_PX)
         self.left = layouts.text(role="small", align=Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         self.left.setFixedWidth(LEFT_PX)
-        self.button = QPushButton(objectName=f"job-{job.number}-button")
+        self.button = QPushButton(objectName=f"job-{job.number}-button", clicked=self._act)
         self.button.setFixedWidth(BUTTON_PX)
-        self.button.clicked.connect(self._act)
         texts = layouts.column(self.title, self.note, gap=0)
         aside = [(widget, 0, Qt.AlignmentFlag.AlignVCenter) for widget in (self.bar, self.left, self.button)]
         layouts.row(self._icon, (texts, 1), *aside, margins=(0, theme.SPACE, 0, theme.SPACE), of=self)

@@ -49,9 +49,8 @@ class OpenSheet(QDialog):
         self._name, self._workspace, self._background = name, workspace, background
         self.grid = layouts.grid(theme.BETWEEN, theme.INSIDE)
         self.note = QLabel(self, objectName=f"{name}-note", wordWrap=True, textFormat=Qt.TextFormat.PlainText)
-        self.start = QPushButton("Open", self, objectName=f"{name}-start", default=True)
+        self.start = QPushButton("Open", self, objectName=f"{name}-start", default=True, clicked=self.accept)
         theme.set_role(self.start, "primary")
-        self.start.clicked.connect(self.accept)
 
     def command(self) -> list[str]:
         """Return the `trainer` arguments that do the same."""

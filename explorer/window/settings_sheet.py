@@ -67,8 +67,7 @@ class SettingsSheet(Overlay):
         self._price.setAccessibleName("Price of a kilowatt-hour")
         self._currency.setAccessibleName("Currency of the price")
         self._currency.setFixedWidth(64)
-        done = QPushButton("Done", objectName="settings-done")
-        done.clicked.connect(self.close_panel)
+        done = QPushButton("Done", objectName="settings-done", clicked=self.close_panel)
         layouts.add(
             self.body,
             layouts.text("Settings", "title"),
@@ -123,8 +122,7 @@ class SettingsSheet(Overlay):
         return button
 
     def _opener(self, text: str, act: Callable[[], object]) -> QPushButton:
-        button = QPushButton(text)
-        button.clicked.connect(self.close_panel)
+        button = QPushButton(text, clicked=self.close_panel)
         button.clicked.connect(lambda: act())
         return button
 

@@ -92,9 +92,8 @@ class TrainingPage(QWidget):
         self.wheels = QLineEdit(objectName="install-wheels", accessibleName="Folder of wheels", clearButtonEnabled=True)
         self.wheels.setPlaceholderText("The package index; or a folder of wheels, without a network")
         self.wheels.textChanged.connect(self._show)
-        browse = QAction("Choose a folder of wheels", self.wheels, objectName="install-browse")
+        browse = QAction("Choose a folder of wheels", self.wheels, objectName="install-browse", triggered=self._choose)
         theme.keep_icon(browse, "folder-open", role="secondary")
-        browse.triggered.connect(self._choose)
         self.wheels.addAction(browse, QLineEdit.ActionPosition.TrailingPosition)
         self.facts = QLabel(objectName="install-facts")
         self.place = layouts.text(role="small", name="install-place")
@@ -116,8 +115,7 @@ class TrainingPage(QWidget):
         self._icon.setPixmap(theme.icon("download", 40, "outline").pixmap(40, 40))
 
     def _button(self, label: str, name: str, act: Callable[[], object], role: str = "") -> QPushButton:
-        button = QPushButton(label, objectName=name)
-        button.clicked.connect(lambda _checked=False: act())
+        button = QPushButton(label, objectName=name, clicked=lambda _checked=False: act())
         if role:
             theme.set_role(button, role)
         return button

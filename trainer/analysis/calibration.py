@@ -15,7 +15,6 @@ from trainer.analysis.tiles import row_blocks
 
 LEAST_INV_TAU: Final = 1e-2
 MOST_INV_TAU: Final = 1e4
-_HALVINGS: Final = 60
 _DRAWS: Final = 300
 _STRETCHES: Final = np.linspace(0, 3, 33)
 """Of every bin's gap, 0 is perfect calibration."""
@@ -74,15 +73,12 @@ def probabilities(
             temperature of the training: `sigmoid(inv_tau * (cosines + offset))` of each class by itself. Zhai et al.,
             Sigmoid Loss for Language Image Pre-Training, 2023, https://arxiv.org/abs/2303.15343
     """
+    from scipy.special import expit, softmax
+
     logits = inv_tau * np.asarray(cosines, np.float64)
     if offset is not None:
-        return np.exp(-np.logaddexp(0.0, -(logits + inv_tau * offset)))
-    if not logits.size:
-        return logits
-    logits -= logits.max(axis=-1, keepdims=True)
-    np.exp(logits, out=logits)
-    logits /= logits.sum(axis=-1, keepdims=True)
-    return logits
+        return expit(logits + inv_tau * offset)
+    return softmax(logits, axis=-1) if logits.size else logits
 
 
 def reliability(confidence: Float[np.ndarray, " n"], right: Bool[np.ndarray, " n"], *, bins: int = 15) -> Reliability:
@@ -176,45 +172,38 @@ def fitted_inv_tau(
 ) -> float:
     """Return the inverse temperature with the smallest negative log-likelihood, to 6 digits.
 
-    The likelihood is convex in the inverse temperature, so its slope is halved into a root. Where there is none (every
+    The likelihood is convex in the inverse temperature, so the root of its slope is sought. Where there is none (every
     row is right by itself, or the cosines point the wrong way) the end of [`LEAST_INV_TAU`, `MOST_INV_TAU`] is given.
     """
-    low, high = np.log(LEAST_INV_TAU), np.log(MOST_INV_TAU)
+    from scipy.optimize import bisect
+
     if not len(cosines):
         return float("nan")
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        if _mean_loss_and_slope(cosines, label, float(np.exp(middle)), offset)[1] > 0:
-            high = middle
-        else:
-            low = middle
-        if high - low < 1e-7:
-            break
-    return float(np.exp((low + high) / 2))
+    ends = float(np.log(LEAST_INV_TAU)), float(np.log(MOST_INV_TAU))
+
+    def slope(log: float) -> float:
+        return _mean_loss_and_slope(cosines, label, float(np.exp(log)), offset)[1]
+
+    if slope(ends[0]) > 0:
+        return LEAST_INV_TAU
+    return float(np.exp(bisect(slope, *ends, xtol=1e-7))) if slope(ends[1]) > 0 else MOST_INV_TAU
 
 
 def _mean_loss_and_slope(
     cosines: np.ndarray, label: np.ndarray, inv_tau: float, offset: float | None
 ) -> tuple[float, float]:
     """Return the mean loss, and its derivative by the inverse temperature."""
+    from scipy.special import logsumexp
+
     n = len(cosines)
     if not n:
         return float("nan"), float("nan")
     loss = slope = 0.0
     for rows in row_blocks(n, cosines.shape[1]):
-        block = np.asarray(cosines[rows], np.float64)
-        if offset is not None:
-            # Of each class softplus(logit), less the logit of the label.
-            moved = block + offset
-            matched = moved[np.arange(len(block)), label[rows]]
-            loss += float(np.logaddexp(0.0, inv_tau * moved).sum() - inv_tau * matched.sum())
-            slope += float((probabilities(block, inv_tau, offset) * moved).sum() - matched.sum())
-            continue
-        logits = inv_tau * block
-        top = logits.max(axis=1, keepdims=True)
-        weights = np.exp(logits - top)
-        total = weights.sum(axis=1)
-        matched = block[np.arange(len(block)), label[rows]]
-        loss += float(np.sum(np.log(total) + top[:, 0] - inv_tau * matched))
-        slope += float(np.sum((weights * block).sum(axis=1) / total - matched))
+        # With an offset softplus(logit) of each class, else logsumexp of all; less the logit of the label.
+        block = np.asarray(cosines[rows], np.float64) + (offset or 0.0)
+        logits, matched = inv_tau * block, block[np.arange(len(block)), label[rows]].sum()
+        all_classes = logsumexp(logits, axis=1) if offset is None else np.logaddexp(0.0, logits)
+        loss += float(all_classes.sum() - inv_tau * matched)
+        slope += float((probabilities(block, inv_tau, None if offset is None else 0.0) * block).sum() - matched)
     return loss / n, slope / n

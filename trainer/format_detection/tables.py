@@ -323,7 +323,7 @@ def _is_lines(head: bytes) -> bool:
 def _columns(path: Path, separator: str) -> list[str]:
     form = form_of(path) if "*" not in path.name else "parquet"
     if form == "parquet":
-        return _parquet_columns(path)
+        return list(_parquet_head(path)[0])
     if form == "tokens":
         return ["image", "caption"]
     if form == "json" and _is_coco(path):
@@ -336,10 +336,6 @@ def _columns(path: Path, separator: str) -> list[str]:
 
 def _delimiter(header: str, separator: str) -> str:
     return {"tab": "\t", "auto": ""}.get(separator, separator) or max(SEPARATORS, key=header.count)
-
-
-def _parquet_columns(path: Path) -> list[str]:
-    return list(_parquet_head(path)[0])
 
 
 def _is_coco(path: Path) -> bool:

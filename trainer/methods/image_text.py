@@ -23,6 +23,8 @@ from trainer.methods.batch import Batch
 from trainer.methods.method import Material, Method
 from trainer.models import TwoTowers
 
+Embeddings = Float[Tensor, "n d"]
+
 
 class ImageText(Method):
     """An objective of matched rows; what it learns besides the towers (a temperature) are its parameters.
@@ -67,19 +69,17 @@ class ImageText(Method):
             return None
         return RightAnswers(sent(keys.pictures, where), sent(keys.captions, where))
 
-    def embed(self, towers: TwoTowers, batch: Batch) -> tuple[Float[Tensor, "n d"], Float[Tensor, "n d"]]:
+    def embed(self, towers: TwoTowers, batch: Batch) -> tuple[Embeddings, Embeddings]:
         """Return unit embeddings of the images and of the texts."""
         return towers.encode_image(batch.images), towers.encode_text(batch.tokens)
 
-    def compare(self, embedded: tuple[Float[Tensor, "n d"], ...], batch: Batch) -> Float[Tensor, ""]:
+    def compare(self, embedded: tuple[Embeddings, ...], batch: Batch) -> Float[Tensor, ""]:
         """Return the loss of unit embeddings; right answers of others are masked if configured."""
         answers = self.answers_of(batch, embedded[0].device)
         return self.loss(*embedded) if answers is None else self.loss(*embedded, answers=answers)
 
     @abstractmethod
-    def loss(
-        self, image: Float[Tensor, "n d"], text: Float[Tensor, "n d"], *, answers: Answers = None
-    ) -> Float[Tensor, ""]:
+    def loss(self, image: Embeddings, text: Embeddings, *, answers: Answers = None) -> Float[Tensor, ""]:
         """Return the loss of unit embeddings with pair k in row k; right answers are no negatives."""
 
     @property
@@ -107,9 +107,7 @@ class ClipPairs(ImageText):
         self.log_inv_tau = nn.Parameter(start, requires_grad=choice.learn_inv_tau)
         self._log_most = math.log(choice.inv_tau_max)
 
-    def loss(
-        self, image: Float[Tensor, "n d"], text: Float[Tensor, "n d"], *, answers: Answers = None
-    ) -> Float[Tensor, ""]:
+    def loss(self, image: Embeddings, text: Embeddings, *, answers: Answers = None) -> Float[Tensor, ""]:
         """Return symmetric InfoNCE at the current temperature."""
         return info_nce(image, text, self.log_inv_tau.exp(), answers=answers)
 
@@ -144,9 +142,7 @@ class ClipPairs(ImageText):
 class CloobPairs(ImageText):
     """CLOOB: Hopfield retrieval, then InfoLOOB, both at fixed temperatures; without parameters."""
 
-    def loss(
-        self, image: Float[Tensor, "n d"], text: Float[Tensor, "n d"], *, answers: Answers = None
-    ) -> Float[Tensor, ""]:
+    def loss(self, image: Embeddings, text: Embeddings, *, answers: Answers = None) -> Float[Tensor, ""]:
         """Return two InfoLOOBs of four retrievals, plus two of the embeddings themselves if the share is below 1."""
         choice = self.choice
         mixed = {"retrieval_share": choice.retrieval_share, "residual": choice.residual}
@@ -156,9 +152,7 @@ class CloobPairs(ImageText):
 class HopfieldInfoNcePairs(ImageText):
     """InfoNCE among the results of Hopfield retrieval."""
 
-    def loss(
-        self, image: Float[Tensor, "n d"], text: Float[Tensor, "n d"], *, answers: Answers = None
-    ) -> Float[Tensor, ""]:
+    def loss(self, image: Embeddings, text: Embeddings, *, answers: Answers = None) -> Float[Tensor, ""]:
         """Return the loss of four retrievals and two InfoNCEs."""
         return hopfield_info_nce(image, text, self.choice.inv_tau, self.choice.scale_hopfield, answers=answers)
 
@@ -166,9 +160,7 @@ class HopfieldInfoNcePairs(ImageText):
 class InfoLoobPairs(ImageText):
     """InfoLOOB in both directions."""
 
-    def loss(
-        self, image: Float[Tensor, "n d"], text: Float[Tensor, "n d"], *, answers: Answers = None
-    ) -> Float[Tensor, ""]:
+    def loss(self, image: Embeddings, text: Embeddings, *, answers: Answers = None) -> Float[Tensor, ""]:
         """Return two InfoLOOBs, without retrieval."""
         return info_loob_pair(image, text, self.choice.inv_tau, answers=answers)
 
@@ -194,9 +186,7 @@ class ConVirtPairs(ImageText):
             return None
         return augmented_view(images, rows, self._look, seed=self._seed, epoch=epoch, view=view)
 
-    def loss(
-        self, image: Float[Tensor, "n d"], text: Float[Tensor, "n d"], *, answers: Answers = None
-    ) -> Float[Tensor, ""]:
+    def loss(self, image: Embeddings, text: Embeddings, *, answers: Answers = None) -> Float[Tensor, ""]:
         """Return the weighted sum of InfoNCE in both directions."""
         return convirt(image, text, self.choice.inv_tau, self.choice.image_weight, answers=answers)
 
@@ -204,9 +194,7 @@ class ConVirtPairs(ImageText):
 class DhnNcePairs(ImageText):
     """DHN-NCE in its closed form."""
 
-    def loss(
-        self, image: Float[Tensor, "n d"], text: Float[Tensor, "n d"], *, answers: Answers = None
-    ) -> Float[Tensor, ""]:
+    def loss(self, image: Embeddings, text: Embeddings, *, answers: Answers = None) -> Float[Tensor, ""]:
         """Return the sum of both directions, each with its own hardness."""
         choice = self.choice
         betas = (choice.beta_image, choice.beta_text)
@@ -225,9 +213,7 @@ class SigLipPairs(ImageText):
         self.bias = nn.Parameter(torch.tensor(float(bias)))
         self._log_most = math.log(choice.inv_tau_max)
 
-    def loss(
-        self, image: Float[Tensor, "n d"], text: Float[Tensor, "n d"], *, answers: Answers = None
-    ) -> Float[Tensor, ""]:
+    def loss(self, image: Embeddings, text: Embeddings, *, answers: Answers = None) -> Float[Tensor, ""]:
         """Return the sigmoid loss at the current scale and bias."""
         return sigmoid(image, text, self.log_scale.exp(), self.bias, answers=answers)
 

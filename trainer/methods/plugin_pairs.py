@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from jaxtyping import Float
 from torch import Tensor
 
 from trainer.errors import UserError
 from trainer.losses.right_answers import Answers
-from trainer.methods.image_text import ImageText
-from trainer.methods.method import Material
+from trainer.methods.image_text import Embeddings, ImageText
 
 
 class PluginPairs(ImageText):
     """An objective of a plug-in; it has no parameters and masks no duplicates."""
 
-    def __init__(self, choice: Any, material: Material | None = None) -> None:
-        super().__init__(choice, material)
-
-    def loss(
-        self, image: Float[Tensor, "n d"], text: Float[Tensor, "n d"], *, answers: Answers = None
-    ) -> Float[Tensor, ""]:
+    def loss(self, image: Embeddings, text: Embeddings, *, answers: Answers = None) -> Float[Tensor, ""]:
         """Return the loss of the plug-in.
 
         Raises:

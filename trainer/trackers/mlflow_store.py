@@ -38,7 +38,7 @@ def read_runs(path: Path) -> tuple[list[MlflowRun], list[str]]:
     runs, names, seen, deleted = list[MlflowRun](), set[str](), 0, 0
     for folder in folders:
         seen += 1
-        meta = _meta(folder)
+        meta = dict(line.partition(": ")[::2] for line in _text(folder / MLFLOW_META).splitlines())
         if meta.get("lifecycle_stage") == "deleted":
             deleted += 1
             continue
@@ -54,10 +54,6 @@ def read_runs(path: Path) -> tuple[list[MlflowRun], list[str]]:
     if left := len(folders) - seen:
         said.append(f"Left out are {left:,} of {len(folders):,} runs: import experiments one by one.")
     return runs, said
-
-
-def _meta(folder: Path) -> dict[str, str]:
-    return dict(line.partition(": ")[::2] for line in _text(folder / MLFLOW_META).splitlines())
 
 
 def _files(run: Path, kind: str, most: int, notes: list[str]) -> list[tuple[Path, str]]:

@@ -469,9 +469,8 @@ class ClassifyView(View):
         layouts.add(self.body, *parts)
 
     def _strip_head(self) -> FlowRow:
-        add = QPushButton("Add images…", objectName="classifyAdd")
+        add = QPushButton("Add images…", objectName="classifyAdd", clicked=self.browse)
         theme.keep_icon(add, "image-plus")
-        add.clicked.connect(self.browse)
         self._remove_button = QPushButton("Remove", objectName="classifyRemove", toolTip="Remove the image (Delete)")
         theme.set_role(self._remove_button, "quiet")
         theme.keep_icon(self._remove_button, "trash-2", role="secondary")

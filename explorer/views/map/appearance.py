@@ -82,8 +82,7 @@ class MapAppearance(QObject):
         self._clusters: dict[int, tuple[MapSide, ClusterWords, list[Int[np.ndarray, " m"]]]] = {}
         self._watches: dict[int, StopFlag] = {}
         self._changes: tuple[tuple[MapSide, MapSide], Mapping[str, MetadataColumn]] | None = None
-        self._poll = QTimer(self, interval=POLL_MS)
-        self._poll.timeout.connect(self._show_work)
+        self._poll = QTimer(self, interval=POLL_MS, timeout=self._show_work)
         self._restore()
         toolbar.color_changed.connect(self._choose)
         toolbar.tools.shown_changed.connect(self._switch)

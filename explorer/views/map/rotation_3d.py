@@ -66,8 +66,7 @@ class Rotation3D(QObject):
         # Maps that are being projected, and whether to project them once more afterwards; maps to be shown whole.
         self._busy: dict[int, bool] = {}
         self._fits: set[int] = set()
-        self._rest = QTimer(self, singleShot=True, interval=REST_MS)
-        self._rest.timeout.connect(self._settle)
+        self._rest = QTimer(self, singleShot=True, interval=REST_MS, timeout=self._settle)
         self.on = False
         self.locked = False
         self.sides: list[tuple[float, float]] = [FIRST_TURN, FIRST_TURN]

@@ -126,9 +126,8 @@ class ColumnsSheet(Sheet):
         self.remove_button.setEnabled(row >= 0)
 
     def _button(self, label: str, icon: str, does: Callable[[], None]) -> QPushButton:
-        button = QPushButton(label, autoDefault=False, objectName=f"columns-{label.lower()}")
+        button = QPushButton(label, autoDefault=False, objectName=f"columns-{label.lower()}", clicked=lambda: does())
         theme.keep_icon(button, icon)
-        button.clicked.connect(lambda: does())
         return button
 
 

@@ -35,8 +35,7 @@ class ViewStrip(QWidget):
         self.row = ImageRowWidget(lambda _path: None)
         self.row.setObjectName("new-run-views-row")
         self.row.setAccessibleName("What a view looks like")
-        self._later = QTimer(self, singleShot=True, interval=LATER_MS)
-        self._later.timeout.connect(self._draw)
+        self._later = QTimer(self, singleShot=True, interval=LATER_MS, timeout=self._draw)
         layouts.column(layouts.text("What a view looks like", "small"), self.row, gap=2, of=self)
         self.hide()
 

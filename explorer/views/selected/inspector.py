@@ -245,9 +245,8 @@ class PairInspector(QWidget):
     # -- putting together --------------------------------------------------------------------------------------
 
     def _step(self, name: str, icon: str, label: str, step: int) -> QToolButton:
-        button = QToolButton(objectName=name, accessibleName=label, toolTip=label)
+        button = QToolButton(objectName=name, accessibleName=label, toolTip=label, clicked=lambda: self.walk(step))
         theme.keep_icon(button, icon, 16, "secondary")
-        button.clicked.connect(lambda: self.walk(step))
         return button
 
     def _lay_out(self) -> QWidget:

@@ -30,10 +30,8 @@ class Hover(QObject):
         self._hit_test = hit_test
         self._place: QPointF | None = None
         self.point = -1
-        self._next_test = QTimer(self, singleShot=True, interval=HIT_TEST_MS)
-        self._next_test.timeout.connect(self._test)
-        self._dwell = QTimer(self, singleShot=True, interval=DWELL_MS)
-        self._dwell.timeout.connect(lambda: self.settled.emit(self.point))
+        self._next_test = QTimer(self, singleShot=True, interval=HIT_TEST_MS, timeout=self._test)
+        self._dwell = QTimer(self, singleShot=True, interval=DWELL_MS, timeout=lambda: self.settled.emit(self.point))
         self._grace = QTimer(self, singleShot=True, interval=GRACE_MS)
         self._grace.timeout.connect(self.ended)
 

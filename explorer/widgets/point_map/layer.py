@@ -98,10 +98,8 @@ class PointLayer(pg.GraphicsObject):
         self._previews = Newest()
         self.is_preview = False
         self._worker, self._loader = Worker(self), Worker(self)
-        self._soon = QTimer(self, singleShot=True, interval=0)
-        self._soon.timeout.connect(self._draw)
-        self._rest = QTimer(self, singleShot=True, interval=REST_MS)
-        self._rest.timeout.connect(self._settle)
+        self._soon = QTimer(self, singleShot=True, interval=0, timeout=self._draw)
+        self._rest = QTimer(self, singleShot=True, interval=REST_MS, timeout=self._settle)
         self.set_points(np.empty((0, 2)), diamond=np.empty(0, bool))
 
     # What is shown ----------------------------------------------------------------------------------------------

@@ -27,8 +27,7 @@ class Note(QObject):
         self._layer = layer
         self._share = 0.0
         self.words = ""
-        self._patience = QTimer(self, singleShot=True, interval=PATIENCE_MS)
-        self._patience.timeout.connect(self._say_sorting)
+        self._patience = QTimer(self, singleShot=True, interval=PATIENCE_MS, timeout=self._say_sorting)
         layer.add_overlay(self.paint)
         layer.framed.connect(self._on_frame)
         layer.indexed.connect(self._on_indexed)

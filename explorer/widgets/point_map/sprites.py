@@ -53,8 +53,7 @@ class Sprites(QObject):
         """Of the images in sight, those that have room for a picture."""
         self._chosen: Int[np.ndarray, " k"] = np.empty(0, np.int64)
         self.points: Int[np.ndarray, " k"] = np.empty(0, np.int64)
-        self._soon = QTimer(self, singleShot=True, interval=SETTLED_MS)
-        self._soon.timeout.connect(self._choose)
+        self._soon = QTimer(self, singleShot=True, interval=SETTLED_MS, timeout=self._choose)
         layer.framed.connect(self._soon.start)
         layer.indexed.connect(self._soon.start)
         layer.add_overlay(self._paint)
