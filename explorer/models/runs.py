@@ -720,9 +720,9 @@ class RunsFilter(QSortFilterProxyModel):
         """Return the runs in display order."""
         return [row for row in self.rows() if isinstance(row, RunRow)]
 
-    def fitting(self) -> int:
-        """Return how many runs fit the filter, in collapsed groups too."""
-        return sum(self._fits(run) for run in self._source.runs)
+    def fitting(self) -> list[RunRow]:
+        """Return the runs that fit the filter, in collapsed groups too, oldest first."""
+        return [run for run in self._source.runs if self._fits(run)]
 
     def count_of(self, group: GroupRow) -> int:
         """Return how many runs of a group fit the filter."""

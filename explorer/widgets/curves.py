@@ -31,6 +31,8 @@ PANEL_WIDTH = 340
 PANEL_HEIGHT = 210
 HIGHEST = 1.0
 """Of its width, how high a panel becomes where there is room."""
+ASPECT = 1.6
+"""Width over height of a panel, as near as the room allows."""
 SHARE_PAD = 1.5
 """Percent beyond 0 and 100 that an axis of shares may show."""
 LEAST_SHARES = 10.0
@@ -352,7 +354,7 @@ class CurveGrid(QWidget):
         super().__init__(parent)
         self._plots: dict[str, CurvePlot] = {}
         self._order: tuple[str, ...] = ()
-        self._columns = 0
+        self._columns = self._room = 0
         self._zoomed = False
         self._spare: list[CurvePlot] = []
         self._work: Iterator[None] | None = None
@@ -441,6 +443,12 @@ class CurveGrid(QWidget):
         self._arrange()
         self._bound()
 
+    def fill(self, height: int) -> None:
+        """Arrange the panels for as much room as there is below each other."""
+        self._room = height
+        self._arrange()
+        self._bound()
+
     def _bound(self) -> None:
         """Keep the panels from becoming columns on a large screen."""
         if self._order and self._columns:
@@ -494,7 +502,7 @@ class CurveGrid(QWidget):
             QWidget.setTabOrder(before, after)
 
     def _arrange(self) -> None:
-        columns = columns_for(len(self._order), self.width())
+        columns = columns_for(len(self._order), self.width(), self._room)
         if columns == self._columns:
             return
         self._columns = columns
@@ -514,11 +522,16 @@ def _end_of(line: CurveLine) -> tuple[float, float] | None:
     return (float(line.x[finite[-1]]), float(line.smooth[finite[-1]])) if len(finite) else None
 
 
-def columns_for(panels: int, width: int) -> int:
-    """Return how many panels fit in a row of `width` pixels, with rows filled evenly."""
-    fit = max(1, min(2 if panels == 4 else panels, width // PANEL_WIDTH))
-    rows = -(-panels // fit)
-    return max(1, -(-panels // max(1, rows)))
+def columns_for(panels: int, width: int, height: int) -> int:
+    """Return in how many columns panels fill a width and a height best: nearest to `ASPECT`, with even rows."""
+    fitting = range(1, max(1, min(panels, width // PANEL_WIDTH)) + 1)
+    even = {-(-panels // -(-panels // columns)) for columns in fitting if panels}
+
+    def unlike(columns: int) -> float:
+        high = max(PANEL_HEIGHT, height / -(-panels // columns))
+        return abs(math.log(width / columns / high / ASPECT))
+
+    return min(sorted(even), key=unlike, default=1)
 
 
 def read_at(line: CurveLine, x: float) -> tuple[float, float] | None:

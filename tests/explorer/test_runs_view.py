@@ -186,7 +186,14 @@ def test_every_typed_word_must_be_there(qtbot: QtBot, context: Context, three: l
     qtbot.keyClicks(view.filter, "CLIP finished")
     assert names(view) == ["clip small"]
     assert view.count.text() == "1 of 3 runs"
-    view.filter.clear()
+    qtbot.waitUntil(lambda: {run.id for run in view.drawn()} == {1})
+    view.filter.setText("nothing like this")
+    assert view.list_area.page.isVisible()
+    assert view.list_area.page.text.text() == "The filter is “nothing like this”."
+    assert view.drawn() == []
+    qtbot.waitUntil(lambda: view.curves.area.page.title.text() == "No run to draw")
+    qtbot.mouseClick(view.list_area.page.button, Qt.MouseButton.LeftButton)
+    assert view.table.isVisible()
     assert len(names(view)) == 3
 
 
@@ -706,10 +713,20 @@ def test_the_crosshair_reads_every_panel(qtbot: QtBot, context: Context, three: 
 
 
 @pytest.mark.parametrize(
-    ("panels", "width", "columns"), [(4, 1200, 2), (4, 2500, 2), (3, 1200, 3), (5, 1200, 3), (1, 90, 1)]
+    ("panels", "width", "height", "columns"),
+    [
+        (4, 750, 690, 2),
+        (4, 2050, 1340, 2),
+        (3, 2050, 1340, 2),
+        (2, 2050, 1340, 1),
+        (3, 2050, 500, 3),
+        (6, 1200, 690, 3),
+        (1, 90, 500, 1),
+        (0, 900, 500, 1),
+    ],
 )
-def test_rows_of_panels_are_filled_evenly(panels: int, width: int, columns: int):
-    assert columns_for(panels, width) == columns
+def test_panels_fill_the_room(panels: int, width: int, height: int, columns: int):
+    assert columns_for(panels, width, height) == columns
 
 
 def test_the_command_names_what_is_drawn(qtbot: QtBot, context: Context, three: list[int]):

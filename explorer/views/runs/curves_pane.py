@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from PySide6.QtCore import QPoint, Qt, QTimer, Signal
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QButtonGroup, QLabel, QMenu, QPushButton, QWidget
 
 from explorer import theme
@@ -201,7 +202,7 @@ class CurvesPane(QWidget):
         elif self._runs and panels:
             self.area.ready()
         elif not self._runs:
-            self.area.empty("activity", "No run to draw", "Open the eye of a run in the list.")
+            self.area.empty("activity", "No run to draw", "The charts show runs of the list whose eye is open.")
         elif not self.metrics:
             self.area.empty("activity", "No metric to draw", "Choose one under Metrics.")
         elif self._reading or self._draw_again:
@@ -282,6 +283,10 @@ class CurvesPane(QWidget):
         head = layouts.row((self.partial, 1), self.resume)
         margins = (theme.BETWEEN, theme.INSIDE, theme.BETWEEN, theme.INSIDE)
         layouts.column(head, (self.area, 1), self.whole, margins=margins, of=self)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self.grid.fill(self.area.height())
 
     def _show_whole(self) -> None:
         """Say why the selected pairs are not drawn; the line has its place always, so that no curve jumps."""

@@ -44,6 +44,7 @@ from explorer.views.view import View
 from explorer.widgets import layouts
 from explorer.widgets.hairline_splitter import HairlineSplitter
 from explorer.widgets.log_tail import LogTail
+from explorer.widgets.state_area import StateArea
 from trainer import config
 from trainer.charts.settings import options
 from trainer.charts.spec import Request, request_words, targets_of
@@ -145,11 +146,14 @@ class RunsView(View):
         return self.tabs if self._inspects else None
 
     def _drawn_of(self, chosen: list[RunRow]) -> DrawnRuns:
+        """Return the runs to draw: of those that a filter finds, all whose eye was not closed."""
+        is_filtered = bool(self.filter.text().strip())
+        rows = self.table.shown.fitting() if is_filtered else self.table.runs.runs
         return choose_drawn(
-            self.table.runs.runs,
+            rows,
             [run.id for run in self.table.shown.runs()],
             sides=self.context.selection.runs,
-            chosen={run.id for run in chosen},
+            chosen={run.id for run in (rows if is_filtered else chosen)},
             eyes=self._eyes,
         )
 
@@ -312,7 +316,7 @@ class RunsView(View):
             self.count.setText(str(problem))
             return
         self._read_values()
-        self._count()
+        self._show_chosen()
 
     def _read_values(self) -> None:
         """Read the values that filter, columns and groups need besides the rows, off the GUI thread."""
@@ -336,7 +340,7 @@ class RunsView(View):
         values, columns, by = answer
         self.table.shown.show_values(values)
         self.arrangement.show(columns, by)
-        self._count()
+        self._show_chosen()
 
     def _archive(self) -> None:
         chosen = self.table.chosen()
@@ -496,7 +500,13 @@ class RunsView(View):
         return letters
 
     def _count(self) -> None:
-        total, fitting = len(self.table.runs.runs), self.table.shown.fitting()
+        total, fitting = len(self.table.runs.runs), len(self.table.shown.fitting())
+        if total and not fitting:
+            self.list_area.empty(
+                "search", "No run matches", f"The filter is “{self.filter.text()}”.", self._clear_filter
+            )
+        else:
+            self.list_area.ready()
         text = f"{fitting} of {total} runs" if fitting != total else f"{total} run{'s' * (total != 1)}"
         selected = len(self.table.chosen())
         text = f"{selected:,} selected" if selected > 1 else text
@@ -533,7 +543,9 @@ class RunsView(View):
         toolbar.foot.setContentsMargins(theme.BETWEEN, theme.SPACE, theme.INSIDE, theme.SPACE)
         why_not = self.read_only_line("Read-only: nothing can be trained here.", toolbar.new)
         why_not.setContentsMargins(theme.BETWEEN, 0, theme.INSIDE, theme.SPACE)
-        rows = (toolbar.head, why_not, (self.table, 1), layouts.hairline(), toolbar.foot)
+        self.list_area = StateArea(self.table)
+        self._clear_filter = QAction("Clear filter", self, triggered=self.filter.clear)
+        rows = (toolbar.head, why_not, (self.list_area, 1), layouts.hairline(), toolbar.foot)
         side = layouts.panel(layouts.column(*rows, gap=0))
         side.setMinimumWidth(LEAST_LIST_PX)
         self.splitter = HairlineSplitter(Qt.Orientation.Horizontal)
