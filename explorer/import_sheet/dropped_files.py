@@ -25,8 +25,8 @@ VECTORS: Final = (".npy", ".npz", ".arrow", ".feather", ".vec")
 VECTOR_FOLDERS: Final = ("img_emb", "text_emb", "features_train.pt", "features_val.pt", "features_test.pt", "_versions")
 """What folders of clip-retrieval, of CLIP_benchmark and of Lance hold."""
 MOST: Final = 1_000
-WORDS: Final = (".txt", ".bin", ".vec.gz", ".txt.gz")
-"""What files of words with vectors are called beside `.vec`; so is much else, which their first line tells."""
+WORDS: Final = (".vec", ".txt", ".bin", ".vec.gz", ".txt.gz")
+"""What files of words with vectors are called; so is much else, which their first line tells."""
 _LOOKED_AT: Final = 1 << 16
 """Bytes at the end of an archive, or of a first line."""
 _LEAST_NUMBERS: Final = 8

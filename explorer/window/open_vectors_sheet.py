@@ -9,6 +9,7 @@ from typing import Final
 from PySide6.QtWidgets import QLineEdit, QWidget
 
 from explorer.event_loop.background import Background
+from explorer.import_sheet.dropped_files import holds_words
 from explorer.window.open_sheet import OpenSheet
 
 _WORDS: Final = (
@@ -64,8 +65,8 @@ class OpenVectorsSheet(OpenSheet):
 
 
 def sides_of(files: Sequence[Path]) -> dict[str, Path]:
-    """Return which file has the images and which the texts, by their names; the first alone has the images."""
-    texts = [file for file in files if any(word in file.stem.lower() for word in _TEXTS)]
+    """Return which file has images and which texts, by their names; words are texts, another file alone is images."""
+    texts = [file for file in files if any(word in file.stem.lower() for word in _TEXTS) or holds_words(file)]
     images = [file for file in files if file not in texts]
     files_of = {"image": images[0]} if images else {}
     if texts or len(images) > 1:

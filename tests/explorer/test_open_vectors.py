@@ -54,6 +54,7 @@ def test_words_with_vectors_are_told_from_other_texts_and_weights_by_their_first
         (tmp_path / name).write_bytes(content)
         vectors = (tmp_path / name,) if name in contents else ()
         assert dropped(mime_of(tmp_path / name)).vectors == vectors, name
+        assert sides_of(vectors) == ({"text": tmp_path / name} if vectors else {})
     assert dropped(mime_of(tmp_path / "pytorch_model.bin")).model == tmp_path / "pytorch_model.bin"
 
 
