@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shiboken6
 from PySide6.QtCore import QEvent, QObject, Qt, Signal
-from PySide6.QtGui import QKeyEvent, QMouseEvent, QPainter, QPaintEvent
+from PySide6.QtGui import QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QShowEvent
 from PySide6.QtWidgets import QApplication, QFrame, QVBoxLayout, QWidget
 
 from explorer import theme
@@ -22,8 +22,12 @@ class Shade(QWidget):
         """Cover the parent, or show it as it is."""
         self.setVisible(on)
         if on:
-            self._cover()
             self.raise_()
+
+    def showEvent(self, event: QShowEvent) -> None:
+        # Also when the parent is shown again: a zoom hides the window, and resizes it meanwhile.
+        super().showEvent(event)
+        self._cover()
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         if event.type() == QEvent.Type.Resize and self.isVisible():
@@ -72,7 +76,6 @@ class Overlay(Shade):
         """Show the panel over everything and focus `focus`, or the panel itself."""
         if self.isHidden():
             self._focus_before = QApplication.focusWidget()
-        self._cover()
         self.show()
         self.raise_()
         (focus or self).setFocus(Qt.FocusReason.PopupFocusReason)
@@ -119,7 +122,8 @@ class Overlay(Shade):
         room = self.rect()
         width = min(self._width, room.width() - 2 * theme.AROUND)
         self.panel.setFixedWidth(max(200, width))
-        self.panel.layout().activate()
-        height = min(self._height or self.panel.sizeHint().height(), room.height() - 2 * theme.AROUND)
+        self.body.activate()
+        wrapped = self.body.totalHeightForWidth(self.panel.width()) if self.body.hasHeightForWidth() else 0
+        height = min(self._height or wrapped or self.panel.sizeHint().height(), room.height() - 2 * theme.AROUND)
         y = min(72, room.height() // 8) if self._top else (room.height() - height) // 2
         self.panel.setGeometry((room.width() - self.panel.width()) // 2, y, self.panel.width(), height)

@@ -13,6 +13,7 @@ from PySide6.QtWidgets import QButtonGroup, QGridLayout, QLabel, QLineEdit, QPus
 from explorer import theme
 from explorer.widgets import layouts
 from explorer.widgets.accessible import present
+from explorer.widgets.min_size_scroll import MinSizeScroll
 from explorer.widgets.overlay import Overlay
 from explorer.widgets.still import StillDoubleSpinBox
 from explorer.widgets.switch import Switch
@@ -42,6 +43,16 @@ class SettingsDialogs:
     shortcuts: Callable[[], object]
 
 
+class _Rows(MinSizeScroll):
+    """As high as its rows, whose notes wrap; they scroll where there is less room."""
+
+    def hasHeightForWidth(self) -> bool:
+        return True
+
+    def heightForWidth(self, width: int) -> int:
+        return self.widget().heightForWidth(width)
+
+
 class SettingsSheet(Overlay):
     """Everything that the person chooses once; a choice holds at once."""
 
@@ -58,6 +69,7 @@ class SettingsSheet(Overlay):
         self._motion = Switch(self)
         self._motion.setAccessibleName("Reduced motion")
         self._grid = QGridLayout()
+        self._grid.setContentsMargins(0, 0, 0, 0)
         self._grid.setVerticalSpacing(theme.BETWEEN)
         self._grid.setColumnStretch(0, 1)
         self._price, self._currency = StillDoubleSpinBox(self), QLineEdit(self, maxLength=8)
@@ -72,7 +84,7 @@ class SettingsSheet(Overlay):
             self.body,
             layouts.text("Settings", "title"),
             theme.INSIDE,
-            self._grid,
+            _Rows(layouts.panel(self._grid)),
             theme.INSIDE,
             layouts.row(layouts.STRETCH, done),
         )
@@ -106,7 +118,9 @@ class SettingsSheet(Overlay):
 
     def _add(self, name: str, note: str, *controls: QWidget) -> None:
         row = self._grid.rowCount()
-        label = layouts.column(layouts.text(name, "strong"), *([layouts.text(note, "small")] if note else []), gap=2)
+        label = layouts.column(
+            layouts.text(name, "strong"), *([layouts.text(note, "small", wrap=True)] if note else []), gap=2
+        )
         self._grid.addLayout(label, row, 0)
         for control in controls:
             if not control.accessibleName():

@@ -125,6 +125,11 @@ def test_five_clicks_on_one_spot_of_the_settings_zoom_five_steps(window: Window,
             qtbot.mouseClick(larger, Qt.MouseButton.LeftButton)
             assert sheet.findChild(QLabel, "zoomPercent").text() == f"{percent} %"
         qtbot.waitUntil(lambda: window.devicePixelRatioF() == 2.0)
+        assert sheet.geometry() == sheet.parentWidget().rect(), "over the smaller window"
+        for label in sheet.findChildren(QLabel):
+            needed = label.heightForWidth(label.width()) if label.wordWrap() else label.sizeHint().height()
+            assert label.height() >= needed, f"“{label.text()}” is cut off"
+            assert label.wordWrap() or label.width() >= label.sizeHint().width()
         assert window.settings.value(ZOOM_KEY) == 200
         qtbot.keyClick(smaller, Qt.Key.Key_Space)
         assert window.devicePixelRatioF() == 1.75, "keys zoom at once"
