@@ -8,12 +8,12 @@ from operator import attrgetter
 from typing import Final
 
 from PySide6.QtCore import QRect, QRectF, QSize, Qt
-from PySide6.QtGui import QPainter, QPen, QResizeEvent
+from PySide6.QtGui import QPainter, QResizeEvent
 from PySide6.QtWidgets import QListView, QStyle, QStyledItemDelegate, QStyleOptionViewItem, QWidget
 
 from explorer import theme
 from explorer.models.thumbnails import Thumbnails
-from explorer.widgets.image_box import LINE, draw_lines, paint_square
+from explorer.widgets.image_box import LINE, draw_lines, paint_ground, paint_square
 from explorer.widgets.item_list import ITEM_ROLE, Index, ItemListModel
 from trainer.messages import Example
 
@@ -94,7 +94,7 @@ class _Cell(QStyledItemDelegate):
         painter.save()
         painter.setRenderHints(QPainter.RenderHint.Antialiasing | QPainter.RenderHint.SmoothPixmapTransform)
         cell = option.rect.adjusted(0, 0, -theme.SPACE, -theme.SPACE)
-        self._paint_ground(painter, QRectF(cell), option)
+        paint_ground(painter, QRectF(cell), option)
         side = cell.height() - 2 * PAD
         square = QRect(cell.left() + PAD, cell.top() + PAD, side, side)
         problem = option.widget.pairs.problem(pair)
@@ -118,15 +118,6 @@ class _Cell(QStyledItemDelegate):
 
     def sizeHint(self, option: QStyleOptionViewItem, _index: Index) -> QSize:
         return option.widget.gridSize()
-
-    def _paint_ground(self, painter: QPainter, cell: QRectF, option: QStyleOptionViewItem) -> None:
-        selected = bool(option.state & QStyle.StateFlag.State_Selected)
-        hovered = bool(option.state & QStyle.StateFlag.State_MouseOver)
-        focused = bool(option.state & QStyle.StateFlag.State_HasFocus)
-        if selected or hovered or focused:
-            painter.setPen(QPen(theme.color("focus"), 2) if focused else Qt.PenStyle.NoPen)
-            painter.setBrush(theme.color("selection" if selected else "hover"))
-            painter.drawRoundedRect(cell.adjusted(1, 1, -1, -1), theme.RADIUS, theme.RADIUS)
 
 
 def plain_tip(text: str) -> str:

@@ -73,8 +73,7 @@ def _draw_area(painter: QPainter, shape: Shape, room: QRectF, color: QColor, _gr
     pale.setAlphaF(AREA_ALPHA)
     is_closed = points[0].x() == points[-1].x()
     ends = [] if is_closed else [QPointF(points[-1].x(), room.bottom()), QPointF(points[0].x(), room.bottom())]
-    painter.setPen(Qt.PenStyle.NoPen)
-    painter.setBrush(pale)
+    theme.fill_with(painter, pale)
     painter.drawPolygon(QPolygonF([*points, *ends]))
     if not is_closed:
         painter.setPen(QPen(color, 1))
@@ -82,15 +81,13 @@ def _draw_area(painter: QPainter, shape: Shape, room: QRectF, color: QColor, _gr
 
 
 def _draw_dots(painter: QPainter, shape: Shape, room: QRectF, color: QColor, _ground: QColor) -> None:
-    painter.setPen(Qt.PenStyle.NoPen)
-    painter.setBrush(color)
+    theme.fill_with(painter, color)
     for point in _points(shape, room):
         painter.drawEllipse(point, DOT_PX / 2, DOT_PX / 2)
 
 
 def _draw_bars(painter: QPainter, shape: Shape, room: QRectF, color: QColor, _ground: QColor) -> None:
-    painter.setPen(Qt.PenStyle.NoPen)
-    painter.setBrush(color)
+    theme.fill_with(painter, color)
     for x, y, width, height in shape.numbers:
         left, top = room.x() + x * room.width(), room.bottom() - (y + height) * room.height()
         painter.drawRect(QRectF(left, top, width * room.width(), height * room.height()))

@@ -13,7 +13,7 @@ from typing import Final, Literal
 from weakref import WeakKeyDictionary
 
 from PySide6.QtCore import QObject, QSize, Qt, Signal
-from PySide6.QtGui import QColor, QFont, QFontDatabase, QIcon, QPaintDevice, QPainter, QPalette
+from PySide6.QtGui import QBrush, QColor, QFont, QFontDatabase, QGradient, QIcon, QPaintDevice, QPainter, QPalette
 from PySide6.QtWidgets import QApplication, QPushButton, QWidget
 
 from explorer.theme import icons, stylesheet, tokens
@@ -344,6 +344,12 @@ def smooth_painter(device: QPaintDevice) -> QPainter:
     painter = QPainter(device)
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
     return painter
+
+
+def fill_with(painter: QPainter, brush: QBrush | QColor | QGradient) -> None:
+    """Let a painter fill shapes without an outline."""
+    painter.setPen(Qt.PenStyle.NoPen)
+    painter.setBrush(brush)
 
 
 def text_pen(painter: QPainter, pixels: int, token: str, *, weight: QFont.Weight = QFont.Weight.Normal) -> None:

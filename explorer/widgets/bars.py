@@ -152,8 +152,7 @@ class BarChart(QWidget):
         return min(max(widest, NAME_LEAST), NAME_MOST, max(NAME_LEAST, NAME_SHARE * self.width()))
 
     def _paint_head(self, painter: QPainter, lane: QRectF, column: BarColumn) -> None:
-        painter.setPen(Qt.PenStyle.NoPen)
-        painter.setBrush(theme.color(column.color, self))
+        theme.fill_with(painter, theme.color(column.color, self))
         painter.drawEllipse(QRectF(lane.left(), 5, DOT, DOT))
         painter.setPen(theme.color("text"))
         painter.setFont(_font(strong=True))
@@ -167,8 +166,7 @@ class BarChart(QWidget):
         number = QFontMetricsF(_font(strong=True)).horizontalAdvance("100.0 %")
         thick = BAR * min(2.0, room.height() / ROW)
         track = QRectF(room.left(), room.center().y() - thick / 2, room.width() - number - theme.INSIDE, thick)
-        painter.setPen(Qt.PenStyle.NoPen)
-        painter.setBrush(theme.color("sunken"))
+        theme.fill_with(painter, theme.color("sunken"))
         painter.drawRoundedRect(track, 3, 3)
         edge = theme.color(column.color, self)
         fill = theme.color(column.color, self)

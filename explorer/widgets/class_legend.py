@@ -241,8 +241,7 @@ class ScaleLegend(QWidget):
         last = max(len(self._colors) - 1, 1)
         for index in range(0, len(self._colors), max(last // 16, 1)):
             ramp.setColorAt(index / last, self._colors[index])
-        painter.setPen(Qt.PenStyle.NoPen)
-        painter.setBrush(ramp)
+        theme.fill_with(painter, ramp)
         painter.drawRoundedRect(bar, 3, 3)
         theme.text_pen(painter, theme.SMALL_PX, "secondary")
         if self.letter:

@@ -174,8 +174,7 @@ class _EntryCell(QStyledItemDelegate):
         painter.save()
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         if chosen:
-            painter.setPen(Qt.PenStyle.NoPen)
-            painter.setBrush(theme.color("selection"))
+            theme.fill_with(painter, theme.color("selection"))
             painter.drawRoundedRect(option.rect, theme.RADIUS, theme.RADIUS)
         room = QRect(option.rect).adjusted(theme.INSIDE, 0, -theme.INSIDE, 0)
         right = "   ".join(t for t in (entry.group, entry.keys or entry.action.shortcut().toString()) if t)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QRect, QRectF, QSize, Qt
-from PySide6.QtGui import QFont, QPainter, QPainterPath, QPaintEvent, QPixmap, QTextLayout, QTextOption
-from PySide6.QtWidgets import QSizePolicy, QWidget
+from PySide6.QtGui import QFont, QPainter, QPainterPath, QPaintEvent, QPen, QPixmap, QTextLayout, QTextOption
+from PySide6.QtWidgets import QSizePolicy, QStyle, QStyleOptionViewItem, QWidget
 
 from explorer import theme
 
@@ -30,6 +30,17 @@ def paint_square(
         middle = QRect((pixmap.width() - edge) // 2, (pixmap.height() - edge) // 2, edge, edge)
         painter.drawPixmap(square, pixmap, middle)
     painter.restore()
+
+
+def paint_ground(painter: QPainter, cell: QRectF, option: QStyleOptionViewItem) -> None:
+    """Paint the ground of a cell that is selected, under the pointer, or has the focus, which frames it."""
+    selected = bool(option.state & QStyle.StateFlag.State_Selected)
+    hovered = bool(option.state & QStyle.StateFlag.State_MouseOver)
+    focused = bool(option.state & QStyle.StateFlag.State_HasFocus)
+    if selected or hovered or focused:
+        painter.setPen(QPen(theme.color("focus"), 2) if focused else Qt.PenStyle.NoPen)
+        painter.setBrush(theme.color("selection" if selected else "hover"))
+        painter.drawRoundedRect(cell.adjusted(1, 1, -1, -1), theme.RADIUS, theme.RADIUS)
 
 
 def draw_lines(painter: QPainter, room: QRect, caption: str) -> None:

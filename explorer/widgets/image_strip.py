@@ -9,11 +9,11 @@ from operator import attrgetter
 from typing import Final
 
 from PySide6.QtCore import QItemSelectionModel, QPoint, QRect, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QFontMetrics, QKeyEvent, QKeySequence, QPainter, QPen, QPixmap, QWheelEvent
-from PySide6.QtWidgets import QListView, QStyle, QStyledItemDelegate, QStyleOptionViewItem, QWidget
+from PySide6.QtGui import QFontMetrics, QKeyEvent, QKeySequence, QPainter, QPixmap, QWheelEvent
+from PySide6.QtWidgets import QListView, QStyledItemDelegate, QStyleOptionViewItem, QWidget
 
 from explorer import theme
-from explorer.widgets.image_box import LINE, draw_lines, paint_square
+from explorer.widgets.image_box import LINE, draw_lines, paint_ground, paint_square
 from explorer.widgets.item_list import ITEM_ROLE, Index, ItemListModel
 
 PICTURE: Final = 104
@@ -176,7 +176,7 @@ class _Cell(QStyledItemDelegate):
         painter.setRenderHints(QPainter.RenderHint.Antialiasing | QPainter.RenderHint.SmoothPixmapTransform)
         # The view stretches its items to its own height, which has room for a scroll bar.
         cell = QRect(option.rect.topLeft(), cell_size(self._lines, self._edge)).adjusted(2, 2, -2, -2)
-        self._paint_ground(painter, QRectF(cell), option)
+        paint_ground(painter, QRectF(cell), option)
         square = QRect(cell.left() + PAD, cell.top() + PAD, self._edge, self._edge)
         sign, role = ("triangle-alert", "bad") if item.problem else ("image", "disabled")
         paint_square(painter, square, self._picture(item.path), sign=sign, role=role)
@@ -194,20 +194,9 @@ class _Cell(QStyledItemDelegate):
             self._paint_lines(painter, text_rect, item)
         painter.restore()
 
-    def _paint_ground(self, painter: QPainter, cell: QRectF, option: QStyleOptionViewItem) -> None:
-        selected = bool(option.state & QStyle.StateFlag.State_Selected)
-        hovered = bool(option.state & QStyle.StateFlag.State_MouseOver)
-        focused = bool(option.state & QStyle.StateFlag.State_HasFocus)
-        if not (selected or hovered or focused):
-            return
-        painter.setPen(QPen(theme.color("focus"), 2) if focused else Qt.PenStyle.NoPen)
-        painter.setBrush(theme.color("selection" if selected else "hover"))
-        painter.drawRoundedRect(cell.adjusted(1, 1, -1, -1), theme.RADIUS, theme.RADIUS)
-
     def _paint_mark(self, painter: QPainter, square: QRect, mark: str) -> None:
         circle = QRectF(square.right() - MARK - 3, square.top() + 4, MARK, MARK)
-        painter.setPen(Qt.PenStyle.NoPen)
-        painter.setBrush(theme.color("surface"))
+        theme.fill_with(painter, theme.color("surface"))
         painter.drawEllipse(circle)
         # A check mark only where the truth is known: that two runs agree does not say that they are right.
         theme.icon(mark, 12, ROLES.get(mark, "secondary")).paint(painter, circle.adjusted(3, 3, -3, -3).toRect())
@@ -219,8 +208,7 @@ class _Cell(QStyledItemDelegate):
                 painter.setPen(theme.color("text"))
                 draw_lines(painter, room, text)
                 return
-            painter.setPen(Qt.PenStyle.NoPen)
-            painter.setBrush(theme.color(dot, self))
+            theme.fill_with(painter, theme.color(dot, self))
             painter.drawEllipse(QRectF(line.left() + 1, line.center().y() - DOT / 2 + 1, DOT, DOT))
             painter.setPen(theme.color("text"))
             line.setLeft(line.left() + DOT + 6)

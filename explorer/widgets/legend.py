@@ -141,8 +141,7 @@ def paint_mark(
     size: float = DOT_PX,
 ) -> None:
     """Draw one mark around `center`, about `size` px wide, or a line of 20 px with these dashes."""
-    painter.setPen(Qt.PenStyle.NoPen)
-    painter.setBrush(brush if brush is not None else paint)
+    theme.fill_with(painter, brush if brush is not None else paint)
     x, y, half = center.x(), center.y(), size / 2
     if mark == "disc":
         painter.drawEllipse(center, half, half)

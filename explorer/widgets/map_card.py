@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt
 from PySide6.QtGui import QPaintEvent
 from PySide6.QtWidgets import QFrame, QSizePolicy, QWidget
 
@@ -36,8 +35,7 @@ class MapCard(QFrame):
     def paintEvent(self, event: QPaintEvent) -> None:
         super().paintEvent(event)
         painter = theme.smooth_painter(self)
-        painter.setPen(Qt.PenStyle.NoPen)
-        painter.setBrush(theme.color(theme.run_color(self.index, self)))
+        theme.fill_with(painter, theme.color(theme.run_color(self.index, self)))
         painter.setClipRect(0, 0, self.width(), STRIPE_PX)
         painter.drawRoundedRect(self.rect(), theme.RADIUS, theme.RADIUS)
 

@@ -290,8 +290,7 @@ class MatrixMap(QWidget):
             self._paint_pictures(painter)
         else:
             self._paint_places(painter)
-        painter.setPen(Qt.PenStyle.NoPen)
-        painter.setBrush(theme.color("accent"))
+        theme.fill_with(painter, theme.color("accent"))
         top, bottom, left, right = self.area.whole
         room = self.room
         painter.setClipRect(QRectF(0, room.top(), room.right(), self.height()))

@@ -36,8 +36,7 @@ class RunBadge(QWidget):
 
 def paint_badge(painter: QPainter, rect: QRectF, letter: str, ground: QColor) -> None:
     """Paint a letter on a run's color: black or white, whichever is more readable on it."""
-    painter.setPen(Qt.PenStyle.NoPen)
-    painter.setBrush(ground)
+    theme.fill_with(painter, ground)
     painter.drawRoundedRect(rect, rect.height() / 4, rect.height() / 4)
     size = min(theme.SMALL_PX, round(rect.height()) - 5)
     painter.setFont(theme.pixel_font(size, weight=QFont.Weight.DemiBold))

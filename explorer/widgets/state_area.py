@@ -242,8 +242,7 @@ class Skeleton(QWidget):
 
     def paintEvent(self, _event: QPaintEvent) -> None:
         painter = theme.smooth_painter(self)
-        painter.setPen(Qt.PenStyle.NoPen)
-        painter.setBrush(theme.color("sunken"))
+        theme.fill_with(painter, theme.color("sunken"))
         width, top = self.width(), 0.0
         for share, height in ((0.32, 14.0), (0.2, 10.0)):
             painter.drawRoundedRect(QRectF(0, top, share * width, height), theme.SPACE, theme.SPACE)

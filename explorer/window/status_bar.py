@@ -233,6 +233,5 @@ class _Dot(QWidget):
 
     def paintEvent(self, _event: QPaintEvent) -> None:
         painter = theme.smooth_painter(self)
-        painter.setPen(Qt.PenStyle.NoPen)
-        painter.setBrush(theme.color(self._role))
+        theme.fill_with(painter, theme.color(self._role))
         painter.drawEllipse(self.rect())

@@ -192,8 +192,7 @@ class _Cell(QStyledItemDelegate):
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         ground = QColor(theme.color(data.colors[1] if shade >= 0 else data.colors[0], self.parent()))
         ground.setAlphaF(PALEST + (DEEPEST - PALEST) * min(abs(shade), 1.0))
-        painter.setPen(Qt.PenStyle.NoPen)
-        painter.setBrush(ground)
+        theme.fill_with(painter, ground)
         painter.drawRoundedRect(room, 3, 3)
         if editable and not strong:
             painter.setPen(QPen(theme.color("outline"), 1))

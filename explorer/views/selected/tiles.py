@@ -159,8 +159,7 @@ class _Cell(QStyledItemDelegate):
         ground = option.rect.adjusted(2, 2, -2, -2)
         selected = bool(option.state & QStyle.StateFlag.State_Selected)
         if selected or option.state & QStyle.StateFlag.State_MouseOver:
-            painter.setPen(Qt.PenStyle.NoPen)
-            painter.setBrush(theme.color("selection" if selected else "hover"))
+            theme.fill_with(painter, theme.color("selection" if selected else "hover"))
             painter.drawRoundedRect(ground, theme.RADIUS, theme.RADIUS)
         if option.state & QStyle.StateFlag.State_HasFocus:
             painter.setBrush(Qt.BrushStyle.NoBrush)
