@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QListView, QStyle, QStyledItemDelegate, QStyleOpti
 from explorer import theme
 from explorer.models.thumbnails import Thumbnails
 from explorer.widgets.image_box import LINE, draw_lines, paint_ground, paint_square
-from explorer.widgets.item_list import ITEM_ROLE, Index, ItemListModel
+from explorer.widgets.item_list import ITEM_ROLE, Index, ItemListModel, Roles
 from trainer.messages import Example
 
 LOWEST, HIGHEST = 84, 132
@@ -29,7 +29,7 @@ class PairModel(ItemListModel):
     """A list model of examples, each with its thumbnail."""
 
     def __init__(self, pictures: Thumbnails, parent: QWidget | None = None) -> None:
-        roles = {
+        roles: Roles = {
             Qt.ItemDataRole.DisplayRole: attrgetter("caption"),
             Qt.ItemDataRole.DecorationRole: lambda pair: pictures.get(pair.path),
             Qt.ItemDataRole.ToolTipRole: self._tip,

@@ -27,7 +27,7 @@ from explorer import theme
 from explorer.widgets import layouts
 from explorer.widgets.accessible import announce, present
 from explorer.widgets.elided_label import wrapped
-from explorer.widgets.item_list import ITEM_ROLE, Index, ItemListModel
+from explorer.widgets.item_list import ITEM_ROLE, Index, ItemListModel, Roles
 from explorer.widgets.overlay import Overlay
 
 SIZE: Final = (936, 672)
@@ -225,7 +225,7 @@ class _Charts(ItemListModel):
     def __init__(self, parent: QObject) -> None:
         self._starred: set[str] = set()
         self._pictures: dict[str, QImage] = {}
-        roles = {
+        roles: Roles = {
             Qt.ItemDataRole.DisplayRole: attrgetter("label"),
             Qt.ItemDataRole.ToolTipRole: attrgetter("question"),
             Qt.ItemDataRole.AccessibleTextRole: self._spoken,

@@ -21,7 +21,7 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QAbstractItemView, QListView, QStyle, QStyledItemDelegate, QStyleOptionViewItem, QWidget
 
 from explorer import theme
-from explorer.widgets.item_list import ITEM_ROLE, Index, ItemListModel
+from explorer.widgets.item_list import ITEM_ROLE, Index, ItemListModel, Roles
 from explorer.widgets.legend import Mark, paint_mark
 from explorer.widgets.point_map.class_glyphs import paint_glyph
 
@@ -168,7 +168,7 @@ def _tip(entry: ClassEntry) -> str:
     return f"{entry.name}: {entry.counts}. Click (Space) hides or shows it, double click (Enter) shows only it."
 
 
-_ROLES: Final = {
+_ROLES: Final[Roles] = {
     Qt.ItemDataRole.DisplayRole: attrgetter("name"),
     Qt.ItemDataRole.ToolTipRole: _tip,
     Qt.ItemDataRole.AccessibleTextRole: lambda entry: f"{entry.name}, {entry.counts}",

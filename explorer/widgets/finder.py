@@ -11,6 +11,7 @@ from PySide6.QtCore import QPoint, Qt, Signal
 from PySide6.QtWidgets import QFrame, QLabel, QVBoxLayout, QWidget
 
 from explorer import theme
+from explorer.widgets.item_list import Roles
 from explorer.widgets.search_list import SearchList
 
 ROWS_SHOWN: Final = 12
@@ -30,7 +31,7 @@ class Choice:
     short: str = ""
 
 
-CHOICE_ROLES: Final = {
+CHOICE_ROLES: Final[Roles] = {
     Qt.ItemDataRole.DisplayRole: attrgetter("words"),
     Qt.ItemDataRole.EditRole: attrgetter("words"),
     Qt.ItemDataRole.ToolTipRole: lambda choice: choice.hint or None,

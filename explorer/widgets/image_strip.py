@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QListView, QStyledItemDelegate, QStyleOptionViewIt
 
 from explorer import theme
 from explorer.widgets.image_box import LINE, draw_lines, paint_ground, paint_square
-from explorer.widgets.item_list import ITEM_ROLE, Index, ItemListModel
+from explorer.widgets.item_list import ITEM_ROLE, Index, ItemListModel, Roles
 
 PICTURE: Final = 104
 LEAST_TEXT: Final = 96
@@ -52,7 +52,7 @@ def _spoken(item: StripItem) -> str:
     return "; ".join([item.path.rpartition("/")[2], *([item.problem] if item.problem else _words(item))])
 
 
-_STRIP_ROLES: Final = {
+_STRIP_ROLES: Final[Roles] = {
     Qt.ItemDataRole.ToolTipRole: attrgetter("tip"),
     Qt.ItemDataRole.AccessibleTextRole: _spoken,
 }

@@ -8,6 +8,8 @@ from typing import Any, Final
 from PySide6.QtCore import QAbstractListModel, QModelIndex, QObject, QPersistentModelIndex, Qt
 
 Index = QModelIndex | QPersistentModelIndex
+Roles = Mapping[Qt.ItemDataRole, Callable[[Any], Any]]
+"""Role of Qt -> what it is for an object."""
 ITEM_ROLE: Final = Qt.ItemDataRole.UserRole
 """Of an index: its object."""
 
@@ -19,11 +21,10 @@ class ItemListModel(QAbstractListModel):
         items: In the order shown.
     """
 
-    def __init__(self, parent: QObject | None, roles: Mapping[int, Callable[[Any], Any]]) -> None:
-        """Create an empty one; `roles` tells of each role of Qt what it is for an object."""
+    def __init__(self, parent: QObject | None, roles: Roles) -> None:
         super().__init__(parent)
         self.items: Sequence[Any] = ()
-        self._roles = {**roles, ITEM_ROLE: lambda item: item}
+        self._roles: dict[Any, Callable[[Any], Any]] = {**roles, ITEM_ROLE: lambda item: item}
 
     def show(self, items: Sequence[Any], *, keep: bool = False) -> None:
         """Show exactly these; `keep`: they are the same rows as before with other texts, and selection stays."""

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
-
 from PySide6.QtCore import QEvent, QObject, Qt, Signal
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QLineEdit, QListView
 
-from explorer.widgets.item_list import ITEM_ROLE, ItemListModel
+from explorer.widgets.item_list import ITEM_ROLE, ItemListModel, Roles
 
 PAGE = 8
 STEPS = {Qt.Key.Key_Down: 1, Qt.Key.Key_Up: -1, Qt.Key.Key_PageDown: PAGE, Qt.Key.Key_PageUp: -PAGE}
@@ -31,9 +28,7 @@ class SearchList(QObject):
     picked = Signal(object)
     left = Signal()
 
-    def __init__(
-        self, parent: QObject, name: str, labels: tuple[str, str], hint: str, roles: Mapping[int, Callable[[Any], Any]]
-    ) -> None:
+    def __init__(self, parent: QObject, name: str, labels: tuple[str, str], hint: str, roles: Roles) -> None:
         """Create both; `labels` are their accessible names, `roles` those of the model."""
         super().__init__(parent)
         self.line = QLineEdit(objectName=f"{name}Line", accessibleName=labels[0], placeholderText=hint)

@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QListView, QStyle, QStyledItemDelegate, QStyleOpti
 from explorer import theme
 from explorer.models.thumbnails import Thumbnails
 from explorer.widgets.elided_label import wrapped
-from explorer.widgets.item_list import ITEM_ROLE, Index, ItemListModel
+from explorer.widgets.item_list import ITEM_ROLE, Index, ItemListModel, Roles
 
 LINE_PX = 16
 
@@ -41,7 +41,7 @@ class TilesModel(ItemListModel):
     """A list model of tiles; images are decoded when they become visible."""
 
     def __init__(self, pictures: Thumbnails, parent: QWidget | None = None) -> None:
-        roles = {
+        roles: Roles = {
             Qt.ItemDataRole.DecorationRole: lambda tile: pictures.get(tile.path),
             Qt.ItemDataRole.ToolTipRole: lambda tile: "\n".join(filter(None, (tile.caption, tile.words, tile.path))),
             Qt.ItemDataRole.AccessibleTextRole: _spoken,
