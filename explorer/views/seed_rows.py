@@ -14,7 +14,7 @@ from explorer.widgets import layouts
 from explorer.widgets.legend import Legend, LegendEntry
 from explorer.widgets.progress_row import show_share
 from trainer.experiments.counted import standing
-from trainer.metrics import metric
+from trainer.metrics import HEADLINE, RECALL_HEADING, metric
 
 if TYPE_CHECKING:
     from trainer.store import RunRow
@@ -134,7 +134,7 @@ class RunCell(QWidget):
 
 
 def state_text(run: RunRow, end: float | None, turn: int) -> str:
-    """Return where a run is: `83.0 %, finished`, `61.2 % so far, step 240 of 384, about 3 min left`, `waiting, 1st`.
+    """Return where a run is: `83.0 %, finished`, `R@1 61.2 % so far, step 240 of 384`, `waiting, 1st`.
 
     Args:
         run: The run.
@@ -148,7 +148,8 @@ def state_text(run: RunRow, end: float | None, turn: int) -> str:
     value = display_text(run, RunColumn.LAST)
     if run.status != "running":
         return ", ".join(filter(None, (value, standing(run))))
-    so_far = f"{value} so far, " if value else ""
+    measure = RECALL_HEADING if run.metric == HEADLINE else metric(run.metric).label
+    so_far = f"{measure} {value} so far, " if value else ""
     left = f", {time_left(end)}" if end is not None else ""
     return preparing(run) or f"{so_far}step {steps_of(run.step, run.total_steps).removeprefix('step ')}{left}"
 

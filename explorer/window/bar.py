@@ -171,10 +171,10 @@ class Bar(QWidget):
             self.charts.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonIconOnly)
         # What is left out has keys and stands in the palette. The names of A and B are cut last.
         steps: list[Callable[[], object]] = [
-            self.swap.hide,
             partial(self._row.setSpacing, theme.SPACE // 2),
             self.copy.hide,
             self.export.hide,
+            self.swap.hide,
             *(partial(picker.setMinimumWidth, LEAST_RUN_PX) for picker in (self.step, self.dataset, *pickers[:2])),
         ]
         for narrow in steps:

@@ -145,7 +145,7 @@ def test_a_run_says_how_far_it_is(context):
     assert state_text(run, 6 * 3600.0, 0) == "step 240 of 384, about 6 h left"
     assert state_text(dataclasses.replace(run, status="stopped"), None, 0) == "stopped at 240 of 384"
     measured = dataclasses.replace(run, metric="val/image_to_text_R@1", last=0.612)
-    assert state_text(measured, 180.0, 0) == "61.2 % so far, step 240 of 384, about 3 min left"
+    assert state_text(measured, 180.0, 0) == "R@1 61.2 % so far, step 240 of 384, about 3 min left"
 
 
 def test_arms_are_compared_as_soon_as_both_were_measured_and_stopped_runs_are_resumed(qtbot, context):

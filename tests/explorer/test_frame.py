@@ -181,6 +181,16 @@ def test_scattered_letters_match_nothing(window: Window) -> None:
     assert matching("copy link", [link]) == [link]
 
 
+def test_words_of_other_tools_find_a_command_in_every_view(window: Window) -> None:
+    for view in window.pages.views:
+        window.navigation.go_to(view)
+        window.menus.show_palette()
+        for typed, command in (("tutorial", "startDemo"), ("report", "exportBundle"), ("color", "theme-dark")):
+            matches = matching(typed, window.palette_panel.entries)
+            assert command in [entry.action.objectName() for entry in matches[:8]], f"{typed} in {view}"
+        window.palette_panel.close_panel()
+
+
 def test_every_synonym_belongs_to_a_command(window: Window) -> None:
     names = {action.objectName() for actions in window.menus.actions.groups.values() for action in actions}
     assert {"newRun", "showSettingsAction", "showMethod", "exportBundle"} <= names & SYNONYMS.keys()

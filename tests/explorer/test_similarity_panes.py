@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QApplication
 
 from explorer.views.similarity import SimilarityView
 from explorer.views.similarity.matrix import read_matrices, read_tiles
+from explorer.views.similarity.strip import compared
 from explorer.widgets.matrix_map import Area, MatrixMap, ticks
 from explorer.widgets.progress_row import Cancelled, Ticket
 from explorer.widgets.searchable_combo_box import SearchableComboBox
@@ -58,7 +59,7 @@ def test_brushing_selects_the_pairs_of_the_range_everywhere(view: SimilarityView
     for item in tab.strip.strip.items:
         for (line, _), tip in zip(item.lines, item.tip.splitlines()[1::2], strict=True):
             matched, other = map(float, tip.rpartition(": ")[2].split(", "))
-            assert line.replace("−", "-") == f"{matched:.2f} {'>' if matched > other else '<'} {other:.2f}"
+            assert line == compared(matched, other)
     tab.change(density=True)
     assert plot.brush is not None, "another drawing leaves the brush"
     QTest.keyClick(plot, Qt.Key.Key_Escape)
@@ -71,6 +72,12 @@ def test_brushing_selects_the_pairs_of_the_range_everywhere(view: SimilarityView
     QTest.mouseClick(strip.viewport(), LEFT, pos=first)
     assert view.context.selection.pairs.tolist() == [lowest]
     assert tab.strip.heading.text().startswith("Lowest matched cosines of"), "the list stays"
+
+
+def test_cosines_that_read_alike_get_more_digits() -> None:
+    pairs = ((0.79, 0.62), (0.79412, 0.79131), (-0.5, -0.500001), (0.25, 0.25))
+    texts = ["0.79 > 0.62", "0.794 > 0.791", "−0.50 = −0.50", "0.25 = 0.25"]
+    assert [compared(*each) for each in pairs] == texts
 
 
 def test_another_selection_takes_the_brush_away(view: SimilarityView):

@@ -94,11 +94,18 @@ def _item(row: int, runs: Sequence[tuple[int, SimilarityRun]]) -> StripItem:
         if position >= len(run.rows) or run.rows[position] != row:
             continue
         matched, hard = float(run.matched[position]), float(run.hardest[position, 0])
-        # Where two digits are equal the sign still tells which is larger: whether the pair is ranked first.
-        line = f"{matched:.2f} {'>' if matched > hard else '<'} {hard:.2f}".replace("-", "−")
-        lines.append((line, run_tone(index)))
+        lines.append((compared(matched, hard), run_tone(index)))
         tips.append(f"{run.name}: {matched:.5f}, {hard:.5f}")
         other = int(run.hardest_row[position])
         if other >= 0:
             tips.append(f"{run.name} confuses it most with: {items.caption[other]}")
     return StripItem(items.path[row], tuple(lines[:2]), tip="\n".join(tips))
+
+
+def compared(matched: float, hard: float) -> str:
+    """Return `0.79 > 0.62`: whether the pair is ranked first. Where both read alike they get up to 4 digits."""
+    for digits in (2, 3, 4):
+        first, second = (f"{cosine:.{digits}f}".replace("-", "−") for cosine in (matched, hard))
+        if first != second:
+            return f"{first} {'>' if matched > hard else '<'} {second}"
+    return f"{matched:.2f} = {hard:.2f}".replace("-", "−")
