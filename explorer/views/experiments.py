@@ -13,7 +13,16 @@ from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QFileDialog, QProgressBar, QPushButton, QWidget
 
 from explorer import theme
-from explorer.intents import AddSeeds, ChooseModel, Intent, OpenImport, ShowExperiment, ViewIntent, WatchTraining
+from explorer.intents import (
+    AddSeeds,
+    ChooseModel,
+    EvaluateBoth,
+    Intent,
+    OpenImport,
+    ShowExperiment,
+    ViewIntent,
+    WatchTraining,
+)
 from explorer.models.quantities import time_left
 from explorer.run_control import actions
 from explorer.views.chart_view import ChartView
@@ -320,12 +329,18 @@ class ExperimentsView(ChartView):
 
         made = LastRunsCard(self.context)
         made.repeated.connect(self.add_seeds)
+        made.evaluated.connect(self.evaluate_both)
         return made
 
     def add_seeds(self, runs: Sequence[int]) -> None:
         """Train the settings of two runs with further seeds, or CLIP and CLOOB on the data of one."""
         make = actions.start_clip_and_cloob if len(runs) == 1 else actions.start_pair
         self.context.jobs.do(make, *runs, done=self._started)
+
+    def evaluate_both(self, runs: Sequence[int]) -> None:
+        """Choose these two runs and open Evaluate, which offers data to measure both on."""
+        self.context.selection.select_runs(*runs)
+        self.requested.emit(EvaluateBoth())
 
     def _show_single_runs(self) -> None:
         """Show runs outside of experiments: what trains, and what finished last."""

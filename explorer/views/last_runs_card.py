@@ -13,6 +13,7 @@ from explorer.views.chart_pane import ChartPane
 from explorer.views.seed_rows import RunCell
 from explorer.views.view import Context
 from explorer.widgets import layouts
+from explorer.widgets.truth_line import EVALUATE
 from trainer.charts.curves import CHART as CURVES
 from trainer.charts.spec import Request, targets_of
 from trainer.experiments.last_runs import LastRuns
@@ -27,28 +28,36 @@ LONGEST: Final = 24
 
 
 class LastRunsCard(QFrame):
-    """The last two finished runs, or the last one: values, seeds, curves, and the experiment that would decide.
+    """The last runs, two that compare where there are: values, seeds, curves, and the experiment that would decide.
 
     Signals:
         repeated: These one or two runs are to be trained with more seeds.
+        evaluated: These two runs are to be measured on one data set.
     """
 
     repeated = Signal(object)
+    evaluated = Signal(object)
 
     def __init__(self, context: Context) -> None:
         super().__init__(objectName="last-runs")
         theme.set_role(self, "card")
         self._context = context
         self._runs: tuple[int, ...] = ()
+        self._apart: tuple[int, ...] = ()
         self.title = layouts.text(role="heading")
         self.headline = layouts.text(role="title", name="last-runs-headline", wrap=True)
         self.about = layouts.text(role="small", name="last-runs-about", wrap=True)
+        self.apart = layouts.text(role="small", name="last-runs-apart", wrap=True)
+        self.evaluate = QPushButton(EVALUATE, clicked=lambda: self.evaluated.emit(self._apart))
+        self.evaluate.setObjectName("last-runs-evaluate")
+        theme.set_role(self.evaluate, "link")
         self.more = QPushButton(objectName="last-runs-more", clicked=lambda: self.repeated.emit(self._runs))
         theme.keep_icon(self.more, "plus")
         self.note = layouts.elided("", "small")
         self.pane = ChartPane(context, "last-runs")
         inset = (theme.BETWEEN, 12, theme.BETWEEN, 12)
-        heads = layouts.column(self.title, self.headline, self.about, gap=theme.SPACE, margins=inset)
+        apart = layouts.row((self.apart, 1), self.evaluate)
+        heads = layouts.column(self.title, self.headline, self.about, apart, gap=theme.SPACE, margins=inset)
         foot = layouts.row(self.more, theme.SPACE, (self.note, 1), margins=inset)
         stage = layouts.column(self.pane, margins=inset)
         layouts.column(heads, layouts.hairline(), (stage, 1), layouts.hairline(), foot, gap=0, of=self)
@@ -57,7 +66,12 @@ class LastRunsCard(QFrame):
         """Show these runs; their curves are those of values on held-out pairs, which have one scale."""
         self._runs = tuple(run.id for run in last.repeated)
         both, shown = len(self._runs) > 1, tuple(run.id for run in last.runs)
-        self.title.setText("The last two finished runs" if len(shown) > 1 else "The last finished run")
+        self._apart = tuple(run.id for run in last.apart)
+        compare = "The last two finished runs" if self._apart == shown else "The last two runs that compare"
+        self.title.setText(compare if len(shown) > 1 else "The last finished run")
+        self.apart.setText(last.apart_note)
+        for part in (self.apart, self.evaluate):
+            part.setVisible(bool(self._apart))
         self.headline.setText(last.headline)
         self.about.setText(last.about)
         data = last.runs[-1].data

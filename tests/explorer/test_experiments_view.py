@@ -125,6 +125,14 @@ def test_runs_without_an_experiment_are_seen_and_more_seeds_of_two_make_one(qtbo
     card.show_runs(dataclasses.replace(last, repeated=last.repeated[-1:]))
     assert card.more.text() == "CLIP and CLOOB on Scenes", "what the click trains"
     card.show_runs(last)
+    assert not card.evaluate.isVisible()
+    card.show_runs(dataclasses.replace(last, apart=last.runs[::-1], apart_note="CLIP · own finished last."))
+    assert card.apart.isVisible()
+    assert card.title.text() == "The last two runs that compare"
+    with qtbot.waitSignal(view.requested) as asked:
+        card.evaluate.click()
+    assert asked.args == [EvaluateBoth()]
+    assert view.context.selection.runs == tuple(run.id for run in last.runs[::-1])
     card.more.click()
     made = "CLIP + CLOOB on Scenes"
     qtbot.waitUntil(lambda: len(workspace.runs.of_experiment(made)) == 6)

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from trainer.config import ConfigError
 from trainer.experiments.counted import standing
 from trainer.experiments.held_out import next_step, too_few, too_few_of
-from trainer.experiments.seed_truth import seed_truth
+from trainer.experiments.seed_truth import measured_apart, seed_truth
 from trainer.metrics import HEADLINE, headline_name, measured_on, metric
 from trainer.store import RunRow, StoreError, Workspace
 
 
 @dataclass(frozen=True)
 class LastRuns:
-    """The newest two runs that finished and were measured, or the only one.
+    """The newest two runs that finished and compare, else the newest two, or the only one.
 
     Attributes:
         runs: The older one first.
@@ -23,6 +23,8 @@ class LastRuns:
         about: Of what data, on how many pairs, after how many steps, and what seeds know.
         repeated: Those whose settings further seeds can decide between, else the newest; empty where no seed can.
         note: The next step where no seed can.
+        apart: Two runs that one data set could compare: the newest, which compares with none, last; empty for none.
+        apart_note: Why they do not compare.
     """
 
     runs: tuple[RunRow, ...]
@@ -30,19 +32,22 @@ class LastRuns:
     about: str
     repeated: tuple[RunRow, ...] = ()
     note: str = ""
+    apart: tuple[RunRow, ...] = ()
+    apart_note: str = ""
 
 
 def last_runs(workspace: Workspace) -> LastRuns | None:
     """Return what to say of the last finished runs; None where no run has finished. For a thread."""
     counted = [row for row in workspace.runs.all() if not standing(row) and row.last is not None]
-    runs = sorted((row for row in counted if row.archived_at is None), key=lambda row: (row.ended_at or 0, row.id))[-2:]
-    if not runs:
+    ended = sorted((row for row in counted if row.archived_at is None), key=lambda row: (row.ended_at or 0, row.id))
+    if not ended:
         return None
+    runs = _newest_that_compare(workspace, ended) or ended[-2:]
     fields = _differing(workspace, runs[-1], runs[0]) if len(runs) > 1 else ()
     alike = len({_question(row) for row in runs}) == 1
     measured = headline_name(runs[0].metric, *(row.facts for row in runs)) if alike else ""
     steps = f"{' and '.join(dict.fromkeys(f'{row.step:,}' for row in runs))} steps"
-    seeds = seed_truth(workspace, runs[0].id, runs[-1].id).text
+    seeds = seed_truth(workspace, runs[0].id, runs[-1].id).text if alike else ""
     names = ", ".join(field.rpartition(".")[2].replace("_", " ") for field in fields)
     differ = f"they differ in {names}" if len(fields) > 1 else ""
     data, values = " and ".join(dict.fromkeys(row.data for row in runs)), _headline(runs, alike)
@@ -50,7 +55,33 @@ def last_runs(workspace: Workspace) -> LastRuns | None:
         about = " · ".join(filter(None, (values, data, measured, steps)))
         return LastRuns(tuple(runs), too_few(few), about, note=f"{next_step(few)}.")
     about = " · ".join(filter(None, (data, measured, steps, differ, seeds)))
-    return LastRuns(tuple(runs), values, about, tuple(runs if fields else runs[-1:]))
+    apart, apart_note = _apart(runs, ended[-1], alike)
+    return LastRuns(
+        tuple(runs), values, about, tuple(runs if fields else runs[-1:]), apart=apart, apart_note=apart_note
+    )
+
+
+def _newest_that_compare(workspace: Workspace, ended: Sequence[RunRow]) -> list[RunRow]:
+    """Return the newest run that has one to compare with, after the newest of these; empty where none has."""
+    earlier: dict[object, list[RunRow]] = {}
+    for row in ended:
+        earlier.setdefault(_question(row), []).append(row)
+    for row in reversed(ended):
+        alike = earlier[_question(row)]
+        alike.remove(row)
+        for other in reversed(alike):
+            if not measured_apart(workspace, (other.id, row.id)):
+                return [other, row]
+    return []
+
+
+def _apart(runs: Sequence[RunRow], newest: RunRow, alike: bool) -> tuple[tuple[RunRow, ...], str]:
+    """Return the newest run after one that it does not compare with, and why; nothing where it is compared."""
+    if newest not in runs:
+        return (runs[-1], newest), f"{newest.short_name} finished last; no other run was measured on {newest.data}."
+    if alike or len({row.data for row in runs}) == 1:
+        return (), ""
+    return tuple(runs), "They were measured on different data."
 
 
 def _question(row: RunRow) -> tuple[object, ...]:

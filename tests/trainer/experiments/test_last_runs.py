@@ -1,4 +1,4 @@
-"""What Home says of the last finished runs: the newest two, and what so few held-out pairs can show."""
+"""What Home says of the last finished runs: the newest two that compare, and what so few held-out pairs can show."""
 
 from __future__ import annotations
 
@@ -23,19 +23,31 @@ def finished(workspace: Workspace, run: config.Run, value: float, pairs: int, en
     return number
 
 
-def test_the_newest_two_are_shown_whether_or_not_they_compare(workspace: Workspace):
+def test_the_newest_two_that_compare_come_before_a_newer_one_on_other_data(workspace: Workspace):
     own = finished(workspace, config.Run(name="own"), 0.5, 1024, 1.0)
     loob = finished(workspace, config.Run(name="loob", objective=config.Cloob()), 0.6, 1024, 2.0)
     both = last_runs(workspace)
     assert [row.id for row in both.runs] == [row.id for row in both.repeated] == [own, loob]
     other = finished(workspace, config.Run(name="mine", data=config.Folder(path="mine")), 0.7, 512, 3.0)
     newest = last_runs(workspace)
-    assert [row.id for row in newest.runs] == [loob, other]
+    assert (newest.runs, newest.repeated, newest.headline) == (both.runs, both.repeated, both.headline)
+    assert [row.id for row in newest.apart] == [loob, other]
+    assert newest.apart_note == "CLIP · mine finished last; no other run was measured on mine."
+    workspace.runs.change(own, ended_at=4.0)
+    resumed = last_runs(workspace)
+    assert ([row.id for row in resumed.runs], resumed.apart) == ([loob, own], ()), "it was resumed, and is the newest"
+
+
+def test_two_runs_on_different_data_are_named_with_what_each_answers(workspace: Workspace):
+    loob = finished(workspace, config.Run(name="loob", objective=config.Cloob()), 0.6, 1024, 2.0)
+    other = finished(workspace, config.Run(name="mine", data=config.Folder(path="mine")), 0.7, 512, 3.0)
+    newest = last_runs(workspace)
+    assert [row.id for row in newest.runs] == [row.id for row in newest.apart] == [loob, other]
     assert newest.headline.startswith("Not comparable: CLOOB · loob 60.0 %, ")
     assert newest.headline.endswith("n = 512")
+    assert "A and B" not in newest.about, "letters that Home does not show"
+    assert newest.apart_note == "They were measured on different data."
     assert [row.id for row in newest.repeated] == [other], "seeds decide nothing between them"
-    workspace.runs.change(own, ended_at=4.0)
-    assert [row.id for row in last_runs(workspace).runs] == [other, own], "it was resumed, and is the newest"
 
 
 @pytest.mark.parametrize(
