@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import shutil
 from pathlib import Path
@@ -436,6 +437,8 @@ def test_of_many_selected_runs_the_first_are_drawn_and_the_number_is_said(
     qtbot: QtBot, context: Context, workspace: Workspace
 ):
     runs = [workspace.runs.create(config.Run(name=f"run {number}")) for number in range(30)]
+    for run in runs:
+        workspace.runs.change(run, status="finished")
     context.selection.select_runs(runs[0], runs[1])
     view = shown(qtbot, context, 30)
     view.table.selectAll()
@@ -444,6 +447,23 @@ def test_of_many_selected_runs_the_first_are_drawn_and_the_number_is_said(
     assert [run.id for run in view.drawn()] == [*runs[:2], *sorted(newest_first[: DRAWN_AT_MOST - 2])]
     assert view.curves.partial.text() == "24 of 30 runs drawn, the first in the list."
     assert view.curves.partial.isVisibleTo(view)
+    view.table.clearSelection()
+    training = runs[2:5]
+    drawn = lambda: {run.id for run in view.drawn()}  # noqa: E731
+    with contextlib.ExitStack() as logs:
+        for run in training:
+            logs.enter_context(RunLog.claim(workspace, run)).status("running")
+        context.jobs.poll()
+        qtbot.waitUntil(lambda: drawn() == {*runs[:2], *training})
+        view.toggle_eyes(training[:1])
+        context.jobs.poll()
+        assert drawn() == {*runs[:2], *training[1:]}, "an eye that was closed by hand stays closed"
+        view.table.selectAll()
+        qtbot.waitUntil(lambda: len(drawn()) == DRAWN_AT_MOST and drawn() > {*training[1:]})
+        view.table.clearSelection()
+    context.jobs.poll()
+    qtbot.waitUntil(lambda: not context.jobs.run(training[1]).active)
+    assert drawn() == {*runs[:2], *training[1:]}, "its curve stays after its end"
     view.table.choose(runs[:3])
     assert not view.curves.partial.isVisibleTo(view)
 

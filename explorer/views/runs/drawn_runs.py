@@ -47,7 +47,7 @@ def choose_drawn(
 
     Args:
         rows: All runs, oldest first.
-        in_order: Ids as the list shows them: of too many the first are drawn.
+        in_order: Ids as the list shows them: of too many the first are drawn, before them what trains, newest first.
         sides: Ids of A and B.
         chosen: Ids of the selected runs.
         eyes: Run -> whether its eye was opened or closed by hand.
@@ -56,12 +56,18 @@ def choose_drawn(
     experiments = {run.experiment for run in compared} - {""}
     automatic = {*sides, *chosen} | {run.id for run in rows if run.experiment in experiments}
     opened = [run for run in rows if eyes.get(run.id, run.id in automatic)]
-    if not opened and not eyes:
+    if not opened and not any(run.id in eyes for run in rows):
         opened = list(rows[-1:])
-    rank = {run_id: position for position, run_id in enumerate(dict.fromkeys([*sides, *in_order]))}
+    training = [run.id for run in reversed(rows) if trains(run)]
+    rank = {run_id: position for position, run_id in enumerate(dict.fromkeys([*sides, *training, *in_order]))}
     # What has not begun has no curve that could be left out.
     opened.sort(key=lambda run: (run.status == "queued" and run.id not in sides, rank.get(run.id, len(rank))))
     return DrawnRuns(tuple(sides_first(opened[:DRAWN_AT_MOST], sides)), len(opened))
+
+
+def trains(run: RunRow) -> bool:
+    """Return whether the run trains now, or is about to."""
+    return run.active and run.status != "queued"
 
 
 def sides_first(runs: Iterable[RunRow], sides: Sequence[int]) -> list[RunRow]:
