@@ -52,6 +52,8 @@ PX_PER_MM: Final = 6.0
 """Of a figure that has room: 89 mm are seen as 534 pixels."""
 FIGURES: Final = ("pdf", "svg", "png")
 """Suffixes of pictures of the figure; all others hold numbers, tables or films."""
+ALSO: Final = (*FIGURES, "csv")
+"""Suffixes of what can be written beside a figure."""
 FOLDER: Final = "folder"
 """In place of a suffix: a new folder."""
 _ALL_PARTS: Final = "{} holds everything that the view shows. Panels and looks are those of PDF, SVG and PNG."
@@ -96,12 +98,12 @@ class ExportDialog(QDialog):
     Signals:
         chosen: The arguments of `trainer` but those of the main file, and that file.
         copied: The arguments of `trainer` with the names of all files.
-        remembered: The choices that the next dialog begins with.
+        remembered: The choices and the further suffixes that the next dialog begins with.
     """
 
     chosen = Signal(object, object)
     copied = Signal(object)
-    remembered = Signal(object, bool)
+    remembered = Signal(object, object)
 
     def __init__(
         self,
@@ -112,7 +114,7 @@ class ExportDialog(QDialog):
         previews: FigurePreviews,
         *,
         choices: FigureChoices | None = None,
-        with_numbers: bool = False,
+        also: Sequence[str] = (),
         example: Sequence[str] = (),
         contents: str = "",
         parent: QWidget | None = None,
@@ -126,7 +128,7 @@ class ExportDialog(QDialog):
             file: Where to, without its suffix.
             previews: Draws; closed with the dialog.
             choices: The choices to begin with.
-            with_numbers: Whether the numbers are written beside the figure.
+            also: Suffixes of what is written beside a figure: other formats, or its numbers.
             example: The figure that stands for all, where several are exported: none of its parts is offered.
             contents: What is exported, a line each, where it is more than one figure.
             parent: The window.
@@ -143,7 +145,10 @@ class ExportDialog(QDialog):
         self.parts: dict[str, QCheckBox] = {}
         self._usual_parts: frozenset[str] = frozenset()
         self.format_buttons = self._formats(formats)
-        self.numbers = QCheckBox("Numbers as CSV, too", objectName="export-numbers", checked=with_numbers)
+        self.also = {suffix: QCheckBox(suffix.upper(), checked=suffix in also) for suffix in ALSO}
+        for suffix, box in self.also.items():
+            box.setObjectName(f"export-also-{suffix}")
+            box.setAccessibleName(f"Also as {suffix.upper()}")
         self.sheet, self.size_note = FigurePaper(), layouts.text(role="small", name="export-size", wrap=True)
         self.size_note.setAlignment(Qt.AlignmentFlag.AlignHCenter)
         self.target = layouts.elided(role="small")
@@ -181,8 +186,13 @@ class ExportDialog(QDialog):
         if not self._has_choices(command):
             return command
         command += options(self.choices)
-        beside = self.numbers.isChecked() and not self._example
-        return [*command, "--out", str(self.file.with_suffix(".csv"))] if beside else command
+        beside = [] if self._example else [suffix for suffix in self._beside if suffix != self.suffix]
+        files = [str(self.file.with_suffix(f".{suffix}")) for suffix in beside]
+        return [*command, "--out", *files] if files else command
+
+    @property
+    def _beside(self) -> list[str]:
+        return [suffix for suffix, box in self.also.items() if box.isChecked()]
 
     def _has_choices(self, command: Sequence[str]) -> bool:
         if self._example:
@@ -228,7 +238,7 @@ class ExportDialog(QDialog):
         self._show_format()
 
     def done(self, result: int) -> None:
-        self.remembered.emit(replace(self.choices, panels=()), self.numbers.isChecked())
+        self.remembered.emit(replace(self.choices, panels=()), self._beside)
         self._previews.close()
         super().done(result)
 
@@ -314,8 +324,8 @@ class ExportDialog(QDialog):
         why_not = _FIXED if self.suffix in FIGURES else _ALL_PARTS.format(self.format_buttons[self.suffix].text())
         self.reason.setText("" if has_choices else why_not)
         self.reason.setVisible(not has_choices)
-        for part in (*self.controls.values(), *self.parts.values(), self.numbers):
-            part.setEnabled(has_choices)
+        for part in (*self.controls.values(), *self.parts.values(), *self.also.values()):
+            part.setEnabled(has_choices and part is not self.also.get(self.suffix))
             help_text = part.setting.help if isinstance(part, Control) else part.accessibleName()
             for widget in (part, *part.findChildren(QAbstractButton)):
                 widget.setToolTip(self.reason.text() or help_text)
@@ -380,6 +390,8 @@ class ExportDialog(QDialog):
         choices = [control for control in self.controls.values() if isinstance(control, Choose)]
         checks = [control for control in self.controls.values() if isinstance(control, Check)]
         self._part_rows.addStretch(1)
+        also = layouts.text("Also as", "secondary")
+        also.setFixedWidth(LABEL_PX)
         parts: QWidget = self.contents
         if not self._example:
             parts = layouts.scroll(layouts.panel(self._part_rows), "export-panels")
@@ -394,7 +406,11 @@ class ExportDialog(QDialog):
                 self.reason,
                 layouts.hairline(),
                 *checks,
-                *(() if self._example else (self.numbers,)),
+                *(
+                    ()
+                    if self._example
+                    else (layouts.row(also, *self.also.values(), layouts.STRETCH, gap=theme.INSIDE),)
+                ),
                 layouts.STRETCH,
                 gap=theme.INSIDE,
                 margins=theme.BETWEEN,

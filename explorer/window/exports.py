@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 FOLDER_KEY: Final = "export/folder"
 CHOICES_KEY: Final = "export/choices"
-NUMBERS_KEY: Final = "export/numbers"
+ALSO_KEY: Final = "export/also"
 BUNDLES: Final = (("zip", "Zip archive"), ("folder", "New folder"))
 _NOTHING: Final = "There is nothing to export in this view yet."
 _NEXT: Final = "Choose a run with results for A or B first."
@@ -85,7 +85,7 @@ class Exports(QObject):
             free_stem(Path(self._start_folder()), stem, [suffix for suffix, _ in formats]),
             FigurePreviews(self._folder),
             choices=self._remembered(),
-            with_numbers=bool(self._settings.value(NUMBERS_KEY, False)),
+            also=self._settings.value(ALSO_KEY, []),
             example=example,
             contents=contents,
             parent=self._window,
@@ -102,9 +102,9 @@ class Exports(QObject):
         except (ChartError, TypeError):  # of another version
             return FigureChoices()
 
-    def _remember(self, choices: FigureChoices, with_numbers: bool) -> None:
+    def _remember(self, choices: FigureChoices, also: list[str]) -> None:
         self._settings.set(CHOICES_KEY, words(choices))
-        self._settings.set(NUMBERS_KEY, with_numbers)
+        self._settings.set(ALSO_KEY, also)
 
     @staticmethod
     def _names(runs: Iterable[RunRow]) -> dict[str, str]:

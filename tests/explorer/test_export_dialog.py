@@ -80,19 +80,21 @@ def test_what_is_chosen_is_drawn_copied_and_exported(qtbot: QtBot, make: Callabl
     assert form.minimumSizeHint().width() <= FORM_PX, "a long title pushes no choice out of the dialog"
     QTest.mouseClick(dialog.controls["width"].buttons["1"], Qt.MouseButton.LeftButton)
     dialog.parts["numbers"].setChecked(True)
-    dialog.numbers.setChecked(True)
+    dialog.also["png"].setChecked(True)
+    dialog.also["csv"].setChecked(True)
+    assert not dialog.also["pdf"].isEnabled(), "it is the format above"
     chosen = ["--panels", "cosines", "numbers", "--width", "1"]
-    table = str(dialog.file.with_suffix(".csv"))
-    assert dialog.command() == [*COMMAND, *chosen, "--out", table]
+    beside = [str(dialog.file.with_suffix(suffix)) for suffix in (".png", ".csv")]
+    assert dialog.command() == [*COMMAND, *chosen, "--out", *beside]
     with qtbot.waitSignal(dialog.copied) as copied:
         QTest.mouseClick(dialog.findChild(QWidget, "export-copy"), Qt.MouseButton.LeftButton)
-    assert copied.args[0] == [*COMMAND, *chosen, "--out", "similarity.pdf", "similarity.csv"]
+    assert copied.args[0] == [*COMMAND, *chosen, "--out", "similarity.pdf", "similarity.png", "similarity.csv"]
     ends: list[tuple[object, ...]] = []
     dialog.chosen.connect(lambda *values: ends.append(values))
     dialog.remembered.connect(lambda *values: ends.append(values))
     QTest.keyClick(dialog, Qt.Key.Key_Return, Qt.KeyboardModifier.ControlModifier)
-    assert ends[0] == ([*COMMAND, *chosen, "--out", table], dialog.file)
-    assert ends[1] == (FigureChoices(width="1"), True)
+    assert ends[0] == ([*COMMAND, *chosen, "--out", *beside], dialog.file)
+    assert ends[1] == (FigureChoices(width="1"), ["png", "csv"])
 
 
 def test_the_preview_has_the_proportion_of_the_figure(qtbot: QtBot, make: Callable[..., ExportDialog]) -> None:
@@ -147,7 +149,7 @@ def test_numbers_have_no_looks(qtbot: QtBot, make: Callable[..., ExportDialog], 
     assert dialog.reason.text().startswith("CSV holds everything")
     assert dialog.controls["width"].buttons["1"].toolTip() == dialog.reason.text()
     dialog.format_buttons["svg"].click()
-    assert (dialog.reason.isVisible(), dialog.numbers.toolTip()) == (False, "")
+    assert (dialog.reason.isVisible(), dialog.also["csv"].toolTip()) == (False, "Also as CSV")
     assert dialog.parts["numbers"].text().count("\n") == 1, "two lines of a long title"
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -38,12 +40,22 @@ def draw(data: tuple[CurvePanel, ...], settings: CurveSettings) -> Panel:
     longest = max(float(line.x.max(initial=0)) for panel in data for line in panel.series)
     unit, seconds = ("s", 1) if longest < 180 else ("min", 60) if longest < 3 * 3600 else ("h", 3600)
     x_label, scale = ("Step", 1) if settings.axis == "step" else (f"Training time ({unit})", seconds)
-    plots = [_plot(f"curves-{index}", panel, x_label, scale, settings) for index, panel in enumerate(data)]
+    plots = [_plot(key, panel, x_label, scale, settings) for key, panel in zip(_keys(data), data, strict=True)]
     rows = tuple(tuple(plots[index : index + 2]) for index in range(0, len(plots), 2))
     names = dict.fromkeys(line.name for panel in data for line in panel.series)
     notes = (f"Smoothed with weight {settings.smoothing:g}; faint: as logged.",) if settings.smoothing else ()
     warnings = tuple(dict.fromkeys(warning for panel in data for warning in panel.warnings))
     return Panel(title="Training curves", head=(", ".join(names),), rows=rows, notes=notes, warnings=warnings)
+
+
+def _keys(panels: Sequence[CurvePanel]) -> list[str]:
+    """Return the name of each panel as a part to export: its metric, with the objective where that has an axis."""
+    taken: Counter[str] = Counter(panel.metric for panel in panels)
+    names = [
+        f"{panel.metric}:{panel.series[0].objective}" if taken[panel.metric] > 1 and panel.series else panel.metric
+        for panel in panels
+    ]
+    return [name if name not in names[:at] else f"{name}-{at}" for at, name in enumerate(names)]
 
 
 def _plot(key: str, panel: CurvePanel, x_label: str, scale: float, settings: CurveSettings) -> XYPlot:

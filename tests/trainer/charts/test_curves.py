@@ -11,6 +11,7 @@ from explorer.models.curve_book import CurveBook, read_curves
 from trainer.analysis.curves import smooth
 from trainer.charts import ChartError
 from trainer.charts.curves import draw, records
+from trainer.charts.figure_choices import parts_of
 from trainer.charts.measures.curves import CurveSettings, curves
 from trainer.store import RunLog
 
@@ -26,6 +27,9 @@ def test_shared_metrics_share_a_panel_and_losses_do_not(charted):
     assert cloob.label == "Training loss, CLOOB"
     assert [series.index for series in cloob.series] == [1], "a run keeps its color in every panel"
     assert clip.n is None
+    parts = parts_of(draw(chart, CurveSettings()))
+    assert [part.name for part in parts] == ["val/image_to_text_R@1", "train/loss:clip", "train/loss:cloob"]
+    assert [part.title for part in parts[1:]] == ["Training loss, CLIP", "Training loss, CLOOB"]
 
 
 def test_losses_of_two_batch_sizes_have_an_axis_each(charted):
