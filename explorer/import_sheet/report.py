@@ -8,14 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelIndex, Qt
-from PySide6.QtWidgets import (
-    QAbstractItemView,
-    QFileDialog,
-    QHeaderView,
-    QPushButton,
-    QTableView,
-    QWidget,
-)
+from PySide6.QtWidgets import QAbstractItemView, QFileDialog, QHeaderView, QPushButton, QTableView, QWidget
 
 from explorer import theme
 from explorer.event_loop.background import Background

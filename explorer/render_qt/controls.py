@@ -7,15 +7,7 @@ import math
 from typing import Any
 
 from PySide6.QtCore import QSignalBlocker, Qt, Signal
-from PySide6.QtWidgets import (
-    QButtonGroup,
-    QCheckBox,
-    QLabel,
-    QLineEdit,
-    QPushButton,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtWidgets import QButtonGroup, QCheckBox, QLabel, QLineEdit, QPushButton, QVBoxLayout, QWidget
 
 from explorer import theme
 from explorer.widgets import layouts

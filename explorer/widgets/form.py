@@ -8,14 +8,7 @@ from typing import Any, Literal
 
 from PySide6.QtCore import QSignalBlocker, Qt, Signal
 from PySide6.QtGui import QAction
-from PySide6.QtWidgets import (
-    QComboBox,
-    QFileDialog,
-    QLabel,
-    QLineEdit,
-    QPushButton,
-    QWidget,
-)
+from PySide6.QtWidgets import QComboBox, QFileDialog, QLabel, QLineEdit, QPushButton, QWidget
 
 from explorer.theme import BETWEEN, SPACE, keep_icon, set_invalid, set_role
 from explorer.widgets import layouts

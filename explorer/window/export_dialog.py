@@ -8,17 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from PySide6.QtCore import QRectF, Qt, Signal
-from PySide6.QtGui import (
-    QCloseEvent,
-    QColor,
-    QKeyEvent,
-    QKeySequence,
-    QPainter,
-    QPaintEvent,
-    QPen,
-    QPixmap,
-    QShortcut,
-)
+from PySide6.QtGui import QCloseEvent, QColor, QKeyEvent, QKeySequence, QPainter, QPaintEvent, QPen, QPixmap, QShortcut
 from PySide6.QtWidgets import (
     QAbstractButton,
     QButtonGroup,

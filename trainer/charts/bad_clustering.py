@@ -10,18 +10,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from trainer.charts import ChartError
-from trainer.charts.marks import (
-    Axis,
-    Mark,
-    NumberRow,
-    NumberTable,
-    Panel,
-    Series,
-    Tone,
-    XYPlot,
-    axis_over,
-    heading_row,
-)
+from trainer.charts.marks import Axis, Mark, NumberRow, NumberTable, Panel, Series, Tone, XYPlot, axis_over, heading_row
 from trainer.charts.spec import Chart, PerRun, Progress, Request, Target, per_run
 from trainer.store import Workspace
 

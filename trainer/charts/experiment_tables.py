@@ -6,11 +6,7 @@ import math
 
 from trainer import config
 from trainer.analysis.repeated_intervals import OPEN
-from trainer.charts.marks import (
-    NumberRow,
-    NumberTable,
-    heading_row,
-)
+from trainer.charts.marks import NumberRow, NumberTable, heading_row
 from trainer.experiments.experiment import Experiment, Outcome
 from trainer.experiments.verdict import (
     ArmComparison,

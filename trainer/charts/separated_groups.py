@@ -24,12 +24,7 @@ from trainer.charts.marks import (
     heading_row,
     run_tone,
 )
-from trainer.charts.measures.separated_groups import (
-    NamedGroup,
-    SeparatedGroupsChart,
-    groups_of_snapshots,
-    partner_of,
-)
+from trainer.charts.measures.separated_groups import NamedGroup, SeparatedGroupsChart, groups_of_snapshots, partner_of
 from trainer.charts.opened_snapshot import open_targets
 from trainer.charts.snapshot_label import told_apart
 from trainer.charts.spec import Chart, Request

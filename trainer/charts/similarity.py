@@ -8,17 +8,7 @@ from typing import Any, Final
 import numpy as np
 from jaxtyping import Float
 
-from trainer.charts.marks import (
-    Axis,
-    Marker,
-    Panel,
-    Rug,
-    Series,
-    Tone,
-    XYPlot,
-    axis_over,
-    run_tone,
-)
+from trainer.charts.marks import Axis, Marker, Panel, Rug, Series, Tone, XYPlot, axis_over, run_tone
 from trainer.charts.measure import facts_of, filled
 from trainer.charts.measures.similarity import (
     HARDEST_NOTE,

@@ -11,13 +11,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from trainer import config
-from trainer.companion.watching_curves import (
-    TrainingCurves,
-    before_a_return,
-    changed_from,
-    curve_files,
-    read_training,
-)
+from trainer.companion.watching_curves import TrainingCurves, before_a_return, changed_from, curve_files, read_training
 from trainer.companion.watching_files import WatchedCheckpoint, WatchedFolder, WatchError
 from trainer.config.run_name import repaired_name
 from trainer.errors import UserError

@@ -11,13 +11,7 @@ from typing import Final
 
 from trainer import config
 from trainer.companion.folder_watch import FolderWatch
-from trainer.companion.watching_files import (
-    WatchedFolder,
-    WatchError,
-    is_of_training,
-    number_in_name,
-    watched_folder,
-)
+from trainer.companion.watching_files import WatchedFolder, WatchError, is_of_training, number_in_name, watched_folder
 from trainer.config.run_name import repaired_name
 from trainer.places import bindings, ssh
 from trainer.places.bindings import Binding

@@ -1,14 +1,6 @@
 """Untrusted images: their locations, and their pixels or an error message. Imports no torch, no Qt."""
 
-from trainer.images.decoder import (
-    Decoded,
-    Decoder,
-    HelperError,
-    borrowed,
-    read_picture,
-    read_pictures,
-    scratch_file,
-)
+from trainer.images.decoder import Decoded, Decoder, HelperError, borrowed, read_picture, read_pictures, scratch_file
 from trainer.images.decoding import (
     FORMATS,
     NOT_READ,

@@ -12,16 +12,7 @@ from trainer.analysis.dominant_classes import dominant_points
 from trainer.charts.colored_points import SHADES, ColoredPoints, Palette
 from trainer.charts.marks import FEW_LIT, Marker, PairMap, XYPlot, dash_of
 from trainer.charts.pair_colors import MODALITY, words
-from trainer.render_mpl.style import (
-    HAIRLINE,
-    IMAGE_COLOR,
-    INK,
-    QUIET,
-    TEXT_COLOR,
-    class_colors,
-    heading,
-    run_color,
-)
+from trainer.render_mpl.style import HAIRLINE, IMAGE_COLOR, INK, QUIET, TEXT_COLOR, class_colors, heading, run_color
 from trainer.render_mpl.xy_plot import tone_color
 
 if TYPE_CHECKING:

@@ -14,16 +14,7 @@ from typing import BinaryIO, Final
 
 from trainer.errors import UserError, reason_words
 from trainer.inference.model_cache import AnswerError
-from trainer.messages import (
-    Cancel,
-    Failure,
-    MessageError,
-    Question,
-    answer_line,
-    decode,
-    error_line,
-    progress_line,
-)
+from trainer.messages import Cancel, Failure, MessageError, Question, answer_line, decode, error_line, progress_line
 
 PROGRESS_EVERY_S: Final = 0.1
 

@@ -4,18 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from sqlalchemy import (
-    REAL,
-    CheckConstraint,
-    Column,
-    ForeignKey,
-    Integer,
-    MetaData,
-    Table,
-    Text,
-    UniqueConstraint,
-    text,
-)
+from sqlalchemy import REAL, CheckConstraint, Column, ForeignKey, Integer, MetaData, Table, Text, UniqueConstraint, text
 
 SCHEMA_VERSION: Final = "0011"
 """The stamp of a database, in its table `alembic_version`; one with another stamp is refused."""

@@ -10,14 +10,7 @@ from typing import Any, Final
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QAction
-from PySide6.QtWidgets import (
-    QComboBox,
-    QFileDialog,
-    QMenu,
-    QPushButton,
-    QToolButton,
-    QWidget,
-)
+from PySide6.QtWidgets import QComboBox, QFileDialog, QMenu, QPushButton, QToolButton, QWidget
 
 from explorer import theme
 from explorer.state.selection import Side

@@ -7,15 +7,7 @@ from typing import Final
 
 from PySide6.QtCore import QStringListModel, Qt, Signal
 from PySide6.QtGui import QDragEnterEvent, QDropEvent, QPainter, QPainterPath, QPaintEvent, QPixmap
-from PySide6.QtWidgets import (
-    QButtonGroup,
-    QCompleter,
-    QFileDialog,
-    QFrame,
-    QLineEdit,
-    QPushButton,
-    QWidget,
-)
+from PySide6.QtWidgets import QButtonGroup, QCompleter, QFileDialog, QFrame, QLineEdit, QPushButton, QWidget
 
 from explorer import theme
 from explorer.models.thumbnails import Thumbnails

@@ -9,12 +9,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import (
-    QButtonGroup,
-    QComboBox,
-    QPushButton,
-    QWidget,
-)
+from PySide6.QtWidgets import QButtonGroup, QComboBox, QPushButton, QWidget
 
 from explorer import theme
 from explorer.state.selection import Side

@@ -5,15 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from PySide6.QtCore import QSignalBlocker, Qt, QTimer, Signal
-from PySide6.QtWidgets import (
-    QAbstractSpinBox,
-    QFileDialog,
-    QFormLayout,
-    QMenu,
-    QToolButton,
-    QWidget,
-    QWidgetAction,
-)
+from PySide6.QtWidgets import QAbstractSpinBox, QFileDialog, QFormLayout, QMenu, QToolButton, QWidget, QWidgetAction
 
 from explorer import theme
 from explorer.widgets import layouts

@@ -10,14 +10,7 @@ import numpy as np
 from jaxtyping import Int
 from PySide6.QtCore import QItemSelection, QItemSelectionModel, QSignalBlocker, QSize, Qt, Signal
 from PySide6.QtGui import QAction, QKeySequence, QUndoCommand
-from PySide6.QtWidgets import (
-    QAbstractItemView,
-    QFileDialog,
-    QHeaderView,
-    QPushButton,
-    QTableView,
-    QTabWidget,
-)
+from PySide6.QtWidgets import QAbstractItemView, QFileDialog, QHeaderView, QPushButton, QTableView, QTabWidget
 
 from explorer import theme
 from explorer.intents import TrainCopy

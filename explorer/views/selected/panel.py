@@ -10,15 +10,7 @@ import numpy as np
 from jaxtyping import Int
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QAction, QUndoCommand
-from PySide6.QtWidgets import (
-    QFileDialog,
-    QLineEdit,
-    QMenu,
-    QPushButton,
-    QSizePolicy,
-    QToolButton,
-    QWidget,
-)
+from PySide6.QtWidgets import QFileDialog, QLineEdit, QMenu, QPushButton, QSizePolicy, QToolButton, QWidget
 
 from explorer import theme
 from explorer.models.pair_table import PairColumn

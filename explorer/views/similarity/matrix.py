@@ -25,15 +25,7 @@ from explorer.widgets.searchable_combo_box import SearchableComboBox
 from explorer.widgets.state_area import StateArea
 from trainer.analysis.progress import part_of
 from trainer.charts.common_pairs import same_pairs
-from trainer.charts.matrix import (
-    MatrixTile,
-    MatrixWindow,
-    color_range,
-    open_matrix,
-    ordering,
-    orders,
-    read_tile,
-)
+from trainer.charts.matrix import MatrixTile, MatrixWindow, color_range, open_matrix, ordering, orders, read_tile
 from trainer.errors import UserError
 from trainer.store import SplitKey, Workspace, of_split
 from trainer.store.snapshot_files import Snapshot

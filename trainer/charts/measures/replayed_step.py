@@ -7,17 +7,7 @@ from typing import Final
 import numpy as np
 from jaxtyping import Float
 
-from trainer.charts.marks import (
-    Bars,
-    HeatMap,
-    Mark,
-    NumberRow,
-    NumberTable,
-    XYPlot,
-    axis_over,
-    categories,
-    run_tone,
-)
+from trainer.charts.marks import Bars, HeatMap, Mark, NumberRow, NumberTable, XYPlot, axis_over, categories, run_tone
 from trainer.store.replay_records import WordReplay
 
 MOST_BARS: Final = 14
