@@ -85,8 +85,8 @@ def cluster_words(
     read = np.sort(rng.choice(n, MOST_READ, replace=False)) if n > MOST_READ else np.arange(n)
     texts = [captions[i] for i in read]
     candidates = [
-        tuple(word for word in words if word in common)
-        for words, common in zip(
+        tuple(word for word in ranked if word in common)
+        for ranked, common in zip(
             distinctive_words(texts, group[read], len(counts), most=_WORDS + _SPARE),
             _common_words(texts, group[read], len(counts)),
             strict=True,

@@ -50,13 +50,13 @@ def verdict(
         each = "; ".join(f"{names[index]}: {prediction.words}" for index, prediction in said)
         return Verdict(f"{each}. A single label has no share: write another to compare it with")
     right = tuple(prediction.label == truth for _, prediction in said) if truth else ()
-    known = "" if not right else ", which is right" if all(right) else f"; right is {truth}"
+    judged = "" if not right else ", which is right" if all(right) else f"; right is {truth}"
     if apart or len(said) < 2:
         each = "; ".join(f"{names[index]} predicts {prediction.label}" for index, prediction in said)
-        return Verdict(f"{each}{known}", right=right)
+        return Verdict(f"{each}{judged}", right=right)
     if len({prediction.label for _, prediction in said}) == 1:
-        return Verdict(f"Both predict {said[0][1].label}{known}", True, right)
-    return Verdict(", ".join(f"{LETTERS[index]}: {p.label}" for index, p in said) + known, False, right)
+        return Verdict(f"Both predict {said[0][1].label}{judged}", True, right)
+    return Verdict(", ".join(f"{LETTERS[index]}: {p.label}" for index, p in said) + judged, False, right)
 
 
 def ranking(predictions: Sequence[Prediction | None]) -> list[int]:

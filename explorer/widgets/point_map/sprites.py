@@ -98,7 +98,7 @@ class Sprites(QObject):
                 sprites.show_chosen()
 
     def show_chosen(self) -> None:
-        """Show the pictures that have room, if these are enough here or in the map beside this one."""
+        """Show the pictures that have room, if they are enough in one of the two maps."""
         share = max(self.share, self.twin.share if self.twin is not None else 0.0)
         before, self.points = self.points, self._chosen if share >= FEWEST_SHARE else np.empty(0, np.int64)
         if not np.array_equal(before, self.points):
