@@ -162,7 +162,9 @@ def draw(data: FieldGrid, _settings: FieldGridSettings) -> Panel:
     table = NumberTable("cells", f"Mean (range; n){', %' if unit else ''}", data.column_values, lines, badges=False)
     n = int(data.count.sum())
     note = f"{about.label} ({about.outcome}), the last value of each of {n} runs; mean of each cell."
-    return Panel(title=title, rows=((heat,), (table,)), notes=(note,), warnings=_left_out(about))
+    return Panel(
+        title=title, rows=((heat,), (table,)), notes=(note,), warnings=(*about.data_warnings, *_left_out(about))
+    )
 
 
 def _cell(data: FieldGrid, row: int, column: int, scale: float) -> str:

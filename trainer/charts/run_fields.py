@@ -37,6 +37,7 @@ class RunFields:
         values: Of the outcome; NaN where a run has none.
         unfinished: Runs with an outcome that did not end their training: it is that of an earlier step.
         counted: Of each run whether it finished, and so counts in a mean.
+        data: On which the runs with an outcome were trained.
     """
 
     runs: tuple[tuple[int, str], ...]
@@ -49,13 +50,21 @@ class RunFields:
     values: Float[np.ndarray, " n"]
     unfinished: int
     counted: tuple[bool, ...]
+    data: tuple[str, ...] = ()
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """What makes the outcomes not comparable."""
         n = int(np.isfinite(self.values).sum())
         sentence = f"{self.unfinished:,} of {n:,} runs did not finish: their {self.label} is of an earlier step."
-        return (f"{sentence} The filter is:finished leaves them out.",) if self.unfinished else ()
+        unfinished = (f"{sentence} The filter is:finished leaves them out.",) if self.unfinished else ()
+        return (*self.data_warnings, *unfinished)
+
+    @property
+    def data_warnings(self) -> tuple[str, ...]:
+        """That the outcomes are of different data, if they are."""
+        sentence = f"Different data: {', '.join(self.data)}; their outcomes do not compare."
+        return (f"{sentence} The filter data:{self.data[0]} leaves the others out.",) if len(self.data) > 1 else ()
 
 
 def run_fields(workspace: Workspace, targets: Sequence[Target], outcome: str) -> RunFields:
@@ -109,6 +118,7 @@ def run_fields(workspace: Workspace, targets: Sequence[Target], outcome: str) ->
         values,
         sum(bool(standing(row)) for row, value in zip(rows, values, strict=True) if np.isfinite(value)),
         tuple(not standing(row) for row in rows),
+        tuple(dict.fromkeys(row.data for row, value in zip(rows, values, strict=True) if np.isfinite(value))),
     )
 
 

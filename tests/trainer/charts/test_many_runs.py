@@ -173,6 +173,12 @@ def test_a_grid_chooses_the_fields_that_fill_it_and_says_which_runs_did_not_fini
     assert grid(about, "seed").names[0] == "seed"
     assert about.unfinished == 1
     assert "1 of 4 runs did not finish" in about.warnings[0]
+    with RunLog.claim(workspace, workspace.runs.create(config.Run(data=config.Folder(path="own")))) as log:
+        log.scalars(1, {"val/image_to_text_R@1": 0.5})
+        log.status("finished")
+    mixed = run_fields(workspace, targets(workspace), "")
+    assert mixed.warnings[0].startswith("Different data: Scenes, own; their outcomes do not compare.")
+    assert mixed.warnings[0] in field_grid.CHART.panel(grid(mixed), field_grid.FieldGridSettings()).warnings
 
 
 def test_the_best_quarter_and_scaling_by_factors(sweep: Workspace):
