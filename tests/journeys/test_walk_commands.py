@@ -173,9 +173,9 @@ def test_changes_and_representation_similarity_compare_the_two_steps(ask: Answer
 
 @pytest.mark.parametrize("kind", ["attribute-probes", "hopfield-pair", "geometry"])
 def test_the_other_analyses_tell_both_runs(ask: Answer, kind: str):
-    told = json.dumps(ask("analyze", kind, "1", "2"))
-    assert "clip-pairs" in told
-    assert "cloob-pairs" in told
+    told = json.dumps(ask("analyze", kind, "1", "2"), ensure_ascii=False)
+    assert "CLIP · pairs · s0" in told
+    assert "CLOOB · pairs · s0" in told
 
 
 def test_classify_gives_what_embed_gives(ask: Answer, two_runs, tmp_path: Path):
@@ -275,7 +275,7 @@ def test_every_figure_is_drawn_with_its_numbers(ask: Answer, tmp_path: Path, kin
     # In one the first run is part of every name; one shows runs alike to A, which B here is not; two show fields.
     if kind not in ("changes", "retrieval-share", "field-importance", "field-grid"):
         cells = {re.sub(r"^#\d+ ", "", cell) for row in rows for cell in row}
-        assert {"clip-pairs", "cloob-pairs"} <= {re.split(",| ·", cell)[0] for cell in cells}
+        assert {"CLIP", "CLOOB"} <= {re.split(",| ·", cell)[0] for cell in cells}
 
 
 @pytest.mark.parametrize("kind", _some_nightly(OF_NO_RUN))
@@ -303,8 +303,8 @@ def test_selections_are_kept_listed_written_and_forgotten(ask: Answer, embedded,
 def test_report_and_bundle_name_both_runs(ask: Answer, tmp_path: Path, umap_as_pca):
     ask("report", "1", "2", "--out", str(tmp_path / "r.html"), whole=False)
     page = (tmp_path / "r.html").read_text(encoding="utf-8")
-    assert "clip-pairs" in page
-    assert "cloob-pairs" in page
+    assert "CLIP · pairs · s0" in page
+    assert "CLOOB · pairs · s0" in page
     figures = tmp_path / "figures.json"
     figures.write_text(json.dumps([["export", "similarity", "--runs", "1", "2"]]), encoding="utf-8")
     words = ("bundle", "1", "2", "--figures", str(figures), "--out", str(tmp_path / "b.zip"))

@@ -16,6 +16,7 @@ from trainer.config.data import (
     dataset_name,
     is_pairs,
     missing_path,
+    named_after,
     same_data,
     unused_fields,
 )
@@ -84,6 +85,7 @@ __all__ = [
     "absolute",
     "by_weights",
     "missing_path",
+    "named_after",
     "same_data",
     "check",
     "check_fields",

@@ -341,6 +341,11 @@ def data_name(data: Any) -> str:
     return (Path(name).stem.removesuffix(".token") if isinstance(data, Table | Shards) else name) or data.label
 
 
+def named_after(data: Any, objective: str) -> str:
+    """Return the name of a run on these data that nobody named: `clip-flowers`."""
+    return re.sub(r"[/\\:\s]+", "-", f"{objective}-{data_name(data)}")
+
+
 _COMMON: Final = re.compile(
     r"metadata|captions?([_-].*)?|results|annotations?|images?|imgs?|data|(train|test|val|validation)([_-].*)?|.*\*.*",
     re.IGNORECASE,

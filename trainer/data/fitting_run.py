@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -68,11 +67,6 @@ def captions_repeat(captions: Iterable[str]) -> bool:
     """Return whether any two training pairs share a caption; equal ones in a batch are then masked."""
     every = list(captions)
     return len(set(every)) < len(every)
-
-
-def named_after(data: config.Data, objective: str) -> str:
-    """Return the name of a run on these data: `clip-flowers`."""
-    return re.sub(r"[/\\:\s]+", "-", f"{objective}-{config.data_name(data)}")
 
 
 def _towers(model: config.Model, train: list[Source]) -> config.Model:

@@ -9,7 +9,7 @@ from pathlib import Path
 from trainer import config
 from trainer.analysis.progress import silent
 from trainer.config import presets
-from trainer.data.fitting_run import PRESET, fitting_run, named_after
+from trainer.data.fitting_run import PRESET, fitting_run
 from trainer.format_detection import answered
 
 
@@ -43,7 +43,9 @@ def new_run(
     run = before = base or (config.read(file) if file else presets.preset(preset or PRESET))
     if path:
         recognized = answered(path, changes)
-        run = replace(run, data=recognized, name=run.name if base else named_after(recognized, run.objective.kind))
+        run = replace(
+            run, data=recognized, name=run.name if base else config.named_after(recognized, run.objective.kind)
+        )
     if data is not None:
         run = replace(run, data=data)
     if name:

@@ -19,6 +19,8 @@ MOST_CHARACTERS: Final = 28
 def label_of(run: config.Run, *, preset: str = "", arm: str = "", named: bool = False) -> str:
     """Return the label of a run before it is compared with others: what was trained, and its seed or name.
 
+    Where nobody typed a name it names the data, if they are others than Scenes: `CLIP · flowers · s0`.
+
     Args:
         run: Its configuration.
         preset: Name of the preset it comes from.
@@ -28,9 +30,10 @@ def label_of(run: config.Run, *, preset: str = "", arm: str = "", named: bool = 
     if isinstance(run.objective, ELSEWHERE["objective"]):
         return shortened(run.name)
     method = arm or run.objective.label
-    was_named = not arm and (named or re.sub(r" \d+$", "", run.name) not in (preset, "run", ""))
-    if not was_named:
-        return f"{shortened(method, MOST_CHARACTERS - 8)} · s{run.seed}"
+    unnamed = (preset, "run", "", config.named_after(run.data, run.objective.kind))
+    if arm or (not named and re.sub(r" \d+$", "", run.name) in unnamed):
+        trained = method if arm or run.data.is_drawn else f"{method} · {config.data_name(run.data)}"
+        return f"{shortened(trained, MOST_CHARACTERS - 8)} · s{run.seed}"
     if method.casefold() in run.name.casefold():
         return shortened(run.name)
     return shortened(f"{method} · {run.name}")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import dataclasses
 import os
-import re
 from collections.abc import Callable, Collection
 from functools import partial
 from itertools import groupby, pairwise
@@ -779,7 +778,7 @@ def on_data(
         optimizer = suited_optimizer(optimizer, pairs, ("epochs",) if config.continues_training(run) else ())
     if captions_repeat and hasattr(run.objective, "mask_duplicates"):
         run = config.replace(run, "objective.mask_duplicates", "true")
-    name = re.sub(r"[/\\:\s]+", "-", f"{run.objective.kind}-{config.data_name(data)}")
+    name = config.named_after(data, run.objective.kind)
     return dataclasses.replace(run, data=data, model=model, optimizer=optimizer, name=name)
 
 

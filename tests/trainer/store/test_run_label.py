@@ -6,9 +6,12 @@ from dataclasses import replace
 
 import pytest
 
+from trainer import config
 from trainer.config import presets
 from trainer.store import Workspace
 from trainer.store.run_label import MOST_CHARACTERS, label_of, shortened
+
+FLOWERS = config.Folder(path="/pictures/flowers")
 
 
 def scenes(kind: str = "clip", **changes):
@@ -22,6 +25,14 @@ def scenes(kind: str = "clip", **changes):
         ({"seed": 3, "name": "clip-scenes 4"}, {"preset": "clip-scenes"}, "CLIP · s3"),
         ({"seed": 1, "name": "CLIP + CLOOB on Scenes, half, seed 1"}, {"arm": "half"}, "half · s1"),
         ({"name": "photos"}, {"preset": "clip-folder"}, "CLIP · photos"),
+        ({"data": FLOWERS, "name": "clip-flowers 2", "seed": 1}, {"preset": "clip-folder"}, "CLIP · flowers · s1"),
+        ({"data": FLOWERS, "name": "clip-flowers"}, {"named": True}, "clip-flowers"),
+        ({"data": FLOWERS, "name": "clip-folder"}, {"preset": "clip-folder"}, "CLIP · flowers · s0"),
+        (
+            {"data": config.Folder(path="/data-of-the-north-sea")},
+            {"preset": "clip-scenes"},
+            "CLIP · data-of-the-… · s0",
+        ),
         ({"name": "clip of the cats"}, {}, "clip of the cats"),
         ({"name": "a very long name that says all of the settings"}, {}, "CLIP · a very long name…"),
     ],
