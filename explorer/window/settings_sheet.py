@@ -50,7 +50,8 @@ class _Rows(MinSizeScroll):
         return True
 
     def heightForWidth(self, width: int) -> int:
-        return self.widget().heightForWidth(width)
+        content = self.widget()
+        return -1 if content is None else content.heightForWidth(width)
 
 
 class SettingsSheet(Overlay):

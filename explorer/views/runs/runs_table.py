@@ -299,8 +299,9 @@ class RunsTable(QTableView):
 
     def release_order(self) -> None:
         """Let the rows be sorted again, unless somebody types a name, or is about to click on an action of the rows."""
-        typed = self.state() is QAbstractItemView.State.EditingState
-        if typed or QApplication.activePopupWidget() is not None or self.parentWidget().underMouse():
+        typed, panel = self.state() is QAbstractItemView.State.EditingState, self.parentWidget()
+        is_near = QApplication.activePopupWidget() is not None or (panel is not None and panel.underMouse())
+        if typed or is_near:
             self._release.start()
         else:
             self.runs.hold_order(False)
