@@ -16,6 +16,8 @@ class _Lazily:
         self._name = name
 
     def __getattr__(self, attribute: str) -> Any:
+        if attribute.startswith("_"):  # pytest asks everything in a file for `__test__` and the like
+            raise AttributeError(attribute)
         return getattr(importlib.import_module(self._name), attribute)
 
 

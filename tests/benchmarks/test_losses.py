@@ -5,11 +5,13 @@ import sys
 
 import pytest
 import torch
-from torch.utils.flop_counter import FlopCounterMode
 
 from tests.benchmarks import losses
+from tests.lazily import lazily
 from trainer.losses import cloob, dhn_nce, info_nce, sigmoid
 from trainer.losses.precision import bfloat16_operands
+
+flop_counter = lazily("torch.utils.flop_counter")
 
 
 @pytest.mark.slow
@@ -71,6 +73,6 @@ def test_operations_are_those_of_the_matrix_products(objective, form):
             "dhn_nce": lambda a, b: dhn_nce(a, b, 14.0, 0.15, 0.15, tile=16),
             "sigmoid": lambda a, b: sigmoid(a, b, 10.0, -10.0, tile=16),
         }[objective]
-    with bfloat16_operands(), FlopCounterMode(display=False) as counted:
+    with bfloat16_operands(), flop_counter.FlopCounterMode(display=False) as counted:
         loss(*rows).backward()
     assert counted.get_total_flops() == losses.OPERATIONS[objective, form] * n**2 * d

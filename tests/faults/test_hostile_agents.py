@@ -16,14 +16,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.lazily import lazily
 from tests.nightly import few_plain, nightly_except
 from trainer import config
 from trainer.__main__ import main
 from trainer.config import presets
 from trainer.config.fields import field_type
 
-pytest.importorskip("mcp", reason="the extra [mcp] is not installed")
-from trainer.agents import tools
+lazily("mcp", reason="the extra [mcp] is not installed")
+tools = lazily("trainer.agents.tools")
 
 pytestmark = [pytest.mark.faults, pytest.mark.slow, pytest.mark.timeout(1_800)]
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ast
 import re
+import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.lazily import lazily
 from tests.rules.sources import nodes
 
 pytestmark = pytest.mark.slow
@@ -91,3 +93,9 @@ def test_an_asserted_time_is_found(planted: str):
 def test_the_plain_suite_leaves_out_what_only_a_quiet_machine_can_tell():
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["pytest"]["ini_options"]
     assert "-m 'not nightly and not timed'" in settings["addopts"]
+
+
+def test_what_is_imported_lazily_is_not_imported_by_what_pytest_asks_of_every_name_in_a_file():
+    library = lazily("this")
+    assert not any(hasattr(library, attribute) for attribute in ("__test__", "__wrapped__", "_mock_name"))
+    assert "this" not in sys.modules

@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.lazily import lazily
 from trainer.__main__ import main
 from trainer.store import Workspace
 
-pytest.importorskip("mcp", reason="the extra [mcp] is not installed")
+lazily("mcp", reason="the extra [mcp] is not installed")
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 
