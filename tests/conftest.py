@@ -21,7 +21,7 @@ import hypothesis
 import pytest
 from filelock import FileLock
 
-from tests import changed, fork_server, processor_time
+from tests import changed, compiled_once, fork_server, processor_time
 from tests import trained_once as trained_once_
 
 if TYPE_CHECKING:
@@ -321,6 +321,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 @pytest.hookimpl(trylast=True)  # pytest-qt imports PySide6 here
 def pytest_configure(config: pytest.Config) -> None:
     builtins.__import__ = _IMPORT
+    if not hasattr(config, "workerinput"):
+        compiled_once.share()
     if since := config.getoption("--changed"):
         told = getattr(config, "workerinput", {}).get("selected")
         chosen = told or changed.select(config, since, config.getoption("--changed-s"))

@@ -22,6 +22,7 @@ import platformdirs
 from filelock import FileLock
 
 ROOT: Final = Path(__file__).resolve().parents[1]
+CACHE: Final = Path(platformdirs.user_cache_dir("contrastive-explorer-tests", appauthor=False))
 FORMAT: Final = (
     "config",
     "store",
@@ -56,9 +57,8 @@ def folder_of(fill: Callable[[Path], object], name: str) -> Path:
     """Return the folder that `fill` has filled, in this session or an earlier one; nobody changes what it holds."""
     source = Path(inspect.getsourcefile(fill) or __file__).read_bytes()
     key = hashlib.sha256(code_digest().encode() + source + os.environ.get("OMP_NUM_THREADS", "").encode()).hexdigest()
-    cache = Path(platformdirs.user_cache_dir("contrastive-explorer-tests", appauthor=False))
-    cache.mkdir(parents=True, exist_ok=True)
-    folder = cache / f"{name}-{key[:16]}"
+    CACHE.mkdir(parents=True, exist_ok=True)
+    folder = CACHE / f"{name}-{key[:16]}"
     filled = folder.with_suffix(".filled")
     with FileLock(f"{folder}.lock"):
         if not filled.exists():
@@ -66,13 +66,13 @@ def folder_of(fill: Callable[[Path], object], name: str) -> Path:
             folder.mkdir()
             fill(folder)
             filled.touch()
-            _remove_old(cache)
+            _remove_old()
         os.utime(filled)
     return folder
 
 
-def _remove_old(cache: Path) -> None:
-    for filled in cache.glob("*.filled"):
+def _remove_old() -> None:
+    for filled in CACHE.glob("*.filled"):
         if time.time() - filled.stat().st_mtime > KEPT_S:
             filled.unlink(missing_ok=True)
             shutil.rmtree(filled.with_suffix(""), ignore_errors=True)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import compiled_once
 from tests.lazily import lazily
 from tests.rules.sources import nodes
 
@@ -99,3 +100,20 @@ def test_what_is_imported_lazily_is_not_imported_by_what_pytest_asks_of_every_na
     library = lazily("this")
     assert not any(hasattr(library, attribute) for attribute in ("__test__", "__wrapped__", "_mock_name"))
     assert "this" not in sys.modules
+
+
+def test_machine_code_is_shared_by_sources_of_one_content(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    from numba.core.caching import _CacheLocator
+
+    monkeypatch.setattr(compiled_once, "CACHE", tmp_path / "cache")
+    monkeypatch.setattr(compiled_once, "cache_folder", lambda: tmp_path / "numba")
+    shared, times = [], []
+    for checkout, text in (("a", "x = 1"), ("b", "x = 1"), ("changed", "x = 2")):
+        source = tmp_path / checkout / "kernels.py"
+        source.parent.mkdir()
+        source.write_text(text)
+        compiled_once.link([source])
+        shared.append((tmp_path / "numba" / _CacheLocator.get_suitable_cache_subpath(str(source))).readlink())
+        times.append(source.stat().st_mtime)
+    assert shared[0] == shared[1] != shared[2]
+    assert times[0] == times[1] != times[2]
