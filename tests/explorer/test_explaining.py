@@ -217,7 +217,7 @@ def test_independent_scenes_are_embedded_from_the_button(qtbot, view: Explaining
     qtbot.waitUntil(lambda: not view.busy and view.pane.panel.isVisible(), timeout=20_000)
     assert "Scenes, independent" in shown(view).head[0]
     assert view.command() == [*own, "--independent"]
-    assert not view.embed.isEnabled()
+    qtbot.waitUntil(lambda: not view.embed.isEnabled())
     assert not view.working.busy
 
 

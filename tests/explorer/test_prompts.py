@@ -271,12 +271,14 @@ def test_no_image_is_missed_before_the_pairs_were_read(qtbot: QtBot, context: Co
 
 
 def test_a_caption_is_looked_for_by_both_runs_and_compared(qtbot: QtBot, inspect: InspectView, monkeypatch) -> None:
-    texts = [label.text() for label in inspect.findChildren(ElidedLabel)]
-    assert texts.count("good") == 1
-    assert "CLIP" in texts
+    def texts() -> list[str]:
+        return [label.text() for label in inspect.findChildren(ElidedLabel)]
+
+    qtbot.waitUntil(lambda: texts().count("good") == 1)
+    assert "CLIP" in texts()
     monkeypatch.setattr(inspect, "_named", lambda _run: ("CLIP · s0", "clip"))
     inspect.show_now()
-    assert "CLIP" not in [label.text() for label in inspect.findChildren(ElidedLabel)], "its name says it"
+    assert "CLIP" not in texts(), "its name says it"
     monkeypatch.undo()
     assert inspect.captions.currentText() == "a red ring, 0"  # its own
     assert inspect.command() is None
