@@ -11,7 +11,6 @@ import shutil
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -56,16 +55,6 @@ def columns(table: str) -> list[str]:
 
 
 CELLS = [(table, column, what) for table in TABLES for column in columns(table) for what in VALUES]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def shared_statements() -> Iterator[None]:
-    """Compile each SQL statement once and not for each of thousands of workspaces, which is half of the time."""
-    patch, made = pytest.MonkeyPatch(), database.create_engine
-    options = {"compiled_cache": {}}
-    patch.setattr(database, "create_engine", lambda *words, **more: made(*words, execution_options=options, **more))
-    yield
-    patch.undo()
 
 
 @pytest.fixture(scope="module")

@@ -2,10 +2,12 @@ import sqlite3
 from contextlib import closing
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import select, text
+from sqlalchemy.sql.compiler import SQLCompiler
 
 from trainer.store import DatabaseBusy
 from trainer.store.database import Database
+from trainer.store.schema import metadata
 
 FULL, NORMAL = 2, 1
 
@@ -52,3 +54,13 @@ def test_a_write_that_fails_leaves_nothing(database):
         fail()
     with database.read() as connection:
         assert connection.execute(text("SELECT count(*) FROM setting")).scalar() == 0
+
+
+def test_a_query_is_compiled_once_for_all_databases(tmp_path, monkeypatch):
+    query = select(metadata.tables["run"].c.id)
+    for name in ("first", "other"):
+        database = Database(tmp_path / name / "explorer.db")
+        with database.read() as connection:
+            assert connection.execute(query).all() == []
+        database.close()
+        monkeypatch.delattr(SQLCompiler, "visit_select", raising=False)
