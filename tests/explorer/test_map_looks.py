@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyqtgraph as pg
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from PySide6.QtCore import QEvent, QPointF, QRectF, Qt
@@ -47,7 +47,6 @@ places = arrays(np.float32, st.tuples(st.integers(0, 50), st.just(2)), elements=
     way=arrays(np.float64, st.tuples(st.integers(1, 8), st.just(2)), elements=st.floats(-4, 4, width=16)),
     radius=st.floats(0.05, 2),
 )
-@settings(max_examples=60, deadline=None)
 def test_brush_is_brute_force(xy: np.ndarray, way: np.ndarray, radius: float):
     found = set(swept(PointGrid(xy), way, radius).tolist())
     for i, point in enumerate(xy.astype(np.float64)):
@@ -61,7 +60,6 @@ def test_brush_is_brute_force(xy: np.ndarray, way: np.ndarray, radius: float):
 
 
 @given(xy=places, seed=st.integers(0, 9), most=st.integers(1, 30))
-@settings(max_examples=50, deadline=None)
 def test_thumbnails_never_overlap_and_the_first_come_first(xy: np.ndarray, seed: int, most: int):
     first = np.random.default_rng(seed).random(len(xy)) < 0.3
     chosen = without_overlap(xy, first, 0.5, most=most)
@@ -77,7 +75,6 @@ def test_thumbnails_never_overlap_and_the_first_come_first(xy: np.ndarray, seed:
 
 
 @given(middles=st.lists(st.tuples(st.floats(-50, 350), st.floats(-50, 250)), max_size=20))
-@settings(max_examples=50, deadline=None)
 def test_labels_never_overlap_and_stay_inside(middles: list[tuple[float, float]]):
     room = QRectF(0, 0, 300, 200)
     found = place_without_overlap(middles, [(60.0, 16.0)] * len(middles), room)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import numpy as np
 import pyqtgraph as pg
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
@@ -41,7 +41,6 @@ corners = arrays(np.float64, st.tuples(st.integers(3, 12), st.just(2)), elements
 @pytest.mark.slow
 @given(xy=places, polygon=corners)
 @example(xy=np.array([[0, 2.6e-22], [0, 0]], np.float32), polygon=np.ones((3, 2)))
-@settings(max_examples=80, deadline=None)
 def test_lasso_is_brute_force(xy: np.ndarray, polygon: np.ndarray):
     exact = xy.astype(np.float64)
     with np.errstate(invalid="ignore"):
@@ -51,7 +50,6 @@ def test_lasso_is_brute_force(xy: np.ndarray, polygon: np.ndarray):
 
 @pytest.mark.slow
 @given(xy=places, corner=st.tuples(*[st.floats(-4, 4)] * 4))
-@settings(max_examples=60, deadline=None)
 def test_rectangle_is_brute_force(xy: np.ndarray, corner: tuple[float, float, float, float]):
     left, right = sorted(corner[:2])
     bottom, top = sorted(corner[2:])
@@ -62,7 +60,6 @@ def test_rectangle_is_brute_force(xy: np.ndarray, corner: tuple[float, float, fl
 
 @pytest.mark.slow
 @given(xy=places, x=st.floats(-4, 4), y=st.floats(-4, 4), reach=st.floats(0.01, 3))
-@settings(max_examples=80, deadline=None)
 def test_nearest_is_brute_force(xy: np.ndarray, x: float, y: float, reach: float):
     exact = xy.astype(np.float64)
     distance = np.hypot(exact[:, 0] - x, exact[:, 1] - y)
@@ -99,7 +96,6 @@ def kernels() -> None:
 @pytest.mark.slow
 @given(xy=places | places.map(lambda xy: xy.astype(np.float64)), polygon=corners)
 @example(xy=np.array([[0, 2.6e-22], [0, 0]], np.float32), polygon=np.ones((3, 2)))
-@settings(max_examples=80, deadline=None)
 def test_compiled_lasso_is_brute_force(kernels: None, xy: np.ndarray, polygon: np.ndarray):
     exact = xy.astype(np.float64)
     with np.errstate(invalid="ignore"):
@@ -111,7 +107,6 @@ def test_compiled_lasso_is_brute_force(kernels: None, xy: np.ndarray, polygon: n
 @pytest.mark.slow
 @given(xy=places, x=st.floats(-4, 4), y=st.floats(-4, 4), reach=st.floats(0.01, 3), hidden=st.integers(0, 5))
 @example(xy=np.array([[0, 1e-32]] + 15 * [[1e-32, 1e-32]], np.float32), x=0.0, y=0.0, reach=1.0, hidden=0)
-@settings(max_examples=80, deadline=None)
 def test_compiled_picking_is_brute_force(kernels: None, xy: np.ndarray, x: float, y: float, reach: float, hidden: int):
     exact = xy.astype(np.float64)
     distance = np.hypot(exact[:, 0] - x, exact[:, 1] - y)

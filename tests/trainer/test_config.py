@@ -45,7 +45,6 @@ def _sections(cls: type) -> st.SearchStrategy[Any]:
 
 @pytest.mark.slow
 @given(_sections(config.Run))
-@settings(max_examples=60, deadline=None)
 def test_every_run_comes_back_from_toml_as_it_was(run):
     assert config.from_toml(config.to_toml(run)) == run
 
@@ -62,7 +61,6 @@ def test_the_difference_names_exactly_what_differs(a, b):
 
 @pytest.mark.slow
 @given(_sections(config.Run))
-@settings(max_examples=40, deadline=None)
 def test_problems_and_check_agree(run):
     found = config.problems(run)
     try:

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from trainer.analysis import cluster_words as module
@@ -57,7 +57,6 @@ def test_samples_are_said_and_every_row_is_placed(monkeypatch: pytest.MonkeyPatc
     captions=st.lists(st.lists(st.sampled_from(["ring", "star", "blue", "the", "a", "7"]), max_size=5), min_size=1),
     seed=st.integers(0, 50),
 )
-@settings(max_examples=60, deadline=None)
 def test_weights_are_the_formula(captions: list[list[str]], seed: int):
     group = np.random.default_rng(seed).integers(3, size=len(captions))
     texts = [" ".join(words) for words in captions]

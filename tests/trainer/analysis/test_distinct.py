@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from trainer.analysis.distinct import answers, matching, numbered, one_to_one
@@ -48,7 +48,6 @@ def naive(query: np.ndarray, stored: np.ndarray, asking: np.ndarray, answering: 
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None)
 @given(SMALL)
 def test_ranks_precision_and_standing_are_those_of_loops_over_distinct_items(size: tuple[int, int, int, int]):
     caption, picture, image, text = drawn(*size)
@@ -72,7 +71,6 @@ def test_ranks_precision_and_standing_are_those_of_loops_over_distinct_items(siz
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None)
 @given(SMALL, st.integers(1, 6))
 def test_the_hardest_are_distinct_captions_that_are_none_of_the_pictures_own(size: tuple[int, int, int, int], k: int):
     caption, picture, image, text = drawn(*size)
@@ -90,7 +88,6 @@ def test_the_hardest_are_distinct_captions_that_are_none_of_the_pictures_own(siz
         assert found.right[i] == max(float(image[i] @ gallery[item]) for item in own)
 
 
-@settings(max_examples=40, deadline=None)
 @given(SMALL)
 def test_ranks_among_a_sample_count_each_distinct_caption_once(size: tuple[int, int, int, int]):
     caption, picture, image, text = drawn(*size)

@@ -42,7 +42,6 @@ def rsa(first: np.ndarray, second: np.ndarray) -> float:
     return embedding_similarity.rsa_of_profiles(*map(embedding_similarity.rsa_profile, (first, second)))
 
 
-@settings(max_examples=30, deadline=None)
 @given(st.integers(1, 25), st.integers(1, 6), st.integers(0, 2**32 - 1), st.integers(1, 90))
 def test_standing_is_the_double_loop(n: int, d: int, seed: int, edge: int):
     rng = np.random.default_rng(seed)
@@ -67,7 +66,6 @@ def test_standing_without_groups_and_with_diverged_rows_ranks_as_retrieval_does(
     assert rank_margins.standing(query, stored).rank[5] == 40
 
 
-@settings(max_examples=30, deadline=None)
 @given(st.integers(1, 25), st.integers(1, 6), st.integers(0, 2**32 - 1), st.integers(1, 90))
 def test_one_product_gives_the_standings_of_both_directions(n: int, d: int, seed: int, edge: int):
     rng = np.random.default_rng(seed)
@@ -144,7 +142,6 @@ def test_progress_may_cancel():
             ask()
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.integers(1, 40), st.integers(1, 45), st.integers(0, 2**32 - 1))
 def test_neighbors_are_those_of_the_double_loop(n: int, k: int, seed: int):
     rng = np.random.default_rng(seed)
@@ -168,7 +165,6 @@ def test_neighbors_of_some_rows_in_tiles(monkeypatch):
     assert not (neighbors_of_each(vectors, 4)[0][[0, 1, 3]] == 2).any()
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.integers(1, 12), st.integers(1, 6), st.integers(1, 6), st.integers(0, 2**32 - 1))
 def test_jaccard_is_that_of_sets(n: int, k: int, j: int, seed: int):
     rng = np.random.default_rng(seed)
@@ -301,7 +297,6 @@ def test_csls_by_one_more_entry_orders_as_the_formula():
     assert np.array_equal(np.argsort(-found, axis=1), np.argsort(-csls, axis=1))
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.integers(1, 200), st.integers(1, 30), st.integers(0, 2**32 - 1), st.sampled_from([np.float16, np.float32]))
 def test_search_is_sorting_everything(n: int, k: int, seed: int, dtype):
     rng = np.random.default_rng(seed)

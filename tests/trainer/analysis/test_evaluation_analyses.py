@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from trainer.analysis import corruptions, linear_probe, significance
@@ -118,7 +118,6 @@ def test_large_groups_are_permuted_at_random():
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=8))
-@settings(max_examples=40, deadline=None)
 def test_holm_never_lowers_a_p_and_keeps_the_order(values: list[float]):
     p = np.array(values)
     adjusted = significance.holm(p)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from trainer.analysis.label_places import places_beside
@@ -20,7 +20,6 @@ def placed(points: list[tuple[float, float]], outward: tuple[float, float] = (1.
 
 
 @given(points=st.lists(st.tuples(st.floats(-20, 320), st.floats(-20, 220)), max_size=25))
-@settings(max_examples=60, deadline=None)
 def test_labels_overlap_neither_each_other_nor_points(points: list[tuple[float, float]]) -> None:
     shown = [corner for corner in placed(points) if corner is not None]
     for place, (x, y) in enumerate(shown):

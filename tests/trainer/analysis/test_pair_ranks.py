@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from trainer.analysis.distinct import matching
@@ -29,7 +29,6 @@ def naive(image: np.ndarray, text: np.ndarray, sample: np.ndarray, groups: np.nd
 
 
 @given(seed=st.integers(0, 200), n=st.integers(1, 40), kinds=st.integers(1, 40))
-@settings(max_examples=40, deadline=None)
 def test_equals_plain_loops(seed: int, n: int, kinds: int):
     rng = np.random.default_rng(seed)
     groups = rng.integers(kinds, size=n)

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -87,7 +87,6 @@ def test_sampled_cosines_are_those_of_unmatched_pairs(pairs):
     assert np.array_equal(found, sampled_unmatched(image, text, 600, texts, rows=np.array([4, 9]), seed=3), True)
 
 
-@settings(max_examples=30)
 @given(st.integers(1, 60), st.integers(1, 60), st.integers(0, 10_000))
 def test_measures_of_counts_are_those_of_the_values(n: int, m: int, seed: int):
     rng = np.random.default_rng(seed)

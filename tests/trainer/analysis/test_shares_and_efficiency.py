@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from trainer.analysis.efficiency import band, pairs_to_reach
@@ -13,7 +13,6 @@ from trainer.analysis.word_scores import answerable, class_scores, class_words
 
 
 @given(st.lists(st.integers(0, 4), min_size=5, max_size=200), st.sampled_from([0.01, 0.1, 0.5, 1.0]), st.integers(0, 9))
-@settings(max_examples=60, deadline=None)
 def test_a_share_has_every_class_in_proportion(labels: list[int], share: float, seed: int):
     targets = np.array(labels)
     counts = labels_of_share(targets, share)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from trainer.analysis import tiled_neighbors
@@ -36,7 +36,6 @@ def rows(n: int, d: int, seed: int, dtype: type, distinct: int) -> np.ndarray:
     return (made / np.linalg.norm(made, axis=1, keepdims=True)).astype(dtype)
 
 
-@settings(max_examples=30, deadline=None)
 @example(12, 1, 0, np.float64, 1)
 @given(
     st.integers(2, 90),

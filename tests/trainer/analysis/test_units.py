@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from trainer.analysis.units import Units, bootstrap_groups, equal_vectors, pictures_by_path, units_of_numbers
@@ -40,7 +40,6 @@ def components(units: Units) -> list[set[int]]:
     return found
 
 
-@settings(max_examples=40, deadline=None)
 @given(SMALL)
 def test_edges_groups_and_right_answers_are_those_of_loops_over_sets(size):
     units = drawn(*size)
@@ -62,7 +61,6 @@ def test_edges_groups_and_right_answers_are_those_of_loops_over_sets(size):
     assert np.array_equal(mine[:, None] == mine, theirs[:, None] == theirs)
 
 
-@settings(max_examples=40, deadline=None)
 @given(SMALL, st.floats(0.05, 0.6), st.sampled_from(["picture", "caption", "group"]))
 def test_no_unit_is_on_both_sides_of_a_split_and_the_test_is_no_larger_than_asked(size, share, unit):
     units = drawn(*size)

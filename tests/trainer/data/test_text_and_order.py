@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from trainer.data import DataError
@@ -54,7 +54,6 @@ def test_no_caption_can_spell_a_special_token(tokenizer: Tokenizer) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None)
 @given(st.text(max_size=40))
 def test_any_text_is_spelled_and_read_back(text: str) -> None:
     tokenizer = train_tokenizer(CAPTIONS, 320)

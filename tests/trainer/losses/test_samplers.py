@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from trainer.losses.samplers import distances, log_density, negatives, positive_pairs
@@ -34,7 +34,6 @@ def often(embeddings, labels, *, times):
     return Counter(choose(embeddings, labels, anchors, positives, "distance-weighted").tolist())
 
 
-@settings(max_examples=30, deadline=None)
 @given(
     labels=st.lists(st.integers(0, 3), min_size=3, max_size=12).filter(lambda v: len(set(v)) > 1),
     sampler=st.sampled_from(["random", "hard", "semi-hard", "distance-weighted"]),
