@@ -475,8 +475,11 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
             from PySide6.QtCore import QEvent
 
             for left in widgets.QApplication.topLevelWidgets():
-                # Of pyqtgraph's menus 448 were left by three files, and each change of the theme dresses all.
-                if isinstance(left, widgets.QMainWindow) or (type(left) is widgets.QMenu and left.parent() is None):
+                # Three files left 448 menus of pyqtgraph and 1,900 parts of tabs; each change of the theme dresses all.
+                tabs = isinstance(left, widgets.QTabWidget | widgets.QTabBar)
+                if isinstance(left, widgets.QMainWindow) or (
+                    (tabs or type(left) is widgets.QMenu) and left.parent() is None
+                ):
                     left.deleteLater()
             widgets.QApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete.value)
 
