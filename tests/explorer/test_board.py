@@ -26,14 +26,16 @@ def test_tables_that_do_not_fit_beside_each_other_stand_under_each_other(qtbot, 
     pane.show_panel(Panel(title="Title", rows=(tables,)))
     pane.resize(width, 900)
     pane.show()
-    qtbot.wait(10)
-
     left, right = (pane.cards[table.key] for table in tables)
-    ends = [card.mapTo(pane.viewport(), QPoint(card.width(), 0)).x() for card in (left, right)]
-    assert (left.y() == right.y()) is beside
-    assert max(ends) <= min(pane.viewport().width(), TABLES_PX)
-    assert pane.notes.y() - right.geometry().bottom() < 40, "the rows stay together on a large screen"
-    assert right.height() < 300
+
+    def fits() -> None:
+        ends = [card.mapTo(pane.viewport(), QPoint(card.width(), 0)).x() for card in (left, right)]
+        assert (left.y() == right.y()) is beside
+        assert max(ends) <= min(pane.viewport().width(), TABLES_PX)
+        assert pane.notes.y() - right.geometry().bottom() < 40, "the rows stay together on a large screen"
+        assert right.height() < 300
+
+    qtbot.waitUntil(fits)
 
 
 @pytest.mark.parametrize("equal", [False, True])
@@ -47,11 +49,9 @@ def test_a_plot_under_a_legend_of_many_lines_keeps_its_axis(qtbot, equal: bool) 
     pane.show_panel(Panel(title="Title", rows=((spec,),)))
     pane.resize(420, 300)
     pane.show()
-    qtbot.wait(30)
-
     card = pane.cards["plot"]
-    assert card.legend.height() >= card.legend.heightForWidth(card.legend.width()) > 60
-    assert card.plot.height() >= card.plot.minimumHeight() >= 150
+    qtbot.waitUntil(lambda: card.legend.height() >= card.legend.heightForWidth(card.legend.width()) > 60)
+    qtbot.waitUntil(lambda: card.plot.height() >= card.plot.minimumHeight() >= 150)
     assert card.rect().contains(card.plot.geometry())
     pane.resize(420, 1400)
     qtbot.waitUntil(lambda: pane.widget().height() > 1300)

@@ -314,8 +314,7 @@ def test_the_legend_works_by_keyboard(qtbot, view: MapView):
     size = view.panels[0].size()
     qtbot.keyClick(legend, Qt.Key.Key_Space)
     assert legend.chosen() == [0, 1, 3]
-    qtbot.wait(20)
-    assert (show_all.isVisible(), view.panels[0].size()) == (True, size)
+    qtbot.waitUntil(lambda: (show_all.isVisible(), view.panels[0].size()) == (True, size))
     qtbot.keyClick(legend, Qt.Key.Key_Left)
     qtbot.keyClick(legend, Qt.Key.Key_Space)
     assert legend.chosen() == [0, 3]

@@ -208,8 +208,7 @@ def test_a_small_window_scrolls_names_of_runs_and_narrows_details(qtbot, window:
     open_view(qtbot, window, "map")
     window.selection.pairs = [3, 5]
     details = window.pages.widget(1)
-    qtbot.waitUntil(details.isVisible)
-    qtbot.wait(300)  # it slides in
+    qtbot.waitUntil(lambda: details.isVisible() and details.minimumWidth() > 0)  # less while it slides in
     wide = details.width()
     window.resize(1100, 700)
     qtbot.waitUntil(lambda: details.width() < wide)
@@ -261,13 +260,11 @@ def test_the_list_of_runs_keeps_its_width_beside_the_inspector(qtbot, window: Wi
     before = view.splitter.sizes()[0]
     window.selection.pairs = [3]
     qtbot.waitUntil(lambda: window.inspector.isVisible())
-    qtbot.wait(30)
-    assert abs(view.splitter.sizes()[0] - before) <= 1
+    qtbot.waitUntil(lambda: abs(view.splitter.sizes()[0] - before) <= 1)
     assert (button.toolButtonStyle(), bool(button.toolTip())) == (ICON_ONLY, True)
     assert not clipped(window)
     window.resize(1100, 700)
-    qtbot.wait(30)
-    assert not clipped(window)
+    qtbot.waitUntil(lambda: not clipped(window))
 
 
 def too_wide(content: QWidget, room: int) -> list[str]:
