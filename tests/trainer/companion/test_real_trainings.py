@@ -36,11 +36,6 @@ RECALLS = tuple(f"{way}_R@{k}" for way in ("image_to_text", "text_to_image") for
 SECONDS = 240.0
 
 
-@pytest.fixture(autouse=True)
-def _impolite(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("trainer.device.be_polite", lambda where: None)
-
-
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with `train.csv`, `val.csv`, and the settings of a tiny model in `model`."""

@@ -14,7 +14,6 @@ from tests.trainer.companion.test_watching import (  # noqa: F401  # fixtures
     SIZES,
     UPDATES,
     OpenClipTraining,
-    _impolite,
     _known_model,
     pairs,
     watched,

@@ -52,11 +52,6 @@ LINE = (
 )
 
 
-@pytest.fixture(autouse=True)
-def _impolite(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("trainer.device.be_polite", lambda where: None)
-
-
 @pytest.fixture(autouse=True, scope="module")
 def _known_model(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Name the tiny architecture to open_clip, as a person does for a model of their own."""

@@ -27,11 +27,6 @@ def _no_network(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(downloads, "_in_hub_cache", lambda repository, name: None)
 
 
-@pytest.fixture(autouse=True)
-def _impolite(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("trainer.device.be_polite", lambda where: None)
-
-
 @pytest.fixture(scope="session")
 def clip() -> open_clip.CLIP:
     """Return an open_clip model for a hub folder, with a scale other than the initial one."""

@@ -25,12 +25,6 @@ TINY = config.Run(
 """Twelve steps of a second or so."""
 
 
-@pytest.fixture(autouse=True)
-def _impolite(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keep the priority of the test process, which would otherwise stay low for all later tests."""
-    monkeypatch.setattr("trainer.device.be_polite", lambda where: None)
-
-
 @pytest.fixture(scope="session")
 def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     """Return a workspace shared by all tests, so that Scenes are drawn and decoded once."""
