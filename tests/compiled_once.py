@@ -36,7 +36,9 @@ def link(sources: list[Path]) -> None:
     for source in sources:
         if source.stat().st_mtime != seconds:
             os.utime(source, (seconds, seconds))
-    shared, entry = CACHE / f"numba-{digest[:16]}", cache_folder() / folder_name(sources[0])
+    folder = sources[0].resolve().parent
+    name = f"{folder.name}_{hashlib.sha1(str(folder).encode()).hexdigest()}"  # as numba calls it
+    shared, entry = CACHE / f"numba-{digest[:16]}", cache_folder() / name
     shared.mkdir(parents=True, exist_ok=True)
     shared.with_suffix(".filled").touch()  # old ones are removed by it
     if not entry.is_symlink() or entry.readlink() != shared:
@@ -45,9 +47,3 @@ def link(sources: list[Path]) -> None:
             shutil.rmtree(entry)
         entry.unlink(missing_ok=True)
         entry.symlink_to(shared)
-
-
-def folder_name(source: Path) -> str:
-    """Return what numba calls the folder of a source's machine code."""
-    folder = str(source.resolve().parent)
-    return f"{source.resolve().parent.name}_{hashlib.sha1(folder.encode()).hexdigest()}"

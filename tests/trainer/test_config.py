@@ -3,7 +3,7 @@ import math
 from typing import Any, Literal, get_args, get_origin
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from trainer import config
@@ -51,7 +51,6 @@ def test_every_run_comes_back_from_toml_as_it_was(run):
 
 @pytest.mark.slow
 @given(_sections(config.Run), _sections(config.Run))
-@settings(max_examples=20, deadline=None)
 def test_the_difference_names_exactly_what_differs(a, b):
     left, right = config.flatten(a), config.flatten(b)
     named = {key for key, _, _ in config.difference(a, b)}

@@ -7,7 +7,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from trainer.analysis import embedding_similarity, hubness, rank_margins, search, tiled_ranks, tiles
@@ -177,7 +177,6 @@ def test_jaccard_is_that_of_sets(n: int, k: int, j: int, seed: int):
     assert embedding_similarity.shared_members(first, second).tolist() == shared
 
 
-@settings(max_examples=25, deadline=None)
 @given(st.integers(5, 30), st.integers(2, 5), st.integers(0, 3), st.integers(0, 2**32 - 1))
 def test_procrustes_undoes_rotation_reflection_scale_shift_and_padding(n: int, d: int, more: int, seed: int):
     rng = np.random.default_rng(seed)
@@ -258,7 +257,6 @@ def test_rsa_is_spearman_of_the_cosines():
     assert embedding_similarity._ranked(np.array([3.0, 1.0, 3.0, 2.0])).tolist() == [3.5, 1.0, 3.5, 2.0]
 
 
-@settings(max_examples=25, deadline=None)
 @given(st.integers(1, 20), st.integers(1, 15), st.integers(1, 6), st.integers(0, 2**32 - 1))
 def test_k_occurrence_is_counted(n: int, m: int, k: int, seed: int):
     rng = np.random.default_rng(seed)

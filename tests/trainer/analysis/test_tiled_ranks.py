@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from threadpoolctl import threadpool_info
 
@@ -37,7 +37,6 @@ def naive(query: np.ndarray, stored: np.ndarray, answers: DistinctItems) -> list
     return places
 
 
-@settings(max_examples=25, deadline=None)
 @given(
     *(st.integers(2, 60), st.integers(2, 24), st.integers(0, 2**32 - 1), st.integers(3, 40)),
     *(st.sampled_from([0, 1e-7, 1]), st.sampled_from([0, tiled_ranks.DOUBLE_CELLS])),
