@@ -103,13 +103,13 @@ def test_space_plays_to_the_end_and_stops(qtbot, view: TimelineView):
     view.activateWindow()
     view.panels[0].map.setFocus()
     qtbot.keyClick(view.panels[0].map, Qt.Key.Key_Space)
-    assert view.transport.playing
+    assert view.transport.play.isChecked()
     assert view.transport.step == 10, "from the end it begins anew"
-    qtbot.waitUntil(lambda: view.transport.step == 20 and not view.transport.playing, timeout=3000)
+    qtbot.waitUntil(lambda: view.transport.step == 20 and not view.transport.play.isChecked(), timeout=3000)
     qtbot.mouseClick(view.transport.play, Qt.MouseButton.LeftButton)
-    assert view.transport.playing
+    assert view.transport.play.isChecked()
     view.hide()
-    assert not view.transport.playing
+    assert not view.transport.play.isChecked()
 
 
 @pytest.mark.nightly
@@ -131,7 +131,7 @@ def test_a_click_on_a_curve_jumps_there_and_all_cursors_follow(qtbot, view: Time
     run = view.chart.runs[0]
     curves = [curve for curve in view.curves if curve.measure.key in run.curves]
     assert len(curves) > 4
-    qtbot.waitUntil(lambda: {curve.cursor_step for curve in curves} == {10})
+    qtbot.waitUntil(lambda: {curve.plot.spec.cursor for curve in curves} == {10})
     gap = run.curves["gap"].y[0]
     assert view.curves[1].values[0].text() == f"{gap:.3f}"
 
@@ -335,8 +335,8 @@ def test_one_run_alone_none_and_no_snapshots(qtbot, view: TimelineView, two_runs
     qtbot.waitUntil(lambda: [panel.title.text() for panel in view.panels] == titles)
     view.context.selection.run_a = None
     qtbot.waitUntil(lambda: view.chart is not None and [run.index for run in view.chart.runs] == [1], timeout=4000)
-    assert view.panels[1].shows_map
-    assert not view.panels[0].shows_map
+    assert view.panels[1].run is not None
+    assert view.panels[0].run is None
     assert view.command()[3:4] == [str(two_runs[0])]
     view.context.selection.run_b = None
     assert view.is_empty
@@ -351,7 +351,7 @@ def test_one_run_alone_none_and_no_snapshots(qtbot, view: TimelineView, two_runs
         return " ".join(one.text() for one in view.panels[0].area.page.findChildren(label))
 
     qtbot.waitUntil(lambda: "has no snapshot yet" in words(), timeout=4000)
-    assert (view.panels[0].area.kind, view.panels[1].shows_map) == ("empty", True), "waiting is no failure"
+    assert (view.panels[0].area.kind, view.panels[1].run is not None) == ("empty", True), "waiting is no failure"
 
 
 def test_the_command_runs_as_the_export_does(view: TimelineView):

@@ -65,11 +65,6 @@ class TimelinePanel(MapCard):
         """The step of the snapshot shown; -1 if none."""
         return self.run.steps[self._place] if self.run is not None else -1
 
-    @property
-    def shows_map(self) -> bool:
-        """Whether there are points."""
-        return self.run is not None
-
     def _show_step(self) -> None:
         run = self.run
         self.title.setText(f"{run.name} · step {run.steps[self._place]:,}")

@@ -47,11 +47,6 @@ class TimeCurve(QWidget):
         """The plot of A, and of B where both have the same data; created by `prepare` if needed."""
         return self.prepare()
 
-    @property
-    def cursor_step(self) -> float:
-        """The step of the time cursor; NaN if none is shown."""
-        return self.plot.spec.cursor if self.plot.spec is not None else math.nan
-
     def prepare(self, count: int = 1) -> XYPlotWidget:
         """Create the first plots if needed; creating all seven with the view would block the window."""
         for column in self._columns[len(self.plots) : count]:

@@ -49,11 +49,6 @@ class Transport(QWidget):
         """The current step; None if there is none."""
         return self._steps[self.slider.value()] if self._steps else None
 
-    @property
-    def playing(self) -> bool:
-        """Whether playback is on."""
-        return self.play.isChecked()
-
     def set_steps(self, steps: Sequence[int], at: int | None = None) -> None:
         """Set the ascending steps and move to `at` (or the nearest before it), or to the last."""
         self.play.setChecked(False)
