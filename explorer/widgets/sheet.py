@@ -37,5 +37,5 @@ class Sheet(QDialog):
         super().showEvent(event)
         field = self.form.itemAt(0, QFormLayout.ItemRole.FieldRole)
         # Qt focuses what is created first, the button, and typed text would be lost.
-        if field is not None and self.focusWidget() in (None, self.confirm):
-            field.widget().setFocus()
+        if field is not None and (widget := field.widget()) and self.focusWidget() in (None, self.confirm):
+            widget.setFocus()
