@@ -324,6 +324,7 @@ def test_runs_of_different_data_share_no_axis(qtbot, view: TimelineView, two_run
     assert curve.values[1].mapTo(curve, QPoint()).x() >= curve.plots[1].x(), "the value of B is above its plot"
     view.context.selection.select_runs(*two_runs)
     qtbot.waitUntil(lambda: len(curve.plot.spec.curves) == 2 and not curve.plots[1].isVisible())
+    qtbot.waitUntil(lambda: curve.plot.width() > 0.9 * curve.width())
 
 
 def test_one_run_alone_none_and_no_snapshots(qtbot, view: TimelineView, two_runs: tuple[int, int]):

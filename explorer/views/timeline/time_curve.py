@@ -17,7 +17,7 @@ from trainer.charts.run_tones import mark_with_sides
 from trainer.charts.snapshot_curves import by_data, measure_plot, value_at
 from trainer.charts.snapshot_series import MeasureCurve, TimelineMeasure, TimelineRun
 
-AXIS_PX: Final = 44
+AXIS_PX: Final = 52
 """The same for all, so that one step stands at one place in every curve."""
 LEAST_PX: Final = 44
 
@@ -67,6 +67,7 @@ class TimeCurve(QWidget):
         parts = by_data(runs) or (runs,)
         self.prepare(len(parts))
         self._heads[len(parts) - 1].addWidget(self.values[1])
+        self._row.setStretch(1, len(parts) - 1)
         specs = [mark_with_sides(measure_plot(self.measure, part), theme.sides_of(self)) for part in parts]
         for plot, spec in zip(self.plots, specs):
             axis = plot.getPlotItem().getAxis("bottom")
@@ -103,4 +104,5 @@ class TimeCurve(QWidget):
     def _lay_out(self) -> None:
         self._heads = (layouts.row((self.name, 1), *self.values), layouts.row(layouts.STRETCH))
         self._columns = [layouts.column(head, gap=0) for head in self._heads]
-        layouts.row(*((column, 1) for column in self._columns), gap=0, of=self)
+        # An empty column would take its part of the width.
+        self._row = layouts.row((self._columns[0], 1), self._columns[1], gap=0, of=self)
