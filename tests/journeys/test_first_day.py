@@ -20,6 +20,7 @@ from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
 from PySide6.QtGui import QAction, QDragEnterEvent, QDropEvent, QGuiApplication
 from PySide6.QtWidgets import QAbstractButton, QDialog, QLabel, QLineEdit, QWidget
 
+from explorer.views import VIEWS
 from explorer.window import Window
 from tests.nightly import few_plain
 from tests.real_window import real_window
@@ -53,12 +54,13 @@ def folder(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.fixture
 def open_window(qapp, folder: Path) -> Iterator[Callable[[], Window]]:
-    """Open a window of the workspace, wait until all views are built, and close it at the end."""
+    """Open a window of the workspace, wait until the views of the day are built, and close it at the end."""
+    entries = [entry for entry in VIEWS if entry.name in ("runs", "experiments", "map", "classify", "similarity")]
     with contextlib.ExitStack() as opened:
 
         def make() -> Window:
             folder.mkdir(exist_ok=True)
-            return opened.enter_context(real_window(folder))
+            return opened.enter_context(real_window(folder, entries))
 
         yield make
 
