@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
+from tests.nightly import nightly_except
 from trainer.analysis import calibration, tiles
 
 
@@ -129,7 +130,7 @@ def test_a_calibrated_model_shows_the_error_that_is_expected_of_it():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("n", [200, 1000])
+@pytest.mark.parametrize("n", nightly_except([200, 1000], 200))
 def test_the_interval_of_the_calibration_error_holds_the_true_one(n: int):
     """Confidences .65, .75, .85 and .95 that are .15 too large: the true error is .15."""
     rng, held = np.random.default_rng(n), 0

@@ -185,7 +185,7 @@ def test_density_integrates_to_one_and_is_torch_s_up_to_its_constant(dimension: 
     mine = margins.log_density(distance, dimension)
     assert np.trapezoid(np.exp(mine), distance) == pytest.approx(1, abs=1e-3)
     difference = mine - samplers.log_density(torch.tensor(distance), dimension).numpy()
-    assert difference == pytest.approx(difference[0], abs=1e-9)
+    np.testing.assert_allclose(difference, difference[0], rtol=0, atol=1e-9)
 
 
 @pytest.mark.parametrize("dimension", [3, 16])

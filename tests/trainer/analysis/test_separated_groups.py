@@ -69,9 +69,9 @@ def test_a_group_that_only_b_gathers_is_its_own():
 def test_equal_embeddings_and_those_turned_or_noisy_alike_have_none():
     a, b, _ = planted(5, ())
     turn = np.linalg.qr(np.random.default_rng(0).normal(size=(24, 24)))[0]
-    for other in (a, (a @ turn).astype(np.float32), b):
-        assert [side.groups for side in separated_groups(a, other)] == [(), ()]
-    assert np.abs(separated_groups(a, a)[0].eigenvalues).max() < 1e-8
+    same, *others = (separated_groups(a, other) for other in (a, (a @ turn).astype(np.float32), b))
+    assert all(side.groups == () for sides in (same, *others) for side in sides)
+    assert np.abs(same[0].eigenvalues).max() < 1e-8
 
 
 def naive_kernel(rows: np.ndarray, width: float) -> np.ndarray:
