@@ -183,6 +183,9 @@ class XYPlotWidget(Plot):
             self._scale(spec)
         if self._shape != _shape(spec):
             self._rebuild(spec)
+            for axis in map(self.getPlotItem().getAxis, ("left", "bottom")):
+                axis.picture = None  # it draws its numbers once, and those of an empty plot are none
+                axis.update()
         self._fill(spec)
 
     def move_cursor(self, x: float) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pyqtgraph as pg
 import pytest
 from matplotlib.figure import Figure
@@ -14,7 +15,7 @@ from PySide6.QtWidgets import QApplication
 from explorer.render_qt.xy_plot import XYPlotWidget
 from explorer.theme import SMALL_PX, SPACE, pixel_font
 from explorer.widgets.plot import Plot
-from trainer.charts.marks import SHARE_ROOM, Axis, Bars, Marker, XYPlot, axis_over, categories
+from trainer.charts.marks import SHARE_ROOM, Axis, Bars, Marker, Series, XYPlot, axis_over, categories
 from trainer.render_mpl.xy_plot import draw_plot
 
 
@@ -44,6 +45,20 @@ def test_numbers_of_a_low_plot_do_not_touch(qtbot, height: int, high: float) -> 
     assert step * height / high >= SMALL_PX
     mantissa = step / 10 ** math.floor(math.log10(step) + 1e-9)
     assert round(mantissa, 6) in (1, 2, 5)
+
+
+def test_numbers_come_with_the_first_curve_although_the_axis_stays(qtbot, dressed) -> None:
+    axes, line = (Axis("", 0, 1), Axis("", 0, 1)), Series("", "first", np.array([0.0, 1.0]), np.array([0.2, 0.8]))
+    filled, fresh = XYPlotWidget(), XYPlotWidget()
+    for plot in (filled, fresh):
+        qtbot.addWidget(plot)
+        plot.resize(240, 120)
+        plot.show()
+    filled.show_plot(XYPlot("p", "p", *axes))
+    filled.grab()
+    for plot in (filled, fresh):
+        plot.show_plot(XYPlot("p", "p", *axes, (line,)))
+    assert filled.grab().toImage() == fresh.grab().toImage()
 
 
 def test_names_that_fit_below_a_plot_are_whole(qtbot, dressed, monkeypatch) -> None:
