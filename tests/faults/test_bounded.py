@@ -150,7 +150,11 @@ def test_a_sound_table_is_read_as_it_is(kind: pa.DataType, once: bool, tmp_path:
     columns = {"filepath": named(500), "title": pa.array(stored, kind), "more": pa.array(more)}
     pq.write_table(pa.table(columns), tmp_path / "t.parquet", row_group_size=90, use_dictionary=once)
     expected = [(name, words, "" if n is None else str(n)) for name, words, n in zip(named(500), captions, more)]
-    assert read(tmp_path / "t.parquet") == expected
+    read_pairs = read(tmp_path / "t.parquet")
+    if pa.types.is_list(kind):  # each caption of a row is a pair
+        assert {words for _, words, _ in read_pairs[1::2]} == {"another"}
+        read_pairs = read_pairs[::2]
+    assert read_pairs == expected
 
 
 def test_a_caption_one_letter_too_long_is_named_and_the_rest_is_used(tmp_path: Path):

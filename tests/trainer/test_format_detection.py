@@ -271,6 +271,63 @@ def classes_with_lists(root: Path) -> dict[str, Pairs]:
     return {"train": [made[name] for name in names if name not in held], "heldout": [made[name] for name in held]}
 
 
+def catalog_of_kaggle(root: Path) -> dict[str, Pairs]:
+    """Return a catalog whose ids are the names of its pictures, beside a list of their addresses."""
+    names = [f"images/{1000 + number}.jpg" for number in range(6)]
+    pictures(root, names)
+    made = said(names)
+    rows = [f'{Path(name).stem},Men,Apparel,2011,"{caption}"' for name, caption in made]
+    write(root / "styles.csv", "\n".join(["id,gender,masterCategory,year,productDisplayName", *rows]))
+    addresses = [f"{Path(name).name},http://assets.example/{Path(name).name}" for name in names]
+    write(root / "images.csv", "\n".join(["filename,link", *addresses]))
+    return {"train": made}
+
+
+def labels_of_kaggle(root: Path) -> dict[str, Pairs]:
+    names = [f"train/{number:03}ab.jpg" for number in range(6)]
+    pictures(root, [*names, "test/000cd.jpg"])
+    breeds = ["dingo" if number % 2 else "pug" for number in range(6)]
+    rows = [f"{Path(name).stem},{breed}" for name, breed in zip(names, breeds, strict=True)]
+    write(root / "labels.csv", "\n".join(["id,breed", *rows]))
+    write(root / "sample_submission.csv", "id,dingo,pug\n000cd,0.5,0.5")
+    return {"train": list(zip(names, breeds, strict=True))}
+
+
+def of_another_computer(above: str, encoding: str) -> Callable[[Path], dict[str, Pairs]]:
+    """Return a table whose paths begin with a folder that is elsewhere; file names repeat in its folders."""
+
+    def make(root: Path) -> dict[str, Pairs]:
+        names = [f"shop/{kind}/{number}.jpg" for kind in ("hats", "shoes") for number in range(3)]
+        pictures(root, names)
+        made = said(names)
+        sign = "\\" if "\\" in above else "/"
+        rows = [f'{above}{name.replace("/", sign)},"{caption}"' for name, caption in made]
+        (root / "list.csv").write_bytes("\r\n".join(["path,text", *rows]).encode(encoding))
+        return {"train": made}
+
+    return make
+
+
+def parquet_beside(root: Path) -> dict[str, Pairs]:
+    names = [f"{number}.jpg" for number in range(6)]
+    pictures(root, names)
+    made = said(names)
+    captions = [caption for _, caption in made]
+    pq.write_table(pa.table({"filename": [*names, "5.jpg"], "caption": [*captions, None]}), root / "list.parquet")
+    return {"train": made}
+
+
+def numbered_captions(root: Path) -> dict[str, Pairs]:
+    names = [f"in/{number}.jpg" for number in range(6)]
+    pictures(root, names)
+    made = said(names, 5)[:-1]  # the last caption is missing
+    texts = [[f'"{words}"' for file, words in made if file == name] for name in names]
+    head = ",".join(["file_name", *(f"caption_{number}" for number in range(1, 6))])
+    rows = [",".join([Path(name).name, *[*five, ""][:5]]) for name, five in zip(names, texts, strict=True)]
+    write(root / "list.csv", "\n".join([head, *rows]))
+    return {"train": made}
+
+
 LAYOUTS: dict[str, Callable[[Path], dict[str, Pairs]]] = {
     "COCO captions": coco,
     "Flickr8k, captions.txt": flickr8k_of_kaggle,
@@ -291,10 +348,19 @@ LAYOUTS: dict[str, Callable[[Path], dict[str, Pairs]]] = {
     "Oxford pets": oxford_pets,
     "Flickr8k with its lists of a split": flickr8k_with_its_lists,
     "classes with train.txt and test.txt": classes_with_lists,
+    "a catalog of Kaggle": catalog_of_kaggle,
+    "labels.csv of Kaggle": labels_of_kaggle,
+    "paths of another computer": of_another_computer("/home/ann/data/set/", "utf-8"),
+    "paths of Windows": of_another_computer("C:\\Users\\ann\\set\\", "utf-16"),
+    "paths from the folder above": of_another_computer("field/", "utf-8"),
+    "Parquet beside pictures": parquet_beside,
+    "numbered captions": numbered_captions,
 }
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize(
+    "layout", [pytest.param(name, marks=[pytest.mark.slow] if "Parquet" in name else []) for name in LAYOUTS]
+)
 def test_a_layout_of_the_field_gives_exactly_its_pairs(layout: str, tmp_path: Path) -> None:
     root = tmp_path / "field"
     made = LAYOUTS[layout](root)
@@ -314,6 +380,8 @@ def test_a_layout_of_the_field_gives_exactly_its_pairs(layout: str, tmp_path: Pa
         "dataset_coco",
         "liste",
         "list",
+        "styles",
+        "labels",
     )
 
 
@@ -793,7 +861,7 @@ def test_classes_are_no_question(kinds: Sequence[str], tmp_path: Path) -> None:
 def test_a_table_whose_columns_are_unclear_is_offered_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     root = tmp_path / "breeds"
     pictures(root, [f"train/{n}.jpg" for n in range(6)])
-    table = write(root / "labels.csv", "id,breed\n" + "\n".join(f"{n},pug" for n in range(6)))
+    table = write(root / "labels.csv", "number,breed\n" + "\n".join(f"{n},pug" for n in range(6)))
     found = propose(root)
     assert found.question
     assert found.others[0].path == str(table)

@@ -9,7 +9,7 @@ from trainer.analysis.progress import Progress, silent
 from trainer.data.csv_lines import CsvLine, read_lines
 from trainer.data.folder import TOLD_EVERY
 from trainer.data.pairs import DataError, ImportLog, Source
-from trainer.data.table_formats import MOST_COLUMNS, at_root, check_usable, encoding_for, pair, record_sources
+from trainer.data.table_formats import MOST_COLUMNS, at_root, check_usable, encoding_for, pairs, record_sources
 from trainer.format_detection import form_of, separator_of
 from trainer.untrusted import files as untrusted_files
 
@@ -39,7 +39,7 @@ def table_sources(
             if number and number % TOLD_EVERY == 0:
                 progress(0.0, f"Reading rows: {number:,}")
             try:
-                sources.append(_source(path, header.cells, line, table))
+                sources += _sources(path, header.cells, line, table)
             except ValueError as reason:
                 problems.append((f"line {line.number}", str(reason)))
                 check_usable(path, problems)
@@ -87,9 +87,9 @@ def _check_header(path: Path, header: CsvLine, table: config.Table) -> None:
             raise DataError(f"{path.name} has two columns {column!r}. Rename one of them in its first line.")
 
 
-def _source(path: Path, header: tuple[str, ...], line: CsvLine, table: config.Table) -> Source:
+def _sources(path: Path, header: tuple[str, ...], line: CsvLine, table: config.Table) -> list[Source]:
     if line.reason:
         raise ValueError(line.reason)
     if len(line.cells) != len(header):
         raise ValueError(f"It has {len(line.cells)} cells where the header names {len(header)} columns.")
-    return pair(path, dict(zip(header, line.cells, strict=True)), table)
+    return pairs(path, dict(zip(header, line.cells, strict=True)), table)

@@ -15,9 +15,9 @@ from trainer.data.csv_lines import numbered
 from trainer.data.documents import document_rows
 from trainer.data.folder import TOLD_EVERY
 from trainer.data.pairs import DataError, ImportLog, Source
-from trainer.format_detection import columns_of, encoding_of, form_of, image_root, parquet_files, token_parts
+from trainer.format_detection import columns_of, encoding_of, form_of, parquet_files, token_parts
 from trainer.format_detection.encodings import NAMES
-from trainer.format_detection.tables import Form, native_names, omitted_ending
+from trainer.format_detection.tables import NUMBERED_CAPTION, Form, image_roots, native_names, omitted_ending
 from trainer.images import SUFFIXES, Cell
 from trainer.untrusted import bounded
 from trainer.untrusted import files as untrusted_files
@@ -30,6 +30,8 @@ MOST_TEXT: Final = 100_000
 
 MOST_CAPTIONS: Final = 100
 """Of one image in one row."""
+
+_DIGITS: Final = "0123456789"
 
 _ANSWERS: Final = ("gpt", "assistant")
 """Who answers in a conversation."""
@@ -95,28 +97,32 @@ def at_root(sources: list[Source], path: Path, table: config.Table, log: ImportL
     relatives = [source.relative for source in sources if isinstance(source.path, Path)]
     native = native_names(path, relatives, table.image_folder)
     ending = omitted_ending(path, native, SUFFIXES, table.image_folder)
-    if ending and log is not None:
-        log.notes.append(f"The column {table.image_column!r} names pictures without an ending; {ending} is added.")
-    if ending or native != relatives:
-        sources = [_renamed(path, pair, ending) for pair in sources]
-        native = [name + ending for name in native]
-    named = native[:1_000_000]
-    root = image_root(path, named, table.image_folder) if named else path.parent
-    if root == path.parent:
+    notes = log.notes if log is not None else []
+    if ending:
+        notes.append(f"The column {table.image_column!r} names pictures without an ending; {ending} is added.")
+    named = [name + ending for name in native]
+    root, *others = image_roots(path, named[:1_000_000], table.image_folder) if named else [path.parent]
+    if relatives and len(native[0]) < len(relatives[0]):
+        above = untrusted_files.spelled(relatives[0][: -len(native[0])])
+        notes.append(f"{above} is not a folder of this computer; the pictures are read below {root}.")
+    if others:
+        more = ", ".join(untrusted_files.spelled(f"{other}") for other in others[:3])
+        notes.append(
+            f"Pictures of these names also lie in {more}; those in {root} are read. Set data.image_folder to choose."
+        )
+    if named == relatives and root == path.parent:
         return sources
-    return [replace(pair, path=root / pair.relative) if isinstance(pair.path, Path) else pair for pair in sources]
-
-
-def _renamed(path: Path, source: Source, ending: str) -> Source:
-    """Return the pair with forward slashes in the path of its image, and the ending that the table omits."""
-    if not isinstance(source.path, Path):
-        return source
-    relative = source.relative.replace("\\", "/") + ending
-    return replace(source, path=path.parent / untrusted_files.expanded(relative), relative=relative)
+    left = iter(named)
+    return [
+        replace(pair, path=root / untrusted_files.expanded(name := next(left)), relative=name)
+        if isinstance(pair.path, Path)
+        else pair
+        for pair in sources
+    ]
 
 
 def pairs(path: Path, row: dict[str, Any], table: config.Table) -> list[Source]:
-    """Return a pair for each caption of a row; of a list of captions, each is one.
+    """Return a pair for each caption of a row; of a list of captions and of numbered columns, each is one.
 
     A caption may be an object with `raw` or `caption`, as in the lists of Karpathy and Li (2015), or the only answer of
     a conversation, as in LLaVA's pairs for pretraining.
@@ -125,6 +131,10 @@ def pairs(path: Path, row: dict[str, Any], table: config.Table) -> list[Source]:
         ValueError: As `pair`.
     """
     caption = row.get(table.caption_column)
+    several = _numbered(table, row)
+    if len(several) > 1:
+        caption = [text for name in several if (text := row[name]) and not f"{text}".isspace()]
+        row = {name: value for name, value in row.items() if name not in several or name == table.caption_column}
     if not isinstance(caption, list) or not caption:
         return [pair(path, row, table)]
     if all(isinstance(answer, dict) and "from" in answer for answer in caption):
@@ -135,6 +145,14 @@ def pairs(path: Path, row: dict[str, Any], table: config.Table) -> list[Source]:
     if len(caption) > MOST_CAPTIONS:
         raise ValueError(f"It has {len(caption):,} captions; at most {MOST_CAPTIONS:,} are read.")
     return [pair(path, row | {table.caption_column: _words_of(answer)}, table) for answer in caption]
+
+
+def _numbered(table: config.Table, row: dict[str, Any]) -> list[str]:
+    """Return the columns of a row that are numbered as its caption is; none where its images are numbered too."""
+    if not NUMBERED_CAPTION.fullmatch(table.caption_column) or table.image_column[-1:].isdigit():
+        return []
+    stem = table.caption_column.rstrip(_DIGITS)
+    return [name for name in row if name.rstrip(_DIGITS) == stem and NUMBERED_CAPTION.fullmatch(name)]
 
 
 def _words_of(caption: Any) -> Any:

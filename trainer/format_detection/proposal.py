@@ -18,8 +18,10 @@ from trainer.format_detection.splits import Part, heldout_of, is_split, part_of,
 from trainer.format_detection.tables import (
     CAPTIONS,
     IMAGES,
+    NUMBERED_CAPTION,
     TABLES,
     caption_beside,
+    column_of_classes,
     column_of_pictures,
     columns_of,
     first_images,
@@ -70,7 +72,7 @@ _LIKELY: Final = (
     r"captions?\.(txt|csv|tsv|jsonl|json)",
     r"results\.csv",
     r".*\.token\.txt|.*\.token",
-    r"[^.].*\.(csv|tsv|jsonl|ndjson|json)",
+    r"[^.].*\.(csv|tsv|jsonl|ndjson|json|parquet)",
 )
 """Files of captions, the likeliest first."""
 _FIFTYONE: Final = "data"
@@ -84,6 +86,7 @@ _OF_BOXES: Final = (
 _BOX: Final = re.compile(r"\d+(\s+-?\d*\.?\d+(e-?\d+)?){4,}")
 NAMED: Final = re.compile(r"(?P<name>.*[^\W\d_].*?)[_\- ]+\d+")
 """A file name of a class and a number."""
+_ID: Final = re.compile(r"(^|_)(id|key|uid)$|Id$", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -441,9 +444,14 @@ def _chosen(columns: Sequence[str]) -> tuple[str, str]:
     lowered = {name.lower(): name for name in reversed(columns)}
     image = next((lowered[name] for name in IMAGES if name in lowered), "")
     caption = next((lowered[name] for name in CAPTIONS if name in lowered and lowered[name] != image), "")
-    if image and not caption and len(columns) == 2:
-        caption = next(name for name in columns if name != image)
-    return image, caption
+    # Of caption_0 to caption_4, which are read together, the first.
+    caption = caption or next((name for name in sorted(columns) if NUMBERED_CAPTION.fullmatch(name)), "")
+    return image, caption or _other(columns, image)
+
+
+def _other(columns: Sequence[str], image: str) -> str:
+    """Return the column besides that of images where there are two; empty where there are not."""
+    return next((name for name in columns if name != image), "") if image and len(columns) == 2 else ""
 
 
 def _table(file: Path) -> Table:
@@ -455,12 +463,18 @@ def _table(file: Path) -> Table:
 
 def _columns_for(file: Path) -> tuple[str, str]:
     """Return the image and the caption column by name, else by their values; empty if there is none."""
-    image, caption = _chosen(columns_of(file))
+    columns = columns_of(file)
+    image, caption = _chosen(columns)
     names = first_images(file, image) if image else []
     if not image or (names and not any(os.path.splitext(name)[1] for name in names)):
         # Of Karpathy's lists, `filepath` is a folder and `filename` the picture.
         image = column_of_pictures(file, SUFFIXES) or image
-    return image, caption or (caption_beside(file, image) if image else "")
+    if not image:
+        # Names of pictures without their ending, which are sought: `10020.jpg` of the id 10020.
+        ids = [name for name in columns if _ID.search(name)][:1]
+        image = next((name for name in ids if _exist(file, first_images(file, name))), "")
+        caption = caption or _other(columns, image)
+    return image, caption or ((caption_beside(file, image) or column_of_classes(file)) if image else "")
 
 
 def _parquet_folder(root: Path, entries: Mapping[str, Path]) -> Table | None:
@@ -629,7 +643,9 @@ def _table_with_pictures(file: Path) -> Table | None:
     image, caption = _columns_for(file)
     if not image or not caption:
         return None
-    exist = _exist(file, first_images(file, image))
+    # A list of addresses says nothing of its pictures.
+    addresses = any("://" in words for words in first_images(file, caption)[:1])
+    exist = not addresses and _exist(file, first_images(file, image))
     return Table(path=str(file), image_column=image, caption_column=caption) if exist else None
 
 

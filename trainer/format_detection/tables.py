@@ -45,6 +45,9 @@ CAPTIONS: Final = (
 )
 """Names of a column of captions, the likeliest first."""
 
+NUMBERED_CAPTION: Final = re.compile(r"(caption|text|sentence|comment|description)_?\d{1,2}", re.IGNORECASE)
+"""A column of one of several captions of an image."""
+
 SEPARATORS: Final = (",", "\t", ";", "|")
 """What may part the columns where nothing else is said, the likeliest first."""
 
@@ -136,7 +139,12 @@ def parquet_files(path: Path) -> list[Path]:
 
 
 def image_root(table: Path, names: Sequence[str], folder: str = "") -> Path:
-    """Return the base folder of a table's image paths: its own, or one nearby that contains the images.
+    """Return the base folder of a table's image paths: the first of `image_roots`."""
+    return image_roots(table, names, folder)[0]
+
+
+def image_roots(table: Path, names: Sequence[str], folder: str = "") -> list[Path]:
+    """Return a table's own folder or one nearby that contains its images; after it others that contain as many.
 
     Args:
         table: The file; its folder comes first.
@@ -145,11 +153,11 @@ def image_root(table: Path, names: Sequence[str], folder: str = "") -> Path:
     """
     base = table.parent
     if folder.strip():
-        return base / untrusted_files.expanded(folder)
+        return [base / untrusted_files.expanded(folder)]
     step = max(1, len(names) // _ASKED)
     sample = [name for name in names[::step][:_ASKED] if not os.path.isabs(name) and "\0" not in name]
     if not sample or _present(base, sample):
-        return base
+        return [base]
     fits = {
         candidate: _present(candidate, sample) for candidate in itertools.islice(_folders_near(base), _MOST_FOLDERS)
     }
@@ -161,7 +169,10 @@ def image_root(table: Path, names: Sequence[str], folder: str = "") -> Path:
         return fits[candidate] > 0 and same_part, fits[candidate]
 
     best = max(fits, key=fitness, default=base)
-    return best if fits.get(best) else base
+    if not fits.get(best):
+        return [base]
+    alike = [candidate for candidate in fits if fitness(candidate) == fitness(best)]
+    return [candidate for candidate in alike if candidate.is_relative_to(base) == best.is_relative_to(base)]
 
 
 def omitted_ending(table: Path, names: Sequence[str], endings: Collection[str], folder: str = "") -> str:
@@ -189,13 +200,25 @@ def omitted_ending(table: Path, names: Sequence[str], endings: Collection[str], 
 
 
 def native_names(table: Path, names: Sequence[str], folder: str = "") -> list[str]:
-    """Return relative image paths with forward slashes, where a table written on Windows has none that exists here."""
-    slashed = [name.replace("\\", "/") for name in names]
-    if os.sep == "\\" or slashed == list(names):
-        return list(names)
+    """Return image paths as they are spelled here, where a table was written on Windows or in another folder.
+
+    Backslashes become slashes. Of leading folders that all names share those are left out without which the pictures
+    are near the table, but none that names a split.
+    """
     some = [names[row] for row in range(0, len(names), max(1, len(names) // _ASKED))]
-    if _present(image_root(table, some, folder), some):
+    if not some or _present(image_root(table, some, folder), some):
         return list(names)
+    is_slashed = os.sep == "\\" or not any("\\" in name for name in some)
+    slashed = list(names) if is_slashed else [name.replace("\\", "/") for name in names]
+    some = [name.replace("\\", "/") for name in some]
+    if not is_slashed and _present(image_root(table, some, folder), some):
+        return slashed
+    parts = sorted(name.split("/")[:-1] for name in some)
+    shared = itertools.takewhile(lambda two: two[0] == two[1] and not part_of(two[0]), zip(parts[0], parts[-1]))
+    for above in itertools.accumulate(f"{folder_name}/" for folder_name, _ in shared):
+        inside = [name.removeprefix(above) for name in some]
+        if not os.path.isabs(inside[0]) and 2 * _present(image_root(table, inside, folder), inside) >= len(some):
+            return [name.replace("\\", "/").removeprefix(above) for name in names]
     return slashed
 
 
@@ -208,6 +231,14 @@ def first_images(path: Path, column: str) -> list[str]:
         return [name for row in rows if isinstance(name := row.get(column), str) and name.strip()]
     except (OSError, ValueError, csv.Error, TypeError, RecursionError):
         return []
+
+
+def column_of_classes(path: Path) -> str:
+    """Return the first column of a table of Parquet whose numbers `datasets` has names for; empty if there is none."""
+    try:
+        return _parquet_head(path)[2] if form_of(path) == "parquet" or "*" in path.name else ""
+    except OSError:
+        return ""
 
 
 def _first_rows(path: Path) -> list[dict[str, Any]]:
@@ -372,21 +403,22 @@ def _parquet_rows(path: Path) -> Iterator[dict[str, Any]]:
     yield from map(dict, _parquet_head(path)[1])
 
 
-def _parquet_head(path: Path) -> tuple[tuple[str, ...], tuple[dict[str, Any], ...]]:
-    """Return all column names and the first rows of text columns; empty if the file is unreadable."""
+def _parquet_head(path: Path) -> tuple[tuple[str, ...], tuple[dict[str, Any], ...], str]:
+    """Return all column names, the first rows of text columns and a column of classes; empty if it is unreadable."""
     file = parquet_files(path)[:1]
-    return _head_of(file[0], file[0].stat().st_size, file[0].stat().st_mtime_ns) if file else ((), ())
+    return _head_of(file[0], file[0].stat().st_size, file[0].stat().st_mtime_ns) if file else ((), (), "")
 
 
 @functools.lru_cache(maxsize=1)
-def _head_of(file: Path, _size: int, _changed: int) -> tuple[tuple[str, ...], tuple[dict[str, Any], ...]]:
+def _head_of(file: Path, _size: int, _changed: int) -> tuple[tuple[str, ...], tuple[dict[str, Any], ...], str]:
     """Return the cached head, which detection of columns, images and captions shares."""
     options = {"rows": _ASKED, "most": _MOST_WORDS}
     parts = bounded.read("trainer.untrusted.bounded.parquet:head", [file], options)
     with contextlib.suppress(bounded.Unreadable), contextlib.closing(parts):
         part = next(parts)
-        return tuple(part.facts["names"]), tuple(row for batch in part.rows for row in batch.to_pylist())
-    return (), ()
+        rows = tuple(row for batch in part.rows for row in batch.to_pylist())
+        return tuple(part.facts["names"]), rows, part.facts["classes"]
+    return (), (), ""
 
 
 def _records(text: str) -> Iterator[dict[str, Any]]:

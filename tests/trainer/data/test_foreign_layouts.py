@@ -114,6 +114,57 @@ def test_a_saved_data_set_of_one_part_with_lists_of_captions_and_a_column_split(
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("columns", [("caption",), ("caption_0", "caption_1", "caption_2")])
+def test_all_captions_of_a_row_of_parquet_are_those_that_datasets_reads(tmp_path: Path, columns: tuple[str]) -> None:
+    import datasets
+
+    several = [[f"picture {row}", f"number {row}", f"the {row}"][: 1 + row % 3] for row in range(6)]
+    texts = {"caption": several}
+    if len(columns) > 1:
+        texts = {name: [[*row, "", ""][number] for row in several] for number, name in enumerate(columns)}
+    kind = datasets.Value("string")
+    features = {name: kind if len(columns) > 1 else datasets.Sequence(kind) for name in columns}
+    table = datasets.Dataset.from_dict(
+        {"image": [picture(row) for row in range(6)], **texts},
+        features=datasets.Features({"image": datasets.Image(), **features}),
+    )
+    table.to_parquet(str(tmp_path / "set" / "data" / "train-00000-of-00001.parquet"))
+    (rows,) = datasets.load_dataset(str(tmp_path / "set"), cache_dir=str(tmp_path / "cache")).values()
+    cells = [row[name] for row in rows for name in columns]
+    by_peer = Counter(text for cell in cells for text in ([cell] if isinstance(cell, str) else cell) if text)
+    (sources,) = listed(propose(tmp_path / "set").data, tmp_path).splits.values()
+    assert Counter(source.caption for source in sources) == by_peer
+
+
+@pytest.mark.slow
+def test_numbers_of_classes_under_any_name_have_the_names_of_datasets(tmp_path: Path) -> None:
+    import datasets
+
+    features = {"img": datasets.Image(), "fine_label": datasets.ClassLabel(names=["maple tree", "sea otter"])}
+    table = datasets.Dataset.from_dict(
+        {"img": [picture(row) for row in range(6)], "fine_label": [row % 2 for row in range(6)]},
+        features=datasets.Features(features),
+    )
+    table.to_parquet(str(tmp_path / "set" / "train-00000-of-00001.parquet"))
+    (sources,) = listed(propose(tmp_path / "set").data, tmp_path).splits.values()
+    assert [source.caption for source in sources] == ["maple tree", "sea otter"] * 3
+
+
+def test_pictures_of_the_same_names_in_another_folder_are_told(tmp_path: Path) -> None:
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        for number in range(3):
+            picture(number).save(tmp_path / folder / f"{number}.png")
+    (tmp_path / "list.csv").write_text("image,caption\n0.png,zero\n1.png,one\n2.png,two\n")
+    index = listed(propose(tmp_path).data, tmp_path)
+    (note,) = index.log.notes
+    assert note == (
+        f"Pictures of these names also lie in {tmp_path / 'b'}; those in {tmp_path / 'a'} are read. "
+        "Set data.image_folder to choose."
+    )
+
+
+@pytest.mark.slow
 def test_the_default_of_several_configurations_is_that_of_the_readme_else_a_question(tmp_path: Path) -> None:
     import datasets
 

@@ -93,7 +93,12 @@ def head(path: Path, options: dict[str, Any]) -> Answer:
     sent_schema = pa.schema([pa.field(name, pa.large_string()) for name in columns])
     opened = pq.ParquetFile(path, read_dictionary=columns, buffer_size=1 << 20, pre_buffer=False)
     first = itertools.islice(opened.iter_batches(options["rows"], columns=columns, use_threads=False), 1)
-    return {"names": schema.names}, sent_schema, _bounded(path, first, sent_schema, int(options["most"]))
+    classes = next((name for name in schema.names if class_names(schema, name)), "")
+    return (
+        {"names": schema.names, "classes": classes},
+        sent_schema,
+        _bounded(path, first, sent_schema, int(options["most"])),
+    )
 
 
 def table(path: Path, options: dict[str, Any]) -> Answer:
@@ -277,9 +282,11 @@ def _bounded(
 
 
 def _cut(column: pa.Array, most: int) -> pa.Array:
-    """Truncate long texts to one character more than `most`; of lists of texts, return the first."""
+    """Truncate long texts to one character more than `most`, those of lists too."""
     if types.is_list(column.type) or types.is_large_list(column.type):
-        column = _first_of_each(column).dictionary_encode()
+        words = _cut(column.values.dictionary_encode(), most).cast(pa.large_string())
+        offsets = pa.array(np.asarray(column.offsets), pa.int64())
+        return pa.LargeListArray.from_arrays(offsets, words, mask=column.is_null())
     if not types.is_dictionary(column.type):
         return column
     values = column.dictionary
@@ -287,12 +294,6 @@ def _cut(column: pa.Array, most: int) -> pa.Array:
     if pc.any(long).as_py():
         values = pc.if_else(long, pc.utf8_slice_codeunits(values, 0, most + 1), values)
     return pa.DictionaryArray.from_arrays(column.indices, values)
-
-
-def _first_of_each(column: pa.Array) -> pa.Array:
-    offsets = np.asarray(column.offsets)
-    empty = (np.diff(offsets) == 0) | np.asarray(column.is_null())
-    return column.values.take(pa.array(offsets[:-1], pa.int64(), mask=empty))
 
 
 def _lengths(column: pa.DictionaryArray) -> np.ndarray:
@@ -303,7 +304,9 @@ def _lengths(column: pa.DictionaryArray) -> np.ndarray:
 
 
 def _sent(kind: pa.DataType) -> pa.DataType:
-    return pa.large_string() if _is_words(kind) or types.is_list(kind) or types.is_large_list(kind) else kind
+    if types.is_list(kind) or types.is_large_list(kind):
+        return pa.large_list(pa.large_string())
+    return pa.large_string() if _is_words(kind) else kind
 
 
 def _stored(kind: pa.DataType) -> pa.DataType:
