@@ -404,6 +404,18 @@ def test_words_with_their_vectors_are_items_with_a_label(tmp_path: Path, head: s
     assert [len(block) for block in found.image.blocks(np.arange(N), 7)] == [7, 5]
 
 
+@pytest.mark.slow
+def test_a_matrix_that_numpy_saved_as_text_has_no_words(tmp_path: Path) -> None:
+    np.savetxt(tmp_path / "image.txt", VECTORS)
+    vectors, known, _ = opened(tmp_path / "image.txt")
+    np.testing.assert_array_equal(vectors, VECTORS)
+    assert not any(known.label)
+    with (tmp_path / "image.txt").open("a") as file:
+        file.write("cat 1 2 3 4 5\n")
+    with pytest.raises(UserError, match="has 6 numbers, and the first ones 5"):
+        opened(tmp_path / "image.txt")
+
+
 def test_words_that_are_no_utf_8_and_numbers_that_are_none(tmp_path: Path) -> None:
     (tmp_path / "w.vec").write_bytes(b"a\xff 1 2\n\nb nan 3\nc\t4  5\n")
     schema, batches, rows = word_vectors.opened(tmp_path / "w.vec", "v", None)

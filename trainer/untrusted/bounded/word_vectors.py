@@ -1,6 +1,7 @@
 """Read words with their vectors in the helper process: `word v1 ... vd` a line, as GloVe, word2vec and fastText write.
 
-The first line may be the number of words and of their numbers. A word may hold spaces: the last d parts of a line are
+The first line may be the number of words and of their numbers. Where every line begins with a fraction, as
+`numpy.savetxt` writes a matrix, there are no words. A word may hold spaces: the last d parts of a line are
 the numbers. Lines are given to Arrow's reader of cells, which takes a tenth of the time of Python's. They may be
 compressed by gzip. In word2vec's own `.bin` the numbers of a word are float32 behind it and a space.
 """
@@ -8,6 +9,7 @@ compressed by gzip. In word2vec's own `.bin` the numbers of a word are float32 b
 from __future__ import annotations
 
 import gzip
+import re
 from collections import Counter
 from collections.abc import Iterator
 from itertools import chain, islice
@@ -27,6 +29,7 @@ _BINARY: Final = ".bin"
 WORDS: Final = (".txt", ".vec", f".txt{_GZIP}", f".vec{_GZIP}", _BINARY)
 LABEL: Final = "label"
 _BLOCK: Final = 4 << 20
+_FRACTION: Final = re.compile(rb"[-+]?(\d+\.\d*|\.\d+)(e[-+]?\d+)?", re.IGNORECASE)
 _FIRST: Final = 100
 """Lines from which the width is told."""
 _GAP: Final = "\x1f"
@@ -59,7 +62,9 @@ def opened(path: Path, names: str, columns: list[str] | None) -> tuple[pa.Schema
         return _binary(path)
     first = [line.split() for line in islice(chain.from_iterable(_lines(path, has_head=False)), _FIRST)]
     head = first[0] if first and len(first[0]) == 2 and all(cell.isdigit() for cell in first[0]) else []
-    widths = Counter(len(line) - 1 for line in first[bool(head) :] if line)
+    lines = [line for line in first[bool(head) :] if line]
+    has_words = not all(_FRACTION.fullmatch(line[0]) for line in lines)
+    widths = Counter(len(line) - has_words for line in lines)
     width = widths.most_common(1)[0][0] if widths else 0
     if not 2 <= width <= MOST_WIDTH:
         raise Unreadable(f"{path.name} holds no words with 2 to {MOST_WIDTH:,} numbers each: `word v1 v2 ...` a line.")
@@ -69,7 +74,8 @@ def opened(path: Path, names: str, columns: list[str] | None) -> tuple[pa.Schema
         raise Unreadable(
             f"{path.name} claims {' words of '.join(claimed)} numbers and has {rows:,} of {width:,}. Copy it again."
         )
-    schema = pa.schema([(LABEL, pa.string()), *((f"{names}{number}", pa.float32()) for number in range(width))])
+    numbers = [(f"{names}{number}", pa.float32()) for number in range(width)]
+    schema = pa.schema([(LABEL, pa.string()), *numbers] if has_words else numbers)
     return schema, _batches(path, bool(head), schema, columns), rows
 
 
@@ -92,7 +98,7 @@ def _batches(path: Path, has_head: bool, schema: pa.Schema, columns: list[str] |
     converting = pa.csv.ConvertOptions(column_types=schema, include_columns=columns)
     start = 1 + has_head
     for lines in _lines(path, has_head=has_head):
-        block = b"\n".join(_cells(path, start + at, line, len(schema) - 1) for at, line in enumerate(lines))
+        block = b"\n".join(_cells(path, start + at, line, schema) for at, line in enumerate(lines))
         # What is no UTF-8 would be refused.
         text = block.decode("utf-8", "replace").encode()
         try:
@@ -107,18 +113,23 @@ def _batches(path: Path, has_head: bool, schema: pa.Schema, columns: list[str] |
         yield from table.combine_chunks().to_batches(1_024)
 
 
-def _cells(path: Path, number: int, line: bytes, width: int) -> bytes:
+def _cells(path: Path, number: int, line: bytes, schema: pa.Schema) -> bytes:
     """Return a line of one space between its cells."""
-    cells = line.rstrip()
-    if cells.count(b" ") == width and not any(sign in cells for sign in (b"  ", b"\t", b"\r")) and cells[0] != 32:
+    cells, has_words = line.rstrip(), LABEL in schema.names
+    width = len(schema) - has_words
+    if (
+        cells.count(b" ") + 1 == len(schema)
+        and not any(sign in cells for sign in (b"  ", b"\t", b"\r"))
+        and cells[0] != 32
+    ):
         return cells
     parts = cells.split()
-    if len(parts) <= width:
+    if len(parts) < len(schema) or (len(parts) > width and not has_words):
         raise Unreadable(
-            f"Line {number:,} of {path.name} has {max(0, len(parts) - 1):,} numbers, and the first ones {width:,}. "
-            "It was cut, or holds something else: copy it again."
+            f"Line {number:,} of {path.name} has {max(0, len(parts) - has_words):,} numbers, and the first ones "
+            f"{width:,}. It was cut, or holds something else: copy it again."
         )
-    return b" ".join([_GAP.encode().join(parts[:-width]), *parts[-width:]])
+    return b" ".join([*[_GAP.encode().join(parts[:-width])][: int(has_words)], *parts[-width:]])
 
 
 def _binary(path: Path) -> tuple[pa.Schema, Iterator[pa.RecordBatch], int]:
