@@ -1,6 +1,6 @@
 """Read words with their vectors in the helper process: `word v1 ... vd` a line, as GloVe, word2vec and fastText write.
 
-The first line may be the number of words and of their numbers. Where every line begins with a fraction, as
+The first line may be the number of words and of their numbers. Where most lines begin with a fraction, as
 `numpy.savetxt` writes a matrix, there are no words. A word may hold spaces: the last d parts of a line are
 the numbers. Lines are given to Arrow's reader of cells, which takes a tenth of the time of Python's. They may be
 compressed by gzip. In word2vec's own `.bin` the numbers of a word are float32 behind it and a space.
@@ -63,7 +63,7 @@ def opened(path: Path, names: str, columns: list[str] | None) -> tuple[pa.Schema
     first = [line.split() for line in islice(chain.from_iterable(_lines(path, has_head=False)), _FIRST)]
     head = first[0] if first and len(first[0]) == 2 and all(cell.isdigit() for cell in first[0]) else []
     lines = [line for line in first[bool(head) :] if line]
-    has_words = not all(_FRACTION.fullmatch(line[0]) for line in lines)
+    has_words = 2 * sum(bool(_FRACTION.fullmatch(line[0])) for line in lines) <= len(lines)
     widths = Counter(len(line) - has_words for line in lines)
     width = widths.most_common(1)[0][0] if widths else 0
     if not 2 <= width <= MOST_WIDTH:
