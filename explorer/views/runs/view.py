@@ -473,10 +473,14 @@ class RunsView(View):
         if newest != self._newest:
             self._newest = newest
             question = actions.last_own_data, self.context.workspace
-            self.context.background.run(self, *question, done=self._take_last_data, failed=lambda _: None)
+            background = self.context.background
+            background.run(self, *question, done=self._take_last_data, failed=self._ask_again, urgent=True)
 
     def _take_last_data(self, data: dict[str, Any]) -> None:
         self._last_data = data
+
+    def _ask_again(self, _: Exception) -> None:
+        self._newest = None
 
     def _show_chosen(self) -> None:
         chosen = self.table.chosen()
