@@ -644,7 +644,7 @@ def _table_with_pictures(file: Path) -> Table | None:
     if not image or not caption:
         return None
     # A list of addresses says nothing of its pictures.
-    addresses = any("://" in words for words in first_images(file, caption)[:1])
+    addresses = any("://" in text for text in first_images(file, caption)[:1])
     exist = not addresses and _exist(file, first_images(file, image))
     return Table(path=str(file), image_column=image, caption_column=caption) if exist else None
 

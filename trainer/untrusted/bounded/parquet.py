@@ -284,9 +284,9 @@ def _bounded(
 def _cut(column: pa.Array, most: int) -> pa.Array:
     """Truncate long texts to one character more than `most`, those of lists too."""
     if types.is_list(column.type) or types.is_large_list(column.type):
-        words = _cut(column.values.dictionary_encode(), most).cast(pa.large_string())
+        texts = _cut(column.values.dictionary_encode(), most).cast(pa.large_string())
         offsets = pa.array(np.asarray(column.offsets), pa.int64())
-        return pa.LargeListArray.from_arrays(offsets, words, mask=column.is_null())
+        return pa.LargeListArray.from_arrays(offsets, texts, mask=column.is_null())
     if not types.is_dictionary(column.type):
         return column
     values = column.dictionary
