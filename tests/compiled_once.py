@@ -39,8 +39,7 @@ def link(sources: list[Path]) -> None:
     folder = sources[0].resolve().parent
     name = f"{folder.name}_{hashlib.sha1(str(folder).encode()).hexdigest()}"  # as numba calls it
     shared, entry = CACHE / f"numba-{digest[:16]}", cache_folder() / name
-    shared.mkdir(parents=True, exist_ok=True)
-    shared.with_suffix(".filled").touch()  # old ones are removed by it
+    shared.mkdir(parents=True, exist_ok=True)  # 2 MB that stay: the application of another checkout has a link to it
     if not entry.is_symlink() or entry.readlink() != shared:
         entry.parent.mkdir(parents=True, exist_ok=True)
         if entry.is_dir() and not entry.is_symlink():
