@@ -218,7 +218,10 @@ def _sources(path: Path, kind: Kind) -> _Sources:
         return _mlflow(mlflow_store_of(path))
     if kind == "log":
         files = [path] if path.is_file() else log_tables(path)
-        return [CurveSource(file, "log_table", file.stem if len(files) > 1 else "") for file in files], {}, {}
+        if len(files) == 1:
+            return [CurveSource(files[0], "log_table")], {}, {}
+        names = [file.stem if file.parent == path else _inside(file.parent, path) for file in files]
+        return [CurveSource(file, "log_table", name) for file, name in zip(files, names, strict=True)], {}, {}
     return *open_clip_sources(path), {}
 
 

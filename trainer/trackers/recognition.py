@@ -20,6 +20,8 @@ _MOST_FILES: Final = 2_000
 _MOST_DEPTH: Final = 8
 _LOOKED_AT: Final = 1 << 16
 _DATABASE_LOOKED_AT: Final = 1 << 20
+_OF_LIGHTNING: Final = "metrics.csv"
+"""What `CSVLogger` writes into a folder for each version, two below the one that it is given."""
 MLFLOW_META: Final = "meta.yaml"
 _STEP_COLUMN: Final = b"\x05_step"
 """The name of a column in the footer of Parquet, with its length before it: a column `time_step` is none of W&B."""
@@ -179,8 +181,11 @@ def is_history(file: Path) -> bool:
 
 
 def log_tables(folder: Path) -> list[Path]:
-    """Return the tables of numbers directly in a folder."""
-    return [file for file in _listed(folder) if is_log_table(file)]
+    """Return the tables of numbers directly in a folder, else those of the versions that Lightning keeps in it."""
+    if tables := [file for file in _listed(folder) if is_log_table(file)]:
+        return tables
+    below = [inner for outer in _folders(folder) for inner in (outer, *_folders(outer))][:_MOST_FILES]
+    return [file for file in (inner / _OF_LIGHTNING for inner in below) if is_log_table(file)]
 
 
 def is_log_table(file: Path) -> bool:

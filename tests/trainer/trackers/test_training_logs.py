@@ -43,6 +43,30 @@ def test_a_summary_of_timm_has_the_numbers_that_pandas_reads(tmp_path: Path) -> 
     assert said == "Its steps are epochs, by the column 'epoch'."
 
 
+def test_versions_of_lightning_are_runs_wherever_one_points_to(tmp_path: Path) -> None:
+    import pandas as pd
+    from lightning.pytorch.loggers import CSVLogger
+
+    for version in range(2):
+        logger = CSVLogger(str(tmp_path / "logs"), name="clip")
+        for step in range(6):
+            logger.log_metrics({"train_loss": 5 - version - step / 10, "epoch": step // 3}, step=step)
+        logger.log_metrics({"val_loss": 4.0 - version}, step=5)
+        logger.save()
+    workspace = Workspace(tmp_path / "ws")
+    try:
+        for folder, before in ((tmp_path / "logs", "clip-"), (tmp_path / "logs" / "clip", "")):
+            runs = import_curves(workspace, folder)
+            assert [run.name for run in runs] == [f"{before}version_{version}" for version in range(2)]
+            for version, run in enumerate(runs):
+                table = pd.read_csv(tmp_path / "logs" / "clip" / f"version_{version}" / "metrics.csv")
+                for name in ("train_loss", "val_loss"):
+                    numbers = table[["step", name]].dropna()
+                    assert points(workspace, run.id, name) == dict(numbers.itertuples(index=False))
+    finally:
+        workspace.close()
+
+
 def test_lines_of_json_under_any_name_have_their_numbers(tmp_path: Path) -> None:
     records: list[dict[str, Any]] = [
         {"iter": 10 * n, "loss": 1 / (n + 1), "eval": {"r1": n}, "note": "warm"} for n in range(9)
