@@ -907,7 +907,8 @@ def test_every_number_of_compare(trained: Workspace, capsys: pytest.CaptureFixtu
             assert interval == pytest.approx(wilson(value, independent), abs=1e-6)
     assert (told["runs"][0]["run"], told["runs"][0]["step"]) == (run, one.step)
     held, others = sides(trained, run) if run == 3 else ([], [])
-    copies = f"{sum(pixels in others for pixels in held)} of {one.n} held-out pairs show pictures that clip-coco was"
+    seen_twice, name = sum(pixels in others for pixels in held), trained.runs.get(run).short_name
+    copies = f"{seen_twice} of {one.n} held-out pairs show pictures that {name} was"
     assert [words.startswith(copies) for words in told["warnings"]] == [True] * (run == 3)
     shares = {row["metric"] for row in told["rows"] if row["intervals"] != [None]}
     assert {"image_to_text_R@1", "text_to_image_R@10"} <= shares
