@@ -128,12 +128,12 @@ def test_parquet_with_paths_or_with_the_images_themselves(inside: str, tmp_path:
     for number in range(10):
         (tmp_path / f"{number}.png").write_bytes(png(number))
         images.append({"path": f"{number}.png", "bytes": png(number), "struct": {"bytes": png(number)}}[inside])
-    table = pa.table({"image": images, "text": [[f"number {n}", "more"] for n in range(10)], "label": ["x"] * 10})
+    table = pa.table({"image": images, "text": [[f"number {n}", f"shade {n}"] for n in range(10)], "label": ["x"] * 10})
     pq.write_table(table, tmp_path / "pairs.parquet", row_group_size=3)
     data = recognize(tmp_path / "pairs.parquet")
     assert (data.image_column, data.caption_column) == ("image", "text")
     splits = read(data, tmp_path)
-    assert shades(splits) == {f"number {number}": number for number in range(10)}
+    assert shades(splits) == {f"{word} {number}": number for number in range(10) for word in ("number", "shade")}
     from trainer.images import read_image
 
     # The text of a location, as a snapshot keeps it, leads back to the picture.
