@@ -23,7 +23,7 @@ from explorer.intents import (
     ViewIntent,
     WatchTraining,
 )
-from explorer.models.quantities import time_left
+from explorer.models.quantities import about, time_left
 from explorer.run_control import actions
 from explorer.views.chart_view import ChartView
 from explorer.views.first_start import FirstStart
@@ -33,6 +33,7 @@ from explorer.widgets import layouts
 from explorer.widgets.finder import Choice
 from explorer.widgets.progress_row import show_share
 from explorer.widgets.searchable_combo_box import SearchableComboBox
+from explorer.widgets.sheet import Sheet
 from explorer.widgets.window_menu import WindowMenu
 from trainer.config import ConfigError
 from trainer.distribution.published_models import FIRST as FIRST_MODEL
@@ -337,6 +338,19 @@ class ExperimentsView(ChartView):
         make = actions.start_clip_and_cloob if len(runs) == 1 else actions.start_pair
         self.context.jobs.do(make, *runs, done=self._started)
 
+    def _confirm_seeds(self, runs: Sequence[int]) -> None:
+        """Say what further seeds of these runs cost before any is trained: a link elsewhere has asked for them."""
+        rows = [row for run in runs if (row := self.context.jobs.run(run)) is not None]
+        names, seconds = " and ".join(row.short_name for row in rows), sum(row.duration_s or 0.0 for row in rows)
+        time = f" For 3 seeds each that takes {about(3 * seconds)}, as long as these took." if seconds else ""
+        sheet = Sheet("Add seeds", "Start", self)
+        sheet.show_message(
+            f"Trains the settings of {names} with 3 to 5 further seeds each, until it is decided.{time} An experiment "
+            f"counts its own runs alone, so {names} stay as they are."
+        )
+        sheet.accepted.connect(lambda: self.add_seeds(runs))
+        sheet.open()
+
     def evaluate_both(self, runs: Sequence[int]) -> None:
         """Choose these two runs and open Evaluate, which offers data to measure both on."""
         self.context.selection.select_runs(*runs)
@@ -378,7 +392,7 @@ class ExperimentsView(ChartView):
             case ShowExperiment(name):
                 self.choose(name)
             case AddSeeds(runs):
-                self.add_seeds(runs)
+                self._confirm_seeds(runs)
             case _:
                 super().carry_out(intent)
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from trainer.experiments.seed_truth import SeedTruth
 
 HEIGHT: Final = 28
-ADD_SEEDS: Final = "Add seeds"
+ADD_SEEDS: Final = "Add seeds…"
 EVALUATE: Final = "Evaluate both on one data set"
 ASKS: Final = "/"
 """Target of the link that asks for more, which is no name of an experiment."""

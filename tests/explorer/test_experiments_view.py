@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 
 import pytest
 from PySide6.QtWidgets import QLabel, QPushButton, QVBoxLayout, QWidget
@@ -16,6 +17,8 @@ from explorer.views.first_start import LEFT_PX
 from explorer.views.runs.experiment_sheet import ExperimentSheet
 from explorer.views.seed_rows import RunCell, gap_text, state_text
 from explorer.views.seed_truth_line import SeedTruthLine
+from explorer.widgets.sheet import Sheet
+from explorer.widgets.truth_line import ADD_SEEDS
 from explorer.window.status_bar import StatusBar
 from trainer import config
 from trainer.__main__ import main
@@ -382,13 +385,21 @@ def test_a_link_over_seeds_opens_its_experiment(qtbot, context):
     workspace.runs.change(lone, status="finished", step=40)
     context.jobs.poll()
     context.selection.select_runs(rows[0].id, lone)
-    qtbot.waitUntil(lambda: line.said == "1 seed each: undecided" and "Add seeds" in line.text())
+    qtbot.waitUntil(lambda: line.said == "1 seed each: undecided" and ADD_SEEDS in line.text())
     line.linkActivated.emit("/")
     assert asked[1:] == [AddSeeds((rows[0].id, lone))]
+    started: list[Sequence[int]] = []
+    view.add_seeds = started.append
+    view.carry_out(asked[1])
+    sheet = view.findChild(Sheet)
+    assert f"{context.jobs.run(rows[0].id).short_name} and " in sheet.message.text()
+    assert not started, "the cost is told first"
+    sheet.confirm.click()
+    assert started == [(rows[0].id, lone)]
     for run, data in ((rows[0].id, "scenes"), (lone, "own")):
         workspace.results.add_snapshot(run, 40, data, "heldout", workspace.runs.get(run).folder / data, n=20, d=8)
     context.selection.select_runs(lone, rows[0].id)
-    qtbot.waitUntil(lambda: line.said == f"{DIFFERENT_DATA}: own, Scenes" and "Add seeds" not in line.text())
+    qtbot.waitUntil(lambda: line.said == f"{DIFFERENT_DATA}: own, Scenes" and ADD_SEEDS not in line.text())
     line.linkActivated.emit("/")
     assert asked[2:] == [EvaluateBoth()]
     context.selection.select_runs(rows[0].id, None)

@@ -51,13 +51,20 @@ def last_runs(workspace: Workspace) -> LastRuns | None:
     names = ", ".join(field.rpartition(".")[2].replace("_", " ") for field in fields)
     differ = f"they differ in {names}" if len(fields) > 1 else ""
     data, values = " and ".join(dict.fromkeys(row.data for row in runs)), _headline(runs, alike)
-    if (few := too_few_of(runs)) is not None:
-        about = " · ".join(filter(None, (values, data, measured, steps)))
-        return LastRuns(tuple(runs), too_few(few), about, note=f"{next_step(few)}.")
-    about = " · ".join(filter(None, (data, measured, steps, differ, seeds)))
     apart, apart_note = _apart(runs, ended[-1], alike)
+    repeated = tuple(runs if alike and fields else runs[-1:])
+    few = too_few_of(runs if alike else repeated)
+    if few is not None:
+        repeated, seeds = (), ""
+    is_few = alike and few is not None
     return LastRuns(
-        tuple(runs), values, about, tuple(runs if fields else runs[-1:]), apart=apart, apart_note=apart_note
+        tuple(runs),
+        headline=too_few(few) if is_few else values,
+        about=" · ".join(filter(None, (values * is_few, data, measured, steps, differ * (not is_few), seeds))),
+        repeated=repeated,
+        note=f"{next_step(few)}." if few is not None else "",
+        apart=apart,
+        apart_note=apart_note,
     )
 
 

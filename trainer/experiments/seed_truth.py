@@ -8,6 +8,7 @@ from typing import ClassVar, Final
 
 from trainer import config
 from trainer.experiments.counted import CountedRun, RunGroup, counted_line, standing
+from trainer.experiments.held_out import too_few, too_few_of
 from trainer.experiments.verdict import ArmComparison, ExperimentVerdict, judge
 from trainer.metrics import data_label, dataset_label
 from trainer.store import SplitKey, StoreError, Workspace
@@ -67,6 +68,8 @@ def seed_truth(
             return SeedTruth(verdict=TRAINED_APART, comparable=False)
         keys = [dict.fromkeys(snapshot.key for snapshot in workspace.results.snapshots(row.id)) for row in rows]
         return SeedTruth(verdict=f"{DIFFERENT_DATA}: {_data_names(*keys)}", comparable=False, apart=True)
+    if not of_evaluations and (few := too_few_of(rows)) is not None:
+        return SeedTruth(verdict=too_few(few), experiment=name if rows[1].experiment == name else "", comparable=False)
     if not name or rows[1].experiment != name:
         both = RunGroup("", tuple(CountedRun(row, -1, standing(row)) for row in rows))
         return _none_counts([both], "") or SeedTruth(

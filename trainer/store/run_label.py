@@ -32,7 +32,7 @@ def label_of(run: config.Run, *, preset: str = "", arm: str = "", named: bool = 
     method = arm or run.objective.label
     unnamed = (preset, "run", "", config.named_after(run.data, run.objective.kind))
     if arm or (not named and re.sub(r" \d+$", "", run.name) in unnamed):
-        trained = method if arm or run.data.is_drawn else f"{method} · {config.data_name(run.data)}"
+        trained = method if run.data.is_drawn else f"{method} · {config.data_name(run.data)}"
         return f"{shortened(trained, MOST_CHARACTERS - 8)} · s{run.seed}"
     if method.casefold() in run.name.casefold():
         return shortened(run.name)

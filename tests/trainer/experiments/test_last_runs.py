@@ -9,6 +9,7 @@ import pytest
 from trainer import config
 from trainer.analysis.intervals import FEWEST_HELD_OUT, smallest_difference
 from trainer.experiments.last_runs import last_runs
+from trainer.experiments.seed_truth import seed_truth
 from trainer.store import Workspace
 
 NAME = "val/image_to_text_R@1"
@@ -48,6 +49,11 @@ def test_two_runs_on_different_data_are_named_with_what_each_answers(workspace: 
     assert "A and B" not in newest.about, "letters that Home does not show"
     assert newest.apart_note == "They were measured on different data."
     assert [row.id for row in newest.repeated] == [other], "seeds decide nothing between them"
+    workspace.runs.add_facts(other, {"heldout_pairs": {"renderings": 12}})
+    fewer = last_runs(workspace)
+    assert fewer.headline.startswith("Not comparable: "), "that their data differ comes first"
+    assert (fewer.repeated, fewer.apart_note) == ((), newest.apart_note)
+    assert "Hold out 24 pairs" in fewer.note
 
 
 @pytest.mark.parametrize(
@@ -63,6 +69,8 @@ def test_so_few_pairs_compare_nothing_and_no_seeds_are_offered(workspace: Worksp
     last = last_runs(workspace)
     assert (last.headline, last.repeated, last.note) == (f"{pairs} held-out pairs: too few to compare", (), note)
     assert last.about.startswith("CLOOB · loob finds the caption of 100.0 % of the images")
+    truth = seed_truth(workspace, *(row.id for row in last.runs))
+    assert (truth.text, truth.comparable) == (last.headline, False), "every view says what Home says"
 
 
 def test_the_smallest_difference_is_that_of_a_sign_test():
