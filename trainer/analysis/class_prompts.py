@@ -6,6 +6,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import takewhile
 from typing import Final
 
 import numpy as np
@@ -84,6 +85,25 @@ def learned_templates(captions: Sequence[str], labels: Sequence[str], *, stated:
     return tuple(chosen) if chosen and rest.mean() <= 1 - _LEAST_SHARE else ()
 
 
+def named_in_captions(captions: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the names that captions put into one sentence, and the sentence: `dress` and `a photo of a(n) {}`.
+
+    Captions share their first or last words; what is left, without its article, is a name of at most three words, and
+    there are 2 to 40. Of more than 50,000 captions a sample is read. Both are empty for other captions.
+    """
+    distinct = _distinct(captions)
+    words = [caption.rstrip(".").split() for caption in distinct]
+    first = _shared(words)
+    last = _shared([rest[first:][::-1] for rest in words])
+    rests = (" ".join(rest[first : len(rest) - last]) for rest in words)
+    names = [re.sub(r"^(an?|the) ", "", rest, flags=re.IGNORECASE) for rest in rests]
+    are_names = all(0 < len(name.split()) <= _LONGEST_NAME for name in names) and len({*names}) == len(names)
+    if not (first or last) or not are_names or not 2 <= len(names) <= MOST_NAMES:
+        return (), ()
+    templates = learned_templates(distinct, names)
+    return (tuple(sorted(names)), templates) if templates else ((), ())
+
+
 def caption_labels(captions: Sequence[str], read_words: Iterable[str] = ()) -> tuple[str, ...]:
     """Return labels to choose from for a model of captions: the captions where they are a few names, else their words.
 
@@ -96,8 +116,7 @@ def caption_labels(captions: Sequence[str], read_words: Iterable[str] = ()) -> t
         captions: Of pairs.
         read_words: Of the training captions, where they are known: no others are labels.
     """
-    read = (captions[at] for at in at_most(len(captions), MOST_READ))
-    distinct = sorted({plain for caption in read if (plain := " ".join(caption.split()))})
+    distinct = _distinct(captions)
     if len(distinct) <= MOST_NAMES and all(len(caption.split()) <= _LONGEST_NAME for caption in distinct):
         return tuple(distinct) if len(distinct) > 1 else ()
     counts = Counter(word for caption in distinct for word in set(words_of(caption)))
@@ -108,6 +127,16 @@ def caption_labels(captions: Sequence[str], read_words: Iterable[str] = ()) -> t
     labels = tuple(sorted(ranked, key=lambda word: (-ranked[word], word))[:MOST_WORDS])
     as_they_stand = tuple(distinct[at] for at in at_most(len(distinct), MOST_WORDS))
     return next((some for some in (labels, as_they_stand) if len(some) > 1), ())
+
+
+def _shared(captions: Sequence[Sequence[str]]) -> int:
+    """Return with how many equal words these captions begin."""
+    return sum(1 for _ in takewhile(lambda same: len({*same}) == 1, zip(*captions)))
+
+
+def _distinct(captions: Sequence[str]) -> list[str]:
+    read = (captions[at] for at in at_most(len(captions), MOST_READ))
+    return sorted({plain for caption in read if (plain := " ".join(caption.split()))})
 
 
 def _fitting(template: str, pairs: Sequence[tuple[str, str]]) -> Bool[np.ndarray, " n"]:

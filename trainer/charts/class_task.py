@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from trainer import config, prompt_suites
-from trainer.analysis.class_prompts import PLAIN_TEMPLATE, caption_labels
+from trainer.analysis.class_prompts import PLAIN_TEMPLATE, caption_labels, named_in_captions
 from trainer.analysis.distinct import in_order
 from trainer.analysis.sampling import at_most
 from trainer.analysis.units import Units
@@ -210,15 +210,19 @@ def run_suite(workspace: Workspace, run: int | str) -> PromptSuite | None:
 def choice_suite(workspace: Workspace, run: int | str) -> PromptSuite | None:
     """Return what a run chooses from by itself: its question, else labels from the captions of its data.
 
-    The labels of captions are those of `caption_labels`, asked as they stand. None where the data have no captions.
+    The labels of captions are those of `named_in_captions`, asked in their sentence, else those of `caption_labels`,
+    asked as they stand. None where the data have no captions.
     """
     if (suite := run_suite(workspace, run)) is not None:
         return suite
     row = workspace.runs.get(run)
     items, training = _largest_items(workspace, row.id), read_caption_words(row.folder)
-    labels = () if items is None else caption_labels(items.caption, training.counts if training else ())
+    captions = () if items is None else items.caption
+    labels, templates = named_in_captions(captions)
+    if not labels:
+        labels, templates = caption_labels(captions, training.counts if training else ()), ("{}",)
     name = config.data_name(workspace.runs.config_of(row.id).data)
-    return PromptSuite(name, labels, ("{}",), "captions of the run's data", "", worded="captions") if labels else None
+    return PromptSuite(name, labels, templates, "captions of the run's data", "", worded="captions") if labels else None
 
 
 def texts_of_pictures(workspace: Workspace, run: int, paths: Collection[str]) -> dict[str, tuple[str, str]]:

@@ -44,7 +44,6 @@ class MapView(View):
     question = "2-D maps of the image and text embeddings."
     icon = "chart-scatter"
     when_chosen = "Their embeddings then appear here as points."
-    holds_plot = True
 
     def build(self) -> Iterator[None]:
         context = self.context

@@ -103,9 +103,7 @@ def _item(row: int, runs: Sequence[tuple[int, SimilarityRun]]) -> StripItem:
 
 
 def compared(matched: float, hard: float) -> str:
-    """Return `0.79 > 0.62`: whether the pair is ranked first. Where both read alike they get up to 4 digits."""
-    for digits in (2, 3, 4):
-        first, second = (f"{cosine:.{digits}f}".replace("-", "−") for cosine in (matched, hard))
-        if first != second:
-            return f"{first} {'>' if matched > hard else '<'} {second}"
-    return f"{matched:.2f} = {hard:.2f}".replace("-", "−")
+    """Return `0.79 > 0.62`: whether the pair is ranked first. More digits than two have no room below a picture."""
+    first, second = (f"{cosine:.2f}".replace("-", "−") for cosine in (matched, hard))
+    alike = "=" if matched == hard else "≈"
+    return f"{first} {alike if first == second else '>' if matched > hard else '<'} {second}"

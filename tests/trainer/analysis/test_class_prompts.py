@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from trainer.analysis.class_prompts import MOST_WORDS, caption_labels, captioned, learned_templates
+from trainer.analysis.class_prompts import MOST_WORDS, caption_labels, captioned, learned_templates, named_in_captions
 
 CLASSES = ("cat", "owl", "jeans", "airplane", "sea lion", "hourglass")
 
@@ -34,6 +34,15 @@ def test_free_captions_have_no_template() -> None:
     # A class inside of another word is not its name.
     assert learned_templates([f"a {label}ly thing" for label in labels], labels, stated="a {}.") == ()
     assert learned_templates(["a cat"], [""]) == learned_templates([], []) == ()
+
+
+def test_names_in_one_sentence_are_found_with_it() -> None:
+    names = ("dress", "outwear", "pair of pants", "shorts", "t-shirt")
+    for template in ("a photo of a(n) {}", "an image of a(n) {} on a hanger."):
+        captions = [captioned(template, name).replace("a pair", "a  pair") for name in names]
+        assert named_in_captions(captions * 3) == (names, (template,))
+    for free in (["a cat", "two dogs"], ["a cat on a mat", "a dog asleep in the warm sun"], ["a cat"], []):
+        assert named_in_captions(free) == ((), ())
 
 
 def test_a_few_names_are_the_labels_and_of_sentences_the_words_that_tell_them_apart() -> None:

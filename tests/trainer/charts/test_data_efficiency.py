@@ -77,7 +77,7 @@ def test_figure_rows_and_commands_say_the_same(trained: Workspace, tmp_path: Pat
     files = [tmp_path / name for name in ("e.svg", "e.png", "e.csv")]
     assert main(["export", "data-efficiency", *groups, "--out", *map(str, files), *where]) == 0
     assert all(file.stat().st_size > 500 for file in files)
-    assert "pairs seen" in files[0].read_text(encoding="utf-8")
+    assert "Pairs seen" in files[0].read_text(encoding="utf-8")
     rows = list(csv.DictReader(files[2].open(encoding="utf-8")))
     means = [float(row["y"]) for row in rows if row["series"].startswith("clip (CLIP) · 3 seeds")]
     assert means == pytest.approx((100 * CLIP.mean(0)).tolist())

@@ -107,6 +107,6 @@ def test_the_command_prints_means_and_writes_runs(shares: Workspace, tmp_path, c
     assert table[2]["Effective rank, images"] == pytest.approx(np.mean(values))
     assert table[2]["Effective rank, images, ±"] == pytest.approx(np.std(values, ddof=1))
     assert main(["export", "retrieval-share", *where, "--out", str(tmp_path / "s.svg"), str(tmp_path / "s.csv")]) == 0
-    assert "retrieval share s" in (tmp_path / "s.svg").read_text(encoding="utf-8")
+    assert "Retrieval share s" in (tmp_path / "s.svg").read_text(encoding="utf-8")
     assert main(["export", "retrieval-share", *where, "--records", "--out", str(tmp_path / "r.csv")]) == 0
     assert len(list(csv.DictReader((tmp_path / "r.csv").open(encoding="utf-8")))) == 5
