@@ -21,7 +21,7 @@ from trainer import config
 from trainer.__main__ import main
 from trainer.analysis.progress import silent
 from trainer.config import presets
-from trainer.data import load
+from trainer.data import DataError, load
 from trainer.data.captions import caption_notes
 from trainer.data.dataset_index import listing
 from trainer.data.fitting_run import fitting_run
@@ -328,6 +328,82 @@ def numbered_captions(root: Path) -> dict[str, Pairs]:
     return {"train": made}
 
 
+def articles_of_hm(root: Path) -> dict[str, Pairs]:
+    """Return a catalog whose ids have lost their leading zeros, as in a spreadsheet; pictures lie by their first."""
+    names = [f"images/0{11 + number // 3}/0{11 + number // 3}877501{number}.jpg" for number in range(6)]
+    pictures(root, names)
+    made = said(names)
+    rows = [f'{int(Path(name).stem)},0108775,Strap top,Vest top,"{caption}"' for name, caption in made]
+    head = "article_id,product_code,prod_name,product_type_name,detail_desc"
+    write(root / "articles.csv", "\n".join([head, *rows]))
+    return {"train": made}
+
+
+def captions_of_reed(root: Path) -> dict[str, Pairs]:
+    names = [f"images/00{kind}.Black_Albatross/Black_{kind}_{n:04}.jpg" for kind in (1, 2) for n in range(3)]
+    pictures(root, names)
+    made = said(names, 10)
+    for name in names:
+        text = "".join(f"{caption}\n" for image, caption in made if image == name)
+        write(root / Path("text", *Path(name).parts[1:]).with_suffix(".txt"), text)
+    return {"train": made}
+
+
+def without_columns(file: str, line: str) -> Callable[[Path], dict[str, Pairs]]:
+    def make(root: Path) -> dict[str, Pairs]:
+        names = [f"images/ROCO_{number:05}.jpg" for number in range(6)]
+        pictures(root, names)
+        made = said(names)
+        lines = [line.format(name=Path(name).name, stem=Path(name).stem, caption=caption) for name, caption in made]
+        write(root / file, "\n".join(lines))
+        return {"train": made}
+
+    return make
+
+
+def textcaps(root: Path) -> dict[str, Pairs]:
+    """Return what https://textvqa.org/textcaps/dataset/ documents."""
+    names = [f"train_images/{number:04}ab.jpg" for number in range(6)]
+    pictures(root, names)
+    made = said(names, 2)
+    rows = [
+        {
+            "image_id": (stem := Path(name).stem),
+            "image_classes": ["Person"],
+            "flickr_original_url": "https://f.example/1",
+        }
+        | {"image_width": 16, "image_path": f"train/{stem}.jpg", "set_name": "train", "image_name": stem}
+        | {"caption_id": row, "caption_str": caption, "reference_strs": [caption], "caption_tokens": caption.split()}
+        for row, (name, caption) in enumerate(made)
+    ]
+    document = {"dataset_type": "train", "dataset_name": "textcaps", "data": rows}
+    write(root / "TextCaps_0.1_train.json", json.dumps(document))
+    return {"train": made}
+
+
+def by_names(each: int) -> Callable[[Path], dict[str, Pairs]]:
+    def make(root: Path) -> dict[str, Pairs]:
+        names = [f"images/{number}.jpeg" for number in range(6)]
+        pictures(root, names)
+        made = said(names, each)
+        texts = {Path(name).name: [caption for image, caption in made if image == name] for name in names}
+        write(
+            root / "captions.json", json.dumps(texts if each > 1 else {name: text[0] for name, text in texts.items()})
+        )
+        return {"train": made}
+
+    return make
+
+
+def of_a_camera(root: Path) -> dict[str, Pairs]:
+    names = [f"images/{number}.{'JPG' if number % 2 else 'jpg'}" for number in range(6)]
+    pictures(root, names)
+    made = said(names)
+    rows = [f'{Path(name).stem}.jpg,"{caption}"' for name, caption in made]
+    write(root / "captions.csv", "\n".join(["image,caption", *rows]))
+    return {"train": made}
+
+
 LAYOUTS: dict[str, Callable[[Path], dict[str, Pairs]]] = {
     "COCO captions": coco,
     "Flickr8k, captions.txt": flickr8k_of_kaggle,
@@ -355,6 +431,16 @@ LAYOUTS: dict[str, Callable[[Path], dict[str, Pairs]]] = {
     "paths from the folder above": of_another_computer("field/", "utf-8"),
     "Parquet beside pictures": parquet_beside,
     "numbered captions": numbered_captions,
+    "articles of H&M": articles_of_hm,
+    "CUB with Reed's captions": captions_of_reed,
+    "ids and captions alone": without_columns("captions.txt", "{stem}\t{caption}"),
+    "a name, a space, a caption": without_columns("captions.txt", "{name} {caption}"),
+    "cells without column names": without_columns("list.csv", '{name},"{caption}"'),
+    "prose without column names": without_columns("list.csv", "{name},{caption}"),
+    "TextCaps": textcaps,
+    "a caption by its picture": by_names(1),
+    "captions by their picture": by_names(2),
+    "endings of a camera": of_a_camera,
 }
 
 
@@ -382,6 +468,8 @@ def test_a_layout_of_the_field_gives_exactly_its_pairs(layout: str, tmp_path: Pa
         "list",
         "styles",
         "labels",
+        "articles",
+        "TextCaps_0.1_train",
     )
 
 
@@ -902,6 +990,50 @@ def test_captions_beside_pictures_stay_the_first_choice(tmp_path: Path) -> None:
         write((root / name).with_suffix(".txt"), f"beside {name}")
     write(root / "metadata.csv", "file_name,text\n" + "".join(f"{name},in the table\n" for name in names))
     assert pairs(recognize(root), root) == [(name, f"beside {name}") for name in names]
+
+
+@pytest.mark.parametrize(
+    "line", ["a bus station {n}\thttp://x.example/{n}.jpg", "http://x.example/{n}\ta bus station {n}"]
+)
+def test_addresses_of_pictures_are_to_be_downloaded_first(line: str, tmp_path: Path) -> None:
+    file = write(tmp_path / "set" / "Train_GCC-training.tsv", "\n".join(line.format(n=n) for n in range(6)))
+    for path in (file, file.parent):
+        with pytest.raises(DataError, match=r"is an address; .* Download the pictures, such as by img2dataset"):
+            pairs(propose(path).data, tmp_path)
+
+
+def test_more_cells_under_no_column_names_are_refused_with_the_next_step(tmp_path: Path) -> None:
+    pictures(tmp_path / "set", [f"{n}.jpg" for n in range(6)])
+    table = write(tmp_path / "set" / "list.csv", "\n".join(f"{n}.jpg,cat,{n}" for n in range(6)))
+    with pytest.raises(DataError, match=r"names no columns but a picture, '0.jpg'. Write a line of column names"):
+        pairs(propose(table).data, tmp_path)
+
+
+@pytest.mark.slow
+def test_which_of_several_columns_of_text_is_asked_and_the_only_one_is_read(tmp_path: Path) -> None:
+    for texts in (["en_text"], ["en_text", "zh_text"]):
+        columns = {"image": [{"bytes": png(n), "path": f"{n}.png"} for n in range(6)], "score": list(range(6))}
+        written = {"en_text": [f"a cat {n}" for n in range(6)], "zh_text": ["一只猫在桌上"] * 6}
+        pq.write_table(pa.table(columns | {name: written[name] for name in texts}), tmp_path / "a.parquet")
+        data = propose(tmp_path / "a.parquet").data
+        if len(texts) == 1:
+            assert [caption for _, caption in pairs(data, tmp_path)] == written["en_text"]
+            continue
+        with pytest.raises(DataError, match=r"unclear which column of a.parquet holds its captions.*Set data.caption_"):
+            pairs(data, tmp_path)
+
+
+def test_what_is_guessed_of_a_table_is_told(tmp_path: Path) -> None:
+    notes = {}
+    for layout in ("articles of H&M", "ids and captions alone", "endings of a camera", "CUB with Reed's captions"):
+        LAYOUTS[layout](tmp_path / layout)
+        data = config.absolute(propose(tmp_path / layout).data)
+        notes[layout] = " ".join(listing(data, tmp_path / "w", lambda share, note: None).log.notes)
+    assert "read as names of files are near the table: 118775010 is 011/0118775010.jpg." in notes["articles of H&M"]
+    assert "Captions are read from 'detail_desc'; set data.caption_column" in notes["articles of H&M"]
+    assert "names no columns. Each line is read as a name of a picture" in notes["ids and captions alone"]
+    assert "3 names of pictures differ in the case of their endings" in notes["endings of a camera"]
+    assert "Captions are also read from text, whose folders are those of images." in notes["CUB with Reed's captions"]
 
 
 def test_a_table_of_other_pictures_is_passed_by(tmp_path: Path) -> None:

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from trainer.data.pairs import DataError
 from trainer.format_detection.tables import flat
+from trainer.images import SUFFIXES
 from trainer.untrusted import files as untrusted_files
 from trainer.untrusted.bounded.json_elements import JsonElement, elements
 
 Row = tuple[str, dict[str, Any] | str]
 
+_MOST_HELD: Final = 1_000
+"""Captions of an image that are held; fewer are read."""
+
 
 def document_rows(path: Path, encoding: str) -> Iterator[Row]:
     """Yield (record or annotation, its values), or (record, why it is invalid), in document order.
 
-    Of COCO's document, each caption is a row of `file_name` and `caption`; images without one are named.
+    Of an object of images and their captions, each image is a row. Of COCO's document, each caption is a row of
+    `file_name` and `caption`; images without one are named.
     https://cocodataset.org/#format-data
 
     No more than one record is held at a time, and the names of COCO's images.
@@ -29,6 +35,9 @@ def document_rows(path: Path, encoding: str) -> Iterator[Row]:
     lists: dict[str, bool] = {}
     stream = _elements(path, encoding)
     for element in stream:
+        if Path(element.key).suffix.lower() in SUFFIXES:
+            yield from _by_name(itertools.chain([element], stream))
+            return
         if element.key == "" and element.kind != "value":
             yield from _records(stream, "")
             return
@@ -67,6 +76,12 @@ def _elements(path: Path, encoding: str) -> Iterator[JsonElement]:
         raise DataError(f"{path} cannot be read: {error.strerror}. {_NEXT_STEP}") from error
     except (ValueError, MemoryError) as error:
         raise DataError(f"{path.name} cannot be read as JSON: {error}. {_NEXT_STEP}") from error
+
+
+def _by_name(elements: Iterator[JsonElement]) -> Iterator[Row]:
+    for name, parts in itertools.groupby(elements, lambda element: element.key):
+        captions = [part.value for part in itertools.islice(parts, _MOST_HELD) if part.kind != "list"]
+        yield untrusted_files.spelled(name[:200]), {"image": name, "caption": captions}
 
 
 def _of(elements: Iterator[JsonElement], key: str) -> Iterator[Any]:

@@ -13,7 +13,7 @@ from trainer.analysis.progress import Progress, silent
 from trainer.data.pairs import DataError, ImportLog, Source
 from trainer.format_detection import encoding_of_lines
 from trainer.format_detection.encodings import NAMES
-from trainer.format_detection.proposal import CAPTION_SUFFIXES
+from trainer.format_detection.proposal import CAPTION_SUFFIXES, text_tree
 from trainer.images import NOT_READ, SUFFIXES, not_read
 from trainer.untrusted import files as untrusted_files
 
@@ -63,7 +63,10 @@ def folder_sources(
     sources: list[Source] = []
     problems: list[tuple[str, str]] = []
     images = images_below(root, SUFFIXES | NOT_READ.keys(), progress=progress, problems=problems)
-    read = _Captions(encoding, lines)
+    tree = text_tree(root) if captions == "txt" else None
+    read = _Captions(encoding, lines, tree)
+    if tree and log is not None:
+        log.notes.append(f"Captions are also read from {tree[1].name}, whose folders are those of {tree[0].name}.")
     for number, image in enumerate(images):
         if number and number % TOLD_EVERY == 0:
             progress(number / len(images), f"Reading captions: {number:,} of {len(images):,}")
@@ -146,8 +149,10 @@ def images_below(
 class _Captions:
     """Reads the captions next to images, and counts what is odd about all of them."""
 
-    def __init__(self, encoding: str, lines: Literal["joined", "first", "each"]) -> None:
-        self._encoding, self._lines = encoding, lines
+    def __init__(
+        self, encoding: str, lines: Literal["joined", "first", "each"], tree: tuple[Path, Path] | None = None
+    ) -> None:
+        self._encoding, self._lines, self._tree = encoding, lines, tree
         self._several: list[str] = []
         self._both: list[str] = []
 
@@ -158,8 +163,10 @@ class _Captions:
             ValueError: There is none; the message is the reason.
         """
         beside = [image.with_suffix(ending) for ending in CAPTION_SUFFIXES]
-        either = ((path, path.with_suffix(path.suffix.upper())) for path in beside)
-        present = [caption_file for pair in either if (caption_file := next(filter(_is_there, pair), None))]
+        present = _present(beside)
+        if not present and self._tree and image.is_relative_to(self._tree[0]):
+            in_tree = self._tree[1] / image.relative_to(self._tree[0])
+            present = _present([in_tree.with_suffix(ending) for ending in CAPTION_SUFFIXES])
         if len(present) > 1:
             self._both.append(present[0].name)
         text, odd = _caption((present or beside)[0], self._encoding)
@@ -185,6 +192,11 @@ class _Captions:
         if self._both:
             notes.append(f"{_files(self._both)} next to a .caption of the same name: the .txt is read.")
         return notes
+
+
+def _present(paths: Sequence[Path]) -> list[Path]:
+    either = ((path, path.with_suffix(path.suffix.upper())) for path in paths)
+    return [caption_file for pair in either if (caption_file := next(filter(_is_there, pair), None))]
 
 
 def _is_there(path: Path) -> bool:

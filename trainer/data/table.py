@@ -9,8 +9,17 @@ from trainer.analysis.progress import Progress, silent
 from trainer.data.csv_lines import CsvLine, read_lines
 from trainer.data.folder import TOLD_EVERY
 from trainer.data.pairs import DataError, ImportLog, Source
-from trainer.data.table_formats import MOST_COLUMNS, at_root, check_usable, encoding_for, pairs, record_sources
+from trainer.data.table_formats import (
+    MOST_COLUMNS,
+    at_root,
+    check_columns,
+    check_usable,
+    encoding_for,
+    pairs,
+    record_sources,
+)
 from trainer.format_detection import form_of, separator_of
+from trainer.images import SUFFIXES
 from trainer.untrusted import files as untrusted_files
 
 
@@ -78,11 +87,13 @@ def _check_header(path: Path, header: CsvLine, table: config.Table) -> None:
             f"{path.name} has {len(header.cells):,} columns; at most {MOST_COLUMNS:,} are read. Save it without those "
             "that are not needed."
         )
-    columns = {"data.image_column": table.image_column, "data.caption_column": table.caption_column}
-    for name, column in columns.items():
-        if column not in header.cells:
-            present = ", ".join(repr(cell[:60]) for cell in header.cells[:20])
-            raise DataError(f"{path.name} has no column {column!r}; it has {present}. Set {name} to one of them.")
+    if picture := next((cell for cell in header.cells if Path(cell).suffix.lower() in SUFFIXES), ""):
+        raise DataError(
+            f"The first line of {path.name} names no columns but a picture, {picture[:60]!r}. Write a line of column "
+            "names above it, such as image,caption."
+        )
+    check_columns(path, header.cells, table)
+    for column in (table.image_column, table.caption_column):
         if header.cells.count(column) > 1:
             raise DataError(f"{path.name} has two columns {column!r}. Rename one of them in its first line.")
 

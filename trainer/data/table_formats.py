@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -17,7 +17,16 @@ from trainer.data.folder import TOLD_EVERY
 from trainer.data.pairs import DataError, ImportLog, Source
 from trainer.format_detection import columns_of, encoding_of, form_of, parquet_files, token_parts
 from trainer.format_detection.encodings import NAMES
-from trainer.format_detection.tables import NUMBERED_CAPTION, Form, image_roots, native_names, omitted_ending
+from trainer.format_detection.tables import (
+    CAPTIONS,
+    NUMBERED_CAPTION,
+    Form,
+    columns_of_words,
+    image_roots,
+    is_numbered,
+    native_names,
+    omitted_ending,
+)
 from trainer.images import SUFFIXES, Cell
 from trainer.untrusted import bounded
 from trainer.untrusted import files as untrusted_files
@@ -32,6 +41,8 @@ MOST_CAPTIONS: Final = 100
 """Of one image in one row."""
 
 _DIGITS: Final = "0123456789"
+
+_DOWNLOAD: Final = "Download the pictures, such as by img2dataset, and choose the folder that they are written to."
 
 _ANSWERS: Final = ("gpt", "assistant")
 """Who answers in a conversation."""
@@ -68,11 +79,8 @@ def record_sources(
             problems.append((where, str(reason)))
             check_usable(path, problems)
     if not sources:
-        columns = columns_of(path)
-        for field, column in (("data.image_column", table.image_column), ("data.caption_column", table.caption_column)):
-            if columns and column not in columns:
-                named = ", ".join(repr(name[:60]) for name in columns[:20])
-                raise DataError(f"{path.name} has no {column!r}; it has {named}. Set {field} to one of them.", problems)
+        if columns := columns_of(path):
+            check_columns(path, columns, table, problems)
         first = f" The first: {problems[0][0]}: {problems[0][1]}" if problems else ""
         raise DataError(f"{path.name} has no usable row.{first}", problems)
     return at_root(sources, path, table, log), problems
@@ -92,6 +100,24 @@ def check_usable(path: Path, problems: Problems) -> None:
         )
 
 
+def check_columns(
+    path: Path, names: Sequence[str], table: config.Table, problems: Sequence[tuple[str, str]] = ()
+) -> None:
+    """Raise an error where a table lacks the column of images or that of captions.
+
+    Raises:
+        DataError: It lacks one; it names `problems` too.
+    """
+    kinds = {"image_column": "names its images", "caption_column": "holds its captions"}
+    for field, kind in kinds.items():
+        if (column := getattr(table, field)) not in names:
+            present = ", ".join(repr(name[:60]) for name in names[:20])
+            lack = f"{path.name} has no column {column!r}; it"
+            if column == getattr(config.Table, field):
+                lack = f"It is unclear which column of {path.name} {kind}: it"
+            raise DataError(f"{lack} has {present}. Set data.{field} to one of them.", list(problems))
+
+
 def at_root(sources: list[Source], path: Path, table: config.Table, log: ImportLog | None) -> list[Source]:
     """Return the pairs with relative image paths joined to the folder of the images, and an omitted ending added."""
     relatives = [source.relative for source in sources if isinstance(source.path, Path)]
@@ -101,7 +127,24 @@ def at_root(sources: list[Source], path: Path, table: config.Table, log: ImportL
     if ending:
         notes.append(f"The column {table.image_column!r} names pictures without an ending; {ending} is added.")
     named = [name + ending for name in native]
+    if turned := sum(name != own and name.lower() == own.lower() for name, own in zip(native, relatives)):
+        notes.append(
+            f"{turned:,} names of pictures differ in the case of their endings from the files, which are read."
+        )
+    is_named = log is None or table.caption_column.lower() in CAPTIONS
+    texts = [] if is_named else columns_of_words(path, table.image_column)
+    if table.caption_column in texts and len(texts) > 1:
+        columns = ", ".join(repr(untrusted_files.spelled(name[:60])) for name in texts[:20])
+        notes.append(
+            f"{path.name} has several columns of text: {columns}. Captions are read from {table.caption_column!r}; set "
+            "data.caption_column to choose another."
+        )
     root, *others = image_roots(path, named[:1_000_000], table.image_folder) if named else [path.parent]
+    if relatives and len(native[0]) > len(relatives[0]):
+        notes.append(
+            f"The ids of {table.image_column!r} are read as names of files are near the table: "
+            f"{untrusted_files.spelled(relatives[0])} is {untrusted_files.spelled(named[0])}."
+        )
     if relatives and len(native[0]) < len(relatives[0]):
         above = untrusted_files.spelled(relatives[0][: -len(native[0])])
         notes.append(f"{above} is not a folder of this computer; the pictures are read below {root}.")
@@ -187,6 +230,10 @@ def _rows(
         return document_rows(path, chosen)
     if form == "jsonl":
         return _line_rows(path, partial(_object, encoding=chosen))
+    if log is not None and not is_numbered(path):
+        log.notes.append(
+            f"The first line of {path.name} names no columns. Each line is read as a name of a picture and a caption."
+        )
     return _line_rows(path, partial(_token, encoding=encoding_for(path, table.encoding, log)))
 
 
@@ -226,7 +273,9 @@ def pair(path: Path, row: dict[str, Any], table: config.Table) -> Source:
     if not isinstance(image, str) or not image.strip():
         raise ValueError("It names no image." if table.image_column in row else _missing(table.image_column))
     if "://" in image or image.startswith(("//", "\\\\", "pipe:")):
-        raise ValueError(f"{untrusted_files.spelled(image[:200])} is an address; only files on this machine are read.")
+        raise ValueError(
+            f"{untrusted_files.spelled(image[:200])} is an address; only files on this machine are read. {_DOWNLOAD}"
+        )
     if "\0" in image:
         raise ValueError("The name of its image holds a NUL.")
     return Source(path.parent / untrusted_files.expanded(image), image, sentence, metadata.get(LABEL, ""), metadata)
@@ -258,7 +307,7 @@ def _token(raw: bytes, encoding: str) -> dict[str, Any] | str:
         parts = token_parts(raw.decode(encoding).removeprefix("\ufeff"))
     except UnicodeDecodeError as error:
         return f"It is not {encoding.upper()} text (byte {error.start})."
-    return {"image": parts[0], "caption": parts[1]} if parts else "It is not name#number, a tab and a caption."
+    return {"image": parts[0], "caption": parts[1]} if parts else "It is not the name of a picture and a caption."
 
 
 def _object(raw: bytes, encoding: str) -> dict[str, Any] | str:
@@ -280,7 +329,7 @@ def _parquet_rows(path: Path, table: config.Table) -> Iterator[tuple[str, dict[s
     options = {"image": table.image_column, "caption": table.caption_column, "most": MOST_TEXT}
     try:
         for file, part in zip(files, bounded.read("trainer.untrusted.bounded.parquet:parts", files, options)):
-            _check_columns(file, part.facts["names"], table)
+            check_columns(file, part.facts["names"], table)
             before = f"{file.name}, " if len(files) > 1 else ""
             names = {
                 column: dict(enumerate(names_of_numbers)) for column, names_of_numbers in part.facts["classes"].items()
@@ -301,10 +350,3 @@ def _parquet_rows(path: Path, table: config.Table) -> Iterator[tuple[str, dict[s
         raise DataError(str(error)) from error
     except UnicodeDecodeError as error:
         raise DataError(f"{path} cannot be read as Parquet: {error}. Write it again, or choose another.") from error
-
-
-def _check_columns(path: Path, names: list[str], table: config.Table) -> None:
-    for field, column in (("data.image_column", table.image_column), ("data.caption_column", table.caption_column)):
-        if column not in names:
-            present = ", ".join(repr(name) for name in names[:20])
-            raise DataError(f"{path.name} has no column {column!r}; it has {present}. Set {field} to one of them.")

@@ -29,6 +29,7 @@ from trainer.format_detection.tables import (
     image_root,
     native_names,
     omitted_ending,
+    subfolders,
 )
 from trainer.images import SUFFIXES
 from trainer.untrusted import files as untrusted_files
@@ -39,6 +40,8 @@ CAPTION_SUFFIXES: Final = (".txt", ".caption")
 
 _LOOKED_AT: Final = 2_000
 """Files of a folder that are looked at; more would keep a person waiting."""
+_WALKED: Final = 50
+"""Folders in which pictures are looked for to know whether there are any."""
 _FEW: Final = 8
 """Texts next to pictures that are read."""
 _MOST_TABLES: Final = 60
@@ -75,6 +78,7 @@ _LIKELY: Final = (
     r"[^.].*\.(csv|tsv|jsonl|ndjson|json|parquet)",
 )
 """Files of captions, the likeliest first."""
+_OF_TEXTS: Final = re.compile("text|caption", re.IGNORECASE)
 _FIFTYONE: Final = "data"
 _OF_FIFTYONE: Final = (
     "labels.json next to a folder data is how FiftyOne exports labels, which are not read, and data names no class. "
@@ -261,8 +265,14 @@ def _folder(root: Path, depth: int = 0) -> Proposal:
     look = _look(root, entries)
     if not look.beside + look.inside and (sets := _of_torchvision(root)):
         return Proposal(sets[0], others=tuple(sets[1:]))
+    if not look.beside + look.inside:
+        for addresses in filter(_is_of_addresses, _tables_near(root, entries)):
+            return Proposal(_table(addresses))
     if not look.captioned:
         pictures = _without_captions(root, entries, look)
+        if text_tree(root):
+            by_folders = (pictures.data,) if isinstance(pictures.data, ClassFolder) else ()
+            return Proposal(Folder(path=str(root), lines="each"), others=by_folders)
         if (table := _table_beside(root, entries)) and not (look.per_class and table.caption_column == "label"):
             return Proposal(table, others=(pictures.data,))
         if look.beside == 0 and len(look.folders) == 1 and depth < _DEEPEST:
@@ -277,6 +287,20 @@ def _folder(root: Path, depth: int = 0) -> Proposal:
         by_folders = (pictures.data,) if isinstance(pictures.data, ClassFolder) else ()
         return Proposal(Folder(path=str(root)), _OF_BOXES, (*by_folders, *pictures.others))
     return Proposal(ClassFolder(path=str(root)) if look.per_class else Folder(path=str(root)))
+
+
+def text_tree(root: Path) -> tuple[Path, Path] | None:
+    """Return a folder of pictures and one with texts of the same paths, as of Reed's captions of CUB; None without."""
+    folders = subfolders(root)
+    for texts in (folder for folder in folders if _OF_TEXTS.search(folder.name)):
+        others = [folder for folder in folders if folder != texts]
+        for pictures in (*others, *(inner for folder in others for inner in subfolders(folder))):
+            walked = itertools.islice(untrusted_files.walk(pictures), _WALKED)
+            files = (Path(at, name) for at, _, names in walked for name in names if _is_shown(name))
+            few = (texts / file.relative_to(pictures).with_suffix(".txt") for file in itertools.islice(files, _FEW))
+            if any(file.is_file() for file in few):
+                return pictures, texts
+    return None
 
 
 def _of_torchvision(root: Path) -> list[Named]:
@@ -371,7 +395,7 @@ def _is_shown(name: str) -> bool:
 
 
 def _has_shown(folder: Path) -> bool:
-    walked = (files for _, _, files in itertools.islice(untrusted_files.walk(folder), 50))
+    walked = (files for _, _, files in itertools.islice(untrusted_files.walk(folder), _WALKED))
     return any(_is_shown(name) for files in walked for name in files if not name.startswith("."))
 
 
@@ -469,10 +493,11 @@ def _columns_for(file: Path) -> tuple[str, str]:
     if not image or (names and not any(os.path.splitext(name)[1] for name in names)):
         # Of Karpathy's lists, `filepath` is a folder and `filename` the picture.
         image = column_of_pictures(file, SUFFIXES) or image
-    if not image:
+    names = first_images(file, image) if image else []
+    if not image or (names and not _exist(file, names)):
         # Names of pictures without their ending, which are sought: `10020.jpg` of the id 10020.
         ids = [name for name in columns if _ID.search(name)][:1]
-        image = next((name for name in ids if _exist(file, first_images(file, name))), "")
+        image = next((name for name in ids if _exist(file, first_images(file, name))), image)
         caption = caption or _other(columns, image)
     return image, caption or ((caption_beside(file, image) or column_of_classes(file)) if image else "")
 
@@ -647,6 +672,10 @@ def _table_with_pictures(file: Path) -> Table | None:
     addresses = any("://" in text for text in first_images(file, caption)[:1])
     exist = not addresses and _exist(file, first_images(file, image))
     return Table(path=str(file), image_column=image, caption_column=caption) if exist else None
+
+
+def _is_of_addresses(file: Path) -> bool:
+    return any("://" in name for name in first_images(file, _columns_for(file)[0])[:1])
 
 
 def _with_counterpart(table: Table) -> Table:

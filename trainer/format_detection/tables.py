@@ -16,6 +16,7 @@ from typing import Any, Final, Literal
 
 from trainer.format_detection.encodings import encoding_of
 from trainer.format_detection.splits import part_of
+from trainer.images import SUFFIXES
 from trainer.untrusted import bounded
 from trainer.untrusted import files as untrusted_files
 
@@ -48,11 +49,13 @@ CAPTIONS: Final = (
 NUMBERED_CAPTION: Final = re.compile(r"(caption|text|sentence|comment|description)_?\d{1,2}", re.IGNORECASE)
 """A column of one of several captions of an image."""
 
+_CAPTION_PART: Final = re.compile("desc|caption|text|sentence|comment", re.IGNORECASE)
+
 SEPARATORS: Final = (",", "\t", ";", "|")
 """What may part the columns where nothing else is said, the likeliest first."""
 
 Form = Literal["cells", "tokens", "jsonl", "json", "parquet"]
-"""CSV and the like; Flickr's `name#0<TAB>caption`; an object a line; one document; Parquet."""
+"""CSV and the like; Flickr's `name#0<TAB>caption` and the like; an object a line; one document; Parquet."""
 
 _HEAD: Final = 1 << 20
 """Bytes of a file from which its form and columns are told."""
@@ -62,11 +65,23 @@ _MOST_WORDS: Final = 4_096
 """Letters of a cell that are looked at."""
 _MOST_FOLDERS: Final = 300
 """Folders in which they are looked for."""
-_TOKEN: Final = re.compile(r"([^\t]+)#\d+\t(.*)", re.DOTALL)
+_TOKEN: Final = re.compile(r"(?P<image>[^\t]+)#\d+\t(?P<caption>.*)", re.DOTALL)
+_ENDS: Final = rf"(?:{'|'.join(sorted(map(re.escape, SUFFIXES)))})"
+_BARE: Final = (
+    re.compile(rf'"?(?P<image>[^\t,"]{{1,500}}?{_ENDS})"?, ?(?P<caption>"(?:[^"]|"")*"|[^"\t,](?:[^\t,]|, )*)', re.I),
+    re.compile(rf"(?>(?P<image>[^\t,]{{1,500}}?{_ENDS})[\t ] *)(?P<caption>[^\t]+)", re.I),
+    re.compile(r"(?P<image>https?://\S+)\t(?P<caption>[^\t]+)"),
+    re.compile(r"(?P<caption>[^\t]+)\t(?P<image>https?://\S+)"),
+    re.compile(r'(?P<image>(?=[^\t]*\d)[^\s,;|"]{1,400})\t(?P<caption>[^\s\t]+ [^\s\t]+ [^\t]+)'),
+)
+"""Lines of a picture, or an id or address of one, and its caption, under no line of column names."""
+_CAPTIONS_BY_NAME: Final = re.compile(rf'\s*\{{\s*"[^"\\]{{1,500}}{_ENDS}"\s*:\s*["\[]', re.I)
 _COCO_IMAGES: Final = re.compile(rb'"images"\s*:\s*\[')
 _COCO_CAPTION: Final = re.compile(rb'"caption"\s*:\s*"')
 _COCO_NAME: Final = re.compile(rb'"file_name"\s*:\s*"([^"\\]+)"')
 _RECORDS: Final = re.compile(r'"[^"\\]{1,200}"\s*:\s*\[\s*(?=\{)')
+_FIRST_OF_CHINESE: Final = "\u2e80"
+_SPACE: Final = re.compile(r"[\s,:]*")
 _TEXT_FOLDER: Final = re.compile(r"annotation|text|caption|label|meta|split|anns|list", re.IGNORECASE)
 """A folder of captions beside that of the pictures."""
 
@@ -84,13 +99,23 @@ def form_of(path: Path) -> Form:
         return "jsonl"
     if ending == ".json":
         return "jsonl" if _is_lines(_head(path)) else "json"
-    return "tokens" if _TOKEN.fullmatch(_first_line(_head(path, 1 << 16))) else "cells"
+    return "tokens" if token_parts(_first_line(_head(path, 1 << 16))) else "cells"
 
 
 def token_parts(line: str) -> tuple[str, str] | None:
-    """Return image and caption of a line such as `1000268201.jpg#0<TAB>A child`; None for other lines."""
-    match = _TOKEN.fullmatch(line)
-    return (match[1].strip(), match[2].strip()) if match else None
+    """Return image and caption of a line such as `1.jpg#0<TAB>A child` or `1.jpg,A child`; None for other lines."""
+    if match := _TOKEN.fullmatch(line):
+        return match["image"].strip(), match["caption"].strip()
+    match = next(filter(None, (bare.fullmatch(line.strip()) for bare in _BARE)), None)
+    caption = match["caption"].strip() if match else ""
+    if match is None or not any(letter.isalpha() for letter in caption) or _is_picture(caption, SUFFIXES):
+        return None
+    return match["image"].strip(), caption[1:-1].replace('""', '"') if caption[0] == '"' == caption[-1] else caption
+
+
+def is_numbered(path: Path) -> bool:
+    """Return whether the lines of a table of the form "tokens" number the captions of an image, as Flickr's do."""
+    return bool(_TOKEN.fullmatch(_first_line(_head(path, 1 << 16))))
 
 
 def columns_of(path: Path, separator: str = "auto") -> list[str]:
@@ -206,8 +231,17 @@ def native_names(table: Path, names: Sequence[str], folder: str = "") -> list[st
     are near the table, but none that names a split.
     """
     some = [names[row] for row in range(0, len(names), max(1, len(names) // _ASKED))]
-    if not some or _present(image_root(table, some, folder), some):
+    if not some or (present := _present(image_root(table, some, folder), some)) == len(some):
         return list(names)
+    turned = [_turned(name) for name in some]
+    root = image_root(table, turned, folder)
+    if any(_present(root, [other]) > _present(root, [name]) for name, other in zip(some, turned)):
+        return [other if _present(root, [other := _turned(name)]) > _present(root, [name]) else name for name in names]
+    if present:
+        return list(names)
+    is_of_ids = not any("/" in name or "\\" in name or os.path.splitext(name)[1] for name in some)
+    if is_of_ids and not omitted_ending(table, some, SUFFIXES, folder):
+        return _by_ids(table, names, folder)
     is_slashed = os.sep == "\\" or not any("\\" in name for name in some)
     slashed = list(names) if is_slashed else [name.replace("\\", "/") for name in names]
     some = [name.replace("\\", "/") for name in some]
@@ -220,6 +254,29 @@ def native_names(table: Path, names: Sequence[str], folder: str = "") -> list[st
         if not os.path.isabs(inside[0]) and 2 * _present(image_root(table, inside, folder), inside) >= len(some):
             return [name.replace("\\", "/").removeprefix(above) for name in names]
     return slashed
+
+
+def _turned(name: str) -> str:
+    """Return a name with `.JPG` for `.jpg`, and the other way round."""
+    stem, ending = os.path.splitext(name)
+    return stem + ending.swapcase()
+
+
+def _by_ids(table: Path, names: Sequence[str], folder: str) -> list[str]:
+    """Return ids as the first picture near a table is named: with leading zeros, in a folder of its first letters.
+
+    H&M's article 108775015 is `images/010/0108775015.jpg`.
+    """
+    walked = itertools.islice(untrusted_files.walk(table.parent / untrusted_files.expanded(folder)), _MOST_FOLDERS)
+    pictures = (Path(at, name) for at, _, files in walked for name in files if _is_picture(name, SUFFIXES))
+    if (first := next(pictures, None)) is None:
+        return list(names)
+    width = len(first.stem) if first.stem.isdigit() else 0
+    filled = [name.zfill(width) if name.isdigit() else name for name in names]
+    above = first.parent.name
+    if above == first.stem or not first.stem.startswith(above):
+        return filled
+    return [f"{name[: len(above)]}/{name}" for name in filled]
 
 
 def first_images(path: Path, column: str) -> list[str]:
@@ -267,15 +324,24 @@ def _is_picture(value: Any, endings: Collection[str]) -> bool:
 
 
 def caption_beside(path: Path, image: str) -> str:
-    """Return the only column of words besides that of the images; empty if there is none, or more than one."""
+    """Return the column of words besides that of the images; empty if there is none, or several by their names."""
+    worded = columns_of_words(path, image)
+    named = [name for name in worded if _CAPTION_PART.search(name)] if len(worded) > 1 else worded
+    return named[0] if len(named) == 1 else ""
+
+
+def columns_of_words(path: Path, image: str) -> list[str]:
+    """Return the columns of words besides that of the images."""
     rows = _first_rows(path)
     columns = dict.fromkeys(name for row in rows for name in row if name != image)
-    worded = [name for name in columns if 2 * sum(_is_worded(row.get(name)) for row in rows) > len(rows)]
-    return worded[0] if len(worded) == 1 else ""
+    return [name for name in columns if 2 * sum(_is_worded(row.get(name)) for row in rows) > len(rows)]
 
 
 def _is_worded(value: Any) -> bool:
-    return isinstance(value, str) and len(value.split()) > 1 and any(letter.isalpha() for letter in value)
+    """Return whether a value is several words, or of a script that has no spaces between them."""
+    if not isinstance(value, str) or not any(letter.isalpha() for letter in value):
+        return False
+    return len(value.split()) > 1 or max(value) >= _FIRST_OF_CHINESE
 
 
 def _present(folder: Path, names: Sequence[str]) -> int:
@@ -295,13 +361,14 @@ def _folders_near(base: Path) -> Iterator[Path]:
     for root in roots:
         if root != base:
             yield root
-        below = _subfolders(root)
+        below = subfolders(root)
         yield from below
         for folder in below:
-            yield from _subfolders(folder)
+            yield from subfolders(folder)
 
 
-def _subfolders(folder: Path) -> list[Path]:
+def subfolders(folder: Path) -> list[Path]:
+    """Return some folders of a folder by name, none if it cannot be read or is none; hidden ones are passed over."""
     try:
         with os.scandir(folder) as entries:
             few = itertools.islice(
@@ -422,17 +489,22 @@ def _head_of(file: Path, _size: int, _changed: int) -> tuple[tuple[str, ...], tu
 
 
 def _records(text: str) -> Iterator[dict[str, Any]]:
-    """Yield the first objects of a list, or of the first list of objects in a document."""
-    start = text.lstrip()
+    """Yield the first objects of a list, or of the first list of objects in a document; captions by names of images."""
+    start, decoder = text.lstrip(), json.JSONDecoder()
+    if _CAPTIONS_BY_NAME.match(text):
+        position = text.index("{") + 1
+        with contextlib.suppress(ValueError):  # the beginning of the file ends in it
+            while True:
+                name, position = decoder.raw_decode(text, _behind_space(text, position))
+                caption, position = decoder.raw_decode(text, _behind_space(text, position))
+                yield {"image": name, "caption": caption}
     if start.startswith("["):
         position = len(text) - len(start) + 1
     else:
         listed = _RECORDS.search(text)
         position = listed.end() if listed else len(text)
-    decoder = json.JSONDecoder()
     while True:
-        while position < len(text) and text[position] in " \t\r\n,":
-            position += 1
+        position = _behind_space(text, position)
         if not text.startswith("{", position):
             return
         try:
@@ -440,6 +512,11 @@ def _records(text: str) -> Iterator[dict[str, Any]]:
         except ValueError:  # the beginning of the file ends in it
             return
         yield record
+
+
+def _behind_space(text: str, position: int) -> int:
+    match = _SPACE.match(text, position)
+    return match.end() if match else position
 
 
 def flat(record: dict[str, Any]) -> dict[str, Any]:

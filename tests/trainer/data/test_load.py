@@ -344,7 +344,7 @@ def test_columns_are_named_by_the_person(folder: Path, workspace: Path) -> None:
 FAULTS = {
     "no such column": (
         "image,title\na.png,b\n",
-        r"no column 'filepath'; it has 'image', 'title'. Set data.image_column",
+        r"unclear which column of .* names its images: it has 'image', 'title'. Set data.image_column",
     ),
     "empty": ("", "is empty"),
     "header only": ("filepath,title\n", "no usable line below its header"),

@@ -228,9 +228,7 @@ def test_answers_of_conversations_are_captions_and_missing_columns_are_told_once
     assert found.problems == [("line 2", "Its conversation has 2 answers; only one answer is a caption.")]
     (root / "metadata.jsonl").write_text('{"file_name": "0.png", "size": 3, "score": 1}\n', encoding="utf-8")
     assert not [other for other in propose(root).others if isinstance(other, config.Table)]
-    with pytest.raises(
-        DataError, match=r"has no 'title'; it has 'file_name', 'size', 'score'\. Set data\.caption_column"
-    ):
+    with pytest.raises(DataError, match=r"captions: it has 'file_name', 'size', 'score'\. Set data\.caption_column"):
         listed(propose(root / "metadata.jsonl").data, tmp_path)
 
 

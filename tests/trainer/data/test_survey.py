@@ -125,7 +125,7 @@ def test_a_table_says_its_columns_also_when_the_wrong_ones_are_chosen(folder: Pa
     table.write_text(f"bild;satz\n{lines}{folder}/00.png;\n", encoding="utf-8")
     wrong = _read(recognize(table), tmp_path, opened=False)
     assert wrong.columns == ["bild", "satz"]
-    assert "no column 'title'" in wrong.trouble
+    assert "unclear which column of table.csv holds its captions" in wrong.trouble
     right = _read(config.Table(path=str(table), image_column="bild", caption_column="satz"), tmp_path, opened=True)
     assert (right.trouble, right.used, right.found) == ("", 24, 25)
     assert right.problems[0][1] == "Its caption is empty."
@@ -175,7 +175,7 @@ def test_the_command_reads_as_it_is_told(folder: Path, tmp_path: Path, capsys: p
     show = ["data", "show", "--data", str(table), "--quick", "--workspace", str(tmp_path / "workspace")]
     assert main(show) != 0
     told = capsys.readouterr()
-    assert "no column 'title'" in told.err
+    assert "unclear which column of t.csv holds its captions" in told.err
     assert "Columns: bild, satz" in told.out
     assert main([*show, "--set", "data.image_column=bild", "--caption-column", "satz"]) == 0
     assert "24 pairs listed" in capsys.readouterr().out
