@@ -174,7 +174,7 @@ def _judged(workspace: Workspace, row: ExperimentRow) -> ExperimentEntry:
     return ExperimentEntry(
         row.name,
         row.state,
-        ". ".join(filter(None, (*parts, next_step(few) if few is not None else ""))),
+        ". ".join(part.removesuffix(".") for part in (*parts, next_step(few) if few is not None else "") if part),
         verdict.headline if few is None else too_few(few),
         0 if verdict.decided else left,
         minutes,

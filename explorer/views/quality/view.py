@@ -38,7 +38,7 @@ NONE_FOUND: Final = {
     "outlier": "No pair is far from all others.",
 }
 CANNOT_TELL: Final = "No mispairs found, and this run cannot tell"
-PLANTED: Final = "The run detects too few of the captions that the check exchanged; the line below gives their share."
+PLANTED: Final = "Too few of the captions that the check exchanged are detected"
 ALL: Final = "all"
 SELECTED: Final = "selected"
 PICTURE_PX: Final = 40
@@ -214,7 +214,7 @@ class QualityView(View):
         pairs = {(split, row) for row in rows} if self.shown.key == SELECTED else None
         for tab, (kind, table) in enumerate(self.tables.items()):
             table.findings.show(report, self.states, state, pairs)
-            self.tabs.setTabText(tab, f"{TABS[kind]} ({report.count(kind) if report else 0:,})")
+            self.tabs.setTabText(tab, f"{TABS[kind]} ({report.count(kind):,})" if report else TABS[kind])
             if table.findings.rowCount():
                 self.areas[kind].ready()
             elif report is not None and report.count(kind):
@@ -224,11 +224,12 @@ class QualityView(View):
                     "Choose All states above to see the others.",
                 )
             else:
-                blind = kind == "mispair" and report is not None and not all(j.can_tell for j in report.judgments)
+                judged = report.judgments if kind == "mispair" and report is not None else ()
+                blind = [f"{each.detected:,} of {each.planted:,}" for each in judged if not each.can_tell]
                 icon, title = (
                     ("circle-help", CANNOT_TELL) if blind else ("circle-check", f"No {TABS[kind].lower()} found")
                 )
-                self.areas[kind].empty(icon, title, PLANTED if blind else NONE_FOUND[kind])
+                self.areas[kind].empty(icon, title, f"{PLANTED}: {', '.join(blind)}." if blind else NONE_FOUND[kind])
         self.tab_menu.show_current()
         self._show_counts()
         self._mark()
