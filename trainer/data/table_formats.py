@@ -127,7 +127,7 @@ def at_root(sources: list[Source], path: Path, table: config.Table, log: ImportL
     if ending:
         notes.append(f"The column {table.image_column!r} names pictures without an ending; {ending} is added.")
     named = [name + ending for name in native]
-    if turned := sum(name != own and name.lower() == own.lower() for name, own in zip(native, relatives)):
+    if turned := sum(name != listed and name.lower() == listed.lower() for name, listed in zip(native, relatives)):
         notes.append(
             f"{turned:,} names of pictures differ in the case of their endings from the files, which are read."
         )

@@ -59,7 +59,7 @@ def last_runs(workspace: Workspace) -> LastRuns | None:
     is_few = alike and few is not None
     return LastRuns(
         tuple(runs),
-        headline=too_few(few) if is_few else values,
+        headline=too_few(few) if alike and few is not None else values,
         about=" · ".join(filter(None, (values * is_few, data, measured, steps, differ * (not is_few), seeds))),
         repeated=repeated,
         note=f"{next_step(few)}." if few is not None else "",
