@@ -192,6 +192,8 @@ class Bar(QWidget):
             rest_px -= max(0, self.step.minimumWidth() - LEAST_RUN_PX)
         for part in (self.controls, *lines, self.swap, self.copy, self.export):
             rest_px -= 0 if part.isHidden() else max(LINE_PX, part.sizeHint().width()) + gap
+        # Beside controls the search is a sign.
+        rest_px -= max(0, self.search.sizeHint().width() - self.more.sizeHint().width())
         if self._main is not None:
             # In the bar they may be wider than elsewhere: where they once had no room, they have none.
             self._controls_px[self._main] = max(self._controls_px.get(self._main, 0), self._main.sizeHint().width())

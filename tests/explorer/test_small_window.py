@@ -216,23 +216,18 @@ def test_a_small_window_scrolls_names_of_runs_and_narrows_details(qtbot, window:
     qtbot.waitUntil(lambda: details.width() == wide)
 
 
-def test_a_clicked_point_stays_under_the_pointer_until_that_goes_to_the_inspector(qtbot, window: Window) -> None:
+def test_both_maps_make_room_for_the_inspector(qtbot, window: Window) -> None:
     window.resize(1280, 800)
     open_view(qtbot, window, "map")
-    points, inspector = window.pages.open_view.panels[0].map, window.inspector
-    qtbot.waitUntil(lambda: points.layer.is_sorted and len(points.layer.grid) > 3, timeout=30_000)
+    maps, inspector = [panel.map for panel in window.pages.open_view.panels], window.inspector
+    qtbot.waitUntil(lambda: maps[0].layer.is_sorted and len(maps[0].layer.grid) > 3, timeout=30_000)
     idle(qtbot, window)
-    at, size = points.position(3).toPoint(), points.size()
-    QCursor.setPos(points.mapToGlobal(at))
-    qtbot.mouseClick(points.viewport(), Qt.MouseButton.LeftButton, pos=at)
-    qtbot.waitUntil(lambda: inspector.isVisible() and window.pages.sizes()[1] >= LEAST_DETAILS)
-    assert (points.position(3).toPoint(), points.size()) == (at, size)
-    window.selection.pairs = []
-    assert points.size() == size, "nor when it leaves"
-    window.selection.pairs = [3]
-    qtbot.waitUntil(lambda: window.pages.sizes()[1] >= LEAST_DETAILS)
-    QTest.mouseMove(window.windowHandle(), inspector.mapTo(window, QPoint(40, 40)))
-    qtbot.waitUntil(lambda: points.width() < size.width() - 100)
+    width = maps[0].width()
+    QCursor.setPos(maps[0].mapToGlobal(maps[0].position(3).toPoint()))
+    qtbot.mouseClick(maps[0].viewport(), Qt.MouseButton.LeftButton, pos=maps[0].position(3).toPoint())
+    qtbot.waitUntil(lambda: inspector.isVisible() and all(each.width() < width - 100 for each in maps))
+    edge = inspector.mapTo(window, QPoint()).x()
+    qtbot.waitUntil(lambda: all(each.mapTo(window, each.rect().topRight()).x() < edge for each in maps))
 
 
 def test_a_clicked_row_of_compare_stays_under_the_pointer(qtbot, window: Window) -> None:
@@ -248,6 +243,20 @@ def test_a_clicked_row_of_compare_stays_under_the_pointer(qtbot, window: Window)
     qtbot.waitUntil(lambda: inspector.isVisible() and window.pages.sizes()[1] >= LEAST_DETAILS)
     assert (table.rowAt(at.y()), table.viewport().width()) == (line, width)
     assert window.selection.pairs.tolist() == [table.pairs.pairs[table.pairs.place_at(line)]]
+    window.selection.pairs = []
+    assert table.viewport().width() == width, "nor when it leaves"
+    window.selection.pairs = [3]
+    qtbot.waitUntil(lambda: window.pages.sizes()[1] >= LEAST_DETAILS)
+    QTest.mouseMove(window.windowHandle(), inspector.mapTo(window, QPoint(40, 40)))
+    qtbot.waitUntil(lambda: table.viewport().width() < width - 100)
+
+
+def test_controls_of_runs_stay_in_the_bar_beside_the_search_of_home(qtbot, window: Window) -> None:
+    window.resize(853, 533)
+    open_view(qtbot, window, "experiments")
+    assert window.bar.search.toolButtonStyle() is not ICON_ONLY
+    open_view(qtbot, window, "runs")
+    qtbot.waitUntil(lambda: window.bar.has_room and window.bar.search.toolButtonStyle() == ICON_ONLY)
 
 
 @pytest.mark.slow
