@@ -1,11 +1,12 @@
 """Find matrices of vectors in what other programs write; nothing is read but headers.
 
 Read are `.npy`, `.npz`, `.safetensors`, `.pt` (tensors, as CLIP_benchmark keeps its features), those of benchmarks of
-search (`.fvecs`, `.fbin` and their like), Parquet, Arrow, Feather, CSV and TSV with columns of lists, or of numbers
-(`embedding_0`, ...; `tensors.tsv` of TensorBoard's projector), words with their vectors as text (`.txt` of GloVe,
-`.vec` of fastText, also with `.gz`; `.bin` of word2vec), data sets of Lance, folders of clip-retrieval (`img_emb`,
-`text_emb`, `metadata`), of CLIP_benchmark (`features_train.pt`, `targets_train.pt`), those that `datasets` has saved,
-and snapshots of the hub, whose tables lie in `data`; a pattern such as `data/train-*.parquet` names one of several.
+search (`.fvecs`, `.fbin` and their like), Parquet, Arrow, Feather, JSON lines, CSV and TSV with columns of lists, or
+of numbers (`embedding_0`, ...; `tensors.tsv` of TensorBoard's projector), words with their vectors as text (`.txt` of
+GloVe, `.vec` of fastText, also with `.gz`; `.bin` of word2vec), data sets of Lance, folders of clip-retrieval
+(`img_emb`, `text_emb`, `metadata`), of CLIP_benchmark (`features_train.pt`, `targets_train.pt`), those that `datasets`
+has saved, and snapshots of the hub, whose tables lie in `data`; a pattern such as `data/train-*.parquet` names one of
+several.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ TORCH: Final = (".pt", ".pth")
 LANCE: Final = "_versions"
 """A folder in every data set of Lance."""
 CELLS: Final = (".csv", ".tsv")
-TEXTS: Final = (*TABLES, *CELLS, *WORDS)
+TEXTS: Final = (*TABLES, *CELLS, ".jsonl", ".ndjson", *WORDS)
 """What a helper reads from its beginning."""
 ARRAYS: Final = (".npy", ".npz", ".safetensors", *TORCH, *LED, *COUNTED)
 HDF5: Final = (".hdf5", ".h5")
@@ -475,10 +476,11 @@ def _of_folder(folder: Path) -> _Contents:
             _check_one_split(files)
             return _of_tables(files)
     contents = _Contents()
-    for end in (".npy", ".safetensors", ".pt", *LED, *COUNTED):
+    for end in (".npy", ".npz", ".safetensors", ".pt", *LED, *COUNTED):
         for file in _numbered(folder, end):
             part = _of_arrays(file)
             contents.matrices += part.matrices
+            contents.columns |= part.columns if end == ".npz" else {}
             contents.notes += part.notes
     if not contents.matrices and _numbered(folder / "data", ".parquet"):
         return _of_folder(folder / "data")

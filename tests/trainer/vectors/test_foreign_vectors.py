@@ -405,6 +405,38 @@ def test_words_with_their_vectors_are_items_with_a_label(tmp_path: Path, head: s
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("name", ["lists.csv", "arrays.csv", "lists.jsonl"])
+def test_lists_in_cells_and_in_lines_of_json_are_vectors(tmp_path: Path, name: str) -> None:
+    import pandas as pd
+
+    is_array = name.startswith("arrays")
+    table = pd.DataFrame({"path": NAMES, "embedding": list(VECTORS) if is_array else VECTORS.tolist()})
+    if name.endswith("l"):
+        table.to_json(tmp_path / name, orient="records", lines=True, double_precision=15)
+    else:
+        table.to_csv(tmp_path / name, index=False)
+    vectors, items, _ = opened(tmp_path / name)
+    np.testing.assert_allclose(vectors, VECTORS, rtol=1e-5, atol=1e-6)
+    assert list(items.content) == [f"path:{path}" for path in NAMES]
+
+
+def test_a_folder_of_one_file_of_both_sides_has_what_the_file_has(tmp_path: Path) -> None:
+    np.savez(tmp_path / "both.npz", image=VECTORS, text=-VECTORS, label=np.arange(N))
+    for path in (tmp_path, tmp_path / "both.npz"):
+        found = find(path)
+        assert found.image is not None
+        assert found.text is not None
+        np.testing.assert_array_equal(found.text.take(np.arange(N)), -VECTORS)
+        assert list(found.columns["label"]) == [*range(N)]
+
+
+@pytest.mark.slow
+def test_a_matrix_saved_as_text_with_commas(tmp_path: Path) -> None:
+    np.savetxt(tmp_path / "image.txt", VECTORS, delimiter=",")
+    np.testing.assert_allclose(opened(tmp_path / "image.txt")[0], VECTORS, rtol=1e-6)
+
+
+@pytest.mark.slow
 def test_a_matrix_that_numpy_saved_as_text_has_no_words(tmp_path: Path) -> None:
     np.savetxt(tmp_path / "image.txt", VECTORS)
     vectors, known, _ = opened(tmp_path / "image.txt")

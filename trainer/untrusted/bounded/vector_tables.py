@@ -1,9 +1,9 @@
 """Read vectors and descriptions from Parquet, Arrow, CSV, JSON Lines and files of words in the helper process.
 
-A column of lists is a column of vectors. Where a table has none, so are columns of numbers that are numbered from 0 or
-1 (`embedding_0`, `embedding_1`, ...), and in a CSV or TSV without a header, all of numbers. Only the wanted rows leave
-the helper, a few megabytes at a time; Arrow files are read and not mapped, because a map of a large one would count as
-memory taken.
+A column of lists is a column of vectors, also where cells hold them as texts. Where a table has none, so are columns of
+numbers that are numbered from 0 or 1 (`embedding_0`, `embedding_1`, ...), and in a CSV or TSV without a header, all of
+numbers. Only the wanted rows leave the helper, a few megabytes at a time; Arrow files are read and not mapped, because
+a map of a large one would count as memory taken.
 """
 
 from __future__ import annotations
@@ -45,6 +45,7 @@ _HEADERLESS: Final = "value_"
 """How the columns of a table without a header are called."""
 _NUMBERED: Final = re.compile(r"(.*?)(\d{1,6})[\])]?")
 _NUMBER: Final = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?|nan|[+-]?inf", re.IGNORECASE)
+_LIST: Final = re.compile(r"\s*\[[-+\d.,e\s]+\]\s*")
 QUOTED, PLAIN, BARE = "quoted", "plain", "bare"
 """Forms of a table of cells: with quotes; without them; of one column without quotes and without a header."""
 _CLASSES: Final = b"classes"
@@ -148,7 +149,7 @@ def _opened(
         return table.schema_arrow, _of_parquet(table, columns), table.metadata.num_rows
     if suffix in (".arrow", ".feather", ".ipc"):
         return _of_arrow(path)
-    if suffix in (".csv", ".tsv"):
+    if suffix in (".csv", ".tsv") or (suffix == ".txt" and _names_without_header(path, "utf-8", ",")):
         encoding, separator = options.get("cells", {}).get(str(path), ("utf-8", "\t" if suffix == ".tsv" else ","))
         form = options.get("forms", {}).get(str(path), QUOTED)
         names = ["label"] if form == BARE else _names_without_header(path, encoding, separator)
@@ -159,13 +160,38 @@ def _opened(
         )
         read = pa.csv.ReadOptions(use_threads=False, block_size=1 << 20, encoding=encoding, column_names=names)
         table = pa.csv.open_csv(path, read_options=read, parse_options=parsing)
-        return table.schema, _small(table), None
+        return _with_lists(table.schema, _small(table))
     if suffix in word_vectors.WORDS:
         return word_vectors.opened(path, _HEADERLESS, columns)
     if suffix in (".jsonl", ".ndjson"):
         lines = pa.json.read_json(path, read_options=pa.json.ReadOptions(use_threads=False, block_size=4 << 20))
         return lines.schema, iter(lines.to_batches(max_chunksize=_AT_ONCE)), lines.num_rows
     raise Unreadable(f"{path.name} cannot be read as a table of vectors; use {', '.join(SUFFIXES)}.")
+
+
+def _with_lists(
+    schema: pa.Schema, batches: Iterator[pa.RecordBatch]
+) -> tuple[pa.Schema, Iterator[pa.RecordBatch], int | None]:
+    """Return texts such as `[0.1, 0.2]`, as pandas writes lists and arrays into cells, as lists of numbers."""
+    first = next(batches, None)
+    if first is None:
+        return schema, batches, None
+    for name in (field.name for field in schema if _is_text(field.type)):
+        cells = pc.drop_null(first.column(name))
+        if len(cells) and _LIST.fullmatch(cells[0].as_py()):
+            schema = schema.set(schema.get_field_index(name), pa.field(name, pa.list_(pa.float32())))
+    return schema, (_cast(batch, schema) for batch in itertools.chain([first], batches)), None
+
+
+def _cast(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    columns = []
+    for field, column in zip(schema, batch.columns):
+        if field.type != column.type:
+            lists = pc.match_substring_regex(column, f"^{_LIST.pattern}$")
+            numbers = pc.replace_substring_regex(column, r"^\s*\[[\s,]*|[\s,]*\]\s*$", "")
+            column = pc.split_pattern_regex(pc.if_else(lists, numbers, None), r"[\s,]+").cast(field.type)
+        columns.append(column)
+    return pa.record_batch(columns, schema=schema)
 
 
 def _names_without_header(path: Path, encoding: str, separator: str) -> list[str] | None:
