@@ -114,8 +114,7 @@ def import_curves(
         raise UserError(
             f"{path} holds no event files of TensorBoard, no history of Weights & Biases (CSV, JSON lines or Parquet "
             "with a column of steps, or run-ID.wandb), no runs of MLflow (mlruns, mlflow.db), no out.log of open_clip "
-            "and no CSV, JSON lines or printed lines with a step or epoch. Name another, or use --from. A training of "
-            "transformers comes by trainer watch --once."
+            "and no CSV, JSON lines or printed lines with a step or epoch. Name another, or use --from."
         )
     if chosen == "open_clip" and path.is_file():
         path = next(iter(open_clip_folders(path)), path.parent)

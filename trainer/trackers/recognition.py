@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -181,9 +182,13 @@ def is_history(file: Path) -> bool:
 
 
 def log_tables(folder: Path) -> list[Path]:
-    """Return the tables of numbers directly in a folder, else those of the versions that Lightning keeps in it."""
+    """Return the tables of numbers directly in a folder, else of its newest checkpoint, or of Lightning's versions."""
     if tables := [file for file in _listed(folder) if is_log_table(file)]:
         return tables
+    checkpoints = [inner for inner in _folders(folder) if re.fullmatch(r"checkpoint-\d{1,15}", inner.name)]
+    states = [inner / "trainer_state.json" for inner in sorted(checkpoints, key=lambda inner: int(inner.name[11:]))]
+    if logs := [file for file in states[-1:] if is_log_table(file)]:
+        return logs
     below = [inner for outer in _folders(folder) for inner in (outer, *_folders(outer))][:_MOST_FILES]
     return [file for file in (inner / _OF_LIGHTNING for inner in below) if is_log_table(file)]
 
@@ -193,16 +198,18 @@ def is_log_table(file: Path) -> bool:
     # Not before: the window asks what is dropped, and paints without numpy.
     from trainer.format_detection.tables import CAPTIONS, IMAGES
     from trainer.untrusted.bounded import text_log
-    from trainer.untrusted.bounded.log_reading import first_record, log_columns
+    from trainer.untrusted.bounded.log_reading import DOCUMENT, first_record, log_columns
     from trainer.untrusted.bounded.tracker_rows import number_of
 
     suffix = file.suffix.lower()
-    if suffix not in (".csv", ".tsv", ".jsonl", ".ndjson", *text_log.SUFFIXES) or not file.is_file():
+    if suffix not in (".csv", ".tsv", ".jsonl", ".ndjson", ".json", *text_log.SUFFIXES) or not file.is_file():
         return False
     with open_ordinary(file) as opened:
         begin = opened.read(_LOOKED_AT)
     head = begin.decode(marked_encoding(begin), "replace")
-    record = first_record(head, is_table=suffix in (".csv", ".tsv"))
+    if suffix == ".json" and DOCUMENT.search(head):
+        return True
+    record = first_record(head, suffix)
     if not record and suffix in text_log.SUFFIXES:
         return text_log.is_text_log(head.split("\n"))
     columns = log_columns(list(record))

@@ -306,7 +306,8 @@ def test_a_folder_of_results_of_open_clip_becomes_their_runs(tmp_path: Path, imp
     assert workspace.runs.get(run).name == "two 2"
 
 
-def test_results_of_open_clip_stand_at_the_steps_of_their_epochs(tmp_path: Path, imported):
+@pytest.mark.parametrize("has_results", [True, False])
+def test_results_of_open_clip_stand_at_the_steps_of_their_epochs(tmp_path: Path, imported, has_results: bool):
     """Lines in the words of open_clip's own trainer: 1,050 pairs, 2 processes of 50, so 10 steps an epoch.
 
     Steps are updates that were seen; its recall counts the caption of the pair alone, and has another name than ours.
@@ -325,15 +326,16 @@ def test_results_of_open_clip_stand_at_the_steps_of_their_epochs(tmp_path: Path,
                 f"Batch (t): 0.500, 200.000/s, 100.000/s/gpu LR: {1e-4 * step:5f} Logit Scale: 14.{step}00 "
                 f"Contrastive_loss: {4.5 - epoch:#.5g} (4.6000) Loss: {4.5 - epoch:#.5g} (4.6000)"
             )
+        results = {"image_to_text_R@1": 0.1 * (epoch + 1), "clip_val_loss": 4.0 - epoch, "num_samples": 500}
+        logging.info(f"Eval Epoch: {epoch + 1} [500 / 500]\tClip Loss: 9.0\t")
+        logging.info(f"Eval Epoch: {epoch + 1} " + "\t".join(f"{k}: {round(v, 4):.4f}" for k, v in results.items()))
     for handler in set(root.handlers) - set(before):
         root.removeHandler(handler)
         handler.close()
     root.setLevel(level)
-    results = [
-        {"image_to_text_R@1": 0.1 * epoch, "clip_val_loss": 5.0 - epoch, "epoch": epoch, "num_samples": 500}
-        for epoch in (1, 2)
-    ]
-    (folder / "checkpoints" / "results.jsonl").write_text("\n".join(map(json.dumps, results)), encoding="utf-8")
+    if has_results:
+        lines = [{"image_to_text_R@1": 0.1 * epoch, "clip_val_loss": 5.0 - epoch, "epoch": epoch} for epoch in (1, 2)]
+        (folder / "checkpoints" / "results.jsonl").write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
     (folder / "params.txt").write_text("batch_size: 50\nworld_size: 2\naccum_freq: 1\nranks: 3\n", encoding="utf-8")
     assert tracker_of(folder) == "open_clip"
     workspace, (run,) = imported(folder, "open_clip")

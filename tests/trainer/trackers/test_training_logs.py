@@ -108,8 +108,23 @@ def test_lines_of_json_under_any_name_have_their_numbers(tmp_path: Path) -> None
         ),
         ("step,loss,loss\n0,1,2\n1,3,4\n", {"loss": {0: 1, 1: 3}, "loss (2)": {0: 2, 1: 4}}, ""),
         ("epoch,loss\n0,1\n0.5,2\n1,3\n", {"loss": {0: 1, 1: 3}}, "numbers without a whole step (1)"),
+        (" epoch, box\n 1, 2\n", {"box": {1: 2}}, "Its steps are epochs, by the column 'epoch'."),
+        (",loss\n0,1\n1,3\n", {"loss": {0: 1, 1: 3}}, "Its steps are its first column, which has no name: a guess."),
+        (
+            "epoch,steps,cosine_pearson\n0,-1,0.5\n1,-1,0.75\n",
+            {"cosine_pearson": {0: 0.5, 1: 0.75}},
+            "Rows that count no steps are at their epoch, which is a guess.",
+        ),
+        (
+            "epoch,steps,cosine_pearson\n0.5,50,0.5\n1.0,-1,0.75\n1.5,150,0.25\n",
+            {"cosine_pearson": {50: 0.75, 150: 0.25}},
+            "Rows that count no steps are at the last step before them, which is a guess.",
+        ),
     ],
-    ids=["parts", "tidy", "tensorboard", "resumed", "anew", "comma", "twice", "half"],
+    ids=[
+        *("parts", "tidy", "tensorboard", "resumed", "anew", "comma", "twice", "half", "ultralytics", "pandas"),
+        *("sentence-transformers", "sentence-transformers within epochs"),
+    ],
 )
 def test_tables_have_their_numbers(tmp_path: Path, text: str, curves: dict[str, Any], said: str) -> None:
     file = tmp_path / "log.csv"
@@ -225,6 +240,28 @@ PRINTED = {
             "eval_runtime": dict.fromkeys((500, 1000, 1500), 3.2),
         },
     ),
+    "tqdm of epochs, which Lightning draws": (
+        [
+            "\r".join(f"Epoch {n}:  50%|##  | {at}/4 [00:00<00:01, 9.8it/s, v_num=0, loss={n}.{at}]" for at in (2, 4))
+            for n in range(2)
+        ],
+        {"loss": {2: 0.2, 4: 0.4, 5: 1.2, 7: 1.4}, "v_num": dict.fromkeys((2, 4, 5, 7), 0)},
+    ),
+    "tqdm without a name": (
+        [f"\r 50%|##  | {at}/4 [00:00<00:01, 9.8it/s, loss={n}.{at}]" for n in range(2) for at in (2, 4)],
+        {"loss": {2: 0.2, 4: 0.4, 5: 1.2, 7: 1.4}},
+    ),
+    "DeepSpeed with the Trainer of transformers": (
+        [
+            line
+            for n in range(1, 4)
+            for line in (
+                f"[2024-01-02 03:04:05,678] [INFO] [logging.py:96:log_dist] step={n}, skipped=0, lr=[1e-05]",
+                f"{{'loss': {n}.5, 'epoch': {n}.5}}",
+            )
+        ],
+        {"skipped": dict.fromkeys((1, 2, 3), 0), "loss": {n * 1000 + 500: n + 0.5 for n in range(1, 4)}},
+    ),
     "Trainer of transformers 5": (
         [f"{{'loss': '{4 - n}.5', 'epoch': '{n}.0256'}}" for n in range(3)],
         {"loss": {n * 1000 + 26: 4.5 - n for n in range(3)}},
@@ -247,6 +284,57 @@ def test_lines_that_a_training_prints_have_their_numbers(tmp_path: Path, printed
     for name, curve in expected.items():
         assert curves[name] == pytest.approx(curve, nan_ok=True), name
     assert "which is a guess; " in said
+
+
+def test_the_state_of_a_trainer_of_transformers_has_what_it_logged(tmp_path: Path) -> None:
+    from transformers import TrainerState
+
+    for step in (9, 10):
+        state = TrainerState(log_history=[{"loss": 5 - n / 2, "epoch": n / 4, "step": n} for n in range(1, step)])
+        state.log_history.append({"eval_loss": 2.0, "epoch": step / 4, "step": step})
+        (tmp_path / f"checkpoint-{step}").mkdir()
+        state.save_to_json(str(tmp_path / f"checkpoint-{step}" / "trainer_state.json"))
+    newest = tmp_path / "checkpoint-10"
+    for path in (newest / "trainer_state.json", newest, tmp_path):
+        curves, said = curves_of(path, tmp_path)
+        assert curves == {"loss": {n: 5 - n / 2 for n in range(1, 10)}, "eval_loss": {10: 2.0}}
+        assert said == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "curves", "said"),
+    [
+        ("training.log", "epoch,loss,val_loss\n0,3,4\n1,2,NA\n", {"loss": {0: 3, 1: 2}, "val_loss": {0: 4}}, "epochs"),
+        (
+            "history.json",
+            json.dumps({"loss": [3, 2], "val_loss": [4]}),
+            {"loss": {0: 3, 1: 2}},
+            "which is a guess. Lists of fewer than 2 numbers are not read: 'val_loss'.",
+        ),
+        (
+            "scalars.json",
+            "".join(
+                f"{json.dumps(record)}\n"
+                for record in (
+                    {"loss": 3, "time": 0.5, "epoch": 1, "iter": 50, "step": 50},
+                    {"acc": 7, "time": 0.25, "step": 1},
+                    {"loss": 2, "time": 0.5, "epoch": 2, "iter": 100, "step": 100},
+                    {"acc": 8, "time": 0.25, "step": 2},
+                )
+            ),
+            {"loss": {50: 3, 100: 2}, "acc": {50: 7, 100: 8}, "time": {50: 0.25, 100: 0.25}},
+            "Rows that count no steps are at the last step before them, which is a guess.",
+        ),
+        ("run-clip-tag-loss_train.csv", "Wall time,Step,Value\n1700000000,1,2\n", {"loss_train": {1: 2}}, ""),
+    ],
+)
+def test_files_of_other_libraries_have_their_numbers(
+    tmp_path: Path, name: str, text: str, curves: dict[str, Any], said: str
+) -> None:
+    (tmp_path / name).write_text(text)
+    read, sentences = curves_of(tmp_path / name, tmp_path)
+    assert read == curves
+    assert said in sentences
 
 
 def test_a_dropped_log_is_imported_as_curves(tmp_path: Path) -> None:

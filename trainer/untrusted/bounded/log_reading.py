@@ -7,6 +7,7 @@ loggers of Lightning, timm and Keras, the curves that TensorBoard's page exports
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -17,6 +18,10 @@ SEPARATORS: Final = (",", ";", "\t")
 STEPS: Final = ("global_step", "step", "steps", "iteration", "iterations", "iter", "update", "updates")
 EPOCHS: Final = ("epoch", "epochs")
 THOUSANDTHS: Final = "thousandths of an epoch"
+INDEX: Final = "unnamed index"
+TABLES: Final = (".csv", ".tsv")
+DOCUMENT: Final = re.compile(r'"(?:log_history|(?:val_)?loss)":\s*\[')
+"""What a `trainer_state.json` of transformers holds, and a `history` of Keras."""
 _PARTS: Final = ("split", "phase", "mode", "stage", "subset")
 _METRICS: Final = ("metric", "tag", "name", "key")
 _TIMES: Final = ("wall time", "wall_time", "timestamp")
@@ -54,17 +59,39 @@ def log_columns(names: Sequence[str]) -> LogColumns:
     epoch, part, time = first(EPOCHS), first(_PARTS), first(_TIMES)
     metric = first(_METRICS) if _VALUE in plain else ""
     step = first((*STEPS, THOUSANDTHS))
-    used = {step, epoch, part, metric, time}
+    index = INDEX if INDEX in names and any("loss" in name for name in plain) else ""
+    used = {step, epoch, part, metric, time, INDEX, *(STEPS if step else ())}
     numbers = tuple(name for name in names if name not in used)
-    return LogColumns(step or epoch, epoch if step else "", part, metric, time, numbers)
+    return LogColumns(step or epoch or index, epoch if step else "", part, metric, time, numbers)
 
 
-def first_record(head: str, *, is_table: bool) -> dict[str, Any]:
+def document_records(document: Mapping[str, Any], notes: dict[str, None]) -> list[dict[str, Any]]:
+    """Return the records in a JSON object: of its `log_history`, those that its lists have one after the other, or it.
+
+    Args:
+        document: The object.
+        notes: Gets what is guessed or left out, in sentences.
+    """
+    history = document.get("log_history")
+    if isinstance(history, list):
+        return [record for record in history if isinstance(record, dict)]
+    lists = {name: values for name, values in document.items() if isinstance(values, list)}
+    if not lists:
+        return [dict(document)]
+    rows = max(map(len, lists.values()))
+    notes["Its lists have a number for each epoch from 0 on, which is a guess."] = None
+    if short := [name for name, values in lists.items() if len(values) < rows]:
+        notes[f"Lists of fewer than {rows:,} numbers are not read: {', '.join(map(repr, short[:8]))}."] = None
+    full = {name: values for name, values in lists.items() if len(values) == rows}
+    return [{"epoch": row, **{name: values[row] for name, values in full.items()}} for row in range(rows)]
+
+
+def first_record(head: str, suffix: str) -> dict[str, Any]:
     """Return the first record of JSON lines or of a table; empty if the begin of a file is neither.
 
     Args:
         head: The begin of the file.
-        is_table: Whether a text that is no JSON is a table, by its name.
+        suffix: Of its name; a `.log` is a table if its first column counts steps or epochs, as Keras's is.
     """
     lines = head.removeprefix("\ufeff").splitlines()[:2]
     if lines and all(line.lstrip().startswith("{") for line in lines):
@@ -73,11 +100,13 @@ def first_record(head: str, *, is_table: bool) -> dict[str, Any]:
         except (ValueError, RecursionError):
             return {}
         return record if isinstance(record, dict) else {}
-    if not is_table or len(lines) < 2:
+    if suffix not in (*TABLES, ".log") or len(lines) < 2:
         return {}
     separator = max(SEPARATORS, key=lines[0].count)
     names, cells = ([cell.strip().strip('"') for cell in line.split(separator)] for line in lines)
-    return dict(zip(names, cells))
+    if suffix == ".log" and not (names[0] in (*STEPS, *EPOCHS) and len(names) == len(cells) and cells[0].isdecimal()):
+        return {}
+    return dict(zip([names[0] or INDEX, *names[1:]], cells))
 
 
 @dataclass
@@ -89,6 +118,7 @@ class LogReading:
         last: Metric -> its last step.
         shifts: Part or metric of the rows -> steps of the epochs before, where steps begin anew in each.
         epochs: The same -> its last epoch.
+        step: The last one that a record named.
         texts: Columns that hold texts.
         skipped: Numbers without a step.
         notes: What was guessed, in sentences, each once.
@@ -98,6 +128,7 @@ class LogReading:
     last: dict[str, int] = field(default_factory=dict)
     shifts: dict[str, int] = field(default_factory=dict)
     epochs: dict[str, float] = field(default_factory=dict)
+    step: float = 0.0
     texts: dict[str, None] = field(default_factory=dict)
     skipped: int = 0
     notes: dict[str, None] = field(default_factory=dict)
@@ -107,17 +138,27 @@ class LogReading:
         columns = log_columns(list(record))
         numbers = self._numbers(record, columns)
         at = number_of(record.get(columns.step))
+        epoch = number_of(record.get(columns.epoch)) if columns.epoch else None
+        # sentence-transformers counts no steps at the end of an epoch, mmengine counts epochs where it validates.
+        is_validation = not columns.epoch and at is not None and at < self.step and at in self.epochs.values()
+        if (at == -1 and epoch is not None) or is_validation:
+            at = self.step or epoch
+            where = "at the last step before them" if self.step else f"at their {columns.epoch}"
+            self.notes[f"Rows that count no steps are {where}, which is a guess."] = None
+        elif at is not None:
+            self.step = at
         if at is None or not at.is_integer() or at < 0:
             self.skipped += len(numbers)
             yield None
             return
         if not columns.epoch and columns.step.strip().lower() in EPOCHS:
-            self.notes[f"Its steps are epochs, by the column {columns.step!r}."] = None
+            self.notes[f"Its steps are epochs, by the column {columns.step.strip()!r}."] = None
+        if columns.step == INDEX:
+            self.notes["Its steps are its first column, which has no name: a guess."] = None
         if columns.step == THOUSANDTHS:
-            self.notes["Its steps are thousandths of an epoch: the lines have no other count."] = None
+            self.notes["Lines that count only parts of an epoch are at thousandths of an epoch."] = None
         series = self._text(record, columns.part) + self._text(record, columns.metric)
         step = int(at) + self.shifts.get(series, 0)
-        epoch = number_of(record.get(columns.epoch)) if columns.epoch else None
         back = [name for name in numbers if step < self.last.get(name, -1)]
         if back and epoch is not None and epoch > self.epochs.get(series, epoch):
             shift = max(self.last[name] for name in back) + 1 - int(at)
@@ -148,7 +189,7 @@ class LogReading:
             value = record[name]
             if number_of(value) is None:
                 if isinstance(value, str) and value.strip():
-                    self.texts[name] = None
+                    self.texts[name.strip()] = None
                 continue
             metric = name.strip()
             if metric.lower() == _VALUE:

@@ -36,6 +36,8 @@ _VALUE: Final = re.compile(
     r"([-+]?(?:(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?|nan|inf))(?![\w:/]|\.\d)",
     re.IGNORECASE,
 )
+_BAR: Final = re.compile(r"([^|]*?):?\s*\d+%\|[^|]*\|\s*(\d+)/\d+ (\[[^\]]*\w=.*)")
+"""What tqdm draws, with numbers behind its times: `Epoch 1:  10%|# | 10/100 [00:01<00:09, 9.8it/s, loss=0.5]`."""
 _PRINTED: Final = re.compile(r"'([a-z][\w@/.-]{0,60})': '?([-+]?(?:\d+\.?\d*(?:e[-+]?\d+)?|nan|inf))'?(?=[,}])", re.I)
 """A number in a dictionary that is printed, as the Trainer of transformers does: `{'loss': 2.1, 'epoch': 0.5}`."""
 
@@ -46,8 +48,7 @@ def records(lines: Iterable[str]) -> Iterator[dict[str, str]]:
     Below a line such as `Epoch 3/10`, lines that begin with a part of the data, or as Keras prints them, are of it.
     """
     heading: dict[str, str] = {}
-    for line in lines:
-        text = line.rstrip().rpartition("\r")[2][:_MOST_LINE]  # a bar of progress writes over itself
+    for text in _texts(lines):
         printed = dict(_PRINTED.findall(text)) if text.lstrip().startswith("{'") else {}
         if "." in printed.get("epoch", "") and not printed.keys() & {*STEPS}:
             epoch = min(float(printed.pop("epoch")), 1e9)
@@ -67,6 +68,25 @@ def records(lines: Iterable[str]) -> Iterator[dict[str, str]]:
         if part:
             numbers = {re.sub(rf"^{part[1]} ", "", name): value for name, value in numbers.items()}
         yield {**numbers, **count, **({_SPLIT: part[1].lower()} if part else {})} if numbers else {}
+
+
+def _texts(lines: Iterable[str]) -> Iterator[str]:
+    """Yield the lines: of a bar of progress, which writes over itself, all states of tqdm, or what it ends with.
+
+    A bar that names no count and begins again is of another epoch.
+    """
+    bars: dict[str, tuple[int, int]] = {}
+    for line in lines:
+        *states, end = line.rstrip().split("\r")
+        for text in (*(state for state in states if _BAR.match(state[:_MOST_LINE])), end):
+            if bar := _BAR.match(text[:_MOST_LINE]):
+                label, at = bar[1], int(bar[2][:15])
+                if not _COUNT.search(label):
+                    last, epoch = bars.get(label, (0, 0))
+                    bars[label] = at, epoch + (at < last)
+                    label = f"{label} epoch {bars[label][1]}"
+                text = f"{label} iteration {at}: {bar[3]}"
+            yield text[:_MOST_LINE]
 
 
 def is_text_log(lines: Iterable[str]) -> bool:

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from trainer.untrusted.bounded import Unreadable, text_log
 from trainer.untrusted.bounded.event_file import rows
-from trainer.untrusted.bounded.log_reading import SEPARATORS, LogReading
+from trainer.untrusted.bounded.log_reading import INDEX, SEPARATORS, LogReading, document_records, first_record
 from trainer.untrusted.bounded.parquet import Answer, numbers
 from trainer.untrusted.bounded.tracker_rows import (
     EPOCH,
@@ -35,16 +35,20 @@ from trainer.untrusted.bounded.tracker_rows import (
 )
 from trainer.untrusted.bounded.wandb_chart import STEPS, axis_of, columns_of, marked_encoding
 from trainer.untrusted.bounded.wandb_file import WandbFileReading, run_and_history
-from trainer.untrusted.files import check_ordinary, parse_json
+from trainer.untrusted.files import check_ordinary, parse_json, read_text
 
 _EVENTS_AT_ONCE: Final = 1_000
 """Records that are read between two batches, if they hold no numbers: each batch has its own time limit."""
 _MOST_LINE: Final = 4 << 20
+_MOST_DOCUMENT: Final = 64 << 20
 _MOST_COLUMNS: Final = 20_000
 _MOST_DEPTH: Final = 4
 _TRAIN: Final = re.compile(r"Train Epoch: (\d+) \[\s*(\d+)/(\d+) \([^)]*\)\](.*)")
+_EVALUATION: Final = re.compile(r"Eval Epoch: (\d{1,15}) (?!\[)(.*)")
 _NUMBER: Final = r"(-?\d+(?:\.\d*)?(?:e[+-]?\d+)?|nan|inf|-inf)"
 _DECIMAL_COMMA: Final = re.compile(r"[+-]?\d+,\d+(e[+-]?\d+)?", re.IGNORECASE)
+_DOWNLOAD: Final = re.compile(r"run-.*?-tag-")
+"""How TensorBoard's page names a table of a curve, before the tag."""
 _STAMP: Final = "%Y-%m-%d,%H:%M:%S"
 
 
@@ -103,15 +107,28 @@ def log_table(path: Path, options: dict[str, Any]) -> Answer:
 
 
 def _logged_numbers(path: Path) -> Iterator[TrackerRow | None]:
-    reading, notes = LogReading(path.stem), list[TrackerRow]()
-    is_json = re.match(r'\s*\{\s*["}]', next(_lines(path), "")) is not None  # Python prints {'
-    if is_json:
-        records: Iterable[dict[str, Any]] = (dict(_flat(row, "", 0)) for _, row in _records(path, notes))
+    reading, notes, suffix = LogReading(_DOWNLOAD.sub("", path.stem)), list[TrackerRow](), path.suffix.lower()
+    begin = "".join(itertools.islice(_lines(path), 2))
+    records: Iterable[dict[str, Any]]
+    if suffix == ".json" and "\n{" not in begin:
+        records = (dict(_flat(record, "", 0)) for record in document_records(_document(path), reading.notes))
+    elif re.match(r'\s*\{\s*["}]', begin):  # Python prints {'
+        records = (dict(_flat(row, "", 0)) for _, row in _records(path, notes))
+    elif suffix in text_log.SUFFIXES and not first_record(begin, suffix):
+        records = _printed(path, notes)
     else:
-        records = _printed(path, notes) if path.suffix.lower() in text_log.SUFFIXES else _cells(path, notes)
+        records = _cells(path, notes)
     for record in records:
         yield from reading.rows(record)
     yield from (*notes, *reading.remarks())
+
+
+def _document(path: Path) -> dict[str, Any]:
+    try:
+        document = parse_json(read_text(path, _MOST_DOCUMENT))
+    except ValueError as error:
+        raise Unreadable(f"{path.name} cannot be read as JSON: {error}. Write it again.") from error
+    return document if isinstance(document, dict) else {}
 
 
 def _printed(path: Path, notes: list[TrackerRow]) -> Iterator[dict[str, str]]:
@@ -131,7 +148,8 @@ def _cells(path: Path, notes: list[TrackerRow]) -> Iterator[dict[str, str]]:
     separator = max(SEPARATORS, key=first.count)
     reader = csv.reader(itertools.chain([first], lines), delimiter=separator)
     header: list[str] = []
-    for name in next(reader, [])[:_MOST_COLUMNS]:
+    names = next(reader, [])[:_MOST_COLUMNS]
+    for name in [name.strip() or INDEX for name in names[:1]] + names[1:]:
         header.append(f"{name} ({header.count(name) + 1})" if name in header else name)
     decimal_commas = 0
     for cells in reader:
@@ -278,8 +296,12 @@ def _flat(record: dict[str, Any], prefix: str, depth: int) -> Iterator[tuple[str
 def _training_lines(path: Path, batch: int) -> Iterator[TrackerRow | None]:
     names = re.compile(rf"([A-Z][A-Za-z_ ]*): {_NUMBER}(?: \({_NUMBER}\))?")
     speed = re.compile(r"([\d.eE+]+)/s, ")
-    last = 0
+    last, per_epoch = 0, 1
+    evaluations: dict[int, tuple[float, dict[str, str]]] = {}
     for line in _lines(path):
+        if evaluation := _EVALUATION.search(line):
+            values = {name: value for name, _, value in (part.partition(": ") for part in evaluation[2].split("\t"))}
+            evaluations[int(evaluation[1])] = _stamp(line), values
         progress = _TRAIN.search(line)
         if progress is None:
             yield None
@@ -288,14 +310,25 @@ def _training_lines(path: Path, batch: int) -> Iterator[TrackerRow | None]:
         step = epoch * (pairs // batch) + max(0, seen // batch - 1)
         if step < last:  # resumed from an older checkpoint, in the same file
             yield remark(RESTART, step=step)
+            evaluations = {done: values for done, values in evaluations.items() if done <= epoch}
         last = step
         at = _stamp(line)
-        yield remark(EPOCH, value=pairs // batch)
+        per_epoch = pairs // batch
+        yield remark(EPOCH, value=per_epoch)
         if match := speed.search(progress.group(4)):
             yield number_row("", "train/samples_per_second", step, at, match.group(1))
         for name, value, _mean in names.findall(progress.group(4)):
             if metric := _open_clip_name(name.strip()):
                 yield number_row("", metric, step, at, value)
+    for epoch, (at, values) in evaluations.items():
+        yield from _evaluation(values, epoch * (per_epoch or 1), at)
+
+
+def _evaluation(values: dict[str, Any], step: Any, at: float | None) -> Iterator[TrackerRow | None]:
+    values.pop("epoch", None)
+    for name, value in values.items():
+        yield number_row("", name if name == "num_samples" else f"val/{name}", step, at, value)
+    yield None
 
 
 def _open_clip_name(name: str) -> str:
@@ -314,11 +347,9 @@ def _results(path: Path) -> Iterator[TrackerRow | None]:
     notes: list[TrackerRow] = []
     last = 0
     for number, record in _records(path, notes):
-        epoch = record.pop("epoch", number + 1)
+        epoch = record.get("epoch", number + 1)
         if isinstance(epoch, int) and epoch <= last:
             yield remark(RESTART, step=epoch)
         last = epoch if isinstance(epoch, int) else last
-        for name, value in record.items():
-            yield number_row("", name if name == "num_samples" else f"val/{name}", epoch, None, value)
-        yield None
+        yield from _evaluation(record, epoch, None)
     yield from notes
