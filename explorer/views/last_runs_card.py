@@ -56,8 +56,9 @@ class LastRunsCard(QFrame):
         self.note = layouts.elided("", "small")
         self.pane = ChartPane(context, "last-runs")
         inset = (theme.BETWEEN, 12, theme.BETWEEN, 12)
-        apart = layouts.row((self.apart, 1), self.evaluate)
-        heads = layouts.column(self.title, self.headline, self.about, apart, gap=theme.SPACE, margins=inset)
+        # A row of hidden parts would take room.
+        self.apart_row = layouts.panel(layouts.row((self.apart, 1), self.evaluate))
+        heads = layouts.column(self.title, self.headline, self.about, self.apart_row, gap=theme.SPACE, margins=inset)
         foot = layouts.row(self.more, theme.SPACE, (self.note, 1), margins=inset)
         stage = layouts.column(self.pane, margins=inset)
         layouts.column(heads, layouts.hairline(), (stage, 1), layouts.hairline(), foot, gap=0, of=self)
@@ -67,11 +68,10 @@ class LastRunsCard(QFrame):
         self._runs = tuple(run.id for run in last.repeated)
         both, shown = len(self._runs) > 1, tuple(run.id for run in last.runs)
         self._apart = tuple(run.id for run in last.apart)
-        compare = "The last two finished runs" if self._apart == shown else "The last two runs that compare"
+        compare = "The last two finished runs" if self._apart in ((), shown) else "The last two runs that compare"
         self.title.setText(compare if len(shown) > 1 else "The last finished run")
         self.apart.setText(last.apart_note)
-        for part in (self.apart, self.evaluate):
-            part.setVisible(bool(self._apart))
+        self.apart_row.setVisible(bool(self._apart))
         self.headline.setText(last.headline)
         self.about.setText(last.about)
         data = last.runs[-1].data

@@ -129,6 +129,7 @@ def test_runs_without_an_experiment_are_seen_and_more_seeds_of_two_make_one(qtbo
     assert card.more.text() == "CLIP and CLOOB on Scenes", "what the click trains"
     card.show_runs(last)
     assert not card.evaluate.isVisible()
+    assert card.headline.y() - card.title.y() < 2 * card.title.height(), "hidden parts take no room"
     card.show_runs(dataclasses.replace(last, apart=last.runs[::-1], apart_note="CLIP · own finished last."))
     assert card.apart.isVisible()
     assert card.title.text() == "The last two runs that compare"
