@@ -52,7 +52,7 @@ class SavedViews(QObject):
     def begin(self, workspace: Workspace, background: Background, jobs: Jobs) -> None:
         """Read the saved views."""
         self._workspace, self._background, self._jobs = workspace, background, jobs
-        background.run(self, read, workspace, done=self._show, failed=lambda _: None, key="saved-views")
+        background.run(self, read, workspace, done=self._show, failed=lambda _: None, key=KEY)
 
     def link(self) -> str:
         """Return the link to what is shown."""
@@ -94,6 +94,7 @@ class SavedViews(QObject):
         name = " ".join(name.split())[:LONGEST_NAME]
         if not name or self._workspace is None or self._background is None:
             return
+        self._background.forget(self, KEY)  # what was read before has not what is saved now
         self._background.run(
             self,
             write,

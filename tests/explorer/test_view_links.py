@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QLabel, QWidget
@@ -9,6 +11,7 @@ from PySide6.QtWidgets import QLabel, QWidget
 from explorer.state.selection import Looking, Rows, Selection
 from explorer.state.view_link import link_to, read_link
 from explorer.widgets.banner import Banner
+from explorer.window import saved_views
 from explorer.window.saved_views import SavedViews, read, write
 from trainer.config.split_key import SplitKey
 from trainer.errors import UserError
@@ -64,6 +67,23 @@ def test_views_are_saved_in_the_workspace_and_opened_again(qtbot, make_context):
     assert selection.pairs.tolist() == [2, 4]
     assert read(Workspace(context.workspace.folder)) == saved.links
     assert not saved.open("file:///etc/passwd")
+
+
+def test_a_late_answer_does_not_replace_what_is_saved(qtbot, make_context, monkeypatch):
+    context = make_context()
+    window = QWidget()
+    qtbot.addWidget(window)
+    banner, released = Banner(window), threading.Event()
+    saved = SavedViews(banner, context.selection, banner, dict)
+    monkeypatch.setattr(saved_views, "read", lambda workspace: released.wait(60) and {})
+    saved.begin(context.workspace, context.background, context.jobs)
+    monkeypatch.undo()
+    context.selection.propose(run_a=1, view="map")
+    saved.save("kept")
+    qtbot.waitUntil(lambda: list(saved.links) == ["kept"])
+    released.set()
+    qtbot.waitUntil(lambda: not context.background.busy)
+    assert list(saved.links) == ["kept"]
 
 
 def test_a_setting_that_somebody_else_wrote_is_read_with_care(tmp_path):
