@@ -6,7 +6,7 @@ import gzip
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 from PySide6.QtCore import QMimeData, QUrl
 
@@ -95,7 +95,7 @@ def is_vectors(path: Path) -> bool:
             from trainer.untrusted.bounded.arrays import COUNTED, LED  # with numpy, as below
 
             by_name = path.suffix.casefold() in (*VECTORS, *LED, *COUNTED)
-            return (by_name and not holds_pictures(path)) or holds_words(path)
+            return (by_name and not holds_pictures(path)) or bool(vectors_as_text(path))
         return any((path / name).exists() for name in VECTOR_FOLDERS)
     except OSError:
         return False
@@ -110,19 +110,26 @@ def holds_pictures(file: Path) -> bool:
         return b"_images.npy" in opened.read(_LOOKED_AT)
 
 
-def holds_words(file: Path) -> bool:
-    """Return whether a file begins as one of `WORDS` does: how many words of how many numbers, or a word and these."""
+def vectors_as_text(file: Path) -> Literal["words", "numbers", ""]:
+    """Return whether a file begins as words with vectors do, or as a matrix of numbers; empty for all else.
+
+    Words begin by how many they are of how many numbers, or are followed by these.
+    """
     if not file.name.casefold().endswith(WORDS):
-        return False
+        return ""
     try:
         with open_ordinary(file) as packed:
             lines = gzip.GzipFile(fileobj=packed) if file.suffix.casefold() == ".gz" else packed
-            cells = lines.readline(_LOOKED_AT).split()
+            cells = lines.readline(_LOOKED_AT).replace(b",", b" ").split()
             for cell in cells[-_LEAST_NUMBERS:]:
                 float(cell)
     except (OSError, EOFError, ValueError, zlib.error):
-        return False
-    return len(cells) > _LEAST_NUMBERS or (len(cells) == 2 and all(cell.isdigit() for cell in cells))
+        return ""
+    if len(cells) == 2 and all(cell.isdigit() for cell in cells):
+        return "words"
+    if len(cells) <= _LEAST_NUMBERS:
+        return ""
+    return "numbers" if b"." in cells[0] and not cells[0].strip(b"+-.0123456789eE") else "words"
 
 
 def is_data(path: Path) -> bool:

@@ -342,7 +342,7 @@ class ExperimentsView(ChartView):
         """Say what further seeds of these runs cost before any is trained: a link elsewhere has asked for them."""
         rows = [row for run in runs if (row := self.context.jobs.run(run)) is not None]
         names, seconds = " and ".join(row.short_name for row in rows), sum(row.duration_s or 0.0 for row in rows)
-        time = f" For 3 seeds each that takes {about(3 * seconds)}, as long as these took." if seconds else ""
+        time = f" If each takes as long as these did, 3 seeds take {about(3 * seconds)}." if seconds else ""
         sheet = Sheet("Add seeds", "Start", self)
         sheet.show_message(
             f"Trains the settings of {names} with 3 to 5 further seeds each, until it is decided.{time} An experiment "

@@ -9,7 +9,7 @@ from typing import Final
 from PySide6.QtWidgets import QLineEdit, QWidget
 
 from explorer.event_loop.background import Background
-from explorer.import_sheet.dropped_files import holds_words
+from explorer.import_sheet.dropped_files import vectors_as_text
 from explorer.window.open_sheet import OpenSheet
 
 _WORDS: Final = (
@@ -66,7 +66,9 @@ class OpenVectorsSheet(OpenSheet):
 
 def sides_of(files: Sequence[Path]) -> dict[str, Path]:
     """Return which file has images and which texts, by their names; words are texts, another file alone is images."""
-    texts = [file for file in files if any(word in file.stem.lower() for word in _TEXTS) or holds_words(file)]
+    texts = [
+        file for file in files if any(word in file.stem.lower() for word in _TEXTS) or vectors_as_text(file) == "words"
+    ]
     images = [file for file in files if file not in texts]
     files_of = {"image": images[0]} if images else {}
     if texts or len(images) > 1:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from trainer.store import Workspace
 
 KEY: Final = "saved_views"
+_WRITING: Final = threading.Lock()
+"""Views are saved on several threads, and each write has all that were saved before."""
 """Setting of the workspace: name -> link."""
 MOST: Final = 200
 LONGEST_NAME: Final = 80
@@ -52,7 +55,11 @@ class SavedViews(QObject):
     def begin(self, workspace: Workspace, background: Background, jobs: Jobs) -> None:
         """Read the saved views."""
         self._workspace, self._background, self._jobs = workspace, background, jobs
-        background.run(self, read, workspace, done=self._show, failed=lambda _: None, key=KEY)
+        self._read()
+
+    def _read(self) -> None:
+        if self._background is not None:
+            self._background.run(self, read, self._workspace, done=self._show, failed=lambda _: None, key=KEY)
 
     def link(self) -> str:
         """Return the link to what is shown."""
@@ -94,13 +101,13 @@ class SavedViews(QObject):
         name = " ".join(name.split())[:LONGEST_NAME]
         if not name or self._workspace is None or self._background is None:
             return
-        self._background.forget(self, KEY)  # what was read before has not what is saved now
         self._background.run(
             self,
             write,
             self._workspace,
             name,
             self.link(),
+            key=f"{KEY} {name}",  # a call of the same key would replace one that has not begun
             done=functools.partial(self._saved, name),
             failed=lambda error: self._banner.show_message(
                 f"The view was not saved: {reason_words(error)}", tone="warn"
@@ -131,8 +138,8 @@ class SavedViews(QObject):
 
         self._background.run(sheet, change, self._workspace, *names, done=show, failed=refused)
 
-    def _saved(self, name: str, links: dict[str, str]) -> None:
-        self._show(links)
+    def _saved(self, name: str, _links: dict[str, str]) -> None:
+        self._read()  # it replaces what was read before; answers of several writes come in any order
         self._banner.show_message(f"The view {name} is saved; the command palette opens it.", tone="good")
 
     def _show(self, links: dict[str, str]) -> None:
@@ -164,9 +171,10 @@ def write(workspace: Workspace, name: str, link: str) -> dict[str, str]:
     Raises:
         StoreError: The workspace is look only.
     """
-    links = read(workspace) | {name: link}
-    links = dict(list(links.items())[-MOST:])
-    workspace.set_setting(KEY, links)
+    with _WRITING:
+        links = read(workspace) | {name: link}
+        links = dict(list(links.items())[-MOST:])
+        workspace.set_setting(KEY, links)
     return links
 
 

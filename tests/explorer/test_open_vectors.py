@@ -49,12 +49,14 @@ def test_words_with_vectors_are_told_from_other_texts_and_weights_by_their_first
         "w2v.bin": b"1 2\nthe \0\0\0\0\0\0\0\0",
         "wiki.vec.gz": gzip.compress(b"1 50\n" + word),
     }
+    contents["matrix.txt"], contents["cells.txt"] = word[4:], word[4:].replace(b" ", b",")
     others = {"notes.txt": b"the 12 monkeys", "pytorch_model.bin": b"PK\3\4 1 2 3", "cut.txt.gz": b"\x1f\x8b\x08"}
     for name, content in (contents | others).items():
         (tmp_path / name).write_bytes(content)
         vectors = (tmp_path / name,) if name in contents else ()
         assert dropped(mime_of(tmp_path / name)).vectors == vectors, name
-        assert sides_of(vectors) == ({"text": tmp_path / name} if vectors else {})
+        side = "image" if name in ("matrix.txt", "cells.txt") else "text"
+        assert sides_of(vectors) == ({side: tmp_path / name} if vectors else {})
     assert dropped(mime_of(tmp_path / "pytorch_model.bin")).model == tmp_path / "pytorch_model.bin"
 
 

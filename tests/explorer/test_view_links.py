@@ -79,11 +79,13 @@ def test_a_late_answer_does_not_replace_what_is_saved(qtbot, make_context, monke
     saved.begin(context.workspace, context.background, context.jobs)
     monkeypatch.undo()
     context.selection.propose(run_a=1, view="map")
-    saved.save("kept")
-    qtbot.waitUntil(lambda: list(saved.links) == ["kept"])
+    names = [f"view {number}" for number in range(8)]
+    for name in names:  # faster than a thread begins
+        saved.save(name)
+    qtbot.waitUntil(lambda: {*read(context.workspace)} == {*names})
     released.set()
     qtbot.waitUntil(lambda: not context.background.busy)
-    assert list(saved.links) == ["kept"]
+    assert {*saved.links} == {*read(context.workspace)} == {*names}
 
 
 def test_a_setting_that_somebody_else_wrote_is_read_with_care(tmp_path):

@@ -12,6 +12,7 @@ from tests.trainer.trackers.test_importing import notes, points
 from trainer.store import Workspace
 from trainer.trackers.import_curves import import_curves
 from trainer.trackers.recognition import tracker_of
+from trainer.untrusted.bounded.log_reading import LogReading, document_records
 
 pytestmark = [pytest.mark.slow]
 
@@ -340,3 +341,13 @@ def test_files_of_other_libraries_have_their_numbers(
 def test_a_dropped_log_is_imported_as_curves(tmp_path: Path) -> None:
     (tmp_path / "log.csv").write_text("step,loss\n0,1\n1,2\n")
     assert tracker_of(tmp_path / "log.csv") == "log"
+
+
+def test_what_a_log_holds_beside_its_steps_is_told() -> None:
+    remarks: dict[str, None] = {}
+    assert document_records({"log_history": [{"step": 1, "loss": 2.0}, 7, None]}, remarks) == [{"step": 1, "loss": 2.0}]
+    assert list(remarks) == ["Of its log_history 2 entries are not read: an object is expected."]
+    reading = LogReading("log")
+    rows = [row for row in reading.rows({"step": 3, "iter": 30, "loss": 1.0}) if row is not None]
+    assert [(row.name, row.step) for row in rows] == [("loss", 3)]
+    assert list(reading.notes) == ["Steps are counted by 'step'; 'iter' is not read."]

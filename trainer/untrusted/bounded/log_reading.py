@@ -74,7 +74,10 @@ def document_records(document: Mapping[str, Any], notes: dict[str, None]) -> lis
     """
     history = document.get("log_history")
     if isinstance(history, list):
-        return [record for record in history if isinstance(record, dict)]
+        records = [record for record in history if isinstance(record, dict)]
+        if others := len(history) - len(records):
+            notes[f"Of its log_history {others:,} entries are not read: an object is expected."] = None
+        return records
     lists = {name: values for name, values in document.items() if isinstance(values, list)}
     if not lists:
         return [dict(document)]
@@ -137,6 +140,9 @@ class LogReading:
         """Yield the numbers of a record, after a remark where it goes back to a step that was logged before."""
         columns = log_columns(list(record))
         numbers = self._numbers(record, columns)
+        if others := [name for name in record if name.strip().lower() in STEPS and name != columns.step]:
+            names = ", ".join(map(repr, others[:4]))
+            self.notes[f"Steps are counted by {columns.step.strip()!r}; {names} is not read."] = None
         at = number_of(record.get(columns.step))
         epoch = number_of(record.get(columns.epoch)) if columns.epoch else None
         # sentence-transformers counts no steps at the end of an epoch, mmengine counts epochs where it validates.

@@ -129,7 +129,8 @@ def _cells(path: Path, number: int, line: bytes, schema: pa.Schema) -> bytes:
             f"Line {number:,} of {path.name} has {max(0, len(parts) - has_words):,} numbers, and the first ones "
             f"{width:,}. It was cut, or holds something else: copy it again."
         )
-    return b" ".join([*[_GAP.encode().join(parts[:-width])][: int(has_words)], *parts[-width:]])
+    word = [_GAP.encode().join(parts[:-width])] if has_words else []
+    return b" ".join([*word, *parts[-width:]])
 
 
 def _binary(path: Path) -> tuple[pa.Schema, Iterator[pa.RecordBatch], int]:
