@@ -56,7 +56,7 @@ OPTIONS = {
     "probe-strip": ("--text", "a red circle", "--steps", "2"),
 }
 FIGURES = {
-    "map": (), "matrix": (), "timeline": (),
+    "map": (), "timeline": (),
 } | {name: OPTIONS.get(name, ()) for name in registry.names() if registry.load(name).needs != "none"}  # fmt: skip
 """Kinds of `trainer export` that draw runs, and what each is asked."""
 ALWAYS = (

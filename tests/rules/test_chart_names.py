@@ -18,8 +18,8 @@ from trainer.cli._chart_kinds import analyze_kinds, export_kinds
 ROOT = Path(__file__).parents[2]
 VERBS = {"classify", "decode", "saliency"}
 """Commands that stand next to `export` in a list of those that draw."""
-SPECIAL = {"map": "map", "timeline": "timeline", "matrix": "similarity"}
-"""Kind of `trainer export` that is a map, a film or a zoomable matrix -> view that it is in."""
+SPECIAL = {"map": "map", "timeline": "timeline"}
+"""Kind of `trainer export` that is a map or a film -> view that it is in."""
 
 
 def wrong_names(chart: SimpleNamespace, name: str, view: str) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -11,15 +11,16 @@ from jaxtyping import Float, Int
 
 from trainer.analysis.progress import Progress
 from trainer.analysis.similarity_matrix import block_means, seriate, spans
-from trainer.charts import BOTH, ChartError
+from trainer.charts import ChartError
 from trainer.charts.common_pairs import same_pairs
 from trainer.charts.facets import LABEL, column_values, facet_columns
 from trainer.charts.marks import HeatMap, Panel, run_tone
+from trainer.charts.opened_snapshot import OpenedSnapshot, open_target
 from trainer.charts.snapshot_label import SnapshotLabel, labels, shown
-from trainer.charts.snapshots import choose_snapshot
-from trainer.charts.spec import targets_of
+from trainer.charts.spec import Chart, Request, Target
+from trainer.config.fields import option
 from trainer.store import Workspace
-from trainer.store.snapshot_files import Snapshot, read_snapshot
+from trainer.store.snapshot_files import Snapshot
 
 BLOCKS: Final = 240
 """Most rows and columns of a picture of the matrix; more pairs are averaged in blocks."""
@@ -68,96 +69,65 @@ class MatrixTile:
 
 @dataclass(frozen=True, kw_only=True)
 class MatrixRun(SnapshotLabel):
-    """One run's tile; `low` and `high` are the ends of its color scale."""
+    """One run's tile."""
 
-    index: int
     n: int
     tile: MatrixTile
-    low: float
-    high: float
 
 
 @dataclass(frozen=True)
 class MatrixChart:
     """The same window and order in all runs; `order` is a permutation of the pairs."""
 
-    by: str
     order: Int[np.ndarray, " n"]
     runs: tuple[MatrixRun, ...]
     captions: tuple[str, ...]
     note: str
 
 
-def matrix(
-    workspace: Workspace,
-    runs: Sequence[int | str],
-    *,
-    steps: Sequence[int | None] = (),
-    dataset: str | None = None,
-    split: str | None = None,
-    by: str = LABEL,
-    window: MatrixWindow | None = None,
-    blocks: int = BLOCKS,
-    progress: Progress | None = None,
-) -> MatrixChart:
+@dataclass(frozen=True)
+class MatrixSettings:
+    """The order of the pairs and the part of the matrix."""
+
+    by: str = option(LABEL, "Order", "A column of the items, clusters or stored.")
+    window: tuple[int, ...] = option((), "Part", "Places of the order: top, bottom, left and right; none: all.")
+    blocks: int = option(BLOCKS, "Blocks", "Most rows and columns; more pairs are averaged in blocks.", low=1)
+
+
+def matrix(workspace: Workspace, request: Request, settings: MatrixSettings, progress: Progress) -> MatrixChart:
     """Return the cosines of all images and texts in one snapshot of each run, ordered by the first run.
 
-    Args:
-        workspace: Where the runs are.
-        runs: Ids or names.
-        steps: Of the snapshots: one for all runs, one for each, or several of a single run; None is the last.
-        dataset: Of the snapshots; None takes the run's first.
-        split: Of the snapshots; None takes the held-out split that is drawn like the training pairs.
-        by: How pairs are ordered: a column of the items, `clusters` or `stored`.
-        window: The part of the matrix; None: all.
-        blocks: Most rows and columns of the picture.
-        progress: Told the share done; may raise to cancel.
-
     Raises:
-        ChartError: A run lacks such a snapshot, has only one modality, or other pairs than the first run.
+        ChartError: A run lacks such a snapshot, has only one modality, or other pairs than the first run; or the
+            window has not four ends.
         StoreError: No such run.
     """
-    opened = [
-        open_matrix(workspace, target.run, step=target.step, dataset=dataset, split=split)
-        for target in targets_of(runs, steps)
-    ]
-    first = opened[0][1]
-    order = ordering(first, by, progress=progress)
-    made = []
-    for index, (facts, snapshot) in enumerate(opened):
-        if not same_pairs(first.items, snapshot.items):
-            raise ChartError(f"Run {facts['name']} was embedded on other pairs; their matrices have no common order.")
-        tile = read_tile(snapshot, order, window or whole(snapshot.n), blocks=blocks)
-        low, high = color_range(tile.means)
-        made.append(MatrixRun(**facts, index=index, n=snapshot.n, tile=tile, low=low, high=high))
-    cells_text = (
-        "Each cell is one cosine."
-        if made[0].tile.single
-        else f"Cells are means of blocks: {_block(made[0].tile)} cosines."
-    )
-    return MatrixChart(
-        by,
-        order,
-        tuple(made),
-        tuple(first.items.caption),
-        f"{cells_text} Ordered by {by} as run {labels(made)[0]} sees it.",
-    )
+    if len(settings.window) not in (0, 4):
+        raise ChartError("A part of the matrix has four places: --window TOP BOTTOM LEFT RIGHT.")
+    opened = [open_matrix(workspace, target, request) for target in request.targets]
+    first = opened[0].snapshot
+    order = ordering(first, settings.by, progress=progress)
+    window = MatrixWindow(*settings.window) if settings.window else MatrixWindow(0, first.n, 0, first.n)
+    runs = []
+    for each in opened:
+        if not same_pairs(first.items, each.snapshot.items):
+            raise ChartError(f"{each.run.short_name} was embedded on other pairs; the matrices have no common order.")
+        tile = read_tile(each.snapshot, order, window, blocks=settings.blocks)
+        runs.append(MatrixRun(**shown(each.run, each.row), n=each.snapshot.n, tile=tile))
+    cells = "Each cell is one cosine" if tile.single else f"Cells are means of blocks: {_block(tile)} cosines"
+    note = f"{cells}. Ordered by {settings.by} as run {labels(runs)[0]} sees it."
+    return MatrixChart(order, tuple(runs), tuple(first.items.caption), note)
 
 
-def open_matrix(
-    workspace: Workspace, ref: int | str, *, step: int | None, dataset: str | None, split: str | None
-) -> tuple[dict, Snapshot]:
-    """Return facts on a run and its snapshot, with memory-mapped arrays.
+def open_matrix(workspace: Workspace, target: Target, request: Request) -> OpenedSnapshot:
+    """Open a run's snapshot, with memory-mapped arrays.
 
     Raises:
         ChartError: There is none such, or it has one modality only.
     """
-    run = workspace.runs.get(ref)
-    chosen = choose_snapshot(workspace, run, step=step, dataset=dataset, split=split)
-    snapshot = read_snapshot(chosen.folder)
-    if snapshot.image is None or snapshot.text is None:
-        raise ChartError(f"Run {run.short_name} embeds only one modality; the matrix needs images and texts. {BOTH}")
-    return shown(run, chosen), snapshot
+    opened = open_target(workspace, target, request)
+    opened.both("the matrix needs")
+    return opened
 
 
 def ordering(snapshot: Snapshot, by: str, *, progress: Progress | None = None) -> Int[np.ndarray, " n"]:
@@ -177,11 +147,6 @@ def ordering(snapshot: Snapshot, by: str, *, progress: Progress | None = None) -
 def orders(snapshot: Snapshot) -> tuple[str, ...]:
     """Return all orders available for the pairs of a snapshot."""
     return (*facet_columns(snapshot.items), CLUSTERED, AS_STORED)
-
-
-def whole(n: int) -> MatrixWindow:
-    """Return the window of the whole matrix."""
-    return MatrixWindow(0, n, 0, n)
 
 
 def read_tile(
@@ -216,14 +181,14 @@ MOST_NAMED: Final = 24
 """Captions below the columns if there are no more than this."""
 
 
-def panel(chart: MatrixChart) -> Panel:
-    """Return one heat map per run, each with its own scale: images in rows, texts in columns."""
-    marks = tuple(_heat_map(chart, run) for run in chart.runs)
+def draw(chart: MatrixChart, _settings: MatrixSettings) -> Panel:
+    """Draw one heat map per run, each with its own scale: images in rows, texts in columns."""
+    marks = tuple(_heat_map(chart, index, run) for index, run in enumerate(chart.runs))
     rows = tuple(marks[at : at + 2] for at in range(0, len(marks), 2))
     return Panel(title="Similarity matrix", rows=rows, notes=(chart.note,))
 
 
-def _heat_map(chart: MatrixChart, run: MatrixRun) -> HeatMap:
+def _heat_map(chart: MatrixChart, index: int, run: MatrixRun) -> HeatMap:
     """Return the map of a run, with captions if every cell is one cosine and there is space."""
     window = run.tile.window
     named = run.tile.single and len(run.tile.rows) <= MOST_NAMED
@@ -231,19 +196,18 @@ def _heat_map(chart: MatrixChart, run: MatrixRun) -> HeatMap:
     if named:
         x_ticks = tuple((float(at), chart.captions[int(pairs[0])]) for at, pairs in enumerate(run.tile.columns))
     return HeatMap(
-        f"matrix-{run.index}",
+        f"matrix-{index}",
         run.name,
         run.tile.means,
         "texts, in order",
         "images, in order",
         x_ticks,
         () if named else _ticks(window.top, window.bottom, len(run.tile.rows)),
-        run.low,
-        run.high,
+        *color_range(run.tile.means),
         "cosine" if run.tile.single else "mean cosine",
         note=f"step {run.step:,}, n = {run.n:,}",
         named=named,
-        tone=run_tone(run.index),
+        tone=run_tone(index),
     )
 
 
@@ -255,10 +219,10 @@ def _ticks(first: int, end: int, cells: int) -> tuple[tuple[float, str], ...]:
     return tuple(((at - first) * cells / (end - first) - 0.5, f"{at:,}") for at in marked)
 
 
-def records(chart: MatrixChart) -> tuple[tuple[str, ...], Iterator[tuple[Any, ...]]]:
+def records(chart: MatrixChart, _settings: MatrixSettings) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
     """Return every cell of the maps: its range of the order, and its mean cosine."""
     header = ("run", "name", "step", "dataset", "split", "row_from", "row_to", "column_from", "column_to", "images")
-    return (*header, "texts", "mean_cosine"), _records(chart)
+    return (*header, "texts", "mean_cosine"), list(_records(chart))
 
 
 def _records(chart: MatrixChart) -> Iterator[tuple[Any, ...]]:
@@ -272,3 +236,16 @@ def _records(chart: MatrixChart) -> Iterator[tuple[Any, ...]]:
                 yield *facts, top, top + len(group), left, left + len(others), *names, value
                 left += len(others)
             top += len(group)
+
+
+CHART: Final = Chart(
+    name="matrix",
+    view="similarity",
+    label="Matrix",
+    question="All cosines of images with texts, ordered.",
+    cost="Grows with n squared: every cosine is computed, and more pairs are averaged in blocks.",
+    settings=MatrixSettings,
+    compute=matrix,
+    draw=draw,
+    records=records,
+)

@@ -40,7 +40,7 @@ BUILT_IN: Final[dict[str, tuple[str, ...]]] = {
     "fine_tuning": ("forgetting",),
     "timeline": ("snapshot-curves",),
     "probes": ("probe-strip",),
-    "similarity": ("similarity", "words", "axes"),
+    "similarity": ("similarity", "matrix", "words", "axes"),
     "search": ("search", "hubness"),
     "changes": ("changes", "separated-groups", "representation-similarity"),
     "gap": ("gap",),

@@ -26,6 +26,7 @@ from explorer.widgets.state_area import StateArea
 from trainer.analysis.progress import part_of
 from trainer.charts.common_pairs import same_pairs
 from trainer.charts.matrix import MatrixTile, MatrixWindow, color_range, open_matrix, ordering, orders, read_tile
+from trainer.charts.spec import Request, Target
 from trainer.errors import UserError
 from trainer.store import SplitKey, Workspace, of_split
 from trainer.store.snapshot_files import Snapshot
@@ -100,7 +101,8 @@ class MatrixPane(Pane):
             return None
         opened = self.opened
         first = opened.snapshots[min(opened.snapshots)]
-        arguments = ["export", "matrix", *self.view_words(opened.snapshots, first.dataset, first.split)]
+        words = self.view_words(opened.snapshots, first.dataset, first.split)
+        arguments = ["export", "matrix", *words, "--records"]
         window = self._window()
         part = [str(v) for v in (window.top, window.bottom, window.left, window.right)]
         return [*arguments, "--by", opened.by, *(["--window", *part] if window.cells < first.n**2 else [])]
@@ -312,13 +314,14 @@ def read_matrices(
         if run is None:
             continue
         try:
-            facts, snapshot = open_matrix(workspace, run, step=steps[index], **of_split(data))
+            opened = open_matrix(workspace, Target(run, steps[index]), Request(**of_split(data)))
         except UserError as error:
             problems[index] = str(error)
             continue
+        snapshot = opened.snapshot
         first = snapshots[min(snapshots)] if snapshots else snapshot
         if same_pairs(first.items, snapshot.items):
-            names[index], snapshots[index] = facts["name"], snapshot
+            names[index], snapshots[index] = opened.run.short_name, snapshot
         else:
             problems[index] = "This run was embedded on other pairs: there is no common order."
     if not snapshots:

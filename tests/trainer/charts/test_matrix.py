@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from trainer.charts.matrix import MatrixWindow, matrix, panel, records
+from trainer.analysis.progress import silent
+from trainer.charts.matrix import CHART, MatrixChart, MatrixSettings, draw, records
 from trainer.charts.snapshots import choose_snapshot
-from trainer.render_mpl.panel import draw
+from trainer.charts.spec import Request, targets_of
+from trainer.render_mpl import panel as figure
 from trainer.store import read_snapshot
 
 
@@ -15,8 +17,12 @@ def _snapshot(workspace, run: int):
     return read_snapshot(choose_snapshot(workspace, workspace.runs.get(run)).folder)
 
 
+def _matrix(workspace, *runs: int, **settings) -> MatrixChart:
+    return CHART.result(workspace, Request(targets_of(runs)), MatrixSettings(**settings), silent)
+
+
 def test_the_matrix_is_the_dense_one(charted):
-    chart = matrix(charted, [1, 2], by="label", window=MatrixWindow(10, 30, 50, 200), blocks=15)
+    chart = _matrix(charted, 1, 2, by="label", window=(10, 30, 50, 200), blocks=15)
     order = chart.order
     for run in chart.runs:
         snapshot = _snapshot(charted, run.run)
@@ -27,7 +33,7 @@ def test_the_matrix_is_the_dense_one(charted):
     labels = np.array(_snapshot(charted, 1).items.label)[order]
     assert (labels[1:] != labels[:-1]).sum() == len(set(labels)) - 1, "each class stands together"
     assert "means of blocks" in chart.note
-    cell = matrix(charted, [1], by="clusters", window=MatrixWindow(3, 4, 7, 8))
+    cell = _matrix(charted, 1, by="clusters", window=(3, 4, 7, 8))
     snapshot = _snapshot(charted, 1)
     assert cell.runs[0].tile.single
     expected = float(snapshot.image[cell.order[3]] @ snapshot.text[cell.order[7]])
@@ -36,10 +42,11 @@ def test_the_matrix_is_the_dense_one(charted):
 
 @pytest.mark.slow
 def test_the_figure_and_its_rows(charted):
-    cells = list(records(matrix(charted, [1], blocks=6))[1])
+    cells = records(_matrix(charted, 1, blocks=6), MatrixSettings())[1]
     assert len(cells) == 36
     assert (cells[-1][6], cells[-1][8]) == (240, 240)
-    few = matrix(charted, [1], window=MatrixWindow(0, 9, 0, 9))
-    (heat,) = panel(few).marks
+    few = _matrix(charted, 1, window=(0, 9, 0, 9))
+    drawn = draw(few, MatrixSettings())
+    (heat,) = drawn.marks
     assert [name for _, name in heat.x_ticks] == [few.captions[pair] for pair in few.order[:9]]
-    assert np.array_equal(draw(panel(few)).axes[0].images[0].get_array(), few.runs[0].tile.means)
+    assert np.array_equal(figure.draw(drawn).axes[0].images[0].get_array(), few.runs[0].tile.means)

@@ -67,10 +67,11 @@ ELSEWHERE: Final = {
     "caption-choice": "stored evaluations",
     "evaluation-curves": "stored evaluations",
     "comparison": "stored evaluations",
+    "matrix": "draws each pair on purpose: a cell is the cosine of one row's image and another's text",
     "groups": "stored evaluations",
     "data-efficiency": "stored evaluations",
 }
-"""Charts that read no snapshot -> what they read."""
+"""Charts that read no snapshot, or show each pair -> what they read."""
 ALWAYS: Final = r"\.(run|name|column|run_[ab]|name_[ab]|pairs|n_pairs)$|(^|\.)n$"
 """Facts of runs, and n of pairs: the number of pictures is asked for by `INDEPENDENT`."""
 OTHER_CAPTIONS: Final = "there are more captions to be taken for the right one"
@@ -258,7 +259,6 @@ COMMANDS: Final = {
     "search": "the chart `search`",
     "data quality": "pairs are judged on purpose, each by its own caption; near duplicates and outliers are files",
     "export map": "draws each pair on purpose; its axes: `test_axes_of_the_map_are_those_of_each_picture_once`",
-    "export matrix": "draws each pair on purpose: a cell is the cosine of one row's image and another's text",
     "generative": "`test_pictures_that_are_drawn_or_generated_are_counted_once`",
     "decode": "`test_pictures_that_are_drawn_or_generated_are_counted_once`",
 }
