@@ -59,7 +59,6 @@ RUNS_NAMED: Final = {"bundle": 1, "export": 2, "search": 1}
 def main(argv: list[str] | None = None) -> int:
     """Run one command and return its exit code: 0 success, 1 check failed, 2 user error, 130 interrupted."""
     load_elsewhere()
-    modules = _commands()
     arguments = _with_plugins(_usual_order(sys.argv[1:] if argv is None else argv))
     try:
         args = parse(arguments)
@@ -72,7 +71,7 @@ def main(argv: list[str] | None = None) -> int:
     args.run_command = main  # a bundle draws its figures by commands
     args.workspace = Workspace(args.workspace or default_workspace())
     with guard_downloads(lambda: args.workspace.refusal):
-        return _run(_chosen(modules, args, arguments), args)
+        return _run(_chosen(args, arguments), args)
 
 
 def _run(command: Any, args: argparse.Namespace) -> int:
@@ -170,13 +169,12 @@ def _common_last(argv: Sequence[str]) -> list[str]:
     return first + last
 
 
-def _commands() -> dict[str, ModuleType]:
-    return _modules_of(trainer.cli)
-
-
-def _modules_of(package: ModuleType) -> dict[str, ModuleType]:
-    names = sorted(module.name for module in pkgutil.iter_modules(package.__path__) if module.name[0] != "_")
-    return {name.replace("_", "-"): importlib.import_module(f"{package.__name__}.{name}") for name in names}
+def _modules_of(package: ModuleType, only: str = "") -> dict[str, ModuleType]:
+    """Return the modules of a package by the names of their commands; if one is called `only`, that one alone."""
+    modules = sorted(module.name for module in pkgutil.iter_modules(package.__path__) if module.name[0] != "_")
+    names = {name.replace("_", "-"): name for name in modules}
+    chosen = {only: names[only]} if only in names else names
+    return {name: importlib.import_module(f"{package.__name__}.{module}") for name, module in chosen.items()}
 
 
 def _kinds(name: str, module: ModuleType, arguments: Sequence[str]) -> dict[str, Any]:
@@ -203,8 +201,8 @@ def _charts(command: str, name: str | None) -> dict[str, Any]:
     return dict(_chart_kinds.analyze_kinds(name)) if command == "analyze" else {}
 
 
-def _chosen(modules: dict[str, ModuleType], args: argparse.Namespace, arguments: Sequence[str]) -> Any:
-    module = modules[args.command]
+def _chosen(args: argparse.Namespace, arguments: Sequence[str]) -> Any:
+    module = _modules_of(trainer.cli, args.command)[args.command]
     return _kinds(args.command, module, arguments).get(getattr(args, "kind", ""), module)
 
 
@@ -216,10 +214,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 def argument_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     """Return the parser of the command that is named first, else of all; of kinds of charts the named one alone."""
-    return _parser(_commands(), arguments)
-
-
-def _parser(modules: dict[str, ModuleType], arguments: Sequence[str]) -> argparse.ArgumentParser:
+    modules = _modules_of(trainer.cli, arguments[0] if arguments else "")
     parser = _Parser(
         prog="trainer",
         usage="trainer COMMAND ... [--workspace DIR] [--json]",
@@ -231,8 +226,7 @@ def _parser(modules: dict[str, ModuleType], arguments: Sequence[str]) -> argpars
     commands = parser.add_subparsers(
         prog="trainer", dest="command", required=True, metavar="COMMAND", help=argparse.SUPPRESS
     )
-    first = arguments[0] if arguments else ""
-    for name, module in {first: modules[first]}.items() if first in modules else modules.items():
+    for name, module in modules.items():
         command = commands.add_parser(name, help=module.HELP, description=module.HELP)
         if kinds := _kinds(name, module, arguments):
             choices = command.add_subparsers(dest="kind", required=True, metavar="KIND")

@@ -176,6 +176,12 @@ def strings(values: Iterable[str | None]) -> pa.Array:
     """Return the values as an Arrow array; `pa.array` would import pandas where that is installed."""
     import pyarrow as pa
 
+    if isinstance(values, list) and values and values[0] is not None and values.count(values[0]) == len(values):
+        once = values[0].encode()
+        if len(values) * len(once) < 2**31:
+            ends = np.arange(len(values) + 1, dtype=np.int32) * np.int32(len(once))
+            buffers = [None, pa.py_buffer(ends), pa.py_buffer(once * len(values))]
+            return pa.Array.from_buffers(pa.string(), len(values), buffers)
     builder = pa.lib.StringBuilder()
     builder.append_values(values)
     return builder.finish()

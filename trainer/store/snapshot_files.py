@@ -315,7 +315,8 @@ def _write_items(path: Path, items: Items) -> None:
     columns |= {name: strings(getattr(items, name)) for name in _COLUMNS[1:]}
     columns |= {_CONTENT: strings(items.content)} if len(items.content) else {}
     columns |= {_METADATA_PREFIX + name: pa.array(list(values)) for name, values in items.metadata.items()}
-    pq.write_table(pa.table(columns), path)
+    # Ids rarely repeat: a dictionary of a million took 40 MB and most of the time.
+    pq.write_table(pa.table(columns), path, use_dictionary=[name for name in columns if name != "id"])
     del columns
     # What Arrow keeps for later would be another 75 MB of a million pairs.
     pa.default_memory_pool().release_unused()

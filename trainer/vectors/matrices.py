@@ -32,6 +32,7 @@ from trainer.untrusted.bounded.arrays import (
     map_led_rows,
     map_npy,
     map_safetensors,
+    rows_of,
 )
 from trainer.untrusted.bounded.word_vectors import WORDS, ending
 from trainer.vectors.step_files import Side, step_files
@@ -60,8 +61,8 @@ _BFLOAT16: Final = "V"
 _SPLIT: Final = re.compile(r"(.+)-\d{5}-of-\d{5}")
 _MOST_TENSORS: Final = 1_000
 _MOST_FILES: Final = 10_000
-AT_ONCE: Final = 4_096
-"""Rows of an array that are taken at once: products of fewer take longer, and those of more leave the caches."""
+AT_ONCE: Final = 2_048
+"""Rows of an array that are taken at once: sums of twice as many take 6 % less time, and twice the memory."""
 _SECONDS: Final = 120.0
 """Processor time of the helper between two batches: rows that are not wanted are read, too."""
 
@@ -319,7 +320,7 @@ def _of_array(name: str, parts: Sequence[np.ndarray]) -> Matrix:
         ends = np.searchsorted(rows, firsts)
         for i, part in enumerate(parts):
             for start in range(ends[i], ends[i + 1], AT_ONCE):
-                yield _plain(_rows(part, rows[start : min(start + AT_ONCE, ends[i + 1])] - firsts[i]))
+                yield _plain(rows_of(part, rows[start : min(start + AT_ONCE, ends[i + 1])] - firsts[i]))
 
     half = all(part.dtype == np.float16 for part in parts)
     return Matrix(name, int(firsts[-1]), int(parts[0].shape[1]), taken_parts, half)
@@ -328,24 +329,19 @@ def _of_array(name: str, parts: Sequence[np.ndarray]) -> Matrix:
 def _of_led_rows(path: Path) -> Matrix:
     """Return the matrix of a file each of whose rows begins with its width, which is checked where a row is read."""
     rows = map_led_rows(path)
-    widths, numbers = rows["width"], rows["numbers"]
+    width = rows["numbers"].shape[1]
 
     def parts(chosen: Int[np.ndarray, " k"]) -> Iterator[Float[np.ndarray, "_ d"]]:
         for start in range(0, len(chosen), AT_ONCE):
-            some = chosen[start : start + AT_ONCE]
-            if (other := some[_rows(widths, some) != numbers.shape[1]]).size:
+            some = rows_of(rows, chosen[start : start + AT_ONCE])
+            if (other := np.flatnonzero(some["width"] != width)).size:
                 raise VectorError(
-                    f"Row {other[0]:,} of {path.name} claims {widths[other[0]]:,} numbers, and the first row "
-                    f"{numbers.shape[1]:,}. The file is damaged, or its rows are of different widths: write it again."
+                    f"Row {chosen[start + other[0]]:,} of {path.name} claims {some['width'][other[0]]:,} numbers, and "
+                    f"the first row {width:,}. The file is damaged, or its rows are of different widths: write it again."
                 )
-            yield _plain(_rows(numbers, some))
+            yield _plain(some["numbers"])
 
-    return Matrix(path.stem, len(rows), numbers.shape[1], parts)
-
-
-def _rows(part: np.ndarray, rows: Int[np.ndarray, " k"]) -> np.ndarray:
-    """Return these ascending rows; those that follow one another as a view of the file."""
-    return part[rows[0] : rows[-1] + 1] if rows[-1] - rows[0] + 1 == len(rows) else part[rows]
+    return Matrix(path.stem, len(rows), width, parts)
 
 
 def _plain(rows: np.ndarray) -> np.ndarray:

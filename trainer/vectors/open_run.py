@@ -202,7 +202,7 @@ def _open_step(log: RunLog, data: config.Vectors, step: int) -> tuple[OpenedVect
             sampled=opened.kept < opened.rows,
         )
     log.facts(vectors=opened.rows, kept=opened.kept, left_out=opened.left_out, heldout_pairs={SPLIT: opened.kept})
-    snapshot = read_snapshot(folder)
+    snapshot = read_snapshot(folder, kept_items)
     arrays = [array for array in (snapshot.image, snapshot.text) if array is not None]
     if len(arrays) * snapshot.n >= WORTH_KEEPING:
         _keep_map(log, folder, arrays, copy)

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trainer.charts.metadata_columns import as_numbers, column, is_class, is_scale
-from trainer.store.columns import StoredColumn, read_ids, taken
+from trainer.store.columns import StoredColumn, read_ids, strings, taken
 
 pytestmark = pytest.mark.slow
 
@@ -80,3 +80,12 @@ def test_long_columns_are_judged_by_all_their_rows(late: int):
         assert stored.differs_in_more_than(most) == (len(set(values)) > most)
     numbers = [1.0] * 20_000 + [float(i) for i in range(late)]
     assert is_scale(StoredColumn(pa.array(numbers))) == is_scale(numbers)
+
+
+@settings(deadline=None)
+@given(st.one_of(WORDS, st.tuples(st.one_of(st.none(), st.text(max_size=3)), st.integers(0, 40))))
+def test_texts_that_repeat_are_as_those_that_differ(values):
+    values = [values[0]] * values[1] if isinstance(values, tuple) else values
+    made = strings(values)
+    made.validate(full=True)
+    assert made.equals(pa.array(values, pa.string()))

@@ -3,6 +3,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tests.nightly import nightly_except
@@ -150,6 +151,17 @@ def test_the_help_and_the_store_load_nothing_heavy(tmp_path: Path):
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=True).stdout
     assert said.splitlines()[-1] == "[]"
     assert "doctor" in said
+
+
+def test_opening_vectors_loads_its_own_command_and_no_torch(tmp_path: Path):
+    np.save(tmp_path / "a.npy", np.eye(5, dtype=np.float32))
+    code = (
+        "import sys\nfrom trainer.__main__ import main\n"
+        f"main(['open', 'vectors', '--image', {str(tmp_path / 'a.npy')!r}, '--workspace', {str(tmp_path / 'ws')!r}])\n"
+        "print([m for m in sys.modules if m in ('torch', 'numba', 'pandas') or m.startswith('trainer.cli.')])"
+    )
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=True).stdout
+    assert said.splitlines() == ["Run 1 (a): 5 of 5 vectors of 5 numbers.", "['trainer.cli.open']"]
 
 
 @pytest.mark.parametrize("part", nightly_except([1, 5], 5))

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import gzip
+import os
 import random
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -23,6 +26,7 @@ from trainer.vectors.item_table import check_items, read_items
 from trainer.vectors.matrices import FoundVectors, find
 from trainer.vectors.open_run import VectorError
 
+ROOT = Path(__file__).resolve().parents[3]
 N, D = 12, 5
 VECTORS = np.random.default_rng(3).normal(size=(N, D)).astype(np.float32)
 NAMES = [f"sub/{i}.jpg" for i in range(N)]
@@ -456,3 +460,37 @@ def test_words_that_are_no_utf_8_and_numbers_that_are_none(tmp_path: Path) -> No
     assert batch["label"].to_pylist() == ["a\ufffd", "b", "c"]
     np.testing.assert_array_equal(np.stack([batch["v0"], batch["v1"]], axis=1), [[1, 2], [np.nan, 3], [4, 5]])
     assert rows == 3
+
+
+@pytest.mark.slow
+def test_a_file_that_shrinks_once_it_was_looked_into_is_told(tmp_path: Path) -> None:
+    """In a process of its own: a map of such a file would end it by SIGBUS."""
+    rows = np.random.default_rng(0).normal(size=(20_000, 8)).astype(np.float32)
+    np.save(tmp_path / "a.npy", rows)
+    np.save(tmp_path / "b.npy", np.asfortranarray(rows))
+    save_file({"embeddings": rows}, tmp_path / "c.safetensors")
+    np.concatenate([np.full((len(rows), 1), 8, "<i4").view("<f4"), rows], 1).tofile(tmp_path / "d.fvecs")
+    code = """
+import os, sys
+import numpy as np
+from pathlib import Path
+from trainer.errors import UserError
+from trainer.vectors.matrices import find
+for file in sorted(Path(sys.argv[1]).iterdir()):
+    matrix = find(file).image
+    some = matrix.take(np.array([0, 2, 9, 19_999]))
+    print(*some[:, 0].tolist())
+    os.truncate(file, file.stat().st_size // 2)
+    try:
+        matrix.take(np.arange(matrix.rows))
+    except UserError as error:
+        print(error)
+"""
+    command = [sys.executable, "-P", "-c", code, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"PYTHONPATH": str(ROOT)})
+    assert done.returncode == 0, done.stderr
+    said = done.stdout.splitlines()
+    numbers = " ".join(map(str, rows[[0, 2, 9, 19_999], 0].tolist()))
+    assert said[::2] == [numbers] * 4
+    assert all("has become shorter" in line for line in said[1::2])
+    assert len(said) == 8

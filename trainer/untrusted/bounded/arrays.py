@@ -11,7 +11,7 @@ import io
 import tempfile
 import zipfile
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 import numpy as np
 
@@ -24,6 +24,8 @@ _MOST_UNFOLDED: Final = 256 << 20
 _MOST_MEMBERS: Final = 1_000
 _WORDS: Final = "U"
 _HEAD: Final = 256
+_GAP: Final = 4
+"""Rows between two that are wanted up to which they are read, too, rather than looked for."""
 _OBJECTS: Final = b"'descr': '|O'"
 """How the header of an array of Python's objects begins, which is a pickle."""
 _TENSOR_TYPES: Final = {
@@ -61,6 +63,37 @@ def map_npy(path: Path, kinds: str = NUMBERS, *, sparse: bool = False) -> np.mem
     """Return the array in a `.npy` as a read-only map; otherwise like `load_npy`, `sparse` as for `check_npy`."""
     check_npy(path, kinds, sparse=sparse)
     return np.load(path, mmap_mode="r", allow_pickle=False)
+
+
+def rows_of(array: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Return ascending rows of a whole array; those of a mapped one are read: a map of a file that shrinks is fatal.
+
+    Raises:
+        Unreadable: The file has become shorter.
+        OSError: It is gone.
+    """
+    chosen = np.split(rows, 1 + np.flatnonzero(np.diff(rows) > _GAP)) if len(rows) else []
+    if not isinstance(array, np.memmap):
+        parts = [array[some[0] : some[-1] + 1] for some in chosen]
+    else:
+        assert isinstance(array.filename, Path)
+        with untrusted_files.open_ordinary(array.filename) as file:
+            parts = [_read_span(file, array, int(some[0]), int(some[-1]) + 1) for some in chosen]
+    taken = [part if len(part) == len(some) else part[some - some[0]] for some, part in zip(chosen, parts)]
+    return taken[0] if len(taken) == 1 else np.concatenate([array[:0], *taken])
+
+
+def _read_span(file: BinaryIO, array: np.memmap, start: int, stop: int) -> np.ndarray:
+    rows = np.empty((stop - start, *array.shape[1:]), array.dtype, "C" if array.flags.c_contiguous else "F")
+    across = len(array) * array.itemsize
+    lines = [(rows, start * array.strides[0])]
+    if not array.flags.c_contiguous:
+        lines = [(column, number * across + start * array.itemsize) for number, column in enumerate(rows.T)]
+    for line, offset in lines:
+        file.seek(array.offset + offset)
+        if file.readinto(line.view(np.uint8).data) < line.nbytes:  # type: ignore[attr-defined]
+            raise Unreadable(f"{Path(file.name).name} has become shorter since it was opened. Write it again.")
+    return rows
 
 
 def temporary_array(shape: tuple[int, ...], kind: type[np.floating]) -> np.memmap:
