@@ -337,7 +337,7 @@ def _of_led_rows(path: Path) -> Matrix:
             if (other := np.flatnonzero(some["width"] != width)).size:
                 raise VectorError(
                     f"Row {chosen[start + other[0]]:,} of {path.name} claims {some['width'][other[0]]:,} numbers, and "
-                    f"the first row {width:,}. The file is damaged, or its rows are of different widths: write it again."
+                    f"the first row {width:,}. It is damaged, or its rows are of different widths: write it again."
                 )
             yield _plain(some["numbers"])
 
