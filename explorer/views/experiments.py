@@ -20,6 +20,7 @@ from explorer.intents import (
     Intent,
     OpenImport,
     ShowExperiment,
+    ShowRun,
     ViewIntent,
     WatchTraining,
 )
@@ -321,6 +322,7 @@ class ExperimentsView(ChartView):
         from explorer.views.last_runs_card import TrainingNow
 
         self.first_start.show_training(made := TrainingNow())
+        made.followed.connect(lambda run: self.requested.emit(ShowRun(run)))
         return made
 
     @cached_property
@@ -359,10 +361,12 @@ class ExperimentsView(ChartView):
     def _show_single_runs(self) -> None:
         """Show runs outside of experiments: what trains, and what finished last."""
         runs = self.context.jobs.runs
+        active = [run for run in runs if run.active or run.status == "queued"]
         if runs:
-            active = [run for run in runs if run.active or run.status == "queued"]
             self.training_now.show_runs(active, self.context.jobs.ends())
         finished = [(run.id, run.label, run.last) for run in runs if run.status == "finished"]
+        if active or finished:
+            self.first_start.show_primary(self.training_now.curves if active else self.last_runs.more)
         if finished and finished != self._finished:
             self._finished = finished
             self.context.background.run(

@@ -61,6 +61,7 @@ class FirstStart(QWidget):
         # Its hint knows nothing of the padding that the style sheet gives a link.
         self.watch.ensurePolished()
         self.watch.setMinimumWidth(self.watch.sizeHint().width() + theme.SPACE)
+        self._primary: QPushButton = self.ways["scenes"]
         self.look = QPushButton(LOOK, objectName="first-look")
         theme.keep_icon(self.look, "eye")
         self._connect()
@@ -104,6 +105,13 @@ class FirstStart(QWidget):
             self._row.insertWidget(2, card, 20)
         if self.card is not None:
             self.card.hide()
+
+    def show_primary(self, button: QPushButton) -> None:
+        """Make this button the primary one of the page, in place of drawn scenes, which are without runs."""
+        if button is not self._primary:
+            theme.set_role(self._primary, "way" if self._primary is self.ways["scenes"] else "")
+            theme.set_role(button, "primary")
+            self._primary = button
 
     def _left(self) -> QVBoxLayout:
         sentence = layouts.text(SENTENCE, "hero", wrap=True)

@@ -87,11 +87,20 @@ class LastRunsCard(QFrame):
 
 
 class TrainingNow(QWidget):
-    """The runs that train or wait now, and how far each is; hidden where none does."""
+    """The runs that train or wait now, and how far each is; hidden where none does.
+
+    Signals:
+        followed: The curves of this run, the first, are to be shown.
+    """
+
+    followed = Signal(int)
 
     def __init__(self) -> None:
         super().__init__(objectName="training-now")
-        self._column = layouts.column(layouts.text("Training now", "heading"), gap=theme.SPACE, of=self)
+        self.curves = QPushButton("Show curves", clicked=lambda: self.followed.emit(next(iter(self._cells))))
+        self._column = layouts.column(gap=theme.SPACE)
+        heading = layouts.text("Training now", "heading")
+        layouts.column(heading, self._column, layouts.row(self.curves, layouts.STRETCH), of=self)
         self._cells: dict[int, RunCell] = {}
 
     def show_runs(self, runs: Sequence[RunRow], ends: Mapping[int, float | None]) -> None:
@@ -99,7 +108,7 @@ class TrainingNow(QWidget):
         first = sorted(runs, key=lambda run: run.status == "queued")[:MOST_TRAINING]
         self.setVisible(bool(first))
         if [run.id for run in first] != list(self._cells):
-            while (item := self._column.takeAt(1)) is not None:
+            while (item := self._column.takeAt(0)) is not None:
                 if (label := item.widget()) is not None:
                     label.deleteLater()
             self._cells = {run.id: RunCell(narrow=True) for run in first}

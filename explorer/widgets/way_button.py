@@ -17,7 +17,7 @@ _RIGHT: Final = 40
 
 
 class WayButton(QPushButton):
-    """An icon, a title over a line of detail, and an arrow; the first of several is primary.
+    """An icon, a title over a line of detail, and an arrow; the role `primary` makes it the loud one.
 
     Screen readers hear the title as its name and the detail as its description.
     """
@@ -26,7 +26,7 @@ class WayButton(QPushButton):
         self, name: str, icon: str, title: str, detail: str, *, primary: bool = False, parent: QWidget | None = None
     ) -> None:
         super().__init__(parent, objectName=name, accessibleName=title, accessibleDescription=detail)
-        self._icon, self._primary = icon, primary
+        self._icon = icon
         theme.set_role(self, "primary" if primary else "way")
         self.setCursor(Qt.CursorShape.PointingHandCursor)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
@@ -50,7 +50,7 @@ class WayButton(QPushButton):
         self._write(painter, self.accessibleDescription(), top, "secondary", theme.SMALL_PX, QFont.Weight.Normal)
 
     def _role(self, role: str) -> str:
-        return "accent_text" if self._primary and self.isEnabled() else role
+        return "accent_text" if self.property("role") == "primary" and self.isEnabled() else role
 
     def _write(self, painter: QPainter, text: str, top: int, role: str, size: int, weight: QFont.Weight) -> None:
         theme.text_pen(painter, size, self._role(role), weight=weight)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pytest
 from PySide6.QtWidgets import QLabel, QPushButton, QVBoxLayout, QWidget
 
-from explorer.intents import AddSeeds, EvaluateBoth, OpenImport, ShowExperiment
+from explorer.intents import AddSeeds, EvaluateBoth, OpenImport, ShowExperiment, ShowRun
 from explorer.models.runs import share_of
 from explorer.run_control import actions
 from explorer.views.evaluate import EvaluateView
@@ -119,6 +119,11 @@ def test_runs_without_an_experiment_are_seen_and_more_seeds_of_two_make_one(qtbo
     assert card.headline.text() == "CLOOB · loob finds the caption of 60.0 % of the images, CLIP · own of 50.0 %"
     assert card.about.text().endswith("n = 1,024 · 96 steps · 1 seed each: undecided")
     assert [cell.words.text() for cell in view.training_now.findChildren(RunCell)] == ["waiting, 1st"]
+    ways, curves = view.first_start.ways, view.training_now.curves
+    assert [each.property("role") for each in (ways["scenes"], curves, card.more)] == ["way", "primary", None]
+    with qtbot.waitSignal(view.requested) as asked:
+        curves.click()
+    assert asked.args == [ShowRun(ids[2])]
     (cell,) = view.training_now.findChildren(RunCell)
     downloading = "Downloading open_clip_model.safetensors of ViT-B-32 from the hub: 34 of 605 MB, 12 minutes left"
     cell.words.setText(downloading)
@@ -137,6 +142,9 @@ def test_runs_without_an_experiment_are_seen_and_more_seeds_of_two_make_one(qtbo
         card.evaluate.click()
     assert asked.args == [EvaluateBoth()]
     assert view.context.selection.runs == tuple(run.id for run in last.runs[::-1])
+    workspace.runs.change(ids[2], status="stopped")
+    context.jobs.poll()
+    qtbot.waitUntil(lambda: (curves.property("role"), card.more.property("role")) == ("", "primary"))
     card.more.click()
     made = "CLIP + CLOOB on Scenes"
     qtbot.waitUntil(lambda: len(workspace.runs.of_experiment(made)) == 6)
