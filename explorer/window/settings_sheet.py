@@ -8,22 +8,20 @@ from dataclasses import dataclass
 from typing import Final
 
 from PySide6.QtCore import Qt, QTimer
-from PySide6.QtWidgets import QButtonGroup, QGridLayout, QLabel, QLineEdit, QPushButton, QWidget
+from PySide6.QtWidgets import QButtonGroup, QGridLayout, QLineEdit, QPushButton, QWidget
 
 from explorer import theme
 from explorer.widgets import layouts
 from explorer.widgets.accessible import present
 from explorer.widgets.min_size_scroll import MinSizeScroll
 from explorer.widgets.overlay import Overlay
-from explorer.widgets.still import StillDoubleSpinBox
+from explorer.widgets.still import StillComboBox, StillDoubleSpinBox
 from explorer.widgets.switch import Switch
 from explorer.window.appearance import MODES, Appearance
-from explorer.window.zoom import next_zoom
+from explorer.window.zoom import STEPS
 from trainer.errors import UserError
 
 WIDTH: Final = 560
-ZOOM_PAUSE_MS: Final = 600
-"""Without a click: a zoom moves the buttons from under the pointer, which may click again."""
 
 
 @dataclass(frozen=True)
@@ -63,10 +61,9 @@ class SettingsSheet(Overlay):
         self.body.setContentsMargins(theme.AROUND, theme.AROUND, theme.AROUND, theme.AROUND)
         self._appearance: Appearance | None = None
         self._modes = {mode: QPushButton(text, self, checkable=True) for mode, text in MODES.items()}
-        self._zoom = QLabel(self, objectName="zoomPercent", alignment=Qt.AlignmentFlag.AlignCenter)
-        self._new_zoom = 0  # percent; 0: none that is yet to be applied
-        self._zoom_pause = QTimer(self, singleShot=True, interval=ZOOM_PAUSE_MS, timeout=self._apply_zoom)
-        self.closed.connect(self._apply_zoom)
+        # A list, no buttons: a zoom would move them from under the pointer, which may click again.
+        self._zoom = StillComboBox(self, objectName="zoomPercent", accessibleName="Zoom")
+        self._zoom.addItems([f"{percent} %" for percent in STEPS])
         self._motion = Switch(self)
         self._motion.setAccessibleName("Reduced motion")
         self._grid = QGridLayout()
@@ -104,10 +101,12 @@ class SettingsSheet(Overlay):
             group.addButton(button)
             button.clicked.connect(lambda _=False, mode=mode: appearance.choose_theme(mode))
         self._motion.clicked.connect(appearance.switch_motion)
-        smaller, larger = (self._zoom_button(*parts) for parts in (("\u2212", "Zoom out", -1), ("+", "Zoom in", 1)))
-        self._zoom.setFixedWidth(64)
+        # After the list of choices has closed, which is a window that is scaled, too.
+        self._zoom.activated.connect(
+            lambda index: QTimer.singleShot(0, self, lambda: appearance.zoom_to(STEPS[index], quiet=True))
+        )
         self._add("Theme", "", *self._modes.values())
-        self._add("Zoom", "Scales texts, icons, plots and spacing.", smaller, self._zoom, larger)
+        self._add("Zoom", "Scales texts, icons, plots and spacing.", self._zoom)
         self._add("Reduced motion", "Panels appear without sliding.", self._motion)
         self._add("Parallel runs", "How many runs train at once.", self._opener("Change…", dialogs.parallel_runs))
         self._price.editingFinished.connect(self._keep_tariff)
@@ -129,31 +128,10 @@ class SettingsSheet(Overlay):
         host = layouts.panel(layouts.row(*controls, gap=theme.SPACE))
         self._grid.addWidget(host, row, 1, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
 
-    def _zoom_button(self, sign: str, label: str, direction: int) -> QPushButton:
-        button = QPushButton(sign, accessibleName=label)
-        button.pressed.connect(self._zoom_pause.stop)
-        button.released.connect(self._zoom_pause.start)
-        button.clicked.connect(lambda: self._change_zoom(direction, now=not button.underMouse()))
-        return button
-
     def _opener(self, text: str, act: Callable[[], object]) -> QPushButton:
         button = QPushButton(text, clicked=self.close_panel)
         button.clicked.connect(lambda: act())
         return button
-
-    def _change_zoom(self, direction: int, *, now: bool) -> None:
-        assert self._appearance is not None
-        self._new_zoom = next_zoom(self._new_zoom or self._appearance.zoom_percent, direction)
-        self._zoom.setText(f"{self._new_zoom} %")
-        if now:
-            self._apply_zoom()
-
-    def _apply_zoom(self) -> None:
-        self._zoom_pause.stop()
-        zoom, self._new_zoom = self._new_zoom, 0
-        if zoom and self._appearance is not None:
-            self._appearance.zoom_to(zoom, quiet=True)
-            self._show()
 
     def _keep_tariff(self) -> None:
         from trainer.scheduling.energy import set_tariff
@@ -174,5 +152,5 @@ class SettingsSheet(Overlay):
         assert self._appearance is not None
         self._modes[theme.theme().mode].setChecked(True)
         self._motion.setChecked(theme.theme().reduced_motion)
-        self._zoom.setText(f"{self._appearance.zoom_percent} %")
+        self._zoom.setCurrentText(f"{self._appearance.zoom_percent} %")
         self._show_tariff()

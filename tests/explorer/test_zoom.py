@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from PySide6.QtCore import QEvent, QSize, Qt
 from PySide6.QtGui import QAction, QShowEvent
-from PySide6.QtWidgets import QAbstractButton, QApplication, QLabel, QPushButton, QWidget
+from PySide6.QtWidgets import QAbstractButton, QApplication, QComboBox, QLabel, QPushButton, QWidget
 from pytestqt.qtbot import QtBot
 
 from explorer import theme
@@ -112,31 +112,26 @@ def test_ctrl_plus_minus_and_zero_zoom_the_open_window_at_once(window: Window) -
     assert not window.opens_again
 
 
-def test_five_clicks_on_one_spot_of_the_settings_zoom_five_steps(window: Window, qtbot: QtBot) -> None:
+def test_a_zoom_is_chosen_from_a_list_of_the_settings(window: Window, qtbot: QtBot) -> None:
     sheet = window.settings_sheet
     press(window, "showSettingsAction")
-    buttons = {button.accessibleName(): button for button in sheet.findChildren(QPushButton)}
-    larger, smaller = buttons["Zoom in"], buttons["Zoom out"]
-    spot = larger.mapTo(window, larger.rect().center())
+    box = sheet.findChild(QComboBox, "zoomPercent")
+    assert [box.itemText(index) for index in range(box.count())] == [f"{percent} %" for percent in STEPS]
     try:
-        QApplication.sendEvent(larger, QEvent(QEvent.Type.Enter))
-        for percent in STEPS[3:]:
-            assert window.childAt(spot) is larger
-            qtbot.mouseClick(larger, Qt.MouseButton.LeftButton)
-            assert sheet.findChild(QLabel, "zoomPercent").text() == f"{percent} %"
+        box.showPopup()
+        for _ in STEPS[3:]:
+            qtbot.keyClick(box.view(), Qt.Key.Key_Down)
+        assert window.devicePixelRatioF() == 1.0, "while one chooses, nothing moves"
+        qtbot.keyClick(box.view(), Qt.Key.Key_Return)
         qtbot.waitUntil(lambda: window.devicePixelRatioF() == 2.0)
         assert sheet.geometry() == sheet.parentWidget().rect(), "over the smaller window"
         for label in sheet.findChildren(QLabel):
             needed = label.heightForWidth(label.width()) if label.wordWrap() else label.sizeHint().height()
             assert label.height() >= needed, f"“{label.text()}” is cut off"
             assert label.wordWrap() or label.width() >= label.sizeHint().width()
-        assert window.settings.value(ZOOM_KEY) == 200
-        qtbot.keyClick(smaller, Qt.Key.Key_Space)
-        assert window.devicePixelRatioF() == 1.75, "keys zoom at once"
-        QApplication.sendEvent(larger, QEvent(QEvent.Type.Enter))
-        qtbot.mouseClick(larger, Qt.MouseButton.LeftButton)
-        qtbot.keyClick(sheet, Qt.Key.Key_Escape)
-        assert window.devicePixelRatioF() == 2.0, "closed before the pause is over"
+        assert (window.settings.value(ZOOM_KEY), box.currentText()) == (200, "200 %")
+        qtbot.keyClick(box, Qt.Key.Key_Up)
+        qtbot.waitUntil(lambda: window.devicePixelRatioF() == 1.75)
     finally:
         press(window, "zoomReset")
 
