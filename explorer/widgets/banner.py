@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final, Literal
 
 import shiboken6
-from PySide6.QtCore import QEvent, QObject, QPoint, QRect, Qt, QTimer
-from PySide6.QtGui import QGuiApplication, QHideEvent, QKeySequence, QResizeEvent, QShortcut, QShowEvent
+from PySide6.QtCore import QEvent, QMargins, QObject, QPoint, QRect, Qt, QTimer
+from PySide6.QtGui import QGuiApplication, QHideEvent, QKeySequence, QMouseEvent, QShortcut, QShowEvent
 from PySide6.QtWidgets import (
+    QAbstractItemView,
     QApplication,
-    QBoxLayout,
     QFrame,
     QHeaderView,
     QLabel,
+    QListView,
     QPushButton,
-    QSizePolicy,
+    QScrollArea,
     QStackedWidget,
     QToolButton,
     QWidget,
@@ -23,6 +24,7 @@ from PySide6.QtWidgets import (
 
 from explorer import theme
 from explorer.widgets import layouts
+from explorer.widgets.accessible import announce
 
 Tone = Literal["bad", "warn", "good", "info"]
 
@@ -41,7 +43,11 @@ BRIEF: Final = 96
 PLACE_MS: Final = 100
 """After the window has painted, a message looks for its place."""
 MOST_CONTROL_PX: Final = 64
-"""Height of the highest control that a message avoids."""
+"""Height of the highest control that a message avoids; of what is higher it hides as little as it can."""
+STEP_PX: Final = 24
+"""Between two heights at which a message may lie."""
+PLOT_PX: Final = 16_000
+"""Square pixels of a plot whose loss is as bad as that of a quarter as much text; less moves no message."""
 KEY: Final = "F6"
 """Brings the keys to a message's buttons and back; by itself a message never takes them from what is typed."""
 
@@ -52,17 +58,16 @@ Act = tuple[str, Callable[[], object]]
 class Banner(QFrame):
     """A message; the newest replaces the previous one. Brief good news leaves an open failure where it is.
 
-    It lies over the lower edge of the open page, above the controls that are there.
+    It lies over the open page, at the lower right corner or where it hides less, and never over its controls. A click
+    dismisses good news. Screen readers hear the text.
     """
 
-    WIDTH: Final = 880
+    WIDTH: Final = 420
 
     def __init__(self, parent: QWidget | None = None, show_brief: Callable[[str, int], object] | None = None) -> None:
         """Create a banner; `show_brief` shows a short message without buttons in its place for some milliseconds."""
         super().__init__(parent, objectName="banner")
         self._show_brief = show_brief
-        self.setMaximumWidth(self.WIDTH)
-        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self._tone: Tone = "info"
         self._details = ""
         self._acts: dict[QPushButton, Callable[[], object]] = {}
@@ -73,8 +78,6 @@ class Banner(QFrame):
         self.next = QLabel(wordWrap=True, objectName="bannerNext")
         for label in (self.message, self.next):
             label.setTextFormat(Qt.TextFormat.PlainText)
-            label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-            label.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.MinimumExpanding)
         self.action = QPushButton(objectName="bannerAction")
         self.other = QPushButton(objectName="bannerOther")
         self.copy = QPushButton("Copy details", objectName="bannerCopy", accessibleName="Copy details")
@@ -82,7 +85,7 @@ class Banner(QFrame):
         self.dismiss = QToolButton(objectName="bannerClose", accessibleName="Close this message", toolTip="Close (Esc)")
         theme.keep_icon(self.dismiss, "x", 16, "text")
         self._timer = QTimer(self, singleShot=True, timeout=self.hide)
-        self._placing = QTimer(self, singleShot=True, interval=PLACE_MS, timeout=self._place)
+        self._placing = QTimer(self, singleShot=True, interval=PLACE_MS, timeout=lambda: self._place(stay=True))
         self._lay_out()
         for button in (self.action, self.other):
             button.setToolTip(f"{KEY} moves the keyboard focus here and back")
@@ -119,6 +122,7 @@ class Banner(QFrame):
             ms: How long good news stays.
         """
         passes, line = tone in ("good", "info"), f"{message} {next_step}".strip()
+        announce(self, line)
         brief = passes and len(line) <= BRIEF and not (details or action or other)
         if brief and self.is_grave and self._show_brief is not None:
             self._show_brief(line, SHORT_MS)
@@ -127,6 +131,10 @@ class Banner(QFrame):
         held = self._held()
         self.message.setText(message)
         self.next.setText(next_step)
+        self.setAccessibleName(line)
+        flags = Qt.TextInteractionFlag
+        for label in (self.message, self.next):
+            label.setTextInteractionFlags(flags.NoTextInteraction if passes else flags.TextSelectableByMouse)
         self.next.setVisible(bool(next_step))
         self.copy.setVisible(bool(details))
         self._acts = {}
@@ -143,7 +151,6 @@ class Banner(QFrame):
         self.style().unpolish(self)
         self.style().polish(self)
         self._draw_icon()
-        self._arrange()
         if self._show_brief is not None:
             self._show_brief(line if brief else "", SHORT_MS)
         # A few words need nothing that has to be closed.
@@ -173,30 +180,47 @@ class Banner(QFrame):
         self.window().installEventFilter(self)
         self._place()
 
-    def _place(self) -> None:
+    def _place(self, *, stay: bool = False) -> None:
+        """Move to where it hides least; `stay` where another place would hide as much."""
         if self._pages is None or self.isHidden():
             return
-        page = self._rect_of(self._pages)
-        self.resize(min(self.WIDTH, page.width() - 2 * theme.INSIDE), self.height())
-        self._arrange()
-        width = self.width()
-        self.resize(width, self.heightForWidth(width) if self.hasHeightForWidth() else self.sizeHint().height())
-        low = QRect(QPoint(page.center().x() - width // 2, page.bottom() - theme.INSIDE - self.height()), self.size())
-        rect, controls = QRect(low), self._controls_of(self._pages.currentWidget() or self._pages)
-        while covered := [control.top() for control in controls if control.intersects(rect)]:
-            rect.moveBottom(min(covered) - theme.SPACE)
-        self.move((rect if rect.top() > page.center().y() else low).topLeft())
+        page = self._rect_of(self._pages).marginsRemoved(QMargins(*4 * (theme.INSIDE,)))
+        width = min(self.WIDTH, page.width())
+        self.resize(width, self.heightForWidth(width))
+        parts = self._parts_of(self._pages.currentWidget() or self._pages)
+        right, middle, low = page.right() + 1 - width, page.center().x() - width // 2, page.bottom() + 1 - self.height()
+        rects = [
+            QRect(x, y, width, self.height())
+            for y in range(low, page.top(), -STEP_PX)
+            for x in (right, page.left(), middle)
+        ]
+        if stay and self.geometry() in rects:
+            rects.insert(0, self.geometry())
+        self.move(min(rects, key=lambda rect: _hidden(rect, parts)).topLeft())
         self.raise_()
 
-    def _controls_of(self, page: QWidget) -> list[QRect]:
-        """Return where the page has controls and heads of columns; a list or a plot can lose its lower edge."""
-        return [
-            self._rect_of(widget)
-            for widget in page.findChildren(QWidget)
-            if widget.isVisible()
-            and (isinstance(widget, QHeaderView) or widget.focusPolicy() & Qt.FocusPolicy.TabFocus)
-            and widget.height() <= MOST_CONTROL_PX
-        ]
+    def _parts_of(self, page: QWidget) -> list[tuple[QRect, int]]:
+        """Return where the page has controls and heads of columns (2), texts and rows (1), and plots (0)."""
+        parts = []
+        for widget in page.findChildren(QWidget):
+            is_control = isinstance(widget, QHeaderView) or bool(widget.focusPolicy() & Qt.FocusPolicy.TabFocus)
+            is_text = isinstance(widget, QLabel) and bool(widget.text())
+            if not widget.isVisible() or not (is_control or is_text) or isinstance(widget, QScrollArea):
+                continue
+            rect = self._rect_of(widget)
+            if isinstance(widget, QLabel) and not widget.wordWrap():
+                rect.setWidth(min(rect.width(), widget.sizeHint().width()))
+            elif isinstance(widget, QAbstractItemView) and not isinstance(widget, QHeaderView):
+                is_text, last = True, widget.visualRect(widget.model().index(widget.model().rowCount() - 1, 0))
+                rect.setHeight(min(rect.height(), widget.viewport().y() + last.bottom() + 1))
+                if (
+                    isinstance(widget, QListView)
+                    and not widget.isWrapping()
+                    and widget.flow() == widget.Flow.LeftToRight
+                ):
+                    rect.setWidth(min(rect.width(), last.right() + 1))
+            parts.append((rect, 2 if is_control and widget.height() <= MOST_CONTROL_PX else int(is_text)))
+        return parts
 
     def _rect_of(self, widget: QWidget) -> QRect:
         """Return where a widget of the window is, in what this message lies in."""
@@ -258,36 +282,22 @@ class Banner(QFrame):
         role = "accent" if self._tone == "info" else self._tone
         self._icon.setPixmap(theme.icon(_ICONS[self._tone], 20, role).pixmap(20, 20))
 
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        super().mouseReleaseEvent(event)
+        if not self.is_grave:
+            self.hide()
+
     def _lay_out(self) -> None:
-        self._texts = layouts.row(self.message, (self.next, 1))
-        margins = (theme.BETWEEN, theme.SPACE, theme.INSIDE, theme.SPACE)
-        head, acts = (
-            layouts.row(self._icon, theme.SPACE, (self._texts, 1)),
-            layouts.row(layouts.STRETCH, *self._buttons),
-        )
-        self._parts = layouts.row((head, 1), acts, margins=margins, of=self)
+        top, margins = Qt.AlignmentFlag.AlignTop, (theme.BETWEEN, *3 * (theme.INSIDE,))
+        acts = layouts.row(self.action, self.other, self.copy, layouts.STRETCH)
+        texts = layouts.column(self.message, self.next, acts, gap=theme.SPACE)
+        layouts.row((self._icon, 0, top), (texts, 1), (self.dismiss, 0, top), margins=margins, of=self)
 
-    @property
-    def _buttons(self) -> tuple[QPushButton | QToolButton, ...]:
-        return self.action, self.other, self.copy, self.dismiss
 
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        super().resizeEvent(event)
-        self._arrange()
-
-    def _arrange(self) -> None:
-        """Put both texts into one line where they fit: what stands above gives up no more than that."""
-        parts = [self._icon, *(button for button in self._buttons if not button.isHidden())]
-        needed = sum(part.sizeHint().width() + theme.INSIDE for part in parts) + 3 * theme.BETWEEN
-        is_narrow = 2 * needed > self.width()  # The buttons would leave a column of single words.
-        self._parts.setDirection(QBoxLayout.Direction.TopToBottom if is_narrow else QBoxLayout.Direction.LeftToRight)
-        for label in (self.message, self.next):
-            label.ensurePolished()
-            needed += label.fontMetrics().horizontalAdvance(label.text()) + theme.INSIDE
-        is_line = needed <= self.width()
-        self._texts.setDirection(QBoxLayout.Direction.LeftToRight if is_line else QBoxLayout.Direction.TopToBottom)
-        self._texts.setSpacing(theme.INSIDE if is_line else 2)
-        across = QSizePolicy.Policy.Maximum if is_line and self.next.text() else QSizePolicy.Policy.Expanding
-        self.message.setSizePolicy(across, QSizePolicy.Policy.MinimumExpanding)
-        for label in (self.message, self.next):
-            label.setWordWrap(not is_line)
+def _hidden(rect: QRect, parts: Sequence[tuple[QRect, int]]) -> tuple[int, int]:
+    """Return how much this rectangle hides of controls, and of texts and plots: square pixels, these in large units."""
+    hidden = [0, 0, 0]
+    for part, kind in parts:
+        covered = part.intersected(rect)
+        hidden[kind] += covered.width() * covered.height()
+    return hidden[2], (hidden[0] + 4 * hidden[1]) // PLOT_PX
