@@ -6,10 +6,11 @@ cause lasts, and takes it back afterwards; all but `nan` and `memory` leave the 
 
 from __future__ import annotations
 
+import contextlib
 import math
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -18,6 +19,7 @@ import numpy as np
 from jaxtyping import Float
 
 from trainer.analysis.geometry import effective_eigenvalues
+from trainer.untrusted.documents import BadDocument, convert
 
 WORDS: Final = {
     "nan": "NaN",
@@ -33,6 +35,11 @@ WORDS: Final = {
     "forgetting": "Forgetting",
 }
 """Kind -> what a badge says, the gravest first."""
+
+BEST: Final = "best_spread"
+"""Fact of a run: `AlertWatch.best` of its sessions."""
+ENDED_WORDS: Final = {"diverging": "diverged", "collapse": "collapsed"}
+"""Kind of an alert that stays true of a run when it has ended -> what is said of that run."""
 
 MEMORY: Final = 50
 """Updates over which the running mean of the loss is taken."""
@@ -60,13 +67,26 @@ class AlertWatch:
         folder: The run's folder: on the disk to watch.
         warmup_steps: Of the run, in which embeddings spread first: none of them collapses yet.
         inv_tau_limits: Between which the inverse temperature is clamped; None where it is not learned.
+        best: What `best` of an earlier session was, as it was stored.
+        raised: Kinds of the alerts that these left.
     """
 
-    def __init__(self, folder: Path, warmup_steps: int, inv_tau_limits: tuple[float, float] | None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        warmup_steps: int,
+        inv_tau_limits: tuple[float, float] | None,
+        *,
+        best: object = None,
+        raised: Iterable[str] = (),
+    ) -> None:
         self._folder, self._warmup, self._limits = folder, warmup_steps, inv_tau_limits
         self._loss = LossAlarm()
-        self._raised: set[str] = set()
-        self._best: dict[str, tuple[float, float]] = {}
+        self._raised = {*raised}
+        self.best: dict[str, tuple[float, float]] = {}
+        """Modality -> largest spread and rank."""
+        with contextlib.suppress(BadDocument):
+            self.best = convert(best, dict[str, tuple[float, float]])
         self._looked_at = float("-inf")
 
     def saw(self, loss: float, inv_tau: float | None) -> list[Change]:
@@ -88,8 +108,8 @@ class AlertWatch:
     def _collapsed(self, step: int, name: str, rows: Float[np.ndarray, "n d"]) -> str:
         part = rows[:: max(1, len(rows) // ROWS)]
         now = spread(part), float(effective_eigenvalues(part))
-        best = self._best.get(name, (0.0, 0.0))
-        self._best[name] = max(now[0], best[0]), max(now[1], best[1])
+        best = self.best.get(name, (0.0, 0.0))
+        self.best[name] = max(now[0], best[0]), max(now[1], best[1])
         fallen = [value < FALL * before for value, before in zip(now, best, strict=True)]
         if step <= self._warmup or not any(fallen):
             return ""

@@ -208,8 +208,13 @@ def measured_on(metric_name: str, facts: Mapping[str, Any]) -> tuple[str, int | 
 def noted_n(name: str, split: str, facts: Mapping[str, Any]) -> int | None:
     """Return n of a number logged of a split, as the trainer noted it: a recall's distinct questions, else pairs."""
     direction = name.rpartition("/")[2].partition("_R@")[0]
-    questions = _inner(_inner(facts, "heldout_questions"), split).get(direction)
-    return questions if isinstance(questions, int) else noted_pairs(split, facts)
+    return asked_by_direction(split, facts).get(direction) or noted_pairs(split, facts)
+
+
+def asked_by_direction(split: str, facts: Mapping[str, Any]) -> dict[str, int]:
+    """Return the distinct questions of each direction of a run's split, as the trainer noted them."""
+    noted = _inner(_inner(facts, "heldout_questions"), split).items()
+    return {direction: n for direction, n in noted if isinstance(n, int)}
 
 
 def noted_pairs(split: str, facts: Mapping[str, Any]) -> int | None:

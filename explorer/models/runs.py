@@ -27,12 +27,13 @@ from explorer import theme
 from explorer.models import quantities
 from explorer.run_control.jobs import working
 from trainer import alerts, config
-from trainer.experiments.counted import standing
+from trainer.experiments.counted import flaw_of, standing
 from trainer.experiments.run_style import RunStyle
 from trainer.metrics import HEADLINE, HELD_OUT, RECALL_HEADING, headline_name, measured_on, metric
 from trainer.scheduling.queue import Expected, in_order
 from trainer.store import RunRow
 from trainer.store.elsewhere import place_of
+from trainer.store.question import noted_chance
 from trainer.store.run_filter import RunFilter, parse
 
 if TYPE_CHECKING:
@@ -524,6 +525,8 @@ class RunsModel(QAbstractTableModel):
             return f"waiting, {ordinal(turn)}"
         status = self._text(run, RunColumn.STATUS)
         if not run.active:
+            if run.last is not None and (flaw := flaw_of(run)):
+                return f"{metric(run.metric).text(run.last)} · {flaw.partition(' ')[0]}"
             if run.last is None or not standing(run):
                 return status if standing(run) else ""
             value = display_text(run, RunColumn.LAST)
@@ -563,7 +566,7 @@ class RunsModel(QAbstractTableModel):
                 return theme.icon("triangle-alert", 16, "warn")
         if column is RunColumn.STATUS and role == Qt.ItemDataRole.DecorationRole and (alert := gravest(run)):
             return theme.icon("triangle-alert", 16, "bad" if alert in ("nan", "memory") else "warn")
-        if column is RunColumn.STATUS and role == Qt.ItemDataRole.DecorationRole and run.out_of_reach:
+        if column is RunColumn.STATUS and role == Qt.ItemDataRole.DecorationRole and (run.out_of_reach or flaw_of(run)):
             return theme.icon("triangle-alert", 16, "warn")
         if column is RunColumn.STATUS and role == Qt.ItemDataRole.DecorationRole:
             return theme.icon(look.icon, 16, look.role)
@@ -601,13 +604,14 @@ class RunsModel(QAbstractTableModel):
         if role == STATE_ROLE:
             return self.state_text(run)
         if role == TONE_ROLE:
-            return "warn" if gravest(run) or self._why_silent(run) else look_of(run.status).role
+            return "warn" if gravest(run) or flaw_of(run) or self._why_silent(run) else look_of(run.status).role
         return run.step / run.total_steps if run.status == "running" and run.step and run.total_steps else None
 
     def _summary(self, run: RunRow) -> str:
         """Return what the columns that are not shown say of a run."""
         columns = (RunColumn.STATUS, RunColumn.OBJECTIVE, RunColumn.DATA, RunColumn.PROGRESS, RunColumn.DURATION)
         facts = [f"{HEADERS[column]}: {text}" for column in columns if (text := self._text(run, column))]
+        facts += [f"It {flaw}"] if (flaw := flaw_of(run, fully=True)) else []
         return "\n".join(filter(None, (*(_hint(run, RunColumn.NAME) or "").split("\n"), *facts, run.reason)))
 
     def _own_header(self, column: ValueColumn, role: int) -> Any:
@@ -868,7 +872,8 @@ def _hint(run: RunRow, column: RunColumn) -> str | None:
     if column in (RunColumn.BEST, RunColumn.LAST) and run.metric:
         why = "" if run.active or run.status == "queued" else standing(run)
         value = f"{headline_name(run.metric, run.facts)}: {display_text(run, column) or 'not measured yet'}"
-        return f"{value}\nNot a finished result: {why}." if why else value
+        standing_of = f"Not a finished result: {why}." if why else ""
+        return "\n".join(filter(None, (value, noted_chance(run.metric, run.facts).capitalize(), standing_of)))
     if column is RunColumn.STARTED and run.started_at is not None:
         return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(run.started_at))
     return None

@@ -47,6 +47,7 @@ class LastRunsCard(QFrame):
         self.title = layouts.text(role="heading")
         self.headline = layouts.text(role="title", name="last-runs-headline", wrap=True)
         self.about = layouts.text(role="small", name="last-runs-about", wrap=True)
+        self.flaws = layouts.text(role="warn", name="last-runs-flaws", wrap=True)
         self.apart = layouts.text(role="small", name="last-runs-apart", wrap=True)
         self.evaluate = QPushButton(EVALUATE, clicked=lambda: self.evaluated.emit(self._apart))
         self.evaluate.setObjectName("last-runs-evaluate")
@@ -58,7 +59,9 @@ class LastRunsCard(QFrame):
         inset = (theme.BETWEEN, 12, theme.BETWEEN, 12)
         # A row of hidden parts would take room.
         self.apart_row = layouts.panel(layouts.row((self.apart, 1), self.evaluate))
-        heads = layouts.column(self.title, self.headline, self.about, self.apart_row, gap=theme.SPACE, margins=inset)
+        heads = layouts.column(
+            self.title, self.headline, self.about, self.flaws, self.apart_row, gap=theme.SPACE, margins=inset
+        )
         foot = layouts.row(self.more, theme.SPACE, (self.note, 1), margins=inset)
         stage = layouts.column(self.pane, margins=inset)
         layouts.column(heads, layouts.hairline(), (stage, 1), layouts.hairline(), foot, gap=0, of=self)
@@ -66,14 +69,16 @@ class LastRunsCard(QFrame):
     def show_runs(self, last: LastRuns) -> None:
         """Show these runs; their curves are those of values on held-out pairs, which have one scale."""
         self._runs = tuple(run.id for run in last.repeated)
-        both, shown = len(self._runs) > 1, tuple(run.id for run in last.runs)
+        both, drawn = len(self._runs) > 1, tuple(run.id for run in last.runs)
         self._apart = tuple(run.id for run in last.apart)
-        compare = "The last two finished runs" if self._apart in ((), shown) else "The last two runs that compare"
-        self.title.setText(compare if len(shown) > 1 else "The last finished run")
+        compare = "The last two finished runs" if self._apart in ((), drawn) else "The last two runs that compare"
+        self.title.setText(compare if len(drawn) > 1 else "The last finished run")
         self.apart.setText(last.apart_note)
         self.apart_row.setVisible(bool(self._apart))
         self.headline.setText(last.headline)
         self.about.setText(last.about)
+        self.flaws.setText(last.flaws)
+        self.flaws.setVisible(bool(last.flaws))
         data = last.runs[-1].data
         self.more.setText("Add seeds" if both else f"CLIP and CLOOB on {data if len(data) <= LONGEST else 'its data'}")
         what = "both settings with 3 to 5 further" if both else "each with 3 to 5"
@@ -83,7 +88,7 @@ class LastRunsCard(QFrame):
         metric = last.runs[0].metric
         names = (HEADLINE, "val/text_to_image_R@1") if metric == HEADLINE else (metric,)
         self.pane.forget()
-        self.pane.ask(CURVES, Request(targets_of(shown)), CURVES.settings(names))
+        self.pane.ask(CURVES, Request(targets_of(drawn)), CURVES.settings(names))
 
 
 class TrainingNow(QWidget):

@@ -13,7 +13,7 @@ from explorer.models.runs import RunColumn, display_text, ordinal, preparing, sh
 from explorer.widgets import layouts
 from explorer.widgets.legend import Legend, LegendEntry
 from explorer.widgets.progress_row import show_share
-from trainer.experiments.counted import standing
+from trainer.experiments.counted import flaw_of, standing
 from trainer.metrics import HEADLINE, RECALL_HEADING, metric
 
 if TYPE_CHECKING:
@@ -142,12 +142,12 @@ def state_text(run: RunRow, end: float | None, turn: int) -> str:
         turn: Among those that wait, 1 for the next; 0 where it does not wait.
     """
     if run.status == "finished":
-        return ", ".join(filter(None, (display_text(run, RunColumn.LAST), "finished")))
+        return ", ".join(filter(None, (display_text(run, RunColumn.LAST), flaw_of(run) or "finished")))
     if turn:
         return f"waiting, {ordinal(turn)}"
     value = display_text(run, RunColumn.LAST)
     if run.status != "running":
-        return ", ".join(filter(None, (value, standing(run))))
+        return ", ".join(filter(None, (value, standing(run), flaw_of(run))))
     measure = RECALL_HEADING if run.metric == HEADLINE else metric(run.metric).label
     so_far = f"{measure} {value} so far, " if value else ""
     left = f", {time_left(end)}" if end is not None else ""

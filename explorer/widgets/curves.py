@@ -298,7 +298,7 @@ class CurvePlot(QWidget):
 
     def _words(self, line: CurveLine, point: tuple[float, float]) -> str:
         digits = self.panel.digits if self.panel else 3
-        unit = f" {self.panel.unit}" if self.panel and self.panel.unit else ""
+        unit = f" {self.panel.unit.partition('  ')[0]}" if self.panel and self.panel.unit else ""
         # Names are a person's words: escaped, because this label does read HTML.
         return (
             f'<span style="color:{line.color}">\u25cf</span> {html.escape(line.name)}&nbsp;&nbsp;'

@@ -80,7 +80,7 @@ class TruthLine(QLabel):
         dot = truth.SEPARATOR
         begun = dot.join(begins)
         left = room - metrics.horizontalAdvance(f"{begun}{dot}")
-        rest = metrics.elidedText(truth.not_counted, Qt.TextElideMode.ElideRight, max(left, 0))
+        rest = metrics.elidedText(truth.rest, Qt.TextElideMode.ElideRight, max(left, 0))
         self.said = dot.join(filter(None, (begun, rest)))
         self.setToolTip("" if self.said == truth.text else truth.text)
         linked = [

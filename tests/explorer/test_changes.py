@@ -198,7 +198,7 @@ def test_both_neighborhoods_stand_side_by_side_and_shared_ones_are_framed(view: 
     for row in view.neighborhoods.rows:
         assert {tile.pair for tile in row.tiles.items if tile.marked} == shared
     assert view.neighborhoods.note.text().startswith(
-        f"{len(shared)} of 10 nearest images shared (Jaccard {len(shared) / (20 - len(shared)):.2f})"
+        f"{len(shared)} of 10 nearest images shared (Jaccard {len(shared) / (20 - len(shared)):.2f}, chance "
     )
 
 

@@ -1,5 +1,6 @@
 """Alerts: each is raised once when its cause occurs, and cleared when it is gone; none without a cause."""
 
+import json
 import math
 from pathlib import Path
 
@@ -66,6 +67,20 @@ def test_embeddings_that_fall_into_a_point_or_a_line_collapse_and_come_back(alar
     (told,) = alarms.measured(250, {"image": line})
     assert "1 direction holds 99 %" in told.words
     assert "spread" not in told.words, "it did not fall"
+
+
+def test_a_continued_run_compares_with_what_its_earlier_session_stored(alarms, tmp_path):
+    good = sphere(500, 32)
+    alarms.measured(60, {"image": good})
+    point = 0.02 * good + sphere(1, 32)
+    stored = json.loads(json.dumps(alarms.best))
+    again = AlertWatch(tmp_path, 50, None, best=stored)
+    assert [change.kind for change in again.measured(100, {"image": point})] == ["collapse"]
+    back = AlertWatch(tmp_path, 50, None, best=stored, raised=["collapse"])
+    assert back.measured(100, {"image": point}) == [], "it is told already"
+    assert back.measured(120, {"image": good}) == [Change("collapse", "")]
+    for broken in (None, {"image": "wide"}, {"image": [1.0]}, [2.0]):
+        assert AlertWatch(tmp_path, 50, None, best=broken).measured(100, {"image": point}) == []
 
 
 def test_what_was_as_flat_before_has_not_collapsed_and_nothing_does_within_the_warm_up(alarms):

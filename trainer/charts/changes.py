@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 from jaxtyping import Float, Int
 
+from trainer.analysis.chance import jaccard_chance_text
 from trainer.analysis.sampling import at_most
 from trainer.charts import objective_label
 from trainer.charts.marks import Axis, NumberRow, NumberTable, Panel, Points, Series, Tone, XYPlot, axis_over, run_tone
@@ -107,7 +108,7 @@ def _overlaps(changes: Changes, index: int, name: str) -> XYPlot:
         axis_over(f"share of {changes.modality}s (%)", [shares], include=(0,), percent=True),
         (Series(name, run_tone(index), edges, shares, stepped=True, filled=True),),
         cursor=mean,
-        note=f"mean {mean:.3f}",
+        note=f"mean {mean:.3f}, {jaccard_chance_text(changes.k, changes.candidates)}",
     )
 
 

@@ -69,7 +69,7 @@ def _plot(key: str, panel: CurvePanel, x_label: str, scale: float, settings: Cur
         x,
         y,
         tuple(lines),
-        note=f"n = {panel.n:,} pairs" if panel.n and not metric(panel.metric).is_recall else "",
+        note=panel.chance if metric(panel.metric).is_recall else f"n = {panel.n:,} pairs" if panel.n else "",
     )
 
 

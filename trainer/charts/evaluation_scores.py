@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any, Final
 
+from trainer.analysis.chance import chance_level
 from trainer.analysis.number_text import signed, signed_ends
 from trainer.analysis.progress import Progress
 from trainer.charts.evaluation import (
@@ -32,7 +33,7 @@ from trainer.charts.marks import (
     heading_row,
     run_tone,
 )
-from trainer.charts.measures.comparison import CERTAIN_NOTE
+from trainer.charts.measures.comparison import CERTAIN_NOTE, label_of
 from trainer.charts.measures.evaluation_scores import answer_of, winner_of
 from trainer.charts.measures.groups import p_text
 from trainer.charts.published_numbers import published_table
@@ -88,7 +89,8 @@ def _table(chart: EvaluationChart) -> NumberTable:
             cells += _difference(line) if both else [_interval(line.intervals[0])]
             winner = winner_of(line)
             best = frozenset({1 + winner} if winner >= 0 else ())
-            lines.append(NumberRow(_label(chart, line), _tip(line), tuple(cells), best=best))
+            label = label_of(_label(chart, line), line.name, question)
+            lines.append(NumberRow(label, _tip(line), tuple(cells), best=best))
     return NumberTable("numbers", "Scores", tuple(heads), tuple(lines), badges=False)
 
 
@@ -105,6 +107,12 @@ def _plot(chart: EvaluationChart, lines: list[EvaluationLine]) -> XYPlot:
                 at = index + gap * (run.index - middle)
                 low, high = (100 * end for end in ends)
                 dots.append(Marker(run.label, run_tone(run.index), at, 100 * value, low=low, high=high))
+    chances = [line.question.drawing(line.name) if line.question is not None else None for line in lines]
+    dots += [
+        Marker("chance", "quiet", index, 100 * chance_level(*drawing), mark="diamond")
+        for index, drawing in enumerate(chances)
+        if drawing is not None
+    ]
     labels = [_label(chart, line) for line in lines]
     often, questions = Counter(labels), (question_text(line.question) for line in lines)
     names = tuple(
@@ -177,24 +185,11 @@ def _rows(chart: EvaluationChart) -> Iterator[tuple[Any, ...]]:
             measured = (run.run, run.name, run.step, line.n[run.index], line.values[run.index], low, high)
             yield *facts, "metric", line.task, line.name, None, *measured, *tested, None, question_text(line.question)
     for run, kind, values in curves(chart):
-        n = run.tasks["robustness"].n
+        record = run.tasks["robustness"]
+        question = question_text(record.question)
         for severity, value in enumerate(values):
-            yield (
-                *facts,
-                "robustness",
-                "robustness",
-                kind,
-                severity,
-                run.run,
-                run.name,
-                run.step,
-                n,
-                value,
-                None,
-                None,
-                *none,
-                question_text(run.tasks["robustness"].question),
-            )
+            measured = (run.run, run.name, run.step, record.n, value, None, None)
+            yield *facts, "robustness", "robustness", kind, severity, *measured, *none, question
     for run, name, diagram in diagrams(chart):
         question = question_text(run.tasks["zero_shot"].question)
         for count, x, y in zip(diagram["counts"], diagram["confidence"], diagram["accuracy"], strict=True):

@@ -118,7 +118,7 @@ class Changes:
         verdict_b: The same of B.
         verdict_by: What stood for a class: in words.
         sampled: Whether a snapshot holds only a part of its split.
-        pairs: Pairs that both hold; more than `n` where those compared were drawn at random.
+        candidates: Of which the k neighbors of an item are the nearest.
         units: Which of the compared pairs are one picture or one caption.
     """
 
@@ -137,6 +137,7 @@ class Changes:
     verdict_by: str = ""
     sampled: bool = False
     pairs: int = 0
+    candidates: int = 0
     units: Units = field(default_factory=lambda: units_of_numbers(_NONE, _NONE))
 
     @property
@@ -250,6 +251,7 @@ def changes(
         verdict_by=by,
         sampled=first.sampled or second.sampled,
         pairs=len(at_a),
+        candidates=len(once) - 1,
         units=units.taken(drawn),
     )
 

@@ -10,6 +10,7 @@ from typing import Any, Final, Literal
 import numpy as np
 from jaxtyping import Float, Shaped
 
+from trainer.analysis.chance import jaccard_chance_text
 from trainer.analysis.embedding_similarity import compare_spaces
 from trainer.analysis.progress import Progress, part_of
 from trainer.analysis.sampling import at_most
@@ -95,7 +96,8 @@ class RepresentationSimilarity:
         n = ", ".join(f"{self.n[key]:,} {name}" for key, name in names.items() if key in self.n)
         drawn = f" of {self.pairs:,}, drawn at random (seed 0)" if MOST_ROWS in counts else ""
         rsa_n = f" · RSA of {MOST_RSA:,} of them" if max(counts) > MOST_RSA else ""
-        return f"{n}{drawn} of {data_label(first)}{rsa_n} · {self.k} neighbors"
+        chance = jaccard_chance_text(self.k, min(counts) - 1)
+        return f"{n}{drawn} of {data_label(first)}{rsa_n} · {self.k} neighbors, {chance}"
 
 
 def representation_similarity(

@@ -311,7 +311,7 @@ def _table(
     columns: Sequence[ValueColumn] = (),
     groups: Sequence[RunGroup] = (),
 ) -> str:
-    from trainer.experiments.counted import counted_line
+    from trainer.experiments.counted import counted_line, flaw_of
     from trainer.metrics import headline_name, metric
 
     if not rows:
@@ -336,15 +336,16 @@ def _table(
             many, n = len(group.members), len(group.counted)
             counts = "" if n == many else f", {n} counted"
             written.insert(index, f"{spelled(group.name)} ({many} run{'s' * (many != 1)}{counts})")
+    flaws = "".join(f"\n{row.short_name} {flaw}" for row in rows if (flaw := flaw_of(row, fully=True)))
     names = sorted({headline_name(row.metric, row.facts) for row in rows if row.last is not None})
     last = f"\nLast and best are of: {'; '.join(names)}." if names else ""
     warning = "".join(f"\nRun {run} does not respond. {reason}" for run, reason in silent.items())
     left_out = f"\n{line}" if (line := counted_line(groups)) else ""
-    return "\n".join(written) + left_out + last + warning
+    return "\n".join(written) + left_out + last + flaws + warning
 
 
 def _description(workspace: Workspace, row: RunRow) -> str:
-    from trainer import config
+    from trainer import alerts, config
     from trainer.metrics import metric
     from trainer.prompt_suites import ZERO_SHOT, suite_of_facts
     from trainer.scheduling import energy
@@ -361,7 +362,7 @@ def _description(workspace: Workspace, row: RunRow) -> str:
         lines.append(f"  tags      {row.tags}")
     if row.archived_at is not None:
         lines.append(f"  archived  {time.strftime('%Y-%m-%d %H:%M', time.localtime(row.archived_at))}")
-    hidden = (provenance.SESSIONS, SETTINGS, ZERO_SHOT)
+    hidden = (provenance.SESSIONS, SETTINGS, ZERO_SHOT, alerts.BEST)
     lines += [f"  {name:<9} {value}" for name, value in row.facts.items() if name not in hidden]
     settings = row.facts.get(SETTINGS)
     lines += [

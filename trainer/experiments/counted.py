@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from trainer import config
+from trainer.alerts import ENDED_WORDS
 from trainer.experiments.experiment import Arm, Experiment, from_toml
 from trainer.store import RunRow, StoreError, Workspace
 from trainer.store.run_label import parts_of
@@ -157,6 +158,16 @@ def standing(row: RunRow) -> str:
     if row.status in ("queued", "running") or not row.total_steps:
         return f"{row.status}{why}"
     return f"{row.status} at {row.step:,} of {row.total_steps:,}{why}"
+
+
+def flaw_of(row: RunRow, *, fully: bool = False) -> str:
+    """Return what a run ended with that its value does not show, `collapsed at step 48`; empty for none.
+
+    With `fully` what was measured and the advice follow.
+    """
+    ended = {} if row.active else {kind: alert for kind, alert in row.alerts.items() if kind in ENDED_WORDS}
+    flaw = ", ".join(f"{ENDED_WORDS[kind]} at step {alert.get('step', 0)}" for kind, alert in ended.items())
+    return f"{flaw}: {' '.join(str(alert.get('words', '')) for alert in ended.values())}" if flaw and fully else flaw
 
 
 class _Definitions:

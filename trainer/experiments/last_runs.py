@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from trainer.config import ConfigError
-from trainer.experiments.counted import standing
+from trainer.experiments.counted import flaw_of, standing
 from trainer.experiments.held_out import next_step, too_few, too_few_of
 from trainer.experiments.seed_truth import measured_apart, seed_truth
 from trainer.metrics import HEADLINE, headline_name, measured_on, metric
 from trainer.store import RunRow, StoreError, Workspace
+from trainer.store.question import noted_chance
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,7 @@ class LastRuns:
         note: The next step where no seed can.
         apart: Two runs that one data set could compare: the newest, which compares with none, last; empty for none.
         apart_note: Why they do not compare.
+        flaws: What these runs ended with that their values do not show, in sentences; empty for nothing.
     """
 
     runs: tuple[RunRow, ...]
@@ -34,6 +36,7 @@ class LastRuns:
     note: str = ""
     apart: tuple[RunRow, ...] = ()
     apart_note: str = ""
+    flaws: str = ""
 
 
 def last_runs(workspace: Workspace) -> LastRuns | None:
@@ -46,8 +49,9 @@ def last_runs(workspace: Workspace) -> LastRuns | None:
     fields = _differing(workspace, runs[-1], runs[0]) if len(runs) > 1 else ()
     alike = len({_question(row) for row in runs}) == 1
     measured = headline_name(runs[0].metric, *(row.facts for row in runs)) if alike else ""
+    chance = noted_chance(runs[0].metric, runs[0].facts) if alike else ""
     steps = f"{' and '.join(dict.fromkeys(f'{row.step:,}' for row in runs))} steps"
-    seeds = seed_truth(workspace, runs[0].id, runs[-1].id).text if alike else ""
+    seeds = replace(seed_truth(workspace, runs[0].id, runs[-1].id), flaws=()).text if alike else ""
     names = ", ".join(field.rpartition(".")[2].replace("_", " ") for field in fields)
     differ = f"they differ in {names}" if len(fields) > 1 else ""
     data, values = " and ".join(dict.fromkeys(row.data for row in runs)), _headline(runs, alike)
@@ -60,11 +64,12 @@ def last_runs(workspace: Workspace) -> LastRuns | None:
     return LastRuns(
         tuple(runs),
         headline=too_few(few) if alike and few is not None else values,
-        about=" · ".join(filter(None, (values * is_few, data, measured, steps, differ * (not is_few), seeds))),
+        about=" · ".join(filter(None, (values * is_few, data, measured, chance, steps, differ * (not is_few), seeds))),
         repeated=repeated,
         note=f"{next_step(few)}." if few is not None else "",
         apart=apart,
         apart_note=apart_note,
+        flaws=" ".join(f"{row.short_name} {flaw}." for row in runs if (flaw := flaw_of(row))),
     )
 
 

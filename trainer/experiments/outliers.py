@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 from jaxtyping import Float
 
+from trainer.analysis.chance import chance_level
 from trainer.metrics import Metric
 from trainer.store import Question
 
@@ -93,7 +94,7 @@ def collapsed(
 
 def _guessing(name: str, question: Question | None) -> float | None:
     """Return the share that guessing reaches with three standard errors; None where it is not known."""
-    if question is None or question.answers(name) < 2 or question.is_certain(name):
+    if question is None or question.is_certain(name) or (drawing := question.drawing(name)) is None:
         return None
-    share = int(name[len(name.rstrip("0123456789")) :] or 1) / question.answers(name)
+    share = chance_level(*drawing)
     return share + 3 * math.sqrt(share * (1 - share) / max(question.asked(name), 1))

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from trainer import config
-from trainer.experiments.counted import standing
+from trainer.experiments.counted import flaw_of, standing
 from trainer.store import RunRow, StoreError, Workspace
 
 
 def over_seeds(workspace: Workspace, rows: Sequence[RunRow]) -> str:
-    """Return which seeds the runs have, what their experiment says over its seeds, and which did not finish.
+    """Return which seeds the runs have, what their experiment says over its seeds, which did not finish or collapsed.
 
     Empty for a single run, or for steps of one: they are not compared over seeds.
     """
@@ -19,6 +19,7 @@ def over_seeds(workspace: Workspace, rows: Sequence[RunRow]) -> str:
         return ""
     parts = [_seeds(workspace, rows), _verdict(workspace, rows)]
     parts += [f"{row.short_name} has not finished: {why}." for row in rows if (why := standing(row))]
+    parts += [f"{row.short_name} {flaw}." for row in rows if (flaw := flaw_of(row))]
     return " ".join(filter(None, parts))
 
 

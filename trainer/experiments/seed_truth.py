@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Final
 
 from trainer import config
-from trainer.experiments.counted import CountedRun, RunGroup, counted_line, standing
+from trainer.experiments.counted import CountedRun, RunGroup, counted_line, flaw_of, standing
 from trainer.experiments.held_out import too_few, too_few_of
 from trainer.experiments.verdict import ArmComparison, ExperimentVerdict, judge
 from trainer.metrics import data_label, dataset_label
-from trainer.store import SplitKey, StoreError, Workspace
+from trainer.store import RunRow, SplitKey, StoreError, Workspace
 
 ONE_EACH: Final = "1 seed each"
 NONE_COUNTS: Final = "No seed counts yet"
@@ -30,6 +30,7 @@ class SeedTruth:
         not_counted: Which of its runs do not count, `1 run not counted: CLIP · s3 stopped at 46 of 384`; may be empty.
         experiment: Name of the experiment; empty without one.
         comparable: Whether further seeds of both can decide between them.
+        flaws: What the runs ended with that their values do not show, `CLIP · s0 collapsed at step 48`.
         apart: Whether no value of one compares with one of the other: they were measured on different data.
     """
 
@@ -41,11 +42,17 @@ class SeedTruth:
     comparable: bool = True
     apart: bool = False
     undecided: str = ""
+    flaws: tuple[str, ...] = ()
 
     @property
     def text(self) -> str:
         """The sentence; empty where nothing is compared."""
-        return self.SEPARATOR.join(filter(None, (self.seeds, self.verdict, self.not_counted)))
+        return self.SEPARATOR.join(filter(None, (self.seeds, self.verdict, self.rest)))
+
+    @property
+    def rest(self) -> str:
+        """What does not count, and what the runs ended with."""
+        return self.SEPARATOR.join(filter(None, (self.not_counted, *self.flaws)))
 
 
 def seed_truth(
@@ -61,6 +68,11 @@ def seed_truth(
         rows = [workspace.runs.get(run) for run in (run_a, run_b)]
     except StoreError:
         return SeedTruth()
+    flaws = tuple(f"{row.short_name} {flaw}" for row in rows if (flaw := flaw_of(row)))
+    return replace(_truth_of(workspace, rows, of_evaluations=of_evaluations), flaws=flaws)
+
+
+def _truth_of(workspace: Workspace, rows: Sequence[RunRow], *, of_evaluations: bool) -> SeedTruth:
     arms = list(dict.fromkeys(row.arm for row in rows))
     name = rows[0].experiment
     if measured_apart(workspace, [row.id for row in rows]):

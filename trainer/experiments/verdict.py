@@ -13,7 +13,7 @@ from trainer.analysis.anytime_valid import Decision, Interval, decide
 from trainer.analysis.number_text import signed
 from trainer.analysis.repeated_intervals import OPEN, interval, p_value
 from trainer.analysis.significance import FEWEST_FLIPS, sign_flip_p
-from trainer.experiments.counted import CountedRun, RunGroup, arm_groups, counted_in, counted_line
+from trainer.experiments.counted import CountedRun, RunGroup, arm_groups, counted_in, counted_line, flaw_of
 from trainer.experiments.experiment import Arm, Experiment, Outcome, from_toml
 from trainer.experiments.outliers import collapsed, outlying
 from trainer.metrics import Metric, metric
@@ -90,7 +90,7 @@ class ExperimentVerdict:
         secondaries: The others.
         samples: Samples behind the primary outcome; None where it is not known or differs.
         notes: What must be known to read it.
-        warnings: Seeds that are outlying or collapsed, by name.
+        warnings: Seeds that are outlying or collapsed, by name, with what was told while they trained.
         groups: The arms with every run of theirs, its reason that of `runs`, and the seeds that have none.
     """
 
@@ -370,6 +370,9 @@ def _warnings(experiment: Experiment, runs: Sequence[RunOutcome]) -> tuple[str, 
     question = next((run.questions[0] for run in runs if not run.note and run.questions[0]), None)
     control = experiment.control.name
     warnings = [
+        f"{run.arm} seed {run.seed} {flaw}" for run in runs if not run.note and (flaw := flaw_of(run.run, fully=True))
+    ]
+    warnings += [
         sentence
         for arm, values in seeds.items()
         for sentence in collapsed(arm, dict(sorted(values.items())), measure, name, question)

@@ -9,12 +9,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
+from trainer.analysis.chance import chance_text
+from trainer.metrics import asked_by_direction, measured_on, noted_pairs
 from trainer.untrusted.documents import convert, parse
 
 _PICTURES: Final = re.compile(r"([\d,]+) distinct pictures")
 _ONCE: Final = ", each question once"
 """Ends the protocol where captions or pictures repeat."""
-_FIRST_K: Final = re.compile(r"(?:_R@|zero_shot_acc)(\d+)$")
+_FIRST_K: Final = re.compile(r"(?:_R@|zero_shot_acc)(\d+)$|zero_shot_mean_per_class$")
 """Names of numbers that count how often the right answer is among the first k."""
 _DRAWN: Final = ", questions drawn at random"
 """Ends the protocol where not every question was asked: `n` of each direction were."""
@@ -122,10 +124,24 @@ class Question:
             return (self.pictures or self.n) if name.startswith("text_to_image") else self.gallery
         return self.classes if self.task == "zero_shot" else 0
 
+    def drawing(self, name: str) -> tuple[int, int, float] | None:
+        """Return k of the share `name`, its candidates and the right ones of a question; None where unknown."""
+        k, answers = _FIRST_K.search(name), self.answers(name)
+        if k is None or not answers:
+            return None
+        # Every pair makes one answer right, of its own question.
+        right = self.n / self.asked(name) if self.task == "retrieval" and not self.drawn else 1.0
+        return int(k[1] or 1), answers, right
+
     def is_certain(self, name: str) -> bool:
         """Return whether every answer is among the first k, so that the share `name` is 1 for any model."""
-        k = _FIRST_K.search(name)
-        return k is not None and 0 < self.answers(name) <= int(k[1])
+        drawing = self.drawing(name)
+        return drawing is not None and drawing[1] <= drawing[0]
+
+    def chance(self, name: str) -> str:
+        """Return the chance level of the share `name`, and whether its k says little; empty where it is not known."""
+        drawing = self.drawing(name)
+        return chance_text(*drawing) if drawing is not None else ""
 
     @property
     def digest(self) -> str:
@@ -159,6 +175,18 @@ def retrieval_question(n: int, *, texts: int, images: int, drawn: int = 0) -> Qu
         return Question("retrieval", drawn, gallery=texts, protocol=f"{images:,} distinct pictures{_DRAWN}")
     once = "" if n == texts == images else _ONCE
     return Question("retrieval", n, gallery=texts, protocol=f"{images:,} distinct pictures{once}")
+
+
+def noted_chance(metric_name: str, facts: Mapping[str, Any]) -> str:
+    """Return the chance level of a recall that a run logged, by what its trainer noted; empty where it is not known."""
+    split, n = measured_on(metric_name, facts)
+    questions, pairs = asked_by_direction(split, facts), noted_pairs(split, facts)
+    name = metric_name.rpartition("/")[2]
+    images, texts = (questions.get(direction) for direction in ("image_to_text", "text_to_image"))
+    # Equal numbers below that of the pairs may be of questions drawn at random, among more answers.
+    if n is None or pairs is None or images is None or texts is None or images == texts < pairs:
+        return ""
+    return retrieval_question(pairs, texts=texts, images=images).chance(name)
 
 
 def question_text(question: Question | None, *, task: bool = False) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import time
 from collections import deque
@@ -113,7 +114,8 @@ class RunLog:
     def _claimed(cls, workspace: Workspace, row: RunRow, lock: ProcessLock) -> RunLog:
         me = identity()
         now = time.time()
-        # What an earlier session left unsaid comes first: its alerts are not this one's.
+        # What an earlier session left unsaid comes first: its alerts are not this one's, but for a collapse, which a
+        # resumed run still has.
         workspace.catch_up(row.id)
         # Nor is its end, should this one be killed now.
         pending_rows.forget(row.folder)
@@ -130,7 +132,7 @@ class RunLog:
             heartbeat_at=now,
             rss_mib=None,
             gpu_mib=None,
-            alerts="{}",
+            alerts=json.dumps({kind: alert for kind, alert in row.alerts.items() if kind == "collapse"}),
             ended_at=None,
             reason="",
         )

@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Float
 
 from trainer import config, plugins
-from trainer.alerts import WORDS, AlertWatch, Change
+from trainer.alerts import BEST, WORDS, AlertWatch, Change
 from trainer.checkpoints import checkpoint
 from trainer.data import DataSplits
 from trainer.data.pairs import BATCH
@@ -162,7 +162,9 @@ class MetricLogger:
         self._measurement = measurement_of(training.method, training.device, batch_size=size)
         if self._evaluation is None:
             warmup = warmup_of(self._run.optimizer, total)
-            self._alarms = AlertWatch(self._log.folder, warmup, training.method.inv_tau_limits)
+            limits, earlier = training.method.inv_tau_limits, self._log.run
+            best = earlier.facts.get(BEST)
+            self._alarms = AlertWatch(self._log.folder, warmup, limits, best=best, raised=earlier.alerts)
         self._log.memory = lambda: system_metrics.memory(training.device)
         self._energy = system_metrics.energy_meter(training.device, self._used_wh)
         mixes = set(self._run.tuning.percents) if self._run.tuning.mix else None
@@ -436,6 +438,7 @@ class MetricLogger:
         rows = {"image": embedded.image, "text": embedded.text}
         present = {name: values for name, values in rows.items() if values is not None}
         self._ring(self._alarms.measured(self._training.step, present))
+        self._log.facts(**{BEST: self._alarms.best})
 
     def _say_evaluation(self, evaluation: _Evaluation) -> None:
         total = self._training.total_steps

@@ -15,6 +15,7 @@ from explorer.views.selected import PairTile, Tiles
 from explorer.widgets import layouts
 from explorer.widgets.image_row import SPACIOUS_PX
 from explorer.widgets.run_badge import RunBadge
+from trainer.analysis.chance import chance_text
 from trainer.charts.pair_changes import MEASURES, Changes
 
 EDGE_PX: Final = 56
@@ -65,7 +66,8 @@ class Neighborhoods(QWidget):
         caption = changes.items.caption[pair] or changes.items.path[pair]
         self.title.setText(f"Nearest {changes.modality}s of “{caption}”")
         jaccard = changes.values["overlap"][index]
-        parts = [f"{len(shared)} of {changes.k} nearest {changes.modality}s shared (Jaccard {jaccard:.2f})"]
+        chance = chance_text(changes.k, changes.candidates)
+        parts = [f"{len(shared)} of {changes.k} nearest {changes.modality}s shared (Jaccard {jaccard:.2f}, {chance})"]
         if "image_rank_a" in changes.values:
             ranks = [f"{changes.values[f'image_rank_{side}'][index]:,.0f}" for side in "ab"]
             parts.append(f"caption rank A {ranks[0]}, B {ranks[1]}")

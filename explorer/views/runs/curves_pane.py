@@ -237,12 +237,12 @@ class CurvesPane(QWidget):
             color = theme.run_shade(style.hue, style.tone)
             lines.append(CurveLine(series.run, series.name, color, series.x, raw, smooth, dash_of(run_tone(style.hue))))
         ends = [run.total_steps for run in self._runs if working(run)] if self.axis == "step" else []
-        unit = panel.unit + (f"  n = {panel.n:,}" if panel.n and not entry.is_recall else "")
+        about = panel.chance if entry.is_recall else f"n = {panel.n:,}" if panel.n else ""
         digits = max(0, entry.digits - 2) if panel.percent else entry.digits
         return CurvePlotData(
             f"{panel.metric} {index if entry.is_recall else panel.label}",
             panel.label,
-            unit.strip(),
+            f"{panel.unit}  {about}".strip(),
             digits,
             tuple(lines),
             percent=panel.percent or panel.unit == "%",

@@ -29,6 +29,11 @@ def test_the_newest_two_that_compare_come_before_a_newer_one_on_other_data(works
     loob = finished(workspace, config.Run(name="loob", objective=config.Cloob()), 0.6, 1024, 2.0)
     both = last_runs(workspace)
     assert [row.id for row in both.runs] == [row.id for row in both.repeated] == [own, loob]
+    asked = {"renderings": {"image_to_text": 1024, "text_to_image": 512}}
+    for run in (own, loob):
+        workspace.runs.add_facts(run, {"heldout_questions": asked})
+    both = last_runs(workspace)
+    assert "n = 1,024 · chance 0.2 % · 96 steps" in both.about
     other = finished(workspace, config.Run(name="mine", data=config.Folder(path="mine")), 0.7, 512, 3.0)
     newest = last_runs(workspace)
     assert (newest.runs, newest.repeated, newest.headline) == (both.runs, both.repeated, both.headline)

@@ -14,7 +14,7 @@ from trainer.charts.measures.comparison import comparison
 from trainer.charts.measures.groups import GroupSettings, group_table
 from trainer.charts.panel_tables import as_markdown, as_text
 from trainer.store import Question, Workspace
-from trainer.store.question import UNKNOWN, question_from_key, retrieval_question, task_of
+from trainer.store.question import UNKNOWN, noted_chance, question_from_key, retrieval_question, task_of
 
 pytestmark = pytest.mark.slow
 
@@ -56,6 +56,24 @@ def test_several_captions_of_a_picture_are_no_more_independent_questions_than_pi
     folder = retrieval_question(979, texts=18, images=979)
     assert (folder.independent("image_to_text_R@1"), folder.independent("text_to_image_R@1")) == (979, 18)
     assert Question("zero_shot", 70).independent("zero_shot_acc1") == 70
+
+
+def test_the_chance_level_counts_every_right_answer_and_says_where_k_says_little():
+    one = retrieval_question(13, texts=9, images=13)
+    assert one.chance("image_to_text_R@1") == "chance 11.1 %"
+    assert one.chance("image_to_text_R@5") == "chance 55.6 %, says little: 5 of 9 candidates"
+    assert one.chance("text_to_image_R@1") == f"chance {100 * (13 / 9) / 13:.1f} %", "13 right answers of 9 questions"
+    assert (one.chance("image_to_text_mAP"), MANY.chance("zero_shot_acc1")) == ("", "chance 1.0 %")
+    assert retrieval_question(5000, texts=5000, images=5000).chance("image_to_text_R@1") == "chance < 0.1 %"
+
+
+def test_the_chance_level_of_a_logged_recall_comes_from_what_the_trainer_noted():
+    facts = {"heldout_pairs": {"val": 13}, "heldout_questions": {"val": {"image_to_text": 13, "text_to_image": 9}}}
+    assert noted_chance("val/image_to_text_R@1", facts) == "chance 11.1 %"
+    assert noted_chance("val/text_to_image_R@5", facts).endswith("says little: 5 of 13 candidates")
+    drawn = {"heldout_pairs": {"val": 900}, "heldout_questions": {"val": {"image_to_text": 50, "text_to_image": 50}}}
+    assert noted_chance("val/image_to_text_R@1", drawn) == "", "among how many answers is not noted"
+    assert noted_chance("val/image_to_text_R@1", {}) == noted_chance("val/loss", facts) == ""
 
 
 def test_every_metric_of_a_task_belongs_to_it():

@@ -103,7 +103,7 @@ class ComparisonRow:
 
     @property
     def label(self) -> str:
-        """The metric's label and what it was measured on, with the number of answers where k is not below it."""
+        """The metric's label, what it was measured on, and its chance level."""
         return label_of(self.metric.on(self.split, self.n), self.name, self.question)
 
 
@@ -129,10 +129,11 @@ class Comparison:
 
 
 def label_of(label: str, name: str, question: Question | None) -> str:
-    """Return the metric's label, with the number of answers where k is not below it."""
-    if question is None or not question.is_certain(name):
-        return label
-    return f"{label} (k ≥ {question.answers(name):,} answers)"
+    """Return the metric's label with its chance level, or with the number of answers where k is not below it."""
+    chance = question.chance(name) if question is not None else ""
+    if question is not None and question.is_certain(name):
+        chance = f"k ≥ {question.answers(name):,} answers"
+    return f"{label} ({chance})" if chance else label
 
 
 def comparison(workspace: Workspace, runs: Sequence[int | str]) -> Comparison:

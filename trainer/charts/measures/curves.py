@@ -18,6 +18,7 @@ from trainer.config.fields import option
 from trainer.metrics import Metric, logged_name, measured_on, metric, noted_n
 from trainer.store import RunRow, Workspace
 from trainer.store.number_series import number_series
+from trainer.store.question import noted_chance
 from trainer.store.rows import VAL_BATCH
 
 DEFAULT_METRICS: Final = ("val/image_to_text_R@1", "val/text_to_image_R@1", "val/knn_acc1", "train/loss")
@@ -80,6 +81,8 @@ class CurvePanel:
     series: tuple[RunCurve, ...]
     warnings: tuple[str, ...] = ()
     """Of a held-out metric, how many held-out pictures the runs were trained on."""
+    chance: str = ""
+    """Of a recall, the chance level of these runs; empty where it is not known."""
 
 
 def curves(
@@ -165,7 +168,10 @@ def _panel(workspace: Workspace, metric: Metric, label: str, drawn: list[tuple[R
     label = logged_name(metric.name, n) if metric.is_recall else label
     unit = "%" if metric.percent else metric.unit
     warnings = copies_notes([row for row, _ in drawn]) if metric.name.startswith(HELD) else ()
-    return CurvePanel(metric.name, label, unit, metric.percent, n, tuple(series for _, series in drawn), warnings)
+    chances = {noted_chance(metric.name, row.facts) for row, _ in drawn}
+    chance = chances.pop() if len(chances) == 1 else ""
+    series = tuple(series for _, series in drawn)
+    return CurvePanel(metric.name, label, unit, metric.percent, n, series, warnings, chance)
 
 
 def _series(workspace: Workspace, row: RunRow, index: int, name: str, axis: Axis, smoothing: float) -> RunCurve | None:

@@ -1,0 +1,43 @@
+"""The chance level of a share that counts whether the right one is among the first k candidates."""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+LEAST_SHOWN: Final = 0.1
+"""Percent below which the level is told as below it."""
+
+
+def chance_level(k: int, candidates: int, right: float = 1.0) -> float:
+    """Return how often k random candidates hold a right one; also the share of k neighbors that two draws share.
+
+    Args:
+        k: Candidates that are drawn.
+        candidates: Of which they are drawn.
+        right: Right ones of each question; of a mean the level is exact for k = 1 and at most this for more.
+    """
+    if candidates < 1:
+        return math.nan
+    return 1 - math.prod(max(0.0, 1 - right / (candidates - drawn)) for drawn in range(min(k, candidates)))
+
+
+def says_little(k: int, candidates: int) -> bool:
+    """Return whether k is at least a third of the candidates: guessing then gets a third or more."""
+    return 3 * k >= candidates
+
+
+def chance_text(k: int, candidates: int, right: float = 1.0) -> str:
+    """Return the chance level for people: `chance 9.1 %`, and of a k that is a third of them that it says little."""
+    level = 100 * chance_level(k, candidates, right)
+    return (f"chance {level:.1f} %" if level >= LEAST_SHOWN else f"chance < {LEAST_SHOWN} %") + _little(k, candidates)
+
+
+def jaccard_chance_text(k: int, candidates: int) -> str:
+    """Return the same of the Jaccard overlap of two neighborhoods of k: `chance 0.55`."""
+    level = chance_level(k, candidates)
+    return f"chance {level / (2 - level):.2f}{_little(k, candidates)}"
+
+
+def _little(k: int, candidates: int) -> str:
+    return f", says little: {k} of {candidates:,} candidates" if says_little(k, candidates) else ""
