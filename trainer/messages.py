@@ -459,6 +459,7 @@ class ReadDataAnswer:
     columns: tuple[str, ...]
     passed_over: Mapping[str, int]
     classes: int
+    captions: int = 0
     captions_repeat: bool
     pictures: tuple[str, ...]
     bytes_needed: int

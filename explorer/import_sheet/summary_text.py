@@ -10,7 +10,7 @@ from typing import Final
 from explorer.import_sheet.survey_result import DataSource
 from trainer import config
 from trainer.analysis.intervals import FEWEST_HELD_OUT
-from trainer.experiments.held_out import next_step, too_few
+from trainer.experiments.held_out import few_captions, next_step, too_few
 from trainer.store.disk import room_for_cache
 
 Explanation = tuple[str, str, str, str, str]
@@ -132,12 +132,12 @@ def split_line(reading: DataSource) -> str:
 
 
 def warning_of(reading: DataSource) -> str:
-    """Return that too few pairs are held out to compare runs, and the next step; empty where enough are."""
+    """Return that too few pairs are held out, or captions different, and the next step; empty where enough are."""
     held = sum(pairs for split, pairs in reading.pairs.items() if split != "train")
-    if not reading.pairs or not reading.used or held >= FEWEST_HELD_OUT:
-        return ""
     share = "" if reading.has_own_split else " or raise the held-out share"
-    return f"{too_few(held)} runs. {next_step(held)}: add pairs{share}."
+    is_few = bool(reading.pairs and reading.used) and held < FEWEST_HELD_OUT
+    few = f"{too_few(held)} runs. {next_step(held)}: add pairs{share}." if is_few else ""
+    return " ".join(filter(None, (few, few_captions(reading.captions, reading.used))))
 
 
 def described(reading: DataSource) -> str:

@@ -12,6 +12,7 @@ from types import SimpleNamespace
 from typing import Any, get_args
 
 import pytest
+from PIL import Image
 from PySide6.QtCore import QMimeData, QObject, QPointF, Qt, QTimer, QUrl
 from PySide6.QtGui import QDragEnterEvent, QDropEvent, QGuiApplication
 from PySide6.QtWidgets import QApplication, QComboBox, QLabel, QPushButton, QTabWidget, QWidget
@@ -34,7 +35,9 @@ from explorer.window.open_model_sheet import OpenModelSheet
 from tests.nightly import few_plain, nightly_except
 from trainer import config
 from trainer.config import presets
+from trainer.data.survey import survey
 from trainer.distribution.published_models import FIRST
+from trainer.experiments.held_out import few_captions
 from trainer.messages import Failure, ReadData
 from trainer.store import RunLog, Workspace
 
@@ -853,8 +856,26 @@ def test_a_long_report_costs_what_is_in_sight(dressed: QApplication, qtbot: QtBo
     ],
 )
 def test_too_few_held_out_pairs_are_told_before_anything_trains(pairs, warning):
-    reading = SimpleNamespace(pairs=pairs, used=sum(pairs.values()), has_own_split=False)
+    reading = SimpleNamespace(pairs=pairs, used=sum(pairs.values()), captions=sum(pairs.values()), has_own_split=False)
     said = summary_text.warning_of(reading)
     assert said.startswith(warning)
     step = "Hold out 24 pairs or more: add pairs or raise the held-out share."
     assert bool(said) == bool(warning) == said.endswith(step)
+
+
+def test_few_different_captions_are_told_with_their_chance_level(tmp_path):
+    rows = "".join(f"{n}.png,a photo of a {['hat', 'shoe', 'dress'][n % 3]}\n" for n in range(240))
+    for n in range(240):
+        Image.new("RGB", (8, 8), (n, 0, 0)).save(tmp_path / f"{n}.png")
+    (tmp_path / "pairs.csv").write_text(f"picture,caption\n{rows}", encoding="utf-8")
+    data = config.Table(path=str(tmp_path / "pairs.csv"), image_column="picture", caption_column="caption")
+    for opened in (False, True):
+        surveyed = survey(data, image_size=8, workspace_folder=tmp_path, opened=opened, progress=lambda *_: None)
+        assert (surveyed.captions, surveyed.used) == (3, 240)
+    reading = SimpleNamespace(pairs={"train": 216, "heldout": 24}, used=240, captions=3, has_own_split=False)
+    assert summary_text.warning_of(reading) == (
+        "240 pairs have 3 different captions. Equal captions count as one answer: guessing is right in 33.3 % at R@1, "
+        "in 100.0 % at R@10. Compare R@1 only, or write captions that differ."
+    )
+    assert "nothing to retrieve" in few_captions(1, 240)
+    assert [few_captions(*many) for many in ((31, 240), (12, 12), (0, 240))] == ["", "", ""]

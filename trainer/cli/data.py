@@ -227,6 +227,8 @@ def _named(args: argparse.Namespace) -> config.Data:
 
 
 def _print_survey(surveyed: Survey) -> None:
+    from trainer.experiments.held_out import few_captions
+
     say(f"{surveyed.data.label}: {surveyed.name}")
     for split, pairs in surveyed.pairs.items():
         say(f"{split:<14}{pairs:>9,} pairs")
@@ -252,7 +254,7 @@ def _print_survey(surveyed: Survey) -> None:
     if surveyed.passed_over:
         named = ", ".join(f"{count:,} {spelled(ending)}" for ending, count in surveyed.passed_over.items())
         say(f"Skipped, neither image nor text: {named}.")
-    for sentence in surveyed.notes:
+    for sentence in filter(None, (*surveyed.notes, few_captions(surveyed.captions, surveyed.used))):
         say(spelled(sentence))
     _print_some("Not used", surveyed.problems)
     _print_some("Used with a warning", surveyed.remarks)

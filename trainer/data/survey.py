@@ -65,6 +65,7 @@ class Survey:
         passed_over: Ending, or what else they are, -> number of files in a folder that are neither image nor caption.
         columns: Of a table, as its head names them.
         classes: How many.
+        captions: Different captions of all pairs.
         captions_repeat: Whether two pairs to train on have one caption.
         pictures: Image files of a folder, with caption or without, the first thousand.
         suite: Name of the zero-shot task that its labels answer.
@@ -89,6 +90,7 @@ class Survey:
     passed_over: dict[str, int] = field(default_factory=dict)
     columns: list[str] = field(default_factory=list)
     classes: int = 0
+    captions: int = 0
     captions_repeat: bool = False
     pictures: list[str] = field(default_factory=list)
     suite: str | None = None
@@ -151,6 +153,7 @@ def _listed(data: config.Data, image_size: int, workspace_folder: Path, progress
         "notes": [*index.log.notes, *_notes((str(listed.path), listed.caption) for listed in sources)],
         "split": split_sentence(data, index),
         "classes": len({source.label for source in sources} - {""}),
+        "captions": len({source.caption for source in sources}),
         "captions_repeat": captions_repeat(source.caption for source in parts_of(data, index)["train"]),
         "suite": index.suite.name if index.suite else None,
         "bytes_needed": bytes_needed(len(sources), image_size),
@@ -171,6 +174,7 @@ def _opened(data: config.Data, image_size: int, workspace_folder: Path, progress
         "notes": [*splits.report.notes, *_notes(pair for part in parts for pair in zip(part.paths, part.captions))],
         "split": splits.report.split,
         "classes": len({label for part in parts for label in part.labels} - {""}),
+        "captions": len({caption for part in parts for caption in part.captions}),
         "captions_repeat": captions_repeat(splits.train.captions),
         "suite": splits.suite.name if splits.suite else None,
         "bytes_needed": bytes_needed(splits.report.used, image_size),

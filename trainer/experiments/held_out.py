@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
+from trainer.analysis.chance import chance_level, says_little
 from trainer.analysis.intervals import FEWEST_HELD_OUT, smallest_difference
 from trainer.metrics import measured_on
 from trainer.store import RunRow
+
+LAST_K: Final = 10
+"""Largest k of the recalls that runs log."""
 
 
 def too_few_of(rows: Iterable[RunRow]) -> int | None:
@@ -18,6 +23,24 @@ def too_few_of(rows: Iterable[RunRow]) -> int | None:
 def too_few(n: int) -> str:
     """Return in a line that runs cannot be compared on so few held-out pairs."""
     return f"{n:,} held-out pair{'s' * (n != 1)}: too few to compare"
+
+
+def few_captions(captions: int, pairs: int) -> str:
+    """Return what so few different captions mean for retrieval, and what to do; empty where they are enough.
+
+    Args:
+        captions: Different ones.
+        pairs: That have them.
+    """
+    if not 0 < captions < pairs or not says_little(LAST_K, captions):
+        return ""
+    if captions == 1:
+        return f"All {pairs:,} pairs have the same caption: there is nothing to retrieve. Write captions that differ."
+    first, last = (100 * chance_level(k, captions) for k in (1, LAST_K))
+    return (
+        f"{pairs:,} pairs have {captions:,} different captions. Equal captions count as one answer: guessing is right "
+        f"in {first:.1f} % at R@1, in {last:.1f} % at R@{LAST_K}. Compare R@1 only, or write captions that differ."
+    )
 
 
 def next_step(n: int) -> str:
