@@ -101,8 +101,8 @@ class MatrixPane(Pane):
             return None
         opened = self.opened
         first = opened.snapshots[min(opened.snapshots)]
-        words = self.view_words(opened.snapshots, first.dataset, first.split)
-        arguments = ["export", "matrix", *words, "--records"]
+        snapshots = self.view_words(opened.snapshots, first.dataset, first.split)
+        arguments = ["export", "matrix", *snapshots, "--records"]
         window = self._window()
         part = [str(v) for v in (window.top, window.bottom, window.left, window.right)]
         return [*arguments, "--by", opened.by, *(["--window", *part] if window.cells < first.n**2 else [])]
