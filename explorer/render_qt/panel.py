@@ -173,9 +173,9 @@ class PanelWidget(QScrollArea):
 
     def shown(self) -> Iterator[tuple[Any, ...]]:
         """Yield what the cards show, read from their Qt items: key of the mark, series, x, y, low, high."""
-        for key, card in self.cards.items():
-            for values in card.shown():
-                yield (key, *values, *(None,) * (5 - len(values)))
+        for mark in self.panel.marks if self.panel is not None else ():
+            for values in self.cards[mark.key].shown():
+                yield (mark.key, *values, *(None,) * (5 - len(values)))
 
     def mark(self, ids: np.ndarray) -> None:
         """Highlight the points with these ids, such as the selected pairs, in every plot."""

@@ -52,13 +52,12 @@ class _Cells(QWidget):
         table = self._matrix.table
         if table is None:
             return QSize(200, CELL_PX)
-        columns = len(table.columns) + bool(table.right)
-        lines = len(table.rows) + bool(table.below)
-        return QSize(int(self._heading()) + columns * (LEAST_CELL_PX + 16), HEAD_PX + lines * CELL_PX)
+        wide = len(table.columns) * (LEAST_CELL_PX + 16)
+        return QSize(int(self._heading()) + wide, HEAD_PX + len(table.rows) * CELL_PX)
 
     def minimumSizeHint(self) -> QSize:
         table, hint = self._matrix.table, self.sizeHint()
-        columns = len(table.columns) + bool(table.right) if table else 3
+        columns = len(table.columns) if table else 3
         return QSize(int(self._heading()) + columns * LEAST_CELL_PX, hint.height())
 
     def paintEvent(self, _event: QPaintEvent) -> None:
@@ -66,59 +65,42 @@ class _Cells(QWidget):
         if table is None:
             return
         painter = theme.smooth_painter(self)
-        columns = len(table.columns)
-        for (row, column), value in np.ndenumerate(table.values):
-            self._paint_cell(painter, row, column, float(value))
+        for row, column in np.ndindex(table.values.shape):
+            self._paint_cell(painter, table, row, column)
         for row, name in enumerate(table.rows):
             room = QRectF(0, HEAD_PX + row * CELL_PX, self._heading() - theme.INSIDE, CELL_PX)
             self._write(painter, room, name, "secondary", side=Qt.AlignmentFlag.AlignLeft)
         for column, name in enumerate(table.columns):
-            self._write(painter, self._head(column), name, "secondary")
-        if table.right:
-            self._write(painter, self._head(columns), table.right[0], "secondary")
-            for row, value in enumerate(table.right[1]):
-                self._write(painter, self._room(row, columns), self._number(float(value)), "text")
-        if table.below:
-            line = len(table.rows)
-            room = QRectF(0, HEAD_PX + line * CELL_PX, self._heading() - theme.INSIDE, CELL_PX)
-            self._write(painter, room, table.below[0], "secondary", side=Qt.AlignmentFlag.AlignLeft)
-            for column, value in enumerate(table.below[1]):
-                self._write(painter, self._room(line, column), self._number(float(value)), "text")
+            room = QRectF(self._heading() + column * self._width(), 0, self._width(), HEAD_PX)
+            self._write(painter, room, name, "secondary")
 
-    def _paint_cell(self, painter: QPainter, row: int, column: int, value: float) -> None:
-        table = self._matrix.table
-        share = min(abs(value) / table.top, 1.0) if table.top and value == value else 0.0
-        ground = QColor(tone_color("first"))
-        ground.setAlphaF(PALEST + (DEEPEST - PALEST) * share)
+    def _paint_cell(self, painter: QPainter, table: ShadedTable, row: int, column: int) -> None:
+        room = self._room(row, column)
         marked = (row, column) in table.marked
-        painter.setPen(QPen(theme.color("text"), 1.2) if marked else Qt.PenStyle.NoPen)
-        painter.setBrush(ground)
-        painter.drawRoundedRect(self._room(row, column).adjusted(1.5, 1.5, -1.5, -1.5), 4, 4)
-        self._write(painter, self._room(row, column), self._number(value), "text", strong=marked)
+        if (depth := table.depth(row, column)) is not None:
+            ground = QColor(tone_color("first"))
+            ground.setAlphaF(PALEST + (DEEPEST - PALEST) * depth)
+            painter.setPen(QPen(theme.color("text"), 1.2) if marked else Qt.PenStyle.NoPen)
+            painter.setBrush(ground)
+            painter.drawRoundedRect(room.adjusted(1.5, 1.5, -1.5, -1.5), 4, 4)
+        self._write(painter, room, table.text(row, column), "text", strong=marked)
 
     def _heading(self) -> float:
         """Return the width of the row names; measured once per table, because every cell needs it."""
         table = self._matrix.table
         if self._heads[0] is not table or table is None:
-            names = [*table.rows, table.below[0] if table.below else ""] if table else [""]
             metrics = QFontMetricsF(theme.pixel_font(theme.SMALL_PX))
-            self._heads = (table, max(metrics.horizontalAdvance(name) for name in names) + theme.BETWEEN)
+            widths = map(metrics.horizontalAdvance, table.rows if table else ())
+            self._heads = (table, max(widths, default=0.0) + theme.BETWEEN)
         return self._heads[1]
 
     def _width(self) -> float:
         table = self._matrix.table
-        columns = len(table.columns) + bool(table.right)
-        return min((self.width() - self._heading()) / columns, MOST_CELL_PX)
+        return min((self.width() - self._heading()) / len(table.columns), MOST_CELL_PX)
 
     def _room(self, row: int, column: int) -> QRectF:
         wide = self._width()
         return QRectF(self._heading() + column * wide, HEAD_PX + row * CELL_PX, wide, CELL_PX)
-
-    def _head(self, column: int) -> QRectF:
-        return QRectF(self._heading() + column * self._width(), 0, self._width(), HEAD_PX)
-
-    def _number(self, value: float) -> str:
-        return f"{value:.{self._matrix.table.digits}f}".replace("-", "−") if value == value else "–"
 
     def _write(
         self,
@@ -138,7 +120,7 @@ class _Cells(QWidget):
 
 def _in_words(table: ShadedTable) -> str:
     rows = [
-        f"{name}: {', '.join(f'{value:.{table.digits}f}' for value in values)}"
-        for name, values in zip(table.rows, table.values.tolist(), strict=True)
+        f"{name}: {', '.join(table.text(row, column) for column in range(len(table.columns)))}"
+        for row, name in enumerate(table.rows)
     ]
     return "; ".join(rows)

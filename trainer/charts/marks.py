@@ -434,8 +434,7 @@ class ShadedTable:
     """A matrix of numbers with cells shaded by value.
 
     Attributes:
-        right: Heading and numbers of an extra column, unshaded.
-        below: Heading and numbers of an extra row, unshaded.
+        margins: How many of the last rows and columns are not shaded: they say what follows from the others.
         marked: Cells in a frame: the matched ones.
         top: The value of the deepest shade; the cells are not shaded where it is 0.
     """
@@ -447,9 +446,20 @@ class ShadedTable:
     values: Float[np.ndarray, "rows columns"]
     digits: int
     top: float = 1.0
-    right: tuple[str, Float[np.ndarray, " rows"]] | None = None
-    below: tuple[str, Float[np.ndarray, " columns"]] | None = None
+    margins: tuple[int, int] = (0, 0)
     marked: tuple[tuple[int, int], ...] = ()
+
+    def depth(self, row: int, column: int) -> float | None:
+        """Return how deep a cell is shaded, in [0, 1]; None for one of the margins."""
+        value = float(self.values[row, column])
+        if row >= len(self.rows) - self.margins[0] or column >= len(self.columns) - self.margins[1]:
+            return None
+        return min(abs(value) / self.top, 1.0) if self.top and value == value else 0.0
+
+    def text(self, row: int, column: int) -> str:
+        """Format the value of a cell with a true minus sign; a dash if missing."""
+        value = self.values[row, column]
+        return f"{value:.{self.digits}f}".replace("-", "−") if value == value else "–"
 
 
 @dataclass(frozen=True)

@@ -78,7 +78,3 @@ def cells_of(table: ShadedTable) -> Iterator[tuple[str, str, float]]:
     """Yield row name, column name and number of every cell."""
     for name, values in zip(table.rows, table.values.tolist(), strict=True):
         yield from ((name, column, value) for column, value in zip(table.columns, values, strict=True))
-    if table.right:
-        yield from ((name, table.right[0], float(v)) for name, v in zip(table.rows, table.right[1], strict=True))
-    if table.below:
-        yield from ((table.below[0], name, float(v)) for name, v in zip(table.columns, table.below[1], strict=True))

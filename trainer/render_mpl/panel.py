@@ -169,7 +169,7 @@ def _lines(panel: Panel, page_in: float) -> Iterator[tuple[Mark, ...]]:
 
 
 def _columns(mark: Mark) -> int:
-    return 1 + len(mark.columns) + bool(mark.right) if isinstance(mark, ShadedTable) else 0
+    return 1 + len(mark.columns) if isinstance(mark, ShadedTable) else 0
 
 
 def _fitting(tables: list[NumberTable], page_in: float) -> Iterator[tuple[Mark, ...]]:
@@ -477,27 +477,17 @@ def draw_table(axes: Axes, table: ShadedTable) -> None:
     """Draw the shaded cells with their names."""
     axes.set_title(table.title)
     axes.set_axis_off()
-    columns = len(table.columns) + bool(table.right)
-    lines = len(table.rows) + bool(table.below)
-    axes.set_xlim(-1, columns - 0.45)
-    axes.set_ylim(lines - 0.3, -1.1)
-    for (row, column), value in np.ndenumerate(table.values):
-        share = min(abs(float(value)) / table.top, 1.0) if table.top and value == value else 0.0
-        frame = INK if (row, column) in table.marked else "white"
-        axes.add_patch(_cell(row, column, TONES["first"], 0.05 + 0.5 * share, frame))
-        _write(axes, row, column, _number(value, table.digits), INK)
+    axes.set_xlim(-1, len(table.columns) - 0.45)
+    axes.set_ylim(len(table.rows) - 0.3, -1.1)
+    for row, column in np.ndindex(table.values.shape):
+        if (depth := table.depth(row, column)) is not None:
+            frame = INK if (row, column) in table.marked else "white"
+            axes.add_patch(_cell(row, column, TONES["first"], 0.05 + 0.5 * depth, frame))
+        _write(axes, row, column, table.text(row, column), INK)
     for row, name in enumerate(table.rows):
         _write(axes, row, -0.55, name, QUIET, side="right")
     for column, name in enumerate(table.columns):
         _write(axes, -0.72, column, name, QUIET)
-    if table.right:
-        _write(axes, -0.72, columns - 1, table.right[0], QUIET)
-        for row, value in enumerate(table.right[1]):
-            _write(axes, row, columns - 1, _number(value, table.digits), INK)
-    if table.below:
-        _write(axes, lines - 1, -0.55, table.below[0], QUIET, side="right")
-        for column, value in enumerate(table.below[1]):
-            _write(axes, lines - 1, column, _number(value, table.digits), INK)
 
 
 def _cell(row: int, column: int, color: str, alpha: float, frame: str) -> Any:
@@ -510,7 +500,3 @@ def _cell(row: int, column: int, color: str, alpha: float, frame: str) -> Any:
 
 def _write(axes: Axes, row: float, column: float, text: str, color: str, *, side: str = "center") -> None:
     axes.text(column, row, text, ha=side, va="center", fontsize=7.5, color=color)
-
-
-def _number(value: float, digits: int) -> str:
-    return f"{value:.{digits}f}".replace("-", "−") if value == value else "–"
