@@ -12,6 +12,7 @@ from PySide6.QtCore import Qt
 from explorer.import_sheet.dropped_files import dropped
 from explorer.window.open_vectors_sheet import OpenVectorsSheet, sides_of
 from tests.explorer.dropped_files import mime_of
+from trainer.scheduling.launch import wait_until_ended
 from trainer.store import Workspace
 
 
@@ -73,7 +74,9 @@ def test_the_sheet_opens_a_run_that_the_store_knows(dressed, background, qtbot, 
     ]
     with qtbot.waitSignal(sheet.opened) as opened:
         qtbot.keyClick(sheet.editors["name"], Qt.Key.Key_Return)
-    row = Workspace(tmp_path / "ws").runs.get(opened.args[0])
+    workspace = Workspace(tmp_path / "ws")
+    assert wait_until_ended(workspace, opened.args[0], timeout_s=60)
+    row = workspace.runs.get(opened.args[0])
     assert (row.name, row.status) == ("Mine", "finished")
 
 

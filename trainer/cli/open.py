@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import signal
 import sys
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from trainer.untrusted.terminal import say, say_json
@@ -57,6 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             "of CLIP_benchmark, that `datasets` saved, or of step_N.npy (a step each)",
         )
         vectors.add_argument(f"--{side}-column", metavar="NAME", default="", help="which array or column of it")
+    vectors.add_argument("--run", type=int, help=argparse.SUPPRESS)  # whose vectors are opened: made by --detach
     vectors.add_argument("--into", metavar="RUN", help="add a step to this run of vectors; needs --step")
     vectors.add_argument("--step", type=int, metavar="N", help="updates that the model had seen, of --into")
     vectors.add_argument("--items", metavar="FILE", help="CSV, JSONL, Parquet or Arrow: id, path, caption, label")
@@ -75,30 +78,33 @@ def run(args: argparse.Namespace) -> int:
     if args.model == VECTORS:
         return _open_vectors(args)
     _refuse_vector_options(args)
-    made = _configured(args)
-    number = workspace.runs.create(made)
-    code = 0
+    number = workspace.runs.create(_configured(args))
     if args.detach:
-        from trainer.scheduling.launch import start_detached
+        return _detached(args, number)
+    from trainer.training.fit import fit
 
-        pid = start_detached(workspace, number)
-        row = workspace.runs.get(number)
-        answer = {"id": number, "name": row.name, "pid": pid, "log": str(row.folder / "log.txt")}
-        text = f"Run {number} ({row.name}) is opened by process {pid}. Its log: {row.folder / 'log.txt'}"
-    else:
-        from trainer.training.fit import fit
-
-        with contextlib.redirect_stdout(sys.stderr if args.json else sys.stdout):
-            fit(workspace, number)
-        row = workspace.runs.get(number)
-        snapshots = [f"{snapshot.dataset} {snapshot.split}" for snapshot in workspace.results.snapshots(number)]
-        answer = {"id": number, "name": row.name, "status": row.status, "snapshots": snapshots}
-        text = f"Run {number} ({row.name}): {row.status}, embeddings of {', '.join(snapshots) or 'nothing'}."
-        if row.status == "stopped":
-            text += f" `trainer resume {number}` opens it."
-            code = INTERRUPTED
+    with contextlib.redirect_stdout(sys.stderr if args.json else sys.stdout):
+        fit(workspace, number)
+    row = workspace.runs.get(number)
+    snapshots = [f"{snapshot.dataset} {snapshot.split}" for snapshot in workspace.results.snapshots(number)]
+    answer = {"id": number, "name": row.name, "status": row.status, "snapshots": snapshots}
+    text = f"Run {number} ({row.name}): {row.status}, embeddings of {', '.join(snapshots) or 'nothing'}."
+    stopped = row.status == "stopped"
+    text += f" `trainer resume {number}` opens it." if stopped else ""
     say_json(json.dumps(answer)) if args.json else say(text)
-    return code
+    return INTERRUPTED if stopped else 0
+
+
+def _detached(args: argparse.Namespace, number: int) -> int:
+    """Have another process open the run, and say which."""
+    from trainer.scheduling.launch import start_detached
+
+    pid = start_detached(args.workspace, number)
+    row = args.workspace.runs.get(number)
+    answer = {"id": number, "name": row.name, "pid": pid, "log": str(row.folder / "log.txt")}
+    text = f"Run {number} ({row.name}) is opened by process {pid}. Its log: {row.folder / 'log.txt'}"
+    say_json(json.dumps(answer)) if args.json else say(text)
+    return 0
 
 
 def _list(args: argparse.Namespace) -> int:
@@ -126,8 +132,13 @@ def _open_vectors(args: argparse.Namespace) -> int:
     if (args.into is None) != (args.step is None):
         raise VectorError("--into RUN and --step N belong together: the run of vectors, and the step to add to it.")
     if args.into is None:
-        number = args.workspace.runs.create(_vectors(args))
-        opened = open_here(args.workspace, number, lambda opened: _say_opened(args, number, opened))
+        number = args.workspace.runs.create(_vectors(args)) if args.run is None else args.run
+        if args.detach:
+            return _detached(args, number)
+        if args.run is not None:  # the window stops it by SIGTERM: what was copied goes, as after Ctrl+C
+            signal.signal(signal.SIGTERM, signal.default_int_handler)
+        ready = partial(_say_opened, args, number)
+        opened = open_here(args.workspace, number, ready, keep=args.run is not None)
     else:
         data = _vectors(args).data
         assert isinstance(data, config.Vectors)

@@ -59,12 +59,13 @@ def start_detached(
     workspace.reconcile()
     row = workspace.runs.get(run)
     check_trainable(workspace, row)
-    if elsewhere(row.folder) is None:  # a place has a torch of its own
+    words = _last_words(workspace, row)
+    if words[0] == "fit" and elsewhere(row.folder) is None:  # a place has a torch of its own
         training_part.check("Training")
     # Several processes share the batches of a run, and each has a GPU of its own.
     seen = {} if slot.startswith("gpu:") and workspace.runs.ranks_of(run) > 1 else visible_devices(slot)
     environment = seen | threads_of(1 if row.step else beside)
-    return _start(workspace, row, _last_words(workspace, row), environment, slot=slot, queued_only=queued_only)
+    return _start(workspace, row, words, environment, slot=slot, queued_only=queued_only)
 
 
 def start_watch(workspace: Workspace, run: int, folder: str, options: Sequence[str]) -> int:
@@ -346,8 +347,10 @@ def _call_back(workspace: Workspace, run: int) -> None:
 
 
 def _last_words(workspace: Workspace, row: RunRow) -> list[str]:
-    """Return how the command line ends that trains the run, or watches its training."""
+    """Return how the command line ends that trains the run, opens its vectors, or watches its training."""
     job = [str(row.facts[WATCHED])] if WATCHED in row.facts else ["fit", str(row.id)]
+    if isinstance(workspace.runs.config_of(row.id).data, config.Vectors):
+        job = ["open", "vectors", "--run", str(row.id)]
     return [*job, "--workspace", str(workspace.folder)]
 
 

@@ -19,7 +19,6 @@ from trainer.charts.snapshots import choose_snapshot
 from trainer.store import Items, RunLog, Snapshot, Workspace, disk, read_snapshot
 from trainer.store.component_files import WORTH_KEEPING, keep_components
 from trainer.store.rows import MOST_STEP
-from trainer.untrusted import confined
 from trainer.untrusted.files import expanded
 from trainer.vectors.item_table import check_items, read_items
 from trainer.vectors.matrices import FoundVectors, Matrix, VectorError, files_of_steps, find
@@ -186,7 +185,7 @@ def _open_step(log: RunLog, data: config.Vectors, step: int) -> tuple[OpenedVect
     both: tuple[tuple[Side, Matrix | None], ...] = (("image", located_vectors.image), ("text", located_vectors.text))
     sides = {side: matrix for side, matrix in both if matrix is not None}
     with (
-        tempfile.TemporaryDirectory(dir=confined.make_in_run(log.folder, "scratch"), prefix="unit-") as scratch,
+        tempfile.TemporaryDirectory(dir=log.folder, prefix=".tmp-unit-") as scratch,
         disk.writing(f"The vectors of step {step}", Path(scratch), 4 * len(chosen) * first.width * len(sides)),
     ):
         copy = copy_unit_rows(sides, chosen, Path(scratch), reporting(log))
@@ -252,10 +251,18 @@ def _only(items: Items, rows: Int[np.ndarray, " k"]) -> Items:
     return replace(items, id=items.id[rows], metadata=metadata, content=content, **columns)
 
 
-def open_here(workspace: Workspace, run: int, ready: Callable[[OpenedVectors], None] = lambda _: None) -> OpenedVectors:
-    """Open the vectors of a new run in this process; afterwards it has finished, or is gone if nothing was stored.
+def open_here(
+    workspace: Workspace, run: int, ready: Callable[[OpenedVectors], None] = lambda _: None, *, keep: bool = False
+) -> OpenedVectors:
+    """Open the vectors of a run in this process; afterwards it has finished, or is gone if nothing was stored.
 
     Who interrupts it once it is ready keeps a finished run, without recall.
+
+    Args:
+        workspace: Where the run is.
+        run: Its number.
+        ready: As for `open_vectors`.
+        keep: Of a run of which nothing was stored, the row stays and says why; it can be resumed.
 
     Raises:
         UserError: As `open_vectors`.
@@ -273,12 +280,16 @@ def open_here(workspace: Workspace, run: int, ready: Callable[[OpenedVectors], N
         with RunLog.claim(workspace, run) as log:
             try:
                 vectors = open_vectors(log, data, opened)
+            except KeyboardInterrupt:
+                if not is_ready:
+                    log.status("stopped", "Stopped before its vectors were copied.")
+                raise
             finally:
                 if is_ready:
                     log.status("finished")
     except BaseException:
-        # It cannot be resumed: it would only keep its name from the next try.
-        if not workspace.results.snapshots(run):
+        # It would only keep its name from the next try.
+        if not keep and not workspace.results.snapshots(run):
             workspace.purge(run)
         raise
     return vectors

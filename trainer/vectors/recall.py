@@ -142,7 +142,10 @@ def drawn_questions(answers: DistinctItems, most: float) -> Int[np.ndarray, " q"
 
 
 def reporting(log: RunLog) -> Progress:
-    """Return what reports the share done, a note and the time left to a run, at most once a second."""
+    """Return what reports the share done, a note and the time left to a run, at most once a second.
+
+    It raises KeyboardInterrupt once the run is asked to stop.
+    """
     began = reported_at = time.monotonic()
     done_before: float | None = None
 
@@ -152,6 +155,8 @@ def reporting(log: RunLog) -> Progress:
         done_before = share if done_before is None else done_before
         if now - reported_at >= EVERY_S:
             reported_at = now
+            if log.asked().startswith("stop"):
+                raise KeyboardInterrupt
             done = share - done_before
             left = f", {(now - began) * (1 - share) / done:,.0f} s left" if done > 0 else ""
             log.report(f"{note}: {100 * share:.0f} %{left}")

@@ -28,6 +28,7 @@ from trainer.analysis.unit_rows import is_vector, unit_rows
 from trainer.charts.matching import matching_of, units_of
 from trainer.charts.snapshots import choose_snapshot
 from trainer.evaluation.tasks import clip_benchmark_recalls
+from trainer.scheduling import launch
 from trainer.store import RunLog, Snapshot, Workspace, component_files, manifests, read_snapshot, snapshot_name
 from trainer.vectors import kept_counts, open_run, recall
 from trainer.vectors.matrices import VectorError, find
@@ -229,6 +230,45 @@ def test_the_map_is_ready_before_questions_are_asked(tmp_path: Path, capsys, mon
     assert manifests.verified(snapshot.folder)["files"].keys() >= {"image.npy", "text.npy"}
     kept = component_files.kept_components(tmp_path / "ws", snapshot)
     assert kept == pytest.approx(components((snapshot.image, snapshot.text)), abs=1e-5)
+
+
+def test_vectors_are_opened_by_another_process_without_torch(tmp_path: Path, capsys):
+    assert main(["open", "vectors", *npy(tmp_path), "--detach", "--json", "--workspace", str(tmp_path / "ws")]) == 0
+    answer, workspace = json.loads(capsys.readouterr().out), Workspace(tmp_path / "ws")
+    assert launch.wait_until_ended(workspace, answer["id"], timeout_s=60)
+    row = workspace.runs.get(answer["id"])
+    assert (row.name, row.status, row.pid) == ("a", "finished", None)
+    assert "40 of 40 vectors of 6 numbers" in Path(answer["log"]).read_text()
+
+
+def test_a_run_that_is_stopped_while_it_is_opened_keeps_nothing_and_can_be_opened_again(tmp_path: Path, monkeypatch):
+    monkeypatch.setattr(recall, "EVERY_S", 0)
+    npy(tmp_path)
+    workspace = Workspace(tmp_path / "ws")
+    data = config.Vectors(image_vectors=str(tmp_path / "a.npy"), called="a")
+    run = workspace.runs.create(open_run.run_of(data))
+    workspace.runs.change(run, status="starting", asked="stop")
+    with pytest.raises(KeyboardInterrupt):
+        open_run.open_here(workspace, run, keep=True)
+    row = workspace.runs.get(run)
+    assert (row.status, row.reason) == ("stopped", "Stopped before its vectors were copied.")
+    assert not [*row.folder.glob(".tmp-unit-*"), *(row.folder / "snapshots").glob("*")]
+    draft = row.folder / ".tmp-unit-of-a-killed-process"
+    draft.mkdir()
+    assert open_run.open_here(workspace, run, keep=True).kept == N
+    assert workspace.runs.get(run).status == "finished"
+    assert not draft.exists()
+
+
+def test_a_run_of_its_own_process_says_why_it_could_not_be_opened(tmp_path: Path):
+    np.save(tmp_path / "zeros.npy", np.zeros((4, 6), np.float32))
+    workspace = Workspace(tmp_path / "ws")
+    run = workspace.runs.create(open_run.run_of(config.Vectors(image_vectors=str(tmp_path / "zeros.npy"), called="a")))
+    with pytest.raises(VectorError):
+        open_run.open_here(workspace, run, keep=True)
+    row = workspace.runs.get(run)
+    assert row.status == "failed"
+    assert "Fewer than two rows are vectors" in row.reason
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32])
