@@ -1032,7 +1032,7 @@ def test_what_is_guessed_of_a_table_is_told(tmp_path: Path) -> None:
     assert "read as names of files are near the table: 118775010 is 011/0118775010.jpg." in notes["articles of H&M"]
     assert "Captions are read from 'detail_desc'; set data.caption_column" in notes["articles of H&M"]
     assert "names no columns. Each line is read as a name of a picture" in notes["ids and captions alone"]
-    assert "3 names of pictures differ in the case of their endings" in notes["endings of a camera"]
+    assert "3 names of pictures are spelled otherwise than the files" in notes["endings of a camera"]
     assert "Captions are also read from text, whose folders are those of images." in notes["CUB with Reed's captions"]
 
 

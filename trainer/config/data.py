@@ -51,6 +51,11 @@ def _encoding(of: str = "captions") -> str:
     return option("auto", "Encoding", help, advanced=True)
 
 
+def _lines() -> Literal["joined", "first", "each"]:
+    help = "Of a caption file with several: joined to one caption, the first alone, or each a caption of the image."
+    return option("joined", "Lines", help, advanced=True)
+
+
 class DataKind:
     """What is true of a kind of data.
 
@@ -114,12 +119,7 @@ class Folder(DataKind):
         "end.",
         advanced=True,
     )
-    lines: Literal["joined", "first", "each"] = option(
-        "joined",
-        "Lines",
-        "Of a caption file with several: joined to one caption, the first alone, or each a caption of the image.",
-        advanced=True,
-    )
+    lines: Literal["joined", "first", "each"] = _lines()
     encoding: str = _encoding()
     split_from: Literal["stated", "share"] = _split_from()
     heldout_share: float = _heldout_share()
@@ -226,6 +226,7 @@ class Shards(DataKind):
     template: str = option(
         "a photo of a(n) {}.", "Caption", "Of pairs with a class (.cls) and no text; {} is its name, a(n) its article."
     )
+    lines: Literal["joined", "first", "each"] = _lines()
     encoding: str = _encoding("texts")
     split_from: Literal["stated", "share"] = _split_from()
     heldout_share: float = _heldout_share()

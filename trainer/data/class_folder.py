@@ -13,7 +13,7 @@ from trainer.data.class_names import BACKGROUND, class_names, repeated_names
 from trainer.data.folder import NO_NAME, images_below
 from trainer.data.pairs import DataError, ImportLog, Source, captioned
 from trainer.data.split_lists import Problems, not_in_use, stated_sentence
-from trainer.format_detection.proposal import NAMED
+from trainer.format_detection.proposal import NAMED, NO_CLASS
 from trainer.format_detection.splits import StatedSplit, heldout_of, part_of, stated_split
 from trainer.images import NOT_READ, SUFFIXES, not_read
 from trainer.untrusted import files as untrusted_files
@@ -125,6 +125,7 @@ def _kinds(
     root: Path, relatives: Sequence[str], data: config.ClassFolder, stated: StatedSplit | None, log: ImportLog
 ) -> dict[str, str]:
     """Return image -> class name, for images with a class."""
+    none: set[str] = set()
     if data.class_from == "names":
         stems = {relative: Path(relative).stem for relative in relatives}
         folders = {relative: match["name"] for relative, stem in stems.items() if (match := NAMED.fullmatch(stem))}
@@ -133,14 +134,20 @@ def _kinds(
         below = _below_parts(relatives, stated)
         folders = {relative: inner.split("/")[0] for relative, inner in below.items() if "/" in inner}
         folders = {relative: name for relative, name in folders.items() if name not in BACKGROUND}
+        if stated:
+            # Tiny ImageNet keeps the pictures to validate on in val/images, and their classes in a list.
+            trained = {name for relative, name in folders.items() if stated.parts.get(relative) == "train"}
+            none = {name for name in {*folders.values()} - trained if name.lower() in NO_CLASS}
+            if trained and trained.isdisjoint(name for r, name in folders.items() if stated.parts.get(r) != "train"):
+                folders = {relative: name for relative, name in folders.items() if name not in none}
         # An empty folder is a class, too: it may decide what a list of numbers is.
         empty = () if stated else (part.name for part in root.iterdir() if part.is_dir() and part.name[0] != ".")
-        classes = {*folders.values(), *empty} - BACKGROUND
+        classes = {*folders.values(), *empty} - BACKGROUND - none
     names = class_names(sorted(classes), config.dataset_name(root))
     if same := repeated_names(sorted(classes), config.dataset_name(root)):
         more = f" and {len(same) - 1:,} more names" if len(same) > 1 else ""
         log.notes.append(f"Several folders would be the class {same[0]!r}{more}; each is a class by its whole name.")
-    return {relative: names[folder] for relative, folder in folders.items()}
+    return {relative: names.get(folder, folder) for relative, folder in folders.items()}
 
 
 def _is_of_classes(relatives: Sequence[str], stated: StatedSplit) -> bool:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import codecs
 import csv
 import io
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final
 
+from trainer.format_detection.tables import SEPARATOR_LINE
 from trainer.untrusted import files as untrusted_files
 
 MOST_LINE: Final = 4 << 20
@@ -69,7 +71,8 @@ def read_lines(path: Path, separator: str, encoding: str = "utf-8") -> Iterator[
         OSError: It cannot be read, or is no ordinary file.
     """
     with untrusted_files.open_ordinary(path) as file:
-        rows = _Rows(_texts(file, encoding), separator)
+        texts = itertools.dropwhile(lambda line: SEPARATOR_LINE.fullmatch(line[1]), _texts(file, encoding))
+        rows = _Rows(texts, separator)
         while (line := rows.next()) is not None:
             yield line
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from trainer.data.pairs import DataError
+from trainer.format_detection.splits import SPLIT, is_split, part_of_value
 from trainer.format_detection.tables import flat
 from trainer.images import SUFFIXES
 from trainer.untrusted import files as untrusted_files
@@ -57,6 +58,11 @@ def document_rows(path: Path, encoding: str) -> Iterator[Row]:
         yield from _coco(names, _of(_elements(path, encoding), "annotations"))
         return
     records = [key for key, is_of_objects in lists.items() if is_of_objects]
+    if len(records) > 1 and is_split({part_of_value(key) for key in records}):
+        for element in _elements(path, encoding):
+            if element.kind == "element" and part_of_value(element.key) and isinstance(element.value, dict):
+                yield element.key, {**flat(element.value), SPLIT: element.key}
+        return
     if len(records) != 1:
         raise DataError(
             f"{path.name} is a JSON document without a list of records. Choose one that is a list of objects with an "

@@ -20,6 +20,9 @@ from trainer.untrusted import files as untrusted_files
 _LONGEST_CAPTION: Final = 100_000
 """Bytes. A longer .txt beside an image is no caption of it."""
 
+Lines = Literal["joined", "first", "each"]
+"""As `config.Folder.lines`."""
+
 TOLD_EVERY: Final = 500
 """Items after which it is told how many there are."""
 
@@ -37,7 +40,7 @@ def folder_sources(
     progress: Progress = silent,
     *,
     captions: Literal["txt", "names"] = "txt",
-    lines: Literal["joined", "first", "each"] = "joined",
+    lines: Lines = "joined",
     encoding: str = "auto",
     log: ImportLog | None = None,
 ) -> tuple[list[Source], list[tuple[str, str]]]:
@@ -146,14 +149,40 @@ def images_below(
     return sorted(images, key=Path.as_posix)
 
 
+class CaptionLines:
+    """Reads texts of several lines as is chosen, and counts them."""
+
+    def __init__(self, chosen: Lines) -> None:
+        self._chosen: Final = chosen
+        self._several: list[str] = []
+
+    def of(self, name: str, text: str) -> list[str]:
+        """Return the captions in the text of a file; none if it is blank."""
+        lines = [joined for line in text.splitlines() if (joined := " ".join(line.split()))]
+        if len(lines) > 1:
+            self._several.append(name)
+        if self._chosen == "each":
+            return list(dict.fromkeys(lines))
+        return lines[:1] if self._chosen == "first" else [" ".join(lines)][: len(lines)]
+
+    def notes(self) -> list[str]:
+        """Return a sentence about texts of several lines; none without one."""
+        if not self._several:
+            return []
+        done = {
+            "joined": "their lines are joined to one caption",
+            "first": "the first line is the caption, as in kohya's sd-scripts",
+            "each": "each line is a caption, as with enable_wildcard in kohya's sd-scripts and in CLIP_benchmark",
+        }
+        others = "; ".join(f"data.lines={name}: {effect}" for name, effect in done.items() if name != self._chosen)
+        return [f"{_files(self._several)} of several lines: {done[self._chosen]}. Otherwise {others}."]
+
+
 class _Captions:
     """Reads the captions next to images, and counts what is odd about all of them."""
 
-    def __init__(
-        self, encoding: str, lines: Literal["joined", "first", "each"], tree: tuple[Path, Path] | None = None
-    ) -> None:
-        self._encoding, self._lines, self._tree = encoding, lines, tree
-        self._several: list[str] = []
+    def __init__(self, encoding: str, lines: Lines, tree: tuple[Path, Path] | None = None) -> None:
+        self._encoding, self._lines, self._tree = encoding, CaptionLines(lines), tree
         self._both: list[str] = []
 
     def of(self, image: Path) -> tuple[list[str], str]:
@@ -163,32 +192,18 @@ class _Captions:
             ValueError: There is none; the message is the reason.
         """
         beside = [image.with_suffix(ending) for ending in CAPTION_SUFFIXES]
-        present = _present(beside)
+        present = _present(beside) or _present([image.with_name(image.name + ending) for ending in CAPTION_SUFFIXES])
         if not present and self._tree and image.is_relative_to(self._tree[0]):
             in_tree = self._tree[1] / image.relative_to(self._tree[0])
             present = _present([in_tree.with_suffix(ending) for ending in CAPTION_SUFFIXES])
         if len(present) > 1:
             self._both.append(present[0].name)
         text, odd = _caption((present or beside)[0], self._encoding)
-        lines = [joined for line in text.splitlines() if (joined := " ".join(line.split()))]
-        if len(lines) > 1:
-            self._several.append((present or beside)[0].name)
-        if self._lines == "each":
-            return list(dict.fromkeys(lines)), odd
-        return [lines[0] if self._lines == "first" else " ".join(lines)], odd
+        return self._lines.of((present or beside)[0].name, text), odd
 
     def notes(self) -> list[str]:
         """Return sentences about captions of several lines, and of images with two files."""
-        notes = []
-        if self._several:
-            done = {
-                "joined": "their lines are joined to one caption",
-                "first": "the first line is the caption, as in kohya's sd-scripts",
-                "each": "each line is a caption, as with enable_wildcard in kohya's sd-scripts",
-            }
-            others = "; ".join(f"data.lines={name}: {effect}" for name, effect in done.items() if name != self._lines)
-            count = _files(self._several)
-            notes.append(f"{count} of several lines: {done[self._lines]}. Otherwise {others}.")
+        notes = self._lines.notes()
         if self._both:
             notes.append(f"{_files(self._both)} next to a .caption of the same name: the .txt is read.")
         return notes

@@ -10,8 +10,8 @@ from typing import Any, Final
 from trainer import config
 from trainer.analysis.progress import Progress
 from trainer.data.pairs import DataError, Source, captioned
-from trainer.data.split_lists import SPLIT
 from trainer.data.stored_pairs import StoredPair, Unusable, kept
+from trainer.format_detection.splits import SPLIT
 from trainer.untrusted import files as untrusted_files
 from trainer.untrusted.files import refusal_of_downloads
 

@@ -11,6 +11,7 @@ from trainer.data.pairs import DataError, ImportLog, Source
 from trainer.format_detection import names_in
 from trainer.format_detection.proposal import heldout_lists, numbered_list
 from trainer.format_detection.splits import (
+    SPLIT,
     Part,
     StatedSplit,
     heldout_of,
@@ -23,8 +24,8 @@ from trainer.untrusted import files as untrusted_files
 
 Problems = list[tuple[str, str]]
 
-SPLIT: Final = "split"
-"""A column of this name says where a pair belongs."""
+SPLITS: Final = (SPLIT, "partition", "subset", "data set", "dataset_split", "set_name", "set", "phase")
+"""Columns that may say where a pair belongs, the likeliest first; those after the first count if they state parts."""
 
 
 def shared_by_lists(
@@ -75,22 +76,26 @@ def shared_by_lists(
 
 
 def shared_by_column(sources: Sequence[Source], log: ImportLog) -> tuple[dict[str, list[Source]], Problems]:
-    """Return the pairs of "train" and "heldout" by the column `split`; only "train" if no such column names both.
+    """Return the pairs of "train" and "heldout" by a column such as `split`; only "train" if none names both.
 
     Args:
         sources: All pairs of a table, in order.
         log: Receives a sentence about the split, or about a column that is none.
     """
-    said = [_split_of(source) for source in sources]
-    parts = [part_of_value(value) for value in said]
-    if not is_split(set(parts)) or 2 * sum(part is None for part in parts) > len(parts):
-        if any(said):
+    names = {name.strip().lower(): name for name in (sources[0].metadata if sources else ())}
+    for column in filter(names.__contains__, SPLITS):
+        said = [source.metadata.get(names[column], "").strip().lower() for source in sources]
+        parts = [part_of_value(value) for value in said]
+        if is_split(set(parts)) and 2 * sum(part is None for part in parts) <= len(parts):
+            break
+        if any(said) and column == SPLIT:
             named = ", ".join(repr(value) for value in dict.fromkeys(said) if value)
-            log.notes.append(f"The column {SPLIT!r} names no part to train on and one to validate on: {named[:200]}.")
+            log.notes.append(f"The column {column!r} names no part to train on and one to validate on: {named[:200]}.")
+    else:
         return {"train": list(sources)}, []
     held = heldout_of(part for part in parts if part)
     values = {part: value for part, value in zip(parts, said) if part}
-    log.split = f"The column {SPLIT!r} states the split: {values[held]!r} is held out."
+    log.split = f"The column {column!r} states the split: {values[held]!r} is held out."
     splits = _by_part(sources, parts, held)
     problems: Problems = []
     for source, part, value in zip(sources, parts, said, strict=True):
@@ -148,10 +153,6 @@ def _by_part(sources: Sequence[Source], parts: Sequence[str | None], heldout: st
         split: [source for source, part in zip(sources, parts, strict=True) if part == chosen]
         for split, chosen in (("train", "train"), ("heldout", heldout))
     }
-
-
-def _split_of(source: Source) -> str:
-    return next((value.strip().lower() for name, value in source.metadata.items() if name.lower() == SPLIT), "")
 
 
 def _index(sources: Iterable[Source]) -> dict[str, str]:

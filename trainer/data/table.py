@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 from trainer import config
@@ -19,6 +20,7 @@ from trainer.data.table_formats import (
     record_sources,
 )
 from trainer.format_detection import form_of, separator_of
+from trainer.format_detection.tables import SEPARATOR_LINE
 from trainer.images import SUFFIXES
 from trainer.untrusted import files as untrusted_files
 
@@ -67,7 +69,7 @@ def _first_line(path: Path, encoding: str) -> str:
     if encoding == "utf-8":
         encoding = "utf-16" if start.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8-sig"
     text = start.decode(encoding, "replace")
-    return next(iter(text.splitlines()), "")
+    return next(itertools.dropwhile(SEPARATOR_LINE.fullmatch, text.splitlines()), "")
 
 
 def _separator(header: str, table: config.Table) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import contextlib
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -19,11 +21,17 @@ from trainer.format_detection import columns_of, encoding_of, form_of, parquet_f
 from trainer.format_detection.encodings import NAMES
 from trainer.format_detection.tables import (
     CAPTIONS,
+    IMAGES,
     NUMBERED_CAPTION,
     Form,
+    columns_of_pictures,
     columns_of_words,
+    flat,
     image_roots,
     is_numbered,
+    is_spelled_alike,
+    local_path,
+    names_in_folders,
     native_names,
     omitted_ending,
 )
@@ -39,6 +47,9 @@ MOST_TEXT: Final = 100_000
 
 MOST_CAPTIONS: Final = 100
 """Of one image in one row."""
+
+_IN_FOLDER: Final = ("filepath", "filename")
+"""Columns of a folder and of a name in it, as in Karpathy's list of COCO."""
 
 _DIGITS: Final = "0123456789"
 
@@ -120,17 +131,22 @@ def check_columns(
 
 def at_root(sources: list[Source], path: Path, table: config.Table, log: ImportLog | None) -> list[Source]:
     """Return the pairs with relative image paths joined to the folder of the images, and an omitted ending added."""
-    relatives = [source.relative for source in sources if isinstance(source.path, Path)]
+    files = [source for source in sources if isinstance(source.path, Path)]
+    listed_names = [source.relative for source in files]
+    relatives = listed_names
+    if table.image_column == _IN_FOLDER[1] and any(_IN_FOLDER[0] in source.metadata for source in files):
+        folders = [source.metadata.get(_IN_FOLDER[0], "") for source in files]
+        relatives = names_in_folders(path, relatives, folders, table.image_folder)
     native = native_names(path, relatives, table.image_folder)
     ending = omitted_ending(path, native, SUFFIXES, table.image_folder)
     notes = log.notes if log is not None else []
     if ending:
         notes.append(f"The column {table.image_column!r} names pictures without an ending; {ending} is added.")
     named = [name + ending for name in native]
-    if turned := sum(name != listed and name.lower() == listed.lower() for name, listed in zip(native, relatives)):
-        notes.append(
-            f"{turned:,} names of pictures differ in the case of their endings from the files, which are read."
-        )
+    turned = [two for two in zip(native, relatives) if two[0] != two[1] and is_spelled_alike(*two)]
+    if turned:
+        name, listed = map(untrusted_files.spelled, turned[0])
+        notes.append(f"{len(turned):,} names of pictures are spelled otherwise than the files: {listed} is {name}.")
     is_named = log is None or table.caption_column.lower() in CAPTIONS
     texts = [] if is_named else columns_of_words(path, table.image_column)
     if table.caption_column in texts and len(texts) > 1:
@@ -139,13 +155,20 @@ def at_root(sources: list[Source], path: Path, table: config.Table, log: ImportL
             f"{path.name} has several columns of text: {columns}. Captions are read from {table.caption_column!r}; set "
             "data.caption_column to choose another."
         )
+    shown = [] if is_named and table.image_column.lower() in IMAGES else columns_of_pictures(path, SUFFIXES)
+    if table.image_column in shown and len(shown) > 1:
+        columns = ", ".join(repr(untrusted_files.spelled(name[:60])) for name in shown[:20])
+        notes.append(
+            f"{path.name} has several columns of pictures: {columns}. They are read from {table.image_column!r}; set "
+            "data.image_column to choose another."
+        )
     root, *others = image_roots(path, named[:1_000_000], table.image_folder) if named else [path.parent]
-    if relatives and len(native[0]) > len(relatives[0]):
+    if relatives and not turned and len(native[0]) > len(relatives[0]):
         notes.append(
             f"The ids of {table.image_column!r} are read as names of files are near the table: "
             f"{untrusted_files.spelled(relatives[0])} is {untrusted_files.spelled(named[0])}."
         )
-    if relatives and len(native[0]) < len(relatives[0]):
+    if relatives and not turned and len(native[0]) < len(relatives[0]):
         above = untrusted_files.spelled(relatives[0][: -len(native[0])])
         notes.append(f"{above} is not a folder of this computer; the pictures are read below {root}.")
     if others:
@@ -153,7 +176,7 @@ def at_root(sources: list[Source], path: Path, table: config.Table, log: ImportL
         notes.append(
             f"Pictures of these names also lie in {more}; those in {root} are read. Set data.image_folder to choose."
         )
-    if named == relatives and root == path.parent:
+    if named == listed_names and root == path.parent:
         return sources
     left = iter(named)
     return [
@@ -167,8 +190,8 @@ def at_root(sources: list[Source], path: Path, table: config.Table, log: ImportL
 def pairs(path: Path, row: dict[str, Any], table: config.Table) -> list[Source]:
     """Return a pair for each caption of a row; of a list of captions and of numbered columns, each is one.
 
-    A caption may be an object with `raw` or `caption`, as in the lists of Karpathy and Li (2015), or the only answer of
-    a conversation, as in LLaVA's pairs for pretraining.
+    A cell may spell a list. A caption may be an object with `raw`, `caption` or `text`, as in the lists of Karpathy and
+    Li (2015), or the only answer of a conversation, as in LLaVA's pairs for pretraining.
 
     Raises:
         ValueError: As `pair`.
@@ -178,6 +201,8 @@ def pairs(path: Path, row: dict[str, Any], table: config.Table) -> list[Source]:
     if len(several) > 1:
         caption = [text for name in several if (text := row[name]) and not f"{text}".isspace()]
         row = {name: value for name, value in row.items() if name not in several or name == table.caption_column}
+    if isinstance(caption, str) and (listed := list_in(caption)):
+        caption = listed
     if not isinstance(caption, list) or not caption:
         return [pair(path, row, table)]
     if all(isinstance(answer, dict) and "from" in answer for answer in caption):
@@ -190,6 +215,17 @@ def pairs(path: Path, row: dict[str, Any], table: config.Table) -> list[Source]:
     return [pair(path, row | {table.caption_column: _words_of(answer)}, table) for answer in caption]
 
 
+def list_in(text: str) -> list[str]:
+    """Return the texts of a list that a cell spells as JSON or as Python does: `['a dog', 'a pug']`; else none."""
+    if not (text.startswith(("['", '["')) and text.endswith(("']", '"]')) and len(text) <= MOST_TEXT):
+        return []
+    for read in (json.loads, ast.literal_eval):
+        with contextlib.suppress(ValueError, SyntaxError, RecursionError, MemoryError):
+            listed = read(text)
+            return listed if isinstance(listed, list) and all(isinstance(one, str) for one in listed) else []
+    return []
+
+
 def _numbered(table: config.Table, row: dict[str, Any]) -> list[str]:
     """Return the columns of a row that are numbered as its caption is; none where its images are numbered too."""
     if not NUMBERED_CAPTION.fullmatch(table.caption_column) or table.image_column[-1:].isdigit():
@@ -199,7 +235,8 @@ def _numbered(table: config.Table, row: dict[str, Any]) -> list[str]:
 
 
 def _words_of(caption: Any) -> Any:
-    return caption.get("raw", caption.get("caption")) if isinstance(caption, dict) else caption
+    keys = ("raw", "caption", "text")
+    return next((caption[key] for key in keys if key in caption), None) if isinstance(caption, dict) else caption
 
 
 def encoding_for(path: Path, chosen: str, log: ImportLog | None = None) -> str:
@@ -272,6 +309,7 @@ def pair(path: Path, row: dict[str, Any], table: config.Table) -> Source:
         return Source(image, f"{image.file.name}/{image.row}", sentence, metadata.get(LABEL, ""), metadata)
     if not isinstance(image, str) or not image.strip():
         raise ValueError("It names no image." if table.image_column in row else _missing(table.image_column))
+    image = local_path(image)
     if "://" in image or image.startswith(("//", "\\\\", "pipe:")):
         raise ValueError(
             f"{untrusted_files.spelled(image[:200])} is an address; only files on this machine are read. {_DOWNLOAD}"
@@ -307,7 +345,7 @@ def _token(raw: bytes, encoding: str) -> dict[str, Any] | str:
         parts = token_parts(raw.decode(encoding).removeprefix("\ufeff"))
     except UnicodeDecodeError as error:
         return f"It is not {encoding.upper()} text (byte {error.start})."
-    return {"image": parts[0], "caption": parts[1]} if parts else "It is not the name of a picture and a caption."
+    return parts or "It is not the name of a picture and a caption."
 
 
 def _object(raw: bytes, encoding: str) -> dict[str, Any] | str:
@@ -315,7 +353,7 @@ def _object(raw: bytes, encoding: str) -> dict[str, Any] | str:
         document = json.loads(raw.decode(encoding))
     except (ValueError, RecursionError) as error:
         return f"It is not JSON: {error}."
-    return document if isinstance(document, dict) else "It is not a JSON object."
+    return flat(document) if isinstance(document, dict) else "It is not a JSON object."
 
 
 def _parquet_rows(path: Path, table: config.Table) -> Iterator[tuple[str, dict[str, Any] | str]]:

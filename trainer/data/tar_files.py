@@ -26,13 +26,14 @@ from typing import BinaryIO, Final
 
 from trainer import config
 from trainer.data.atomic_folder import written_once
+from trainer.data.folder import CaptionLines
 from trainer.data.kept_listing import Listing, listed_once
 from trainer.data.pairs import DataError, ImportLog, Source, captioned
 from trainer.data.split_lists import not_in_use, stated_sentence
 from trainer.data.table_formats import encoding_for
 from trainer.format_detection import encoding_of_lines
 from trainer.format_detection.encodings import NAMES
-from trainer.format_detection.proposal import TARS
+from trainer.format_detection.proposal import TARS, tar_folders
 from trainer.format_detection.splits import part_of, stated_split
 from trainer.images import NOT_READ, SUFFIXES, Member, not_read
 from trainer.store import derived
@@ -44,6 +45,9 @@ MOST_TEXT: Final = 100_000
 """Bytes of a caption or a JSON object; a longer one is no caption."""
 CAPTION_KEYS: Final = ("caption", "text", "title", "txt")
 """Where a JSON member keeps the caption, tried in this order."""
+
+LISTED_KEYS: Final = ("captions", "caption", "texts", "text", "sentences")
+"""Where it lists several; the first that is there counts."""
 
 _MOST_HEADER: Final = 1 << 20
 """Bytes of a header or a name in a tar."""
@@ -145,6 +149,10 @@ def _splits(data: config.Shards, log: ImportLog) -> tuple[dict[str, list[Path]],
         return {"train": [*_tars(data.path).values()], "heldout": [*_tars(data.heldout_path).values()]}, []
     tars = _tars(data.path)
     stated = stated_split([*tars])
+    folders = sorted({name.rpartition("/")[0] for name in tars})
+    if stated is None and len(folders) > 1:
+        few = ", ".join(map(untrusted_files.spelled, folders[:4]))
+        log.notes.append(f"The tars of {len(folders):,} folders are read as one data set: {few}.")
     if stated is None or data.split_from == "share":
         return {"train": [*tars.values()]}, []
     log.split = stated_sentence(stated)
@@ -164,6 +172,7 @@ def _tars(pattern: str) -> dict[str, Path]:
         return {path.relative_to(above).as_posix(): path for path in paths}
     inner = [at for at in sorted(root.iterdir()) if part_of(at.name) and at.is_dir()]
     tars = [tar for folder in (root, *inner) for tar in _tars_in(folder)]
+    tars = tars or [tar for folder in tar_folders(root) for tar in _tars_in(folder)]
     return {tar.relative_to(root).as_posix(): tar for tar in tars}
 
 
@@ -186,7 +195,7 @@ def _of_split(
     if not tars:
         raise DataError(f"There is no tar in {data.path}. Choose a folder of .tar files, or their names.")
     names = _class_names(tars[0].parent, data.encoding, log)
-    settings = repr((data.template, names, data.encoding))
+    settings = repr((data.template, names, data.encoding, data.lines))
     found, problems, notes = listed_once(
         tars, settings, workspace_folder, lambda: _list(tars, names, data, workspace_folder, progress)
     )
@@ -204,7 +213,7 @@ def _list(
     workspace_folder: Path,
     progress: Callable[[float, str], None],
 ) -> Listing:
-    taken = _Taken(data.template, names, data.encoding)
+    taken = _Taken(data, names)
     for number, tar in enumerate(tars):
         progress(number / len(tars), f"Listing tars: {number:,} of {len(tars):,}")
         try:
@@ -335,12 +344,13 @@ class _Taken:
         skipped: Ending -> how many members are neither image nor text.
     """
 
-    def __init__(self, template: str, names: list[str], encoding: str) -> None:
-        """Create an empty list; `encoding` of the texts may be auto."""
+    def __init__(self, data: config.Shards, names: list[str]) -> None:
+        """Create an empty list; `names` are those of the classes."""
         self.found: list[Source] = []
         self.problems: Problems = []
         self.skipped: Counter[str] = Counter()
-        self._template, self._names, self._encoding = template, names, encoding
+        self._template, self._names, self._encoding = data.template, names, data.encoding
+        self._lines = CaptionLines(data.lines)
         self._of_tar: list[Source | _Sample] = []
         self._guessed: dict[str, list[str]] = {}
 
@@ -383,7 +393,7 @@ class _Taken:
         """Return a message for each detected encoding, and one on members that are not read."""
         named = ", ".join(f"{count:,} {untrusted_files.spelled(what)}" for what, count in self.skipped.most_common(5))
         skipped = [f"Skipped in the tars, neither image nor text: {named}."] if named else []
-        return skipped + [
+        return [*skipped, *self._lines.notes()] + [
             f"{_counted(texts)} not UTF-8; {'it is' if len(texts) == 1 else 'they are'} read as {NAMES[encoding]}. Set "
             "data.encoding if letters are wrong."
             for encoding, texts in self._guessed.items()
@@ -396,15 +406,38 @@ class _Taken:
             image = sample.images[between]
             try:
                 texts = sample.texts_of(between)
-                caption, label, metadata = _words(texts, self._template, self._names, encoding)
-                if not untrusted_files.is_text("".join((image.name, caption, label, *metadata, *metadata.values()))):
+                where = f"{tar}/{untrusted_files.spelled(image.name)}" if between else _where(sample, tar)
+                captions, label, metadata = self._words(texts, encoding, where)
+                if not untrusted_files.is_text("".join((image.name, *captions, label, *metadata, *metadata.values()))):
                     raise ValueError("Its name or caption is not UTF-8 text.")
             except ValueError as reason:
-                where = f"{tar}/{untrusted_files.spelled(image.name)}" if between else _where(sample, tar)
                 self.problems.append((where, str(reason)))
                 continue
-            pairs.append(Source(image, f"{tar}/{image.name}", caption, label, metadata))
+            pairs += [Source(image, f"{tar}/{image.name}", caption, label, metadata) for caption in captions]
         return pairs
+
+    def _words(self, texts: dict[str, bytes], encoding: str, where: str) -> tuple[list[str], str, dict[str, str]]:
+        """Return captions, class and metadata of one sample.
+
+        Raises:
+            ValueError: There is neither caption nor class; the message is the reason.
+        """
+        decoded = {kind: _decoded(kind, raw, encoding) for kind, raw in texts.items()}
+        metadata, listed = _metadata(decoded.get("json", ""))
+        label = _label(decoded.get("cls", "").strip(), self._names)
+        captions = self._lines.of(where, decoded.get("txt", decoded.get("caption", "")))
+        for key in CAPTION_KEYS:
+            captions = captions or list(filter(None, [" ".join(metadata.pop(key, "").split())]))
+        captions = captions or listed
+        if not captions and label:
+            captions = [captioned(self._template, label)]
+        if not captions:
+            raise ValueError(
+                "Its caption is empty."
+                if {"txt", "caption"} & decoded.keys()
+                else "It has an image and neither text nor class."
+            )
+        return captions, label, metadata
 
 
 def _counted(texts: list[str]) -> str:
@@ -428,29 +461,6 @@ def _is_odd(raw: bytes) -> bool:
     return False
 
 
-def _words(texts: dict[str, bytes], template: str, names: list[str], encoding: str) -> tuple[str, str, dict[str, str]]:
-    """Return caption, class and metadata of one sample.
-
-    Raises:
-        ValueError: There is neither caption nor class; the message is the reason.
-    """
-    decoded = {kind: _decoded(kind, raw, encoding) for kind, raw in texts.items()}
-    metadata = _metadata(decoded.get("json", ""))
-    label = _label(decoded.get("cls", "").strip(), names)
-    caption = " ".join(decoded.get("txt", decoded.get("caption", "")).split())
-    for key in CAPTION_KEYS:
-        caption = caption or " ".join(metadata.pop(key, "").split())
-    if not caption and label:
-        caption = captioned(template, label)
-    if not caption:
-        raise ValueError(
-            "Its caption is empty."
-            if {"txt", "caption"} & decoded.keys()
-            else "It has an image and neither text nor class."
-        )
-    return caption, label, metadata
-
-
 def _decoded(kind: str, raw: bytes, encoding: str) -> str:
     if len(raw) > MOST_TEXT:
         raise ValueError(f"Its .{kind} is longer than {MOST_TEXT:,} bytes.")
@@ -463,18 +473,24 @@ def _decoded(kind: str, raw: bytes, encoding: str) -> str:
         raise ValueError(f"Its .{kind} is not {name} text (byte {error.start}). Set data.encoding.") from None
 
 
-def _metadata(text: str) -> dict[str, str]:
-    """Return the plain values of a JSON object, as text."""
+def _metadata(text: str) -> tuple[dict[str, str], list[str]]:
+    """Return the plain values of a JSON object, as text, and the captions that it lists or that are all it is."""
     if not text:
-        return {}
+        return {}, []
     try:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"Its .json cannot be read: {error}.") from None
+    if isinstance(document, list) and any(isinstance(one, str) for one in document):
+        document = {LISTED_KEYS[0]: document}
     if not isinstance(document, dict):
         raise ValueError("Its .json is not an object.")
     plain = {str(key): value for key, value in document.items() if isinstance(value, str | int | float)}
-    return {key: value if isinstance(value, str) else f"{value}" for key, value in plain.items()}
+    values = next((document[key] for key in LISTED_KEYS if isinstance(document.get(key), list)), [])
+    listed = [" ".join(one.split()) for one in values if isinstance(one, str)]
+    return {key: value if isinstance(value, str) else f"{value}" for key, value in plain.items()}, [
+        *filter(None, listed)
+    ]
 
 
 def _label(text: str, names: list[str]) -> str:

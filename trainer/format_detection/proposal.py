@@ -24,6 +24,7 @@ from trainer.format_detection.tables import (
     column_of_classes,
     column_of_pictures,
     columns_of,
+    columns_of_words,
     first_images,
     form_of,
     image_root,
@@ -51,7 +52,7 @@ _DEEPEST: Final = 3
 _MOST_SIBLINGS: Final = 10_000
 """Files beside a table among which those of its other parts are sought."""
 
-_NO_CLASS: Final = frozenset(
+NO_CLASS: Final = frozenset(
     (
         *("images", "image", "imgs", "img", "jpg", "jpgs", "jpeg", "png", "pngs"),
         *("data", "dataset", "train", "training", "test", "val", "valid", "validation", "dev"),
@@ -364,7 +365,17 @@ def _has_tars(root: Path, entries: Mapping[str, Path]) -> bool:
     parts = [entry for name, entry in entries.items() if part_of(name) and entry.is_dir()]
     names = [*entries, *(file.name for folder in parts for file in folder.iterdir())]
     tars = [name for name in names if name.lower().endswith(TARS)]
+    if not tars:
+        return bool(tar_folders(root))
     return any(not (root / re.sub(r"\.(tar(\.gz)?|tgz)$", "", name, flags=re.IGNORECASE)).is_dir() for name in tars)
+
+
+def tar_folders(root: Path) -> list[Path]:
+    """Return the folders in a folder that hold tars, such as `00/` and `01/`; none where pictures lie in any."""
+    listed = {folder: [name.lower() for name in os.listdir(folder)] for folder in subfolders(root)}
+    with_tars = [folder for folder, names in listed.items() if any(name.endswith(TARS) for name in names)]
+    shown = any(name.endswith(tuple(SUFFIXES)) for names in (os.listdir(root), *listed.values()) for name in names)
+    return [] if shown else with_tars
 
 
 def _look(root: Path, entries: Mapping[str, Path]) -> _Look:
@@ -373,7 +384,7 @@ def _look(root: Path, entries: Mapping[str, Path]) -> _Look:
     for number, (folder, _, files) in enumerate(untrusted_files.walk(root)):
         names = [name for name in files if not name.startswith(".")]
         stems = [stem for stem, _ in map(os.path.splitext, filter(_is_shown, names))]
-        count, distinct = len(stems), set(stems)
+        count, distinct = len(stems), {*stems, *filter(_is_shown, names)}
         captions = [name for name in names if os.path.splitext(name)[1].lower() in CAPTION_SUFFIXES]
         captions = [name for name in captions if os.path.splitext(name)[0] in distinct]
         texts += len({os.path.splitext(name)[0] for name in captions})
@@ -429,7 +440,7 @@ def _about(name: str, classes: Sequence[str]) -> str:
             f"All images of {untrusted_files.spelled(name)} lie in one folder, "
             f"{untrusted_files.spelled(classes[0])!r}: a single class, so there is nothing to distinguish."
         )
-    odd = [folder for folder in classes if folder.lower() in _NO_CLASS]
+    odd = [folder for folder in classes if folder.lower() in NO_CLASS]
     if 2 * len(odd) < len(classes):
         return ""
     named = ", ".join(repr(untrusted_files.spelled(folder)) for folder in odd[:4])
@@ -656,7 +667,9 @@ def _with_unclear_table(proposal: Proposal, root: Path, entries: Mapping[str, Pa
 def _might_be_pairs(file: Path) -> bool:
     """Return whether the columns that a table would be read by are there, and only which they are is unclear."""
     table, columns = _table(file), columns_of(file)
-    return {table.image_column, table.caption_column} <= set(columns) or not {*IMAGES, *CAPTIONS} & set(columns)
+    if {table.image_column, table.caption_column} <= set(columns) or not {*IMAGES, *CAPTIONS} & set(columns):
+        return True
+    return table.image_column in columns and len(columns_of_words(file, table.image_column)) > 1
 
 
 def _rank(name: str) -> int | None:
@@ -681,7 +694,11 @@ def _is_of_addresses(file: Path) -> bool:
 def _with_counterpart(table: Table) -> Table:
     """Return the table to train on with the one to validate on, if names state them: val.csv, test/metadata.jsonl."""
     needed = {table.image_column, table.caption_column}
-    parts = {part: file for part, file in table_parts(Path(table.path)).items() if needed <= set(columns_of(file))}
+    parts = {
+        part: file
+        for part, file in table_parts(Path(table.path)).items()
+        if needed <= set(columns_of(file)) and _has_images(replace(table, path=str(file)))
+    }
     if not is_split(parts):
         return table
     return replace(table, path=str(parts["train"]), heldout_path=str(parts[heldout_of(parts)]))

@@ -22,6 +22,8 @@ KEYWORDS: Final[Mapping[Part, tuple[str, ...]]] = {
 }
 """Part -> the words that name it; of the parts to validate on the first that there is is held out."""
 
+SPLIT: Final = "split"
+"""The usual name of a column of parts."""
 _COLUMN_ONLY: Final[Mapping[str, Part]] = {"restval": "train"}
 """A value of the column `split` in the lists of Karpathy and Li (2015)."""
 

@@ -10,12 +10,14 @@ import itertools
 import json
 import os
 import re
+import unicodedata
+import urllib.parse
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal
 
 from trainer.format_detection.encodings import encoding_of
-from trainer.format_detection.splits import part_of
+from trainer.format_detection.splits import KEYWORDS, part_of
 from trainer.images import SUFFIXES
 from trainer.untrusted import bounded
 from trainer.untrusted import files as untrusted_files
@@ -51,6 +53,10 @@ NUMBERED_CAPTION: Final = re.compile(r"(caption|text|sentence|comment|descriptio
 
 _CAPTION_PART: Final = re.compile("desc|caption|text|sentence|comment", re.IGNORECASE)
 
+SEPARATOR_LINE: Final = re.compile(r"sep=(.)\s*", re.IGNORECASE)
+"""What Excel writes above the column names to say what separates the cells."""
+_OF_WINDOWS: Final = re.compile(r"/[a-z]:/", re.IGNORECASE)
+_LINES: Final = re.compile(r"[\r\n]+")
 SEPARATORS: Final = (",", "\t", ";", "|")
 """What may part the columns where nothing else is said, the likeliest first."""
 
@@ -72,9 +78,11 @@ _BARE: Final = (
     re.compile(rf"(?>(?P<image>[^\t,]{{1,500}}?{_ENDS})[\t ] *)(?P<caption>[^\t]+)", re.I),
     re.compile(r"(?P<image>https?://\S+)\t(?P<caption>[^\t]+)"),
     re.compile(r"(?P<caption>[^\t]+)\t(?P<image>https?://\S+)"),
-    re.compile(r'(?P<image>(?=[^\t]*\d)[^\s,;|"]{1,400})\t(?P<caption>[^\s\t]+ [^\s\t]+ [^\t]+)'),
+    re.compile(r'(?P<image>(?=[^\t]*\d)[^\s,;|"]{1,400})\t *(?P<caption>[^\s\t]+ [^\s\t]+ [^\t]+)'),
 )
 """Lines of a picture, or an id or address of one, and its caption, under no line of column names."""
+_NUMBER: Final = re.compile(rf'(\d{{1,9}})[,\t](?="?[^\t,"]{{1,500}}{_ENDS}"?[,\t])', re.I)
+_PART_CELL: Final = re.compile(rf'[,\t]"?({"|".join(word for words in KEYWORDS.values() for word in words)})"?$', re.I)
 _CAPTIONS_BY_NAME: Final = re.compile(rf'\s*\{{\s*"[^"\\]{{1,500}}{_ENDS}"\s*:\s*["\[]', re.I)
 _COCO_IMAGES: Final = re.compile(rb'"images"\s*:\s*\[')
 _COCO_CAPTION: Final = re.compile(rb'"caption"\s*:\s*"')
@@ -102,15 +110,22 @@ def form_of(path: Path) -> Form:
     return "tokens" if token_parts(_first_line(_head(path, 1 << 16))) else "cells"
 
 
-def token_parts(line: str) -> tuple[str, str] | None:
-    """Return image and caption of a line such as `1.jpg#0<TAB>A child` or `1.jpg,A child`; None for other lines."""
+def token_parts(line: str) -> dict[str, str] | None:
+    """Return image and caption of a line such as `1.jpg#0<TAB>A child` or `1.jpg,A child`; None for other lines.
+
+    A number before them is `number`, and a word behind them that names a part, as in `1.jpg,A child,train`, `split`.
+    """
     if match := _TOKEN.fullmatch(line):
-        return match["image"].strip(), match["caption"].strip()
-    match = next(filter(None, (bare.fullmatch(line.strip()) for bare in _BARE)), None)
+        return {"image": match["image"].strip(), "caption": match["caption"].strip()}
+    number, part = _NUMBER.match(line.strip()), _PART_CELL.search(line.strip())
+    pair = line.strip()[number.end() if number else 0 : part.start() if part else None]
+    match = next(filter(None, (bare.fullmatch(pair) for bare in _BARE)), None)
     caption = match["caption"].strip() if match else ""
     if match is None or not any(letter.isalpha() for letter in caption) or _is_picture(caption, SUFFIXES):
         return None
-    return match["image"].strip(), caption[1:-1].replace('""', '"') if caption[0] == '"' == caption[-1] else caption
+    caption = caption[1:-1].replace('""', '"') if caption[0] == '"' == caption[-1] else caption
+    more = {"number": number[1] if number else "", "split": part[1] if part else ""}
+    return {"image": match["image"].strip(), "caption": caption, **{name: cell for name, cell in more.items() if cell}}
 
 
 def is_numbered(path: Path) -> bool:
@@ -233,10 +248,15 @@ def native_names(table: Path, names: Sequence[str], folder: str = "") -> list[st
     some = [names[row] for row in range(0, len(names), max(1, len(names) // _ASKED))]
     if not some or (present := _present(image_root(table, some, folder), some)) == len(some):
         return list(names)
-    turned = [_turned(name) for name in some]
-    root = image_root(table, turned, folder)
-    if any(_present(root, [other]) > _present(root, [name]) for name, other in zip(some, turned)):
-        return [other if _present(root, [other := _turned(name)]) > _present(root, [name]) else name for name in names]
+    for spelling in _SPELLINGS:
+        turned = list(map(spelling, some))
+        root = image_root(table, turned, folder)
+        if any(_present(root, [other]) > _present(root, [name]) for name, other in zip(some, turned)):
+            others = map(spelling, names)
+            return [
+                other if _present(root, [other]) > _present(root, [name]) else name
+                for name, other in zip(names, others)
+            ]
     if present:
         return list(names)
     is_of_ids = not any("/" in name or "\\" in name or os.path.splitext(name)[1] for name in some)
@@ -256,10 +276,45 @@ def native_names(table: Path, names: Sequence[str], folder: str = "") -> list[st
     return slashed
 
 
-def _turned(name: str) -> str:
+def _other_case(name: str) -> str:
     """Return a name with `.JPG` for `.jpg`, and the other way round."""
     stem, ending = os.path.splitext(name)
     return stem + ending.swapcase()
+
+
+_SPELLINGS: Final = (
+    _other_case,
+    urllib.parse.unquote,  # my%20cat.jpg
+    functools.partial(unicodedata.normalize, "NFD"),  # as macOS writes accents
+    functools.partial(unicodedata.normalize, "NFC"),
+)
+"""How a file may be spelled otherwise than in its table."""
+
+
+def local_path(name: str) -> str:
+    """Return the path that an address `file:///...` names; any other name as it is."""
+    if not name.startswith("file:///"):
+        return name
+    path = urllib.parse.unquote(name.removeprefix("file://"))
+    return path[1:] if _OF_WINDOWS.match(path) else path
+
+
+def is_spelled_alike(name: str, listed: str) -> bool:
+    """Return whether two names differ only in spelling: the case of the ending, `%20`, composed accents."""
+    first, second = (unicodedata.normalize("NFC", urllib.parse.unquote(text)).lower() for text in (name, listed))
+    return first == second
+
+
+def names_in_folders(table: Path, names: Sequence[str], folders: Sequence[str], folder: str = "") -> list[str]:
+    """Return the names within the folder that a column names for each, if more of the pictures are there.
+
+    Karpathy's list of COCO has `filepath` val2014 or train2014 beside `filename`.
+    """
+    joined = [f"{above}/{name}" if above else name for above, name in zip(folders, names, strict=True)]
+    rows = range(0, len(names), max(1, len(names) // _ASKED))
+    bare, inside = ([every[row] for row in rows] for every in (names, joined))
+    counts = [_present(image_root(table, some, folder), some) for some in (bare, inside)]
+    return joined if counts[1] > counts[0] else list(names)
 
 
 def _by_ids(table: Path, names: Sequence[str], folder: str) -> list[str]:
@@ -285,7 +340,7 @@ def first_images(path: Path, column: str) -> list[str]:
         if form_of(path) == "json" and _is_coco(path):
             return [name.decode("utf-8", "replace") for name in _COCO_NAME.findall(_head(path))[:_ASKED]]
         rows = itertools.islice(_rows(path, "auto"), _ASKED)
-        return [name for row in rows if isinstance(name := row.get(column), str) and name.strip()]
+        return [local_path(name) for row in rows if isinstance(name := row.get(column), str) and name.strip()]
     except (OSError, ValueError, csv.Error, TypeError, RecursionError):
         return []
 
@@ -312,11 +367,16 @@ def column_of_pictures(path: Path, endings: Collection[str]) -> str:
         path: A table of any form.
         endings: Of pictures, in small letters with the dot.
     """
+    return next(iter(columns_of_pictures(path, endings)), "")
+
+
+def columns_of_pictures(path: Path, endings: Collection[str]) -> list[str]:
+    """Return the columns that mostly contain image names, those called image first; none if it is unreadable."""
     rows = _first_rows(path)
     columns = dict.fromkeys(name for row in rows for name in row)
     named = {name: sum(_is_picture(row.get(name), endings) for row in rows) for name in columns}
-    best = max(named, key=lambda name: named[name], default="")
-    return best if best and named[best] > len(rows) / 2 else ""
+    full = [name for name in columns if named[name] > len(rows) / 2]
+    return sorted(full, key=lambda name: ("image" not in name.lower(), -named[name]))
 
 
 def _is_picture(value: Any, endings: Collection[str]) -> bool:
@@ -401,12 +461,12 @@ def _first_line(head: bytes) -> str:
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):
         text = head.decode("utf-16", "replace")
     else:
-        first = re.split(rb"[\r\n]", head.removeprefix(codecs.BOM_UTF8).lstrip(b"\r\n"), maxsplit=1)[0]
+        first = b"\n".join(head.removeprefix(codecs.BOM_UTF8).lstrip(b"\r\n").splitlines()[:2])
         try:
             text = first.decode("utf-8")
         except UnicodeDecodeError:
             text = first.decode("cp1252", "replace")
-    return next(iter(re.split(r"[\r\n]", text.lstrip("\r\n"), maxsplit=1)), "")
+    return next((line for line in _LINES.split(text) if line and not SEPARATOR_LINE.fullmatch(line)), "")
 
 
 def _is_lines(head: bytes) -> bool:
@@ -452,14 +512,16 @@ def _rows(path: Path, separator: str) -> Iterator[dict[str, Any]]:
     form = form_of(path)
     text = _text(path) if form != "parquet" else ""
     if form == "tokens":
-        parts = filter(None, map(token_parts, text.splitlines()))
-        yield from ({"image": image, "caption": caption} for image, caption in parts)
+        yield from filter(None, map(token_parts, text.splitlines()))
     elif form == "jsonl":
-        yield from (row for line in text.splitlines() if line.strip() and isinstance(row := json.loads(line), dict))
+        yield from (
+            flat(row) for line in text.splitlines() if line.strip() and isinstance(row := json.loads(line), dict)
+        )
     elif form == "json":
         yield from map(flat, _records(text))
     elif form == "cells":
-        lines = csv.reader(text.splitlines(), delimiter=_delimiter(_first_line(_head(path)), separator))
+        text_lines = itertools.dropwhile(SEPARATOR_LINE.fullmatch, text.splitlines())
+        lines = csv.reader(text_lines, delimiter=_delimiter(_first_line(_head(path)), separator))
         names = [name.strip() for name in next(lines, [])]
         yield from ({name: cell.strip() for name, cell in zip(names, cells)} for cells in lines)
     else:

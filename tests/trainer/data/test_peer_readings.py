@@ -1,0 +1,275 @@
+"""What strangers' data mean is what their own tools read from them: both read the same files here."""
+
+from __future__ import annotations
+
+import io
+import json
+import tarfile
+import unicodedata
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.trainer.data.test_stated_splits import listed
+from tests.trainer.test_format_detection import Pairs, pairs, pictures, png, write
+from trainer import config
+from trainer.format_detection import propose
+
+pytestmark = [pytest.mark.slow]
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    (tmp_path / "field").mkdir()
+    return tmp_path / "field"
+
+
+@pytest.fixture
+def offline(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    import datasets
+
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
+
+
+def read(root: Path, path: Path | None = None) -> dict[str, Pairs]:
+    """Return the pairs of each split as a run would read them, sorted."""
+    proposal = propose(path or root)
+    assert not proposal.question
+    splits = listed(proposal.data, root.parent).splits
+    return {split: sorted(pairs(proposal.data, root, split)) for split in splits}
+
+
+def notes(root: Path) -> str:
+    return " ".join(listed(propose(root).data, root.parent).log.notes)
+
+
+def tar(file: Path, members: Sequence[tuple[str, bytes]]) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with tarfile.open(file, "w") as archive:
+        for name, content in members:
+            info = tarfile.TarInfo(name)
+            info.size = len(content)
+            archive.addfile(info, io.BytesIO(content))
+
+
+def test_pictures_of_coco_lie_in_the_folders_that_karpathys_list_names(root: Path) -> None:
+    names = [f"{part}2014/COCO_{part}2014_{number:012}.jpg" for part in ("val", "train") for number in range(6)]
+    pictures(root, names)
+    records: list[dict[str, Any]] = [
+        {"filepath": name.split("/")[0], "filename": name.split("/")[1], "split": "test" if n < 3 else "restval"}
+        | {"sentences": [{"raw": f"{k} of {n} here", "tokens": []} for k in range(5)], "cocoid": n}
+        for n, name in enumerate(names)
+    ]
+    write(root / "dataset_coco.json", json.dumps({"images": records, "dataset": "coco"}))
+
+    def of(split: str) -> Pairs:
+        chosen = [record for record in records if record["split"] == split]
+        rows = ((f"{r['filepath']}/{r['filename']}", text["raw"]) for r in chosen for text in r["sentences"])
+        return sorted(rows)
+
+    assert read(root) == {"train": of("restval"), "heldout": of("test")}
+
+
+def test_the_column_of_pictures_among_several_is_that_of_datasets_called_image(root: Path, offline: None) -> None:
+    import datasets
+
+    names = [f"images/{number}.png" for number in range(4)]
+    masks = [f"masks/{number}.png" for number in range(4)]
+    pictures(root, [*names, *masks])
+    rows = [
+        {"mask_file_name": mask, "image_file_name": name, "text": f"picture {name} here"}
+        for mask, name in zip(masks, names, strict=True)
+    ]
+    write(root / "metadata.jsonl", "\n".join(map(json.dumps, rows)))
+    peer = datasets.load_dataset("imagefolder", data_dir=str(root), split="train")
+    peer = peer.cast_column("image", datasets.Image(decode=False))
+    told = [(Path(row["image"]["path"]).relative_to(root).as_posix(), row["text"]) for row in peer]
+    assert read(root) == {"train": sorted(told)}
+    assert "several columns of pictures: 'image_file_name', 'mask_file_name'" in notes(root)
+
+
+@pytest.mark.parametrize("spell", [json.dumps, str])
+def test_cells_that_spell_lists_hold_several_captions(root: Path, spell: Any) -> None:
+    import ast
+
+    import pandas as pd
+
+    names = [f"flickr30k-images/{number}.jpg" for number in range(6)]
+    pictures(root, names)
+    texts = [spell([f'"{number}" isn\'t red.', f"{number}, a dog."]) for number in range(6)]
+    split = ["train"] * 4 + ["test"] * 2
+    table = pd.DataFrame({"raw": texts, "split": split, "filename": [Path(name).name for name in names]})
+    table.to_csv(root / "flickr_annotations_30k.csv")
+    peer = pd.read_csv(root / "flickr_annotations_30k.csv").assign(raw=lambda rows: rows["raw"].map(ast.literal_eval))
+    rows = peer.explode("raw")
+    told = {
+        mine: sorted((f"flickr30k-images/{row.filename}", row.raw) for row in rows[rows["split"] == its].itertuples())
+        for mine, its in (("train", "train"), ("heldout", "test"))
+    }
+    assert read(root) == told
+
+
+def nfd(name: str) -> str:
+    return unicodedata.normalize("NFD", name)
+
+
+@pytest.mark.parametrize(
+    ("name", "cell"),
+    [
+        ("images/my cat {}.jpg", "images/my%20cat%20{}.jpg"),
+        (nfd("images/größe {}.jpg"), "images/größe {}.jpg"),
+        ("images/größe {}.jpg", nfd("images/größe {}.jpg")),
+    ],
+)
+def test_names_that_are_spelled_otherwise_are_found_and_told(root: Path, name: str, cell: str) -> None:
+    names = [name.format(number) for number in range(4)]
+    pictures(root, [*names, "images/else 0.jpg"])
+    rows = "".join(f"{cell.format(number)},words {number} here\n" for number in range(4))
+    write(root / "captions.csv", f"image,caption\n{rows}images/else 0.jpg,other words\n")
+    told = [(name, f"words {number} here") for number, name in enumerate(names)]
+    assert read(root) == {"train": sorted([*told, ("images/else 0.jpg", "other words")])}
+    assert "4 names of pictures are spelled otherwise than the files: " in notes(root)
+
+
+def test_addresses_of_files_of_this_computer_are_their_paths(root: Path) -> None:
+    pictures(root, names := [f"images/my {number}.jpg" for number in range(4)])
+    rows = [f"{(root / name).as_uri()},words of {name} here" for name in names]
+    write(root / "captions.csv", "\n".join(["image,caption", *rows]))
+    assert read(root) == {"train": [(name, f"words of {name} here") for name in names]}
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])
+@pytest.mark.parametrize("sign", [";", "|"])
+def test_a_line_of_excel_says_what_separates_the_cells(root: Path, encoding: str, sign: str) -> None:
+    import pandas as pd
+
+    pictures(root, [f"images/{number}.jpg" for number in range(4)])
+    text = [f"sep={sign}", f"image{sign}caption", *(f"{n}.jpg{sign}größe {n}, rot, alt" for n in range(4))]
+    (root / "captions.csv").write_bytes("\r\n".join(text).encode(encoding))
+    peer = pd.read_csv(root / "captions.csv", sep=sign, skiprows=1, encoding=encoding)
+    assert read(root) == {"train": [(f"images/{name}", caption) for name, caption in peer.itertuples(index=False)]}
+
+
+def test_of_cocos_lists_the_one_whose_pictures_are_there_is_read(root: Path) -> None:
+    pictures(root, names := [f"val2017/{number:012}.jpg" for number in range(4)])
+    for part in ("train", "val"):
+        images = [{"id": n, "file_name": f"{n + 10 * (part == 'train'):012}.jpg"} for n in range(4)]
+        texts = [{"id": n, "image_id": n, "caption": f"{part} {n} here"} for n in range(4)]
+        write(root / f"annotations/captions_{part}2017.json", json.dumps({"images": images, "annotations": texts}))
+    assert read(root) == {"train": [(name, f"val {number} here") for number, name in enumerate(names)]}
+    assert "Not read: captions_train2017.json" in notes(root)
+
+
+def test_the_classes_of_tiny_imagenet_are_those_of_torchvision_and_its_other_pictures_are_told(root: Path) -> None:
+    from torchvision.datasets import ImageFolder
+
+    kinds = {"n01443537": "goldfish", "n02999410": "chain"}
+    train = [f"train/{kind}/images/{kind}_{number}.JPEG" for kind in kinds for number in range(3)]
+    pictures(root, [*train, *(f"val/images/val_{number}.JPEG" for number in range(3))])
+    peer = ImageFolder(root / "train")
+    told = [
+        (Path(file).relative_to(root).as_posix(), f"a photo of a {kinds[peer.classes[k]]}.") for file, k in peer.samples
+    ]
+    assert read(root) == {"train": sorted(told)}
+    problems = listed(propose(root).data, root.parent).problems
+    assert [name for name, _ in problems] == [f"val/images/val_{number}.JPEG" for number in range(3)]
+
+
+@pytest.mark.parametrize("lines", ["joined", "each"])
+def test_lines_of_texts_in_tars_are_what_webdataset_reads_or_clip_benchmark(root: Path, lines: Any) -> None:
+    import webdataset as wds
+
+    texts = [f"a {number}\nb {number}\n" for number in range(4)]
+    members = [(f"{n}.{kind}", data) for n in range(4) for kind, data in (("jpg", png(n)), ("txt", texts[n].encode()))]
+    tar(root / "0.tar", members)
+    peer = [text for (text,) in wds.WebDataset(str(root / "0.tar"), shardshuffle=False).decode().to_tuple("txt")]
+    found = listed(config.Shards(path=str(root), lines=lines), root.parent)
+    told = [line for text in peer for line in (text.splitlines() if lines == "each" else [" ".join(text.split())])]
+    assert [source.caption for source in found.splits["train"]] == told
+    assert found.log.notes[0].startswith("4 caption files, first 0.tar/0, of several lines: ")
+
+
+@pytest.mark.parametrize("as_list", [True, False])
+def test_captions_that_a_tar_lists_are_all_read(root: Path, as_list: bool) -> None:
+    lists = [[f"words {number}", f"more {number}"] for number in range(3)]
+    texts = [json.dumps(listed_texts if as_list else {"captions": listed_texts, "w": 3}) for listed_texts in lists]
+    tar(root / "0.tar", [x for n in range(3) for x in ((f"{n}.jpg", png(n)), (f"{n}.json", texts[n].encode()))])
+    found = listed(propose(root).data, root.parent).splits["train"]
+    assert [source.caption for source in found] == [text for captions in lists for text in captions]
+
+
+def test_tars_in_folders_are_one_data_set_as_datasets_reads_them(root: Path, offline: None) -> None:
+    import datasets
+
+    for folder in ("00", "01"):
+        members = [
+            (f"{folder}{n}.{kind}", data) for n in range(3) for kind, data in (("jpg", png(n)), ("txt", b"w %d" % n))
+        ]
+        tar(root / folder / "000.tar", members)
+    peer = datasets.load_dataset("webdataset", data_dir=str(root), split="train")
+    (found,) = read(root).values()
+    assert sorted(caption for _, caption in found) == sorted(peer["txt"])
+    assert "The tars of 2 folders are read as one data set: 00, 01." in notes(root)
+
+
+@pytest.mark.parametrize("column", ["partition", "data set", "Set"])
+def test_a_column_of_parts_under_another_name_states_the_split(root: Path, column: str) -> None:
+    import pandas as pd
+
+    pictures(root, names := [f"{number}.jpg" for number in range(6)])
+    parts = ["train", "train", "train", "valid", "test", "test"]
+    table = pd.DataFrame({"filepaths": names, "labels": [f"bird {n}" for n in range(6)], column: parts})
+    table.rename(columns={"filepaths": "image", "labels": "caption"}).to_csv(root / "birds.csv", index=False)
+    told = {
+        mine: [(names[n], f"bird {n}") for n in range(6) if parts[n] == its]
+        for mine, its in (("train", "train"), ("heldout", "test"))
+    }
+    assert read(root) == told
+
+
+@pytest.mark.parametrize("sign", [",", "\t"])
+def test_cells_without_column_names_may_have_a_number_and_a_part(root: Path, sign: str) -> None:
+    import pandas as pd
+
+    pictures(root, [f"images/{number}.jpg" for number in range(6)])
+    rows = [sign.join((f"{n}", f"{n}.jpg", f'"words {n}, a dog, red"', "train" if n < 4 else "test")) for n in range(6)]
+    write(root / ("list.csv" if sign == "," else "list.tsv"), "\n".join(rows))
+    peer = pd.read_csv(next(root.glob("list.*")), sep=sign, header=None)
+    told = {
+        mine: [(f"images/{row[1]}", row[2]) for row in peer[peer[3] == its].itertuples(index=False)]
+        for mine, its in (("train", "train"), ("heldout", "test"))
+    }
+    assert read(root) == told
+
+
+def test_parts_of_a_json_document_are_the_fields_that_datasets_reads(root: Path, offline: None) -> None:
+    import datasets
+
+    pictures(root, names := [f"{number}.jpg" for number in range(6)])
+    rows = [{"image": name, "caption": f"words {name} here"} for name in names]
+    file = write(root / "data.json", json.dumps({"train": rows[:4], "val": rows[4:], "info": {"year": 2024}}))
+    peer = {
+        split: datasets.load_dataset("json", data_files=str(file), field=field, split="train")
+        for split, field in (("train", "train"), ("heldout", "val"))
+    }
+    assert read(root) == {split: [(row["image"], row["caption"]) for row in table] for split, table in peer.items()}
+
+
+def test_nested_lines_of_json_have_the_columns_that_pandas_flattens(root: Path) -> None:
+    import pandas as pd
+
+    pictures(root, names := [f"images/{number}.jpg" for number in range(4)])
+    rows = [{"image": {"path": name, "w": 16}, "captions": [{"text": f"words {name} here"}]} for name in names]
+    write(root / "data.jsonl", "\n".join(map(json.dumps, rows)))
+    peer = pd.json_normalize(rows)
+    told = [(row[0], row[1][0]["text"]) for row in peer[["image.path", "captions"]].itertuples(index=False)]
+    assert read(root) == {"train": told}
+
+
+def test_captions_named_after_the_whole_name_of_their_picture(root: Path) -> None:
+    pictures(root, [f"{number}.jpg" for number in range(4)])
+    for number in range(4):
+        write(root / f"{number}.jpg.txt", f"words {number} here")
+    assert read(root) == {"train": [(f"{number}.jpg", f"words {number} here") for number in range(4)]}
