@@ -314,6 +314,7 @@ class RunLog:
         image: Float[np.ndarray, "n d"] | ArrayFile | None,
         text: Float[np.ndarray, "n d"] | ArrayFile | None,
         items: Items,
+        written: Callable[[Path], None] = lambda _: None,
         **details: Any,
     ) -> Path:
         """Write a snapshot and register it; return its folder.
@@ -325,6 +326,7 @@ class RunLog:
             image: Embeddings, or a file of them that is moved; None for no such side.
             text: The same.
             items: What the rows are.
+            written: Called before views learn of it: what they would compute of it can be stored here.
             **details: Further arguments of `trainer.store.write_snapshot`.
 
         Raises:
@@ -345,6 +347,7 @@ class RunLog:
                 model=self.run.name,
                 **details,
             )
+        written(folder)
         self.snapshot(step, dataset, split, folder, len(items), sides[0].shape[1])
         return folder
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -13,6 +14,7 @@ from jaxtyping import Int
 
 from trainer import config
 from trainer.analysis.camera_3d import component_points
+from trainer.analysis.projection import ScatterSum
 from trainer.analysis.worker_threads import single_blas_thread
 from trainer.charts.matching import units_of
 from trainer.charts.snapshots import choose_snapshot
@@ -24,7 +26,7 @@ from trainer.vectors.item_table import check_items, read_items
 from trainer.vectors.matrices import FoundVectors, Matrix, VectorError, files_of_steps, find
 from trainer.vectors.recall import MAIN, MeasuredRecall, measure_step, reporting
 from trainer.vectors.step_files import Side
-from trainer.vectors.unit_copy import UnitCopy, copy_unit_rows
+from trainer.vectors.unit_copy import copy_unit_rows
 
 SPLIT: Final = "vectors"
 MOST_COSINES: Final = 2**26
@@ -198,14 +200,11 @@ def _open_step(log: RunLog, data: config.Vectors, step: int) -> tuple[OpenedVect
             image=copy.sides.get("image"),
             text=copy.sides.get("text"),
             items=kept_items,
+            written=partial(_keep_map, kept_items, copy.scatter),
             sampled=opened.kept < opened.rows,
         )
     log.facts(vectors=opened.rows, kept=opened.kept, left_out=opened.left_out, heldout_pairs={SPLIT: opened.kept})
-    snapshot = read_snapshot(folder, kept_items)
-    arrays = [array for array in (snapshot.image, snapshot.text) if array is not None]
-    if len(arrays) * snapshot.n >= WORTH_KEEPING:
-        _keep_map(log, folder, arrays, copy)
-    return opened, snapshot
+    return opened, read_snapshot(folder, kept_items)
 
 
 def _measured(log: RunLog, opened: OpenedVectors, snapshot: Snapshot) -> tuple[OpenedVectors, float | None]:
@@ -222,9 +221,12 @@ def _measured(log: RunLog, opened: OpenedVectors, snapshot: Snapshot) -> tuple[O
 
 
 @single_blas_thread
-def _keep_map(log: RunLog, folder: Path, arrays: Sequence[np.ndarray], copy: UnitCopy) -> None:
-    """Keep the components of all points: the sums of the pass are there, so the map waits for nothing."""
-    keep_components(log.folder.parents[1], folder, component_points(arrays, *copy.scatter.axes(3)[:2]))
+def _keep_map(items: Items, scatter: ScatterSum, folder: Path) -> None:
+    """Keep the components of all points where they are many: the sums of the pass are there."""
+    snapshot = read_snapshot(folder, items)
+    arrays = [array for array in (snapshot.image, snapshot.text) if array is not None]
+    if len(arrays) * snapshot.n >= WORTH_KEEPING:
+        keep_components(folder.parents[3], folder, component_points(arrays, *scatter.axes(3)[:2]))
 
 
 def sample(rows: int, most: int) -> Int[np.ndarray, " k"]:

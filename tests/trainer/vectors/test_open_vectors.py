@@ -222,10 +222,18 @@ def test_the_map_is_ready_before_questions_are_asked(tmp_path: Path, capsys, mon
         raise KeyboardInterrupt
 
     monkeypatch.setattr(open_run, "measure_step", interrupted)
+    register, layouts = RunLog.snapshot, list[Path]()
+
+    def registered(*arguments: Any) -> None:
+        layouts.extend((tmp_path / "ws" / "layouts").iterdir())
+        register(*arguments)
+
+    monkeypatch.setattr(RunLog, "snapshot", registered)
     with contextlib.suppress(KeyboardInterrupt):
         main(["open", "vectors", *npy(tmp_path), "--workspace", str(tmp_path / "ws")])
     row = Workspace(tmp_path / "ws").runs.get(1)
     assert (row.status, row.last) == ("finished", None)
+    assert len(layouts) == 1, "the window would compute the map again"
     snapshot = read_snapshot(choose_snapshot(Workspace(tmp_path / "ws"), row).folder)
     assert manifests.verified(snapshot.folder)["files"].keys() >= {"image.npy", "text.npy"}
     kept = component_files.kept_components(tmp_path / "ws", snapshot)
