@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from explorer.window.services import Services
 
 RUNS: Final = "runs"
-"""The view that shows what is opened."""
+MAP: Final = "map"
+"""The views that show what is opened."""
 
 
 class Dialogs(QObject):
@@ -60,7 +61,11 @@ class Dialogs(QObject):
         """Ask which files of vectors to open, and what their rows are."""
         from explorer.window.open_vectors_sheet import OpenVectorsSheet
 
-        self._open(OpenVectorsSheet(self._folder, self._background, intent.paths, self._window))
+        assert self._services is not None
+        selection = self._services.context.selection
+        sheet = OpenVectorsSheet(self._folder, self._background, intent.paths, self._window)
+        sheet.opened.connect(lambda run: selection.select_runs(run, selection.run_b))
+        self._open(sheet, MAP)
 
     def import_curves(self, intent: intents.ImportCurves) -> None:
         """Ask which curves of another program to import as runs."""
@@ -119,11 +124,11 @@ class Dialogs(QObject):
 
         AboutSheet(self._background, self._window).open()
 
-    def _open(self, sheet: OpenSheet) -> None:
-        """Open a dialog whose new runs appear in the Runs view."""
+    def _open(self, sheet: OpenSheet, view: str = RUNS) -> None:
+        """Open a dialog whose new runs appear in a view."""
         assert self._services is not None
         jobs = self._services.jobs
         sheet.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         sheet.opened.connect(lambda _run: jobs.poll())
-        sheet.opened.connect(lambda _run: self._navigation.go_to(RUNS))
+        sheet.opened.connect(lambda _run: self._navigation.go_to(view))
         sheet.open()

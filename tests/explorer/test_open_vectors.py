@@ -10,6 +10,8 @@ import pytest
 from PySide6.QtCore import Qt
 
 from explorer.import_sheet.dropped_files import dropped
+from explorer.intents import OpenVectors
+from explorer.window import open_sheet
 from explorer.window.open_vectors_sheet import OpenVectorsSheet, sides_of
 from tests.explorer.dropped_files import mime_of
 from trainer.scheduling.launch import wait_until_ended
@@ -78,6 +80,18 @@ def test_the_sheet_opens_a_run_that_the_store_knows(dressed, background, qtbot, 
     assert wait_until_ended(workspace, opened.args[0], timeout_s=60)
     row = workspace.runs.get(opened.args[0])
     assert (row.name, row.status) == ("Mine", "finished")
+
+
+@pytest.mark.slow
+def test_what_is_opened_becomes_a_on_the_map(window, qtbot, monkeypatch: pytest.MonkeyPatch, files):
+    selection, b = window.selection, window.selection.run_b
+    monkeypatch.setattr(open_sheet, "start_opening", lambda workspace, words: b)
+    selection.select_runs(selection.run_a, None)
+    window.navigation.go_to("runs")
+    window.router.send(OpenVectors(files))
+    window.findChild(OpenVectorsSheet).accept()
+    qtbot.waitUntil(lambda: (selection.run_a, window.navigation.view_name) == (b, "map"))
+    qtbot.waitUntil(lambda: getattr(window.navigation.view("map").panels[0].side, "run", None) == b)
 
 
 @pytest.mark.slow

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from trainer import config
 from trainer.charts import ChartError
 from trainer.errors import NotYetError
 from trainer.metrics import data_label, split_label
@@ -44,7 +45,10 @@ def choose_snapshot(
             raise NoSnapshotYetError(
                 f"The embeddings of {run.short_name}, if it has any, are on their way from its computer."
             )
-        what_next = "wait for its first evaluation" if run.active else "train it further"
+        opens = isinstance(workspace.runs.config_of(run.id).data, config.Vectors)
+        what_next = "its vectors are being read" if opens else "wait for its first evaluation"
+        if not run.active:
+            what_next = "resume it" if opens else "train it further"
         if run.status == "queued":
             what_next = "it waits in the queue"
         raise NoSnapshotYetError(f"Run {run.short_name} has no snapshot yet: {what_next}.")

@@ -26,5 +26,15 @@ def test_what_is_there_is_named(charted):
 def test_a_run_without_snapshots(tmp_path):
     workspace = Workspace(tmp_path)
     run = workspace.runs.get(workspace.runs.create(config.Run()))
-    with pytest.raises(ChartError, match="no snapshot yet"):
+    with pytest.raises(ChartError, match="no snapshot yet: wait for its first evaluation"):
         choose_snapshot(workspace, run)
+
+
+@pytest.mark.parametrize(("status", "words"), [("running", "its vectors are being read"), ("stopped", "resume it")])
+def test_a_run_of_vectors_that_are_not_opened_yet(tmp_path, status: str, words: str):
+    workspace = Workspace(tmp_path)
+    data = config.Vectors(image_vectors=str(tmp_path / "a.npy"), called="a")
+    run = workspace.runs.create(config.run_elsewhere("a", data, config.ImagesElsewhere()))
+    workspace.runs.change(run, status=status)
+    with pytest.raises(ChartError, match=f"no snapshot yet: {words}"):
+        choose_snapshot(workspace, workspace.runs.get(run))
