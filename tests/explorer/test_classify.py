@@ -348,10 +348,24 @@ def test_check_marks_stand_where_the_right_labels_are_set(
     view.right_label.activated.emit(0)
     assert [item.mark for item in view.strip.items] == ["check", "equal-not"], "one of two is right"
     assert label(view, "classifyVerdict") == "Both predict red, which is right"
-    assert label(view, "classifyCount") == "2 images · A and B agree on 1 of 2 · A right on 2 of 2 · B right on 1 of 2"
+    counted = "2 images · A and B agree on 1 of 2 · A right on 2 of 2 · B right on 1 of 2"
+    chance = f" · chance {100 / len(view.questions.labels):.1f} %"
+    assert label(view, "classifyCount") == counted + chance
+    for run, caption in zip(context.selection.runs, ("a red circle", "a blue circle"), strict=True):
+        write_caption_words(context.workspace.runs.get(run).folder, [caption])
+    view.refresh()
+    untrained = f"{counted} (2 by labels unseen in its training){chance}"
+    qtbot.waitUntil(lambda: label(view, "classifyCount") == untrained)
+    name_b = context.jobs.name_of(context.selection.run_b)
+    assert label(view, "classifyVerdict") == (
+        f"Both predict red, which is right. Not in the training captions of {name_b}: red"
+    )
     view.right_label.activated.emit(1 + view.questions.labels.index("blue"))
     assert view.strip.items[0].mark == "x"
-    assert label(view, "classifyVerdict") == "Both predict red; right is blue"
+    name_a = context.jobs.name_of(context.selection.run_a)
+    assert label(view, "classifyVerdict") == (
+        f"Both predict red; right is blue. Not in the training captions of {name_a}: blue"
+    )
     again = TruthPicker(context.settings, list)
     again.show_labels(("blue", "red"), ())
     assert [again.label_of(str(images[name])) for name in ("a-red", "disagree-red")] == ["blue", "red"]

@@ -33,7 +33,12 @@ class Verdict:
 
 
 def verdict(
-    predictions: Sequence[Prediction | None], names: Sequence[str], truth: str = "", *, apart: bool = False
+    predictions: Sequence[Prediction | None],
+    names: Sequence[str],
+    truth: str = "",
+    *,
+    apart: bool = False,
+    untrained: Sequence[str] = (),
 ) -> Verdict | None:
     """Return a summary of the runs' predictions for one image; None before the first prediction.
 
@@ -42,6 +47,7 @@ def verdict(
         names: Of the runs.
         truth: The right label; empty where it is not known.
         apart: Whether each is told by itself: runs of different data are not compared.
+        untrained: Names of the runs whose training captions lack words of the right label.
     """
     said = [(index, p) for index, p in enumerate(predictions) if p is not None]
     if not said:
@@ -51,6 +57,8 @@ def verdict(
         return Verdict(f"{each}. A single label has no share: write another to compare it with")
     right = tuple(prediction.label == truth for _, prediction in said) if truth else ()
     judged = "" if not right else ", which is right" if all(right) else f"; right is {truth}"
+    if truth and untrained:
+        judged += f". Not in the training captions of {' and '.join(untrained)}: {truth}"
     if apart or len(said) < 2:
         each = "; ".join(f"{names[index]} predicts {prediction.label}" for index, prediction in said)
         return Verdict(f"{each}{judged}", right=right)

@@ -241,14 +241,25 @@ class ClassifyView(View):
         judged = [each for each in labels if len(each) == 2 and all(each)]
         if judged and n > 1 and not self._apart:
             parts.append(f"A and B agree on {sum(a == b for a, b in judged):,} of {len(judged):,}")
-        known = [(self.right_label.label_of(item.path), each) for item, each in zip(items, labels, strict=True)]
-        for place, side in enumerate(sides):
-            of_run = [each[place] == truth for truth, each in known if truth and each[place]]
-            if of_run:
-                parts.append(f"{LETTERS[side.place]} right on {sum(of_run):,} of {len(of_run):,}")
+        truths = [(self.right_label.label_of(item.path), each) for item, each in zip(items, labels, strict=True)]
+        for index, side in enumerate(sides):
+            judged_of_run = [(truth, each[index] == truth) for truth, each in truths if truth and each[index]]
+            if judged_of_run:
+                right = sum(is_right for _, is_right in judged_of_run)
+                unseen = sum(self._is_untrained(side.run, truth) for truth, _ in judged_of_run)
+                about = f" ({unseen:,} by labels unseen in its training)" if unseen else ""
+                parts.append(f"{LETTERS[side.place]} right on {right:,} of {len(judged_of_run):,}{about}")
+        if any(truth for truth, _ in truths):
+            parts.append(f"chance {100 / len(self.questions.labels):.1f} %")
         if broken := sum(bool(item.problem) for item in items):
             parts.append(f"{broken:,} could not be read")
         return " · ".join(word for word in parts if word)
+
+    def _is_untrained(self, run: int, label: str) -> bool:
+        """Return whether the training captions of a run lack words of a label; False where they are not known."""
+        row, vocabularies = self.context.jobs.run(run), dict(zip(self._caption_folders, self._caption_words))
+        vocabulary = vocabularies.get(row.folder) if row is not None else None
+        return vocabulary is not None and bool(vocabulary.unseen(label))
 
     def _show_truth(self) -> None:
         self.right_label.setVisible(bool(self._paths and self.questions.labels))
@@ -309,8 +320,10 @@ class ClassifyView(View):
         return BarColumn(self._name(side), note, run_tone(side.place), shares, texts, adds_up)
 
     def _verdict_of(self, path: str, said: Sequence[Prediction | None]) -> Verdict | None:
-        names = [*map(self._name, self.context.selection.sides)]
-        return verdict(said, names, self.right_label.label_of(path), apart=self._apart)
+        sides, truth = self.context.selection.sides, self.right_label.label_of(path)
+        names = [*map(self._name, sides)]
+        untrained = [name for name, side in zip(names, sides, strict=True) if self._is_untrained(side.run, truth)]
+        return verdict(said, names, truth, apart=self._apart, untrained=untrained)
 
     def _show_verdict(self, path: str, said: Sequence[Prediction | None]) -> None:
         sides = self.context.selection.sides
@@ -386,11 +399,9 @@ class ClassifyView(View):
     def _take_caption_words(self, names: Sequence[str], read: tuple[list[CaptionWords | None], bool]) -> None:
         self._caption_words, apart = read
         self.questions.take_caption_words(names, self._caption_words)
-        self._show_bars(self.strip.current)
-        if apart != self._apart:
-            self._apart = apart
-            self._show_strip()
-            self._show_current()
+        self._apart = apart
+        self._show_strip()
+        self._show_current()
 
     def _words_changed(self) -> None:
         self.questions.remember(self.context.settings, "classify")
