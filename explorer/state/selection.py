@@ -160,21 +160,21 @@ class Selection(QObject):
 
     @property
     def run_a(self) -> int | None:
-        """Id of the run that is A."""
+        """Id of the run that is A; a run that was B swaps with it."""
         return self._now.run_a
 
     @run_a.setter
     def run_a(self, run: int | None) -> None:
-        self.select_runs(run, self.run_b)
+        self.select_runs(run, self.run_b if run is None or run != self.run_b else self.run_a)
 
     @property
     def run_b(self) -> int | None:
-        """Id of the run that is B."""
+        """Id of the run that is B; a run that was A swaps with it."""
         return self._now.run_b
 
     @run_b.setter
     def run_b(self, run: int | None) -> None:
-        self.select_runs(self.run_a, run)
+        self.select_runs(self.run_a if run is None or run != self.run_a else self.run_b, run)
 
     @property
     def runs(self) -> tuple[int, ...]:

@@ -220,8 +220,8 @@ class Bar(QWidget):
         self._fit()
 
     def _connect(self, selection: Selection) -> None:
-        self.run_a.picked.connect(lambda run: selection.select_runs(run, selection.run_b))
-        self.run_b.picked.connect(lambda run: selection.select_runs(selection.run_a, run))
+        self.run_a.picked.connect(lambda run: setattr(selection, "run_a", run))
+        self.run_b.picked.connect(lambda run: setattr(selection, "run_b", run))
         self.step.picked.connect(lambda step: None if step == OWN_STEPS else setattr(selection, "step", step))
         self.dataset.picked.connect(lambda dataset: setattr(selection, "dataset", dataset))
         self.swap.clicked.connect(selection.swap)

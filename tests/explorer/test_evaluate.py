@@ -162,6 +162,9 @@ def test_a_click_measures_both_runs_and_shows_whether_they_differ(view: Evaluate
     strong = {label.text() for label in card.findChildren(QLabel) if label.property("role") == "strong"}
     assert {text for text in strong if "%" in text} == {"100.0 %"}
     assert "Its captions are made of its classes" in view.status.text()
+    names = [view.context.jobs.name_of(run) for run in view.context.selection.runs]
+    saved = "; ".join(f"zero-shot of {name}" for name in names)
+    assert view.status.text().startswith(f"Saved: {saved}. "), "each run with what was stored of it"
 
 
 def test_the_answer_comes_first_and_the_note_of_the_table_with_the_table(view: EvaluateView, qtbot: QtBot):
@@ -347,6 +350,11 @@ def test_a_run_that_was_not_measured_on_the_data_shown_is_named_and_measured(apa
     qtbot.waitUntil(lambda: apart.area.kind == "partial", timeout=20_000)
     names = {run: apart.context.jobs.name_of(run) for run in (scenes, own)}
     assert apart.area.note.words.text() == f"{names[scenes]} is not measured on these data."
+    workspace = apart.context.workspace
+    workspace.results.add_evaluation(scenes, 20, "own", "heldout", {"val/image_to_text_R@1": 0.2})
+    apart.read(again=True)
+    logged = f"{names[scenes]} is measured on these data only while training, see Comparison."
+    qtbot.waitUntil(lambda: apart.area.note.words.text() == logged, timeout=20_000)
     qtbot.waitUntil(lambda: apart.table.answer is not None, timeout=20_000)
     panel = apart.table.answer.panel
     assert panel.rows[0][0].title == f"Scores of {names[own]}"

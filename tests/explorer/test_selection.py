@@ -100,6 +100,21 @@ def test_clear_keeps_runs_and_data(selection: Selection) -> None:
     assert selection.pairs.tolist() == []
 
 
+def test_a_run_chosen_for_the_other_side_swaps_with_it(selection: Selection) -> None:
+    selection.select_runs(1, 2)
+    selection.run_a = 2
+    assert (selection.run_a, selection.run_b) == (2, 1)
+    selection.run_b = 2
+    assert (selection.run_a, selection.run_b) == (1, 2)
+    selection.undo.undo()
+    assert (selection.run_a, selection.run_b) == (2, 1), "a swap is one undo step"
+    selection.run_b = None
+    selection.run_b = 2
+    assert (selection.run_a, selection.run_b) == (None, 2)
+    selection.run_b = None
+    assert (selection.run_a, selection.run_b) == (None, None)
+
+
 def test_runs_says_no_run_twice(selection: Selection) -> None:
     selection.select_runs(3, 3)
     assert selection.runs == (3,)

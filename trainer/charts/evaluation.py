@@ -51,6 +51,7 @@ class EvaluatedRun:
         tasks: Of each task one record: that of a question all runs were asked, else the newest.
         label: Its name beside the others'.
         records: All that is stored, the oldest first.
+        is_logged: Whether its training measured it on these data.
     """
 
     index: int
@@ -61,6 +62,7 @@ class EvaluatedRun:
     tasks: dict[str, TaskRecord]
     label: str = ""
     records: tuple[TaskRecord, ...] = ()
+    is_logged: bool = False
 
     def record(self, task: str, question: Question | None) -> TaskRecord | None:
         """Return the stored record of a task for this question."""
@@ -221,7 +223,8 @@ def evaluation_at(
         records = _records(workspace, row, same, key, asked_at)
         at = max(records, default=row.step if asked_at is None else asked_at)
         stored = tuple(records.get(at, ()))
-        runs.append(EvaluatedRun(index, row.id, row.short_name, row.objective, at, {}, records=stored))
+        logged = any(same.shown(each.dataset, each.split) == key for each in workspace.results.evaluations(row.id))
+        runs.append(EvaluatedRun(index, row.id, row.short_name, row.objective, at, {}, "", stored, logged))
     if not any(run.records for run in runs):
         raise ChartError(_at_other_steps(workspace, rows, same, key, [at for _, at in shown_at]))
     runs = [replace(run, tasks=_tasks(run, runs)) for run in runs]
@@ -438,8 +441,15 @@ def about(chart: EvaluationChart) -> str:
 
 def unmeasured_text(chart: EvaluationChart) -> str:
     """Return a sentence about the runs that were not measured on these data; empty where all were."""
-    names = [run.name for run in chart.unmeasured]
-    return f"{' and '.join(names)} {'is' if len(names) == 1 else 'are'} not measured on these data." if names else ""
+    sentences = []
+    for is_logged in (False, True):
+        names = [run.name for run in chart.unmeasured if run.is_logged == is_logged]
+        are = "is" if len(names) == 1 else "are"
+        what = (
+            "measured on these data only while training, see Comparison" if is_logged else "not measured on these data"
+        )
+        sentences += [f"{' and '.join(names)} {are} {what}."] if names else []
+    return " ".join(sentences)
 
 
 def asked(chart: EvaluationChart, *, with_split: bool = True) -> str:

@@ -348,7 +348,7 @@ def named_after(data: Any, objective: str) -> str:
 
 
 _COMMON: Final = re.compile(
-    r"metadata|captions?([_-].*)?|results|annotations?|images?|imgs?|data|(train|test|val|validation)([_-].*)?|.*\*.*",
+    r"metadata|captions?([_-].*)?|pairs|results|annotations?|images?|imgs?|data|(train|test|val|validation)([_-].*)?|.*\*.*",
     re.IGNORECASE,
 )
 """Names of files and folders that many data sets have."""

@@ -36,7 +36,7 @@ from trainer.charts.caption_choice import CHART as CHOICE
 from trainer.charts.comparison import CHART as COMPARISON
 from trainer.charts.confusion import CHART as CONFUSION
 from trainer.charts.data_efficiency import CHART as EFFICIENCY
-from trainer.charts.evaluation import EvaluationChart, asked, evaluated_data, evaluation, unmeasured_text
+from trainer.charts.evaluation import TASK_WORDS, EvaluationChart, asked, evaluated_data, evaluation, unmeasured_text
 from trainer.charts.evaluation_curves import CHART as CURVES
 from trainer.charts.evaluation_scores import CHART as SCORES
 from trainer.charts.groups import CHART as GROUPS
@@ -338,8 +338,11 @@ class EvaluateView(View):
 
     def _done(self, answer: EvaluateAnswer) -> None:
         reasons = [f"{what}: not measured. {why}" for what, why in answer.left_out.items()]
-        summary = f"{len(answer.done)} result{'s' * (len(answer.done) != 1)} saved."
-        self.status.setText(" ".join([summary, *reasons]))
+        tasks: dict[int, dict[str, None]] = {}
+        for each in answer.done:
+            tasks.setdefault(each.run, {})[TASK_WORDS.get(each.task, each.task).lower()] = None
+        saved = "; ".join(f"{', '.join(tasks[run])} of {self.context.jobs.name_of(run)}" for run in tasks)
+        self.status.setText(" ".join([f"Saved: {saved or 'nothing'}.", *reasons]))
         if answer.done:
             last = answer.done[-1]
             key = (last.dataset, last.split)

@@ -419,13 +419,8 @@ class RunsView(View):
 
     def _show_as(self, letter: str) -> None:
         """Make the selected run A or B, swapping them if it is the other one."""
-        selection = self.context.selection
         for run in self.table.chosen()[:1]:
-            a, b = selection.run_a, selection.run_b
-            if letter == "A":
-                selection.select_runs(run.id, a if b == run.id else b)
-            else:
-                selection.select_runs(b if a == run.id else a, run.id)
+            setattr(self.context.selection, f"run_{letter.lower()}", run.id)
 
     def _open_folder(self) -> None:
         for run in self.table.chosen()[:1]:
