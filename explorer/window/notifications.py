@@ -91,9 +91,12 @@ class Notifications(QObject):
         before = self._bar.dataset.key
         self._bar.show_facts(facts)
         if before is not None and self._bar.dataset.key not in (None, before):
-            # Numbers of pairs are of the data that was shown: of this one they are other pairs.
-            self._selection.propose(pairs=())
-            self._selection.dataset_changed.emit()
+            # Numbers of pairs are of the data that was shown: of this one they are other pairs. Data that these runs
+            # lack would stay selected behind the bar, which shows others.
+            dataset = self._selection.dataset
+            self._selection.propose(pairs=(), dataset=dataset if dataset in facts.datasets else None)
+            if dataset == self._selection.dataset:
+                self._selection.dataset_changed.emit()
         if facts.askable and self._warm and not self._services.context.workspace.look_only:
             # So that the first dropped image is answered at once.
             self._services.client.warm_up(facts.askable)

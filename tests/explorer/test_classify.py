@@ -674,6 +674,18 @@ def test_pictures_of_the_data_fill_an_empty_view_disputed_ones_first(
     qtbot.mouseClick(view.area.page.button, Qt.MouseButton.LeftButton)
     qtbot.waitUntil(lambda: len(context.selection.queries) == 8)
     assert [*context.selection.queries[:2]] == [paths[5], paths[9]]
+    context.selection.dataset = SplitKey("own", "train")
+    qtbot.waitUntil(lambda: context.selection.queries == (paths[0],), timeout=5000)
+    context.selection.dataset = SplitKey("own", "test")
+    qtbot.waitUntil(lambda: len(context.selection.queries) == 8, timeout=5000)
+    mine = tmp_path / "mine.png"
+    Image.new("RGB", (8, 8)).save(mine)
+    view.take([mine])
+    context.selection.dataset = SplitKey("own", "train")
+    assert len(context.selection.queries) == 9, "an image of one's own stays"
+    context.selection.dataset = SplitKey("own", "test")
+    context.selection.queries = context.selection.queries[:8]
+    view.strip.choose(str(paths[5]))
     # Their class is known: 5 and 9 are blue, and the fake runs, which know only names of files, predict another.
     view.questions.write("red, blue", "")
     qtbot.waitUntil(lambda: view.strip.items[0].mark == "x")

@@ -664,6 +664,10 @@ def test_the_bar_offers_what_the_runs_have_and_a_and_b_are_chosen(open_window, q
         window.selection.select_runs(other, run)
     qtbot.waitUntil(lambda: window.bar.dataset.currentText() == "own, held-out")
     assert not window.selection.pair_count, "row 3 of other data is another pair"
+    window.selection.dataset = SplitKey("own", "heldout")
+    window.selection.select_runs(run, None)
+    qtbot.waitUntil(lambda: window.bar.dataset.currentText() == "Scenes, unseen renderings")
+    assert window.selection.dataset is None, "the bar shows what the views ask for"
 
 
 def test_a_message_hides_nothing_and_closes_by_keyboard(open_window, qtbot) -> None:

@@ -66,6 +66,7 @@ class ClassifyView(View):
         self._browse = QAction("Browse…", self, triggered=self.browse, objectName="classifyBrowse")
         self._browse.setShortcut(QKeySequence.StandardKey.Open)
         self._browse.setShortcutContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
+        self._data_pictures: set[str] = set()  # of any data that was shown
         self._use_pictures = QAction("Use pictures of the data", self, objectName="classifyDataPictures")
         self._use_pictures.triggered.connect(self._take_pictures)
         self._again = QAction("Recompute the predictions", self, triggered=self.asking.ask_again)
@@ -277,6 +278,7 @@ class ClassifyView(View):
 
     def _take_truth(self, texts: dict[str, tuple[str, str]]) -> None:
         self.right_label.of_data = texts
+        self._data_pictures |= texts.keys()
         self._show_strip()
         self._show_current()
 
@@ -433,6 +435,7 @@ class ClassifyView(View):
         self.pictures.arrived.connect(self.strip.picture_arrived)
         for signal in (selection.queries_changed, selection.runs_changed, selection.step_changed):
             signal.connect(self.refresh_if_seen)
+        selection.dataset_changed.connect(self._data_changed)
         client.state_changed.connect(lambda *_: self._show_bars(self.strip.current))
         jobs.runs_changed.connect(self._runs_changed)
         jobs.run_ended.connect(self._run_ended)
@@ -449,6 +452,13 @@ class ClassifyView(View):
             self.refresh()
         elif self.isVisible():
             self._show_bars(self.strip.current)
+
+    def _data_changed(self) -> None:
+        """Replace pictures of the data that was shown by some of these; images of a person's own stay."""
+        if self._paths and self._data_pictures.issuperset(self._paths):
+            self.context.selection.propose(queries=())
+            if self.isVisible():
+                self._take_pictures()
 
     def _run_ended(self, row: object) -> None:
         if getattr(row, "id", None) in {run for run, _ in self.asking.request.models}:
