@@ -124,13 +124,13 @@ class Curves:
 
     def said(self, run: str) -> tuple[str, ...]:
         """Return what is to be said of a run and of files that gave no run, in sentences."""
-        others = [name for name in {**self.notes, **self.skipped} if name not in self.runs]
+        others = [name for name in {**self.notes, **self.skipped} if name not in {run, *self.runs}]
         sentences = [sentence for name in (run, *others) for sentence in self.notes.get(name, ())]
         counts: Counter[str] = sum((self.skipped.get(name, Counter()) for name in (run, *others)), Counter())
         if counts:
             values = ", ".join(f"{what} ({count:,})" for what, count in counts.most_common(8))
             sentences.append(f"Left out: {values}.")
-        if any(curve.every > 1 for curve in self.runs[run].values()):
+        if any(curve.every > 1 for curve in self.runs.get(run, {}).values()):
             sentences.append("Of long curves every second, fourth, ... point was kept.")
         return tuple(dict.fromkeys(sentences))
 

@@ -9,6 +9,7 @@ import importlib.util
 import itertools
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,6 +34,8 @@ from trainer.trackers.recognition import (
     log_tables,
     mlflow_store_of,
     open_clip_folders,
+    other_tables,
+    run_folder,
     tracker_of,
 )
 from trainer.untrusted.bounded import Unreadable, read
@@ -49,6 +52,8 @@ LABELS: Final[dict[Kind, str]] = {
 _MOST_FILES: Final = 2_000
 _MEMORY: Final = 400 * 2**20
 _SECONDS: Final = 5.0
+_DOWNLOAD: Final = re.compile(r"run-(.+)-tag-.+?( \(\d+\))?\.csv")
+"""How TensorBoard's page names a table of a curve; a browser numbers a second one of that name."""
 _AT_ONCE: Final = 2_000
 _APART: Final = ("open_clip_results", "wandb_csv", "wandb_lines")
 """Readers whose numbers are looked at by themselves before they join those of other files."""
@@ -134,7 +139,7 @@ def import_curves(
             count_seen_updates(names)
             curves.runs[run] = {shared_name(name, "open_clip"): curve for name, curve in names.items()}
     if not curves.runs:
-        reasons = " ".join(sentence for sentences in curves.notes.values() for sentence in sentences)
+        reasons = " ".join(curves.said(""))
         raise UserError(
             f"{path} holds no numbers at steps of the kind {LABELS[chosen]}. {reasons[:600]}{reasons and ' '}Name "
             "another file or folder."
@@ -218,9 +223,22 @@ def _sources(path: Path, kind: Kind) -> _Sources:
     if kind == "log":
         files = [path] if path.is_file() else log_tables(path)
         if len(files) == 1:
-            return [CurveSource(files[0], "log_table")], {}, {}
-        names = [file.stem if file.parent == path else _inside(file.parent, path) for file in files]
-        return [CurveSource(file, "log_table", name) for file, name in zip(files, names, strict=True)], {}, {}
+            left = [_inside(file, path) for file in other_tables(path, files[0])]
+            notes = {"": [f"Not read beside {_inside(files[0], path)}: {', '.join(left[:8])}."]} if left else {}
+            return [CurveSource(files[0], "log_table")], {}, notes
+        downloads = [_DOWNLOAD.fullmatch(file.name) for file in files]
+        names = [
+            f"{match[1]}{match[2] or ''}"
+            if match
+            else file.stem
+            if file.parent == path
+            else _inside(run_folder(file), path)
+            for file, match in zip(files, downloads, strict=True)
+        ]
+        curves_of = Counter(name for name, match in zip(names, downloads, strict=True) if match)
+        guess = "tables that TensorBoard's page names by one run are its curves, which is a guess."
+        notes = {name: [f"{count} {guess}"] for name, count in curves_of.items() if count > 1}
+        return [CurveSource(file, "log_table", name) for file, name in zip(files, names, strict=True)], {}, notes
     return *open_clip_sources(path), {}
 
 
@@ -350,6 +368,8 @@ def _join_epochs(curves: Curves, part_curves: Curves, run: str) -> None:
                 curves.put(run, name, step, at, value)
     for sentence in part_curves.notes.get(run, ()):
         curves.note(run, sentence)
+    for what, count in part_curves.skipped.get(run, {}).items():
+        curves.skip(run, what, count)
 
 
 def _join_export(curves: Curves, part_curves: Curves, source: CurveSource, charts: set[frozenset[str]]) -> None:

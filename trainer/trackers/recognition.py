@@ -23,6 +23,8 @@ _LOOKED_AT: Final = 1 << 16
 _DATABASE_LOOKED_AT: Final = 1 << 20
 _OF_LIGHTNING: Final = "metrics.csv"
 """What `CSVLogger` writes into a folder for each version, two below the one that it is given."""
+_STATE: Final = "trainer_state.json"
+_CHECKPOINT: Final = re.compile(r"checkpoint-\d{1,15}")
 MLFLOW_META: Final = "meta.yaml"
 _STEP_COLUMN: Final = b"\x05_step"
 """The name of a column in the footer of Parquet, with its length before it: a column `time_step` is none of W&B."""
@@ -182,15 +184,51 @@ def is_history(file: Path) -> bool:
 
 
 def log_tables(folder: Path) -> list[Path]:
-    """Return the tables of numbers directly in a folder, else of its newest checkpoint, or of Lightning's versions."""
-    if tables := [file for file in _listed(folder) if is_log_table(file)]:
+    """Return the tables of numbers directly in a folder, else of the runs in the folders inside it.
+
+    Of a run that several files tell of, it is the one that has all: the state of transformers beside its summaries and
+    in its newest checkpoint, `scalars.json` of mmengine beside what it printed, `progress.csv` of Ray beside JSON.
+    """
+    main = _main_log(folder)
+    tables = [file for file in _listed(folder) if is_log_table(file)]
+    if main is not None and (main.parent.name == "vis_data" or all(is_told_by(file, main) for file in tables)):
+        return [main]
+    if tables:
         return tables
-    checkpoints = [inner for inner in _folders(folder) if re.fullmatch(r"checkpoint-\d{1,15}", inner.name)]
-    states = [inner / "trainer_state.json" for inner in sorted(checkpoints, key=lambda inner: int(inner.name[11:]))]
-    if logs := [file for file in states[-1:] if is_log_table(file)]:
-        return logs
     below = [inner for outer in _folders(folder) for inner in (outer, *_folders(outer))][:_MOST_FILES]
-    return [file for file in (inner / _OF_LIGHTNING for inner in below) if is_log_table(file)]
+    below = [inner for inner in below if not _CHECKPOINT.fullmatch(inner.name) and inner.name != "vis_data"]
+    logs = ((inner / _OF_LIGHTNING, _main_log(inner)) for inner in below)
+    return [file for two in logs for file in filter(None, two) if is_log_table(file)]
+
+
+def _main_log(folder: Path) -> Path | None:
+    """Return the file that has all that transformers, mmengine or Ray logged of one run; None where there is none."""
+    checkpoints = [inner for inner in _folders(folder) if _CHECKPOINT.fullmatch(inner.name)]
+    newest = max(checkpoints, key=lambda inner: int(inner.name[11:]), default=folder)
+    likely = (folder / _STATE, newest / _STATE, folder / "vis_data" / "scalars.json", folder / "scalars.json")
+    trial = folder / "progress.csv" if (folder / "result.json").is_file() else folder / _STATE
+    return next((file for file in (*likely, trial) if is_log_table(file)), None)
+
+
+def is_told_by(file: Path, main: Path) -> bool:
+    """Return whether a table next to the log of a run has nothing that the log has not."""
+    if main.name == _STATE:
+        return file == main or file.name.endswith("_results.json")
+    return file == main or file.name in ("result.json", f"{main.parent.parent.name}.json")
+
+
+def other_tables(folder: Path, read: Path) -> list[Path]:
+    """Return the tables of numbers in a folder and in those inside it, such as `eval`, without the one that is read."""
+    if not folder.is_dir():
+        return []
+    inner = [inside for inside in _folders(folder) if not _CHECKPOINT.fullmatch(inside.name)]
+    return [file for at in (folder, *inner) for file in _listed(at) if file != read and is_log_table(file)]
+
+
+def run_folder(log: Path) -> Path:
+    """Return the folder of the run whose log lies in a checkpoint or in `vis_data`; else that of the log."""
+    inner = _CHECKPOINT.fullmatch(log.parent.name) or log.parent.name == "vis_data"
+    return log.parent.parent if inner else log.parent
 
 
 def is_log_table(file: Path) -> bool:

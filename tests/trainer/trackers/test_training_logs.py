@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 
 from tests.trainer.trackers.test_importing import notes, points
+from trainer.errors import UserError
 from trainer.store import Workspace
 from trainer.trackers.import_curves import import_curves
 from trainer.trackers.recognition import tracker_of
 from trainer.untrusted.bounded.log_reading import LogReading, document_records
+from trainer.untrusted.bounded.tracker_files import _results
 
 pytestmark = [pytest.mark.slow]
 
@@ -173,6 +175,18 @@ PRINTED = {
         ],
         {"train/Loss": {0: 2.298158, 640: 1.75, 641: float("nan")}},
     ),
+    "references of torchvision, MAE, DETR": (
+        [
+            f"Epoch: [{epoch}]  [{batch:4d}/1251]  eta: 0:01:10  lr: 0.1  loss: {3 - epoch - batch / 100} (9)  mem: 3"
+            for epoch in range(2)
+            for batch in (0, 10)
+        ],
+        {
+            "loss": {0: 3, 10: 2.9, 11: 2, 21: 1.9},
+            "lr": dict.fromkeys((0, 10, 11, 21), 0.1),
+            "mem": dict.fromkeys((0, 10, 11, 21), 3),
+        },
+    ),
     "timm": (
         [
             f"Train: {n} [   0/1251 (  0%)]  Loss: 6.9{n} (6.95)  Time: 8.2s,  31.1/s  LR: 1.0e-0{n + 4}"
@@ -326,6 +340,15 @@ def test_the_state_of_a_trainer_of_transformers_has_what_it_logged(tmp_path: Pat
             {"loss": {50: 3, 100: 2}, "acc": {50: 7, 100: 8}, "time": {50: 0.25, 100: 0.25}},
             "Rows that count no steps are at the last step before them, which is a guess.",
         ),
+        ("history.json", '{"train_losses": [3, 2]}', {"train_losses": {0: 3, 1: 2}}, "which is a guess"),
+        ("progress.csv", "loss,training_iteration\n3,1\n2,2\n", {"loss": {1: 3, 2: 2}}, ""),
+        ("progress.csv", "time/total_timesteps,loss\n90,3\n", {"loss": {90: 3}}, ""),
+        (
+            "comet.json",
+            json.dumps([{"metricName": name, "metricValue": "3.5", "step": 7, "timestamp": 1} for name in ("a", "b")]),
+            {"a": {7: 3.5}, "b": {7: 3.5}},
+            "",
+        ),
         ("run-clip-tag-loss_train.csv", "Wall time,Step,Value\n1700000000,1,2\n", {"loss_train": {1: 2}}, ""),
     ],
 )
@@ -351,3 +374,138 @@ def test_what_a_log_holds_beside_its_steps_is_told() -> None:
     rows = [row for row in reading.rows({"step": 3, "iter": 30, "loss": 1.0}) if row is not None]
     assert [(row.name, row.step) for row in rows] == [("loss", 3)]
     assert list(reading.notes) == ["Steps are counted by 'step'; 'iter' is not read."]
+
+
+def state(folder: Path, steps: int) -> None:
+    from transformers import TrainerState
+
+    folder.mkdir(parents=True)
+    log = [{"loss": 5 - n / 2, "epoch": n / 4, "step": n} for n in range(1, steps + 1)]
+    TrainerState(log_history=log).save_to_json(str(folder / "trainer_state.json"))
+
+
+def test_checkpoints_and_summaries_of_one_training_are_one_run_and_those_of_two_are_two(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        for steps in (9, 10):
+            state(tmp_path / name / f"checkpoint-{steps}", steps)
+    (tmp_path / "a" / "all_results.json").write_text(json.dumps({"epoch": 3.0, "train_loss": 3.0}))
+    (tmp_path / "a" / "eval").mkdir()
+    (tmp_path / "a" / "eval" / "triplet_evaluation_results.csv").write_text("epoch,steps,accuracy\n0.5,5,0.5\n")
+    curves, said = curves_of(tmp_path / "a", tmp_path / "1")
+    assert curves == {"loss": {n: 5 - n / 2 for n in range(1, 11)}}
+    read = "checkpoint-10/trainer_state.json"
+    assert said == f"Not read beside {read}: all_results.json, eval/triplet_evaluation_results.csv."
+    workspace = Workspace(tmp_path / "ws")
+    try:
+        assert [run.name for run in import_curves(workspace, tmp_path)] == ["a", "b"]
+    finally:
+        workspace.close()
+
+
+def test_a_folder_of_mmengine_is_one_run_for_each_of_its_starts(tmp_path: Path) -> None:
+    for start in ("20240101_000000", "20240102_000000"):
+        folder = tmp_path / "work" / start
+        (folder / "vis_data").mkdir(parents=True)
+        scalars = "".join(
+            json.dumps({"loss": 3 - n / 10, "epoch": 1, "iter": n, "step": n}) + "\n" for n in range(1, 5)
+        )
+        for name in ("scalars.json", f"{start}.json"):
+            (folder / "vis_data" / name).write_text(scalars)
+        printed = (f"01/01 00:00:0{n} - INFO - Epoch(train) [1][{n}/4]  loss: {3 - n / 10}\n" for n in range(1, 5))
+        (folder / f"{start}.log").write_text("".join(printed))
+    curves, said = curves_of(folder, tmp_path / "1")
+    assert curves == curves_of(folder / "vis_data", tmp_path / "2")[0]
+    assert curves["loss"] == {n: 3 - n / 10 for n in range(1, 5)}
+    assert said.endswith("Not read beside vis_data/scalars.json: 20240102_000000.log, vis_data/20240102_000000.json.")
+    workspace = Workspace(tmp_path / "ws")
+    try:
+        runs = import_curves(workspace, tmp_path / "work")
+        assert [(run.name, run.curves) for run in runs] == [("20240101_000000", 1), ("20240102_000000", 1)]
+    finally:
+        workspace.close()
+
+
+def test_tables_from_tensorboards_page_are_curves_of_the_runs_that_their_names_state(tmp_path: Path) -> None:
+    files = ["run-clip_a-tag-loss.csv", "run-clip_a-tag-acc_val.csv", "run-clip_b-tag-loss.csv"]
+    for number, name in enumerate([*files, "run-clip_a-tag-loss (1).csv"]):
+        (tmp_path / name).write_text(f"Wall time,Step,Value\n1700000000,0,{number}\n1700000001,10,{number}.5\n")
+    workspace = Workspace(tmp_path / "ws")
+    try:
+        runs = import_curves(workspace, tmp_path)
+        names = {run.name: workspace.results.scalar_names(run.id) for run in runs}
+        assert {name: sorted(found) for name, found in names.items()} == {
+            "clip_a": ["acc_val", "loss"],
+            "clip_a (1)": ["loss (1)"],
+            "clip_b": ["loss"],
+        }
+        assert points(workspace, runs[0].id, "loss") == {0: 0, 10: 0.5}
+        guess = "2 tables that TensorBoard's page names by one run are its curves, which is a guess."
+        assert [run.notes for run in runs] == [(guess,), (), ()]
+    finally:
+        workspace.close()
+
+
+def test_what_open_clip_classifies_without_pairs_to_validate_on_is_at_its_epoch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import logging
+    from types import SimpleNamespace
+
+    import open_clip_train.train as open_clip_training
+    import torch
+
+    accuracies = {0: 0.12344, 2: 0.25, 4: 0.25}
+    named = "imagenet-zeroshot-val-top1"
+    monkeypatch.setattr(
+        open_clip_training,
+        "zero_shot_eval",
+        lambda model, data, epoch, args, tokenizer: {named: accuracies[epoch]} if epoch in accuracies else {},
+    )
+    (tmp_path / "oc" / "checkpoints").mkdir(parents=True)
+    (tmp_path / "oc" / "params.txt").write_text("batch_size: 10\nworld_size: 1\naccum_freq: 1\n")
+    log = logging.FileHandler(tmp_path / "oc" / "out.log")
+    log.setFormatter(logging.Formatter("%(asctime)s | %(levelname)s | %(message)s", datefmt="%Y-%m-%d,%H:%M:%S"))
+    root, level = logging.getLogger(), logging.getLogger().level
+    root.addHandler(log)
+    root.setLevel(logging.INFO)
+    args = SimpleNamespace(
+        device="cpu", precision="fp32", save_logs=True, wandb=False, rank=0, local_rank=0, distributed=False
+    )
+    args.checkpoint_path = str(tmp_path / "oc" / "checkpoints")
+    for epoch in range(5):
+        if epoch:
+            for step in range(1, 11):
+                logging.info(f"Train Epoch: {epoch - 1} [{10 * step}/100 ({10 * step}%)] LR: 0.001 Loss: {step} (5.0)")
+        open_clip_training.evaluate(torch.nn.Identity(), {}, epoch, args)
+    root.removeHandler(log)
+    root.setLevel(level)
+    log.close()
+    curves, said = curves_of(tmp_path / "oc", tmp_path)
+    assert curves["val/zero_shot_acc1"] == {10 * epoch: value for epoch, value in accuracies.items()}
+    assert "which out.log has not" not in said
+
+
+def test_records_of_open_clip_without_a_log_are_a_guess(tmp_path: Path) -> None:
+    (tmp_path / "params.txt").write_text("batch_size: 10\n")
+    (tmp_path / "out.log").write_text("")
+    (tmp_path / "results.jsonl").write_text('{"top1": 0.5}\n{"top1": 0.75}\n')
+    with pytest.raises(UserError, match=r"without an epoch, which out.log has not \(2\)"):
+        curves_of(tmp_path, tmp_path / "1")
+    rows = [row for row in _results(tmp_path / "results.jsonl") if row is not None]
+    assert not any(row.name == "val/top1" for row in rows)
+    (tmp_path / "out.log").unlink()
+    rows = [row for row in _results(tmp_path / "results.jsonl") if row is not None]
+    assert {row.step: row.value for row in rows if not row.remark} == {1: 0.5, 2: 0.75}
+    assert rows[-1].text == "Lines of results.jsonl without an epoch are counted from 1 on, which is a guess."
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+def test_a_list_of_json_objects_has_the_numbers_that_pandas_reads(tmp_path: Path, indent: int | None) -> None:
+    import pandas as pd
+
+    file = tmp_path / "log.json"
+    file.write_text(json.dumps([{"step": 10 * n, "loss": 1 / (n + 1), "note": "x"} for n in range(5)], indent=indent))
+    peer = pd.read_json(file, precise_float=True)
+    curves, said = curves_of(file, tmp_path)
+    assert curves == {"loss": dict(zip(peer["step"], peer["loss"], strict=True))}
+    assert said == "Columns of texts are not read: 'note'."

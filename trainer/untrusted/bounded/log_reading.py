@@ -6,6 +6,7 @@ loggers of Lightning, timm and Keras, the curves that TensorBoard's page exports
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,17 +16,22 @@ from typing import Any, Final
 from trainer.untrusted.bounded.tracker_rows import NOTE, RESTART, SKIPPED, TrackerRow, number_of, number_row, remark
 
 SEPARATORS: Final = (",", ";", "\t")
-STEPS: Final = ("global_step", "step", "steps", "iteration", "iterations", "iter", "update", "updates")
+STEPS: Final = (
+    *("global_step", "step", "steps", "iteration", "iterations", "iter", "update", "updates"),
+    *("training_iteration", "total_timesteps", "num_updates"),
+)
 EPOCHS: Final = ("epoch", "epochs")
 THOUSANDTHS: Final = "thousandths of an epoch"
 INDEX: Final = "unnamed index"
 TABLES: Final = (".csv", ".tsv")
-DOCUMENT: Final = re.compile(r'"(?:log_history|(?:val_)?loss)":\s*\[')
-"""What a `trainer_state.json` of transformers holds, and a `history` of Keras."""
+DOCUMENT: Final = re.compile(r'"log_history":\s*\[|"[^"\s]{0,60}loss[^"\s]{0,20}":\s*\[\s*[-\dNI]')
+"""What a `trainer_state.json` of transformers holds, and a `history` of Keras or of lists of one's own."""
+_LIST: Final = re.compile(r"\ufeff?\s*\[\s*(?=\{)")
+"""How a document begins that is a list of objects."""
 _PARTS: Final = ("split", "phase", "mode", "stage", "subset")
-_METRICS: Final = ("metric", "tag", "name", "key")
+_METRICS: Final = ("metric", "tag", "name", "key", "metricname")
 _TIMES: Final = ("wall time", "wall_time", "timestamp")
-_VALUE: Final = "value"
+_VALUES: Final = ("value", "metricvalue")
 
 
 @dataclass(frozen=True)
@@ -57,7 +63,7 @@ def log_columns(names: Sequence[str]) -> LogColumns:
         return next((plain[name] for name in likely if name in plain), "")
 
     epoch, part, time = first(EPOCHS), first(_PARTS), first(_TIMES)
-    metric = first(_METRICS) if _VALUE in plain else ""
+    metric = first(_METRICS) if plain.keys() & {*_VALUES} else ""
     step = first((*STEPS, THOUSANDTHS))
     index = INDEX if INDEX in names and any("loss" in name for name in plain) else ""
     used = {step, epoch, part, metric, time, INDEX, *(STEPS if step else ())}
@@ -97,6 +103,10 @@ def first_record(head: str, suffix: str) -> dict[str, Any]:
         suffix: Of its name; a `.log` is a table if its first column counts steps or epochs, as Keras's is.
     """
     lines = head.removeprefix("\ufeff").splitlines()[:2]
+    if suffix == ".json" and (match := _LIST.match(head)):
+        with contextlib.suppress(ValueError, RecursionError):
+            return json.JSONDecoder().raw_decode(head, match.end())[0]
+        return {}
     if lines and all(line.lstrip().startswith("{") for line in lines):
         try:
             record = json.loads(lines[0])
@@ -147,7 +157,8 @@ class LogReading:
         epoch = number_of(record.get(columns.epoch)) if columns.epoch else None
         # sentence-transformers counts no steps at the end of an epoch, mmengine counts epochs where it validates.
         is_validation = not columns.epoch and at is not None and at < self.step and at in self.epochs.values()
-        if (at == -1 and epoch is not None) or is_validation:
+        is_apart = (at == -1 and epoch is not None) or is_validation
+        if is_apart:
             at = self.step or epoch
             where = "at the last step before them" if self.step else f"at their {columns.epoch}"
             self.notes[f"Rows that count no steps are {where}, which is a guess."] = None
@@ -165,8 +176,9 @@ class LogReading:
             self.notes["Lines that count only parts of an epoch are at thousandths of an epoch."] = None
         series = self._text(record, columns.part) + self._text(record, columns.metric)
         step = int(at) + self.shifts.get(series, 0)
-        back = [name for name in numbers if step < self.last.get(name, -1)]
-        if back and epoch is not None and epoch > self.epochs.get(series, epoch):
+        is_later = not is_apart and epoch is not None and epoch > self.epochs.get(series, epoch)
+        back = [name for name in numbers if step < self.last.get(name, -1) + is_later]
+        if back and is_later:
             shift = max(self.last[name] for name in back) + 1 - int(at)
             self.shifts[series], step = shift, int(at) + shift
             self.notes["Steps start over in each epoch: they were put one after the other, which is a guess."] = None
@@ -198,7 +210,7 @@ class LogReading:
                     self.texts[name.strip()] = None
                 continue
             metric = name.strip()
-            if metric.lower() == _VALUE:
+            if metric.lower() in _VALUES:
                 metric = self._text(record, columns.metric) or self.stem
             numbers[metric if not part or metric.startswith(part) else f"{part}/{metric}"] = value
         return numbers

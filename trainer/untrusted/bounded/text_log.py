@@ -22,12 +22,13 @@ _COUNTERS: Final = [name for name in (*STEPS, *EPOCHS) if not name.endswith("s")
 """Others say how many there are in all: `epochs=90`."""
 _PARTS: Final = r"train(?:ing)?|val(?:id|idation)?|eval(?:uation)?|test"
 _COUNT: Final = re.compile(
-    rf"\b({'|'.join(_COUNTERS)}|train(?=: \d+ \[))['\"]?\s*[:=#]?\s*\[?\s*(\d+)(?!\d|\.\d)(?:\s*/\s*\d+)?\]?",
+    rf"\b({'|'.join(_COUNTERS)}|train(?=: \d+ \[))['\"]?(?:\(\w{{1,10}}\))?\s*[:=#]?\s*\[?"
+    r"\s*(\d+)(?!\d|\.\d)(?:\s*/\s*\d+)?\]?",
     re.IGNORECASE,
 )
-"""A step or an epoch with its number: `Step 3`, `Epoch [1/30]`; timm calls its epoch `Train: 3 [`."""
-_WITHIN: Final = re.compile(r"\W{0,4}(\d+)\s*/\s*\d+")
-"""Right behind the number of an epoch, how far it is: `[120/5004]`."""
+"""A step or an epoch with its number: `Step 3`, `Epoch [1/30]`; timm has `Train: 3 [`, mmengine `Epoch(train) [3]`."""
+_WITHIN: Final = re.compile(r"\W{0,16}(\d+)\s*/\s*\d+")
+"""Right behind the number of an epoch, how far it is: `[120/5004]`, or `  [   0/1251]` as torchvision and MAE write."""
 _PART: Final = re.compile(rf"\b({_PARTS})\b", re.IGNORECASE)
 _BELOW: Final = re.compile(rf"\W*(?:({_PARTS})\b|\d+/\d+\W)", re.IGNORECASE)
 """How a line below the heading of an epoch begins: with the part of the data, or with the batches that Keras counts."""
@@ -61,7 +62,7 @@ def records(lines: Iterable[str]) -> Iterator[dict[str, str]]:
         counters = (*STEPS, *EPOCHS, *(match[1].lower() for match in matches))
         numbers = {name: value for name, value in numbers.items() if name.lower().split()[-1] not in counters}
         if matches:
-            count, part = _count(text, matches), _PART.search(text[: matches[0].end(1)])
+            count, part = _count(text, matches), _PART.search(text[: matches[0].start(2)])
             heading = heading if numbers else count
         else:
             count, part = heading, below if below and below[1] else None

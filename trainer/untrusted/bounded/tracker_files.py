@@ -9,6 +9,7 @@ import contextlib
 import csv
 import io
 import itertools
+import math
 import re
 import time
 from collections.abc import Iterable, Iterator
@@ -29,6 +30,7 @@ from trainer.untrusted.bounded.tracker_rows import (
     SKIPPED,
     TrackerRow,
     batched,
+    number_of,
     number_row,
     remark,
     unread,
@@ -49,6 +51,7 @@ _NUMBER: Final = r"(-?\d+(?:\.\d*)?(?:e[+-]?\d+)?|nan|inf|-inf)"
 _DECIMAL_COMMA: Final = re.compile(r"[+-]?\d+,\d+(e[+-]?\d+)?", re.IGNORECASE)
 _DOWNLOAD: Final = re.compile(r"run-.*?-tag-")
 """How TensorBoard's page names a table of a curve, before the tag."""
+_ROUNDED: Final = 5.1e-5
 _STAMP: Final = "%Y-%m-%d,%H:%M:%S"
 
 
@@ -110,7 +113,7 @@ def _logged_numbers(path: Path) -> Iterator[TrackerRow | None]:
     reading, notes, suffix = LogReading(_DOWNLOAD.sub("", path.stem)), list[TrackerRow](), path.suffix.lower()
     begin = "".join(itertools.islice(_lines(path), 2))
     records: Iterable[dict[str, Any]]
-    if suffix == ".json" and "\n{" not in begin:
+    if suffix == ".json" and ("\n{" not in begin or begin.lstrip("\ufeff\r\n\t ").startswith("[")):
         records = (dict(_flat(record, "", 0)) for record in document_records(_document(path), reading.notes))
     elif re.match(r'\s*\{\s*["}]', begin):  # Python prints {'
         records = (dict(_flat(row, "", 0)) for _, row in _records(path, notes))
@@ -128,7 +131,7 @@ def _document(path: Path) -> dict[str, Any]:
         document = parse_json(read_text(path, _MOST_DOCUMENT))
     except ValueError as error:
         raise Unreadable(f"{path.name} cannot be read as JSON: {error}. Write it again.") from error
-    return document if isinstance(document, dict) else {}
+    return {"log_history": document} if isinstance(document, list) else document if isinstance(document, dict) else {}
 
 
 def _printed(path: Path, notes: list[TrackerRow]) -> Iterator[dict[str, str]]:
@@ -300,8 +303,7 @@ def _training_lines(path: Path, batch: int) -> Iterator[TrackerRow | None]:
     evaluations: dict[int, tuple[float, dict[str, str]]] = {}
     for line in _lines(path):
         if evaluation := _EVALUATION.search(line):
-            values = {name: value for name, _, value in (part.partition(": ") for part in evaluation[2].split("\t"))}
-            evaluations[int(evaluation[1])] = _stamp(line), values
+            evaluations[int(evaluation[1])] = _stamp(line), _printed_values(evaluation[2])
         progress = _TRAIN.search(line)
         if progress is None:
             yield None
@@ -345,11 +347,47 @@ def _stamp(line: str) -> float:
 
 def _results(path: Path) -> Iterator[TrackerRow | None]:
     notes: list[TrackerRow] = []
-    last = 0
+    last, guessed, left = 0, 0, 0
+    logs = (path.with_name("out.log"), path.parent.with_name("out.log"))
+    log = next((log for log in logs if log.is_file() and not log.is_symlink()), None)
+    evaluations = iter(_evaluations(log)) if log else iter(())
     for number, record in _records(path, notes):
-        epoch = record.get("epoch", number + 1)
+        epoch = record.get("epoch")
+        if epoch is None and log:
+            # Only the log tells when a model was classified with that has no pairs to validate on.
+            epoch = next((done for done, values in evaluations if _is_of(values, record)), None)
+        if epoch is None and log:
+            left += sum(isinstance(value, int | float) for value in record.values())
+            yield None
+            continue
+        if epoch is None:
+            epoch, guessed = number + 1, guessed + 1
         if isinstance(epoch, int) and epoch <= last:
             yield remark(RESTART, step=epoch)
         last = epoch if isinstance(epoch, int) else last
         yield from _evaluation(record, epoch, None)
+    if left:
+        yield remark(SKIPPED, f"numbers of {path.name} without an epoch, which out.log has not", step=left)
+    if guessed:
+        yield remark(NOTE, text=f"Lines of {path.name} without an epoch are counted from 1 on, which is a guess.")
     yield from notes
+
+
+def _evaluations(log: Path) -> Iterator[tuple[int, dict[str, str]]]:
+    """Yield epoch and numbers of each evaluation that `out.log` of open_clip names."""
+    check_ordinary(log)
+    for match in filter(None, map(_EVALUATION.search, _lines(log))):
+        yield int(match[1]), _printed_values(match[2])
+
+
+def _printed_values(text: str) -> dict[str, str]:
+    return {name: value for name, _, value in (part.partition(": ") for part in text.split("\t"))}
+
+
+def _is_of(printed: dict[str, str], record: dict[str, Any]) -> bool:
+    """Return whether the numbers of a record are those that were printed with four decimals."""
+    for name, value in record.items():
+        first, second = number_of(printed.get(name)), number_of(value)
+        if first is None or second is None or math.isnan(first) != math.isnan(second) or abs(first - second) > _ROUNDED:
+            return False
+    return bool(record)
