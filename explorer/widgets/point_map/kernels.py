@@ -423,6 +423,145 @@ def gather_some(bright, faint, points, some, view, linear, report):
 
 
 @compiled
+def sum_fine_cells(points, cells, fine_cell, factor, linear, into):
+    """Sum the points of every fine cell into `into`, as `CellSums` has them; return how many have points.
+
+    One row of the grid's cells at a time: its sums stay in the processor's cache.
+    """
+    x, y, ink = points
+    start, side, levels = cells
+    row_start, column, plain, dimmed, color = into
+    fine_side = side * factor
+    sums = np.zeros((factor, fine_side, 5), np.float32)
+    n = 0
+    for row in range(side):
+        for level in range(levels):
+            base = (level * side + row) * side
+            for i in range(start[base], start[base + side]):
+                state = ink[i] >> STATE_SHIFT
+                if state == 0:
+                    continue
+                fine_row = min(max(int(y[i] / fine_cell[1]) - row * factor, 0), factor - 1)
+                cell = sums[fine_row, min(int(x[i] / fine_cell[0]), fine_side - 1)]
+                if state != PLAIN:
+                    cell[4] += np.float32(1)
+                    continue
+                rgb = linear[ink[i] & COLOR_BITS]
+                for channel in range(3):
+                    cell[channel] += rgb[channel]
+                cell[3] += np.float32(1)
+        for fine_row in range(factor):
+            for c in range(fine_side):
+                cell = sums[fine_row, c]
+                if cell[3] == 0 and cell[4] == 0:
+                    continue
+                column[n], plain[n], dimmed[n], color[n] = c, cell[3], cell[4], 0
+                for channel in range(3):
+                    mean = cell[channel] / max(cell[3], np.float32(1))
+                    color[n] |= np.uint32(255 * mean ** (1 / 2.2) + 0.5) << np.uint32(8 * channel)
+                n += 1
+                cell[:] = 0
+            row_start[row * factor + fine_row + 1] = n
+    return n
+
+
+@compiled
+def gather_cells(bright, faint, cells, fine_cell, view, decoded, states, report):
+    """Add the sums of fine cells to the pixels that they cover, by the share of each, as `gather` adds points.
+
+    A row of fine cells is shared out across first, then as a whole between two rows of pixels.
+
+    decoded: The linear value of each gamma-encoded byte.
+    """
+    row_start = cells[0]
+    left, top, across, down = view
+    width, height = bright.shape[1] - 2, bright.shape[0]
+    unit, offset, first = np.float32(1), np.float32(1 - left * across), max(int(left / fine_cell[0]) - 1, 0)
+    cell_width, cell_height = np.float32(fine_cell[0] * across), np.float32(fine_cell[1] * down)
+    # Flat sums of blue, green, red, points and dimmed points: of a row of cells, and of the two rows of pixels.
+    lines = np.zeros((3, 5 * (width + 2)), np.float32)
+    line, lower, upper = lines[0], lines[1], lines[2]  # one by one: the compiler takes unpacked rows for spread ones
+    row = height
+    for r in range(len(row_start) - 1):
+        py = (top - (r + 1) * fine_cell[1]) * down
+        if py <= -cell_height or py >= height:
+            continue
+        while row > math.floor(py):
+            _take_line(bright, faint, row + 1, upper, report)
+            upper, lower = lower, upper
+            row -= 1
+        low, high = _share_across(line, cells, r, first, cell_width, offset, decoded, states)
+        if low < high:
+            share = min((row + 1 - np.float32(py)) / cell_height, unit)
+            _add_share(lower[low:high], line[low:high], share)
+            _add_share(upper[low:high], line[low:high], unit - share)
+            line[low:high] = 0
+    _take_line(bright, faint, row + 1, upper, report)
+    _take_line(bright, faint, row, lower, report)
+
+
+@compiled
+def _add_share(into, line, share):
+    for k in range(len(into)):  # of two parts of arrays: only so does the compiler take several at a time
+        into[k] += share * line[k]
+
+
+@compiled
+def _share_across(line, cells, r, first, cell_width, offset, decoded, states):
+    """Add one row of fine cells to the line; return the part of the line that was written to."""
+    row_start, columns, plain, dimmed, colors = cells
+    draws_plain, draws_dimmed = (states >> PLAIN) & 1, (states >> 1) & 1
+    unit, byte, end = np.float32(1), np.uint32(255), row_start[r + 1]
+    per_pixel = unit / cell_width
+    low, high = len(line), 0
+    for i in range(row_start[r] + np.searchsorted(columns[row_start[r] : end], first), end):
+        px = np.float32(columns[i]) * cell_width + offset
+        if px < 0:
+            continue
+        column = np.int32(px)
+        position = 5 * np.int64(column)
+        if position > len(line) - 10:
+            break
+        low, high, k = min(low, position), position + 10, np.uint64(position)
+        share = min((np.float32(column) + unit - px) * per_pixel, unit)
+        if draws_plain:
+            here, color = plain[i] * share, colors[i]
+            beside = plain[i] - here
+            blue, green = decoded[color & byte], decoded[(color >> np.uint32(8)) & byte]
+            red = decoded[color >> np.uint32(16)]
+            line[k] += here * blue
+            line[k + np.uint64(1)] += here * green
+            line[k + np.uint64(2)] += here * red
+            line[k + np.uint64(3)] += here
+            line[k + np.uint64(5)] += beside * blue
+            line[k + np.uint64(6)] += beside * green
+            line[k + np.uint64(7)] += beside * red
+            line[k + np.uint64(8)] += beside
+        if draws_dimmed:
+            line[k + np.uint64(4)] += dimmed[i] * share
+            line[k + np.uint64(9)] += dimmed[i] * (unit - share)
+    return low, high
+
+
+@compiled
+def _take_line(bright, faint, row, line, report):
+    """Move a line of sums to a row of pixels, if there is one."""
+    if 0 <= row < bright.shape[0]:
+        for column in range(1, bright.shape[1] - 1):
+            k = 5 * column
+            if line[k + 3] > 0:
+                report[0] += line[k + 3]
+                report[1] += 1
+                for channel in range(4):
+                    bright[row, column, channel] = line[k + channel]
+            if line[k + 4] > 0:
+                report[2] += line[k + 4]
+                report[3] += 1
+                faint[row, column] = line[k + 4]
+    line[:] = 0
+
+
+@compiled
 def tone(picture, sums, rows, low, peak, curve, encoded):
     """Draw the summed points on the picture, each spread to 3 x 3 pixels, and clear the sums.
 

@@ -13,6 +13,7 @@ from PySide6.QtCore import QPointF, QRectF, QTimer, Signal
 from PySide6.QtGui import QColor, QImage, QPainter
 
 from explorer.widgets.point_map import rasterizer
+from explorer.widgets.point_map.cell_sums import CellSums, cell_sums
 from explorer.widgets.point_map.grid import PointGrid, writable
 from explorer.widgets.point_map.loaded import loaded_kernels
 from explorer.widgets.point_map.loading import are_cached, are_wanted, load_kernels
@@ -25,7 +26,7 @@ INDEXED_AT_ONCE: Final = 20_000
 LOADED_FIRST: Final = 500_000
 """Points past which sorting waits for the kernels rather than doing it slowly."""
 MOVING_POINTS: Final = 1_500_000
-"""Points read for a picture while the map moves; more than these are sampled until it rests."""
+"""Points read one by one for a picture while the map moves; of more, sums are drawn until it rests, or a sample."""
 MOVING_PIXELS: Final = 2_600_000
 """Device pixels drawn while the map moves; larger maps are drawn at half the resolution until it rests."""
 REST_MS: Final = 90
@@ -95,7 +96,8 @@ class PointLayer(pg.GraphicsObject):
         self._overlays: list[Overlay] = []
         self._epoch = self._asked = 0
         self._places, self._arrangements, self._requests = Newest(), Newest(), Newest()
-        self._previews = Newest()
+        self._previews, self._summations = Newest(), Newest()
+        self._sums: tuple[GridPoints | None, tuple[CellSums, ...]] = (None, ())
         self.is_preview = False
         self._worker, self._loader = Worker(self), Worker(self)
         self._soon = QTimer(self, singleShot=True, interval=0, timeout=self._draw)
@@ -114,9 +116,10 @@ class PointLayer(pg.GraphicsObject):
         if not instead:
             self._epoch += 1
             self.is_preview = False
-            for slot in (self._places, self._arrangements, self._requests, self._previews):
+            for slot in (self._places, self._arrangements, self._requests, self._previews, self._summations):
                 slot.take()
             self.arranged = self.frame = None
+            self._sums = (None, ())
         self._count = len(xy)
         color = np.zeros(len(xy), np.uint16)
         self._look = PointStyle(color, writable(diamond, bool), np.zeros((1, 3), np.uint8))
@@ -349,6 +352,7 @@ class PointLayer(pg.GraphicsObject):
             ground=self._ground.getRgb()[:3],
             pixel_ratio=ratio,
             budget=MOVING_POINTS if moving else None,
+            sums=self._sums[1] if self._sums[0] is self.arranged[1] else (),
             wants_density=self._wants_density and not moving,
         )
 
@@ -380,6 +384,18 @@ class PointLayer(pg.GraphicsObject):
             self._asked_for_kernels = True
             self._loader.do(load_kernels, lambda _module: self._redraw())
 
+    def _ask_for_sums(self) -> None:
+        """Sum the points that are shown, beside the thread that draws them, for when the map moves."""
+        points = None if self.arranged is None else self.arranged[1]
+        if self._count > MOVING_POINTS and self._sums[0] is not points:
+            self._sums = (points, ())
+            if self._summations.put(self.arranged):
+                self._loader.do(self._summations.work_with(_summed), self._take_sums)
+
+    def _take_sums(self, made: tuple[GridPoints, tuple[CellSums, ...]] | None) -> None:
+        if made is not None and made[0] is self._sums[0]:
+            self._sums = made
+
     def _show_preview(self, made: _Drawn | None) -> None:
         if made is not None and made.epoch == self._epoch and not self._previews.full:
             self.is_preview = True
@@ -390,6 +406,7 @@ class PointLayer(pg.GraphicsObject):
             return
         self.is_preview = False
         self._put_up(made)
+        self._ask_for_sums()
         if self._stale or self._requests.full:
             return
         if made.exact:
@@ -435,8 +452,14 @@ def _arranged(task: tuple[PointGrid, PointStyle, States]) -> tuple[PointGrid, Gr
     return task[0], rasterizer.arrange(*task, loaded_kernels())
 
 
+def _summed(arranged: tuple[PointGrid, GridPoints]) -> tuple[GridPoints, tuple[CellSums, ...]]:
+    grid, points = arranged
+    kernels = loaded_kernels()
+    return points, cell_sums(grid, points.ink, points.linear, kernels) if kernels else ()
+
+
 def _drawn(task: tuple[int, RasterRequest, bool]) -> _Drawn:
     epoch, request, full = task
     picture = rasterizer.draw(request)
-    exact = full and picture.drawn == picture.visible
+    exact = full and picture.drawn == picture.visible and not picture.summed
     return _Drawn(epoch, picture, request.sight, request.pixel_ratio, exact)

@@ -17,6 +17,7 @@ from typing import Final
 import numpy as np
 from jaxtyping import Bool, Float32, Int, UInt8, UInt16
 
+from explorer.widgets.point_map.cell_sums import CellSums, fitting
 from explorer.widgets.point_map.grid import PointGrid
 from explorer.widgets.point_map.loaded import loaded_kernels
 from explorer.widgets.point_map.stamps import Brush, StampList, lay_over
@@ -123,7 +124,9 @@ class RasterRequest:
         gray: Red, green, blue of dimmed points.
         ground: What is drawn on, as red, green, blue; None: nothing, the picture is transparent.
         pixel_ratio: Device pixels of the picture per logical pixel.
-        budget: Points of a density after which a sample stands for all; None: every point is drawn.
+        budget: Points of a density after which their sums in fine cells are drawn, or a sample stands for all where
+            there are none; None: every point is drawn.
+        sums: These sums, coarsest first.
         most_stamps: Visible points up to which each is a mark.
         wants_density: Whether the points per pixel are wanted besides the picture.
     """
@@ -136,6 +139,7 @@ class RasterRequest:
     ground: tuple[int, int, int] | None = None
     pixel_ratio: float = 1.0
     budget: int | None = None
+    sums: tuple[CellSums, ...] = ()
     most_stamps: int = MOST_STAMPS
     wants_density: bool = False
 
@@ -149,6 +153,7 @@ class RasterImage:
         visible: Points of the cells in sight.
         drawn: How many of them were read; the others are stood for by those.
         marks: Whether points are marks, not density.
+        summed: Whether sums of fine cells were drawn: every point, at most a third of a pixel from its place.
         density: Points in color per pixel before they were spread, if that was wanted.
     """
 
@@ -157,6 +162,7 @@ class RasterImage:
     drawn: int
     marks: bool
     density: Float32[np.ndarray, "height width"] | None = None
+    summed: bool = False
 
 
 def arrange(grid: PointGrid, look: PointStyle, states: States, kernels: ModuleType | None) -> GridPoints:
@@ -194,7 +200,8 @@ def render(request: RasterRequest, kernels: ModuleType | None) -> RasterImage:
     visible = int(per_level.sum())
     marks = visible <= (request.most_stamps if kernels else min(request.most_stamps, MOST_PLAIN_STAMPS))
     depth = grid.levels if marks else _depth(per_level, request.budget)
-    task = _Task(request, window, visible, depth)
+    sums = fitting(request.sums, grid, sight.scale) if depth < grid.levels and kernels else None
+    task = _Task(request, window, visible, depth, sums)
     density = None
     if kernels and marks:
         _stamp(pixels, task, kernels)
@@ -203,15 +210,23 @@ def render(request: RasterRequest, kernels: ModuleType | None) -> RasterImage:
         density = _spread(pixels, task, kernels)
     else:
         density = _draw_plainly(pixels, task, marks=marks)
-    return RasterImage(pixels, visible, int(per_level[:depth].sum()), marks, density)
+    drawn = visible if sums else int(per_level[:depth].sum())
+    return RasterImage(pixels, visible, drawn, marks, density, sums is not None)
 
 
 class _Task:
     """A request as the plain tuples that kernels take."""
 
-    def __init__(self, request: RasterRequest, window: tuple[int, int, int, int], visible: int, depth: int) -> None:
+    def __init__(
+        self,
+        request: RasterRequest,
+        window: tuple[int, int, int, int],
+        visible: int,
+        depth: int,
+        sums: CellSums | None,
+    ) -> None:
         grid, sight = request.grid, request.sight
-        self.request, self.window, self.visible, self.depth = request, window, visible, depth
+        self.request, self.window, self.visible, self.depth, self.sums = request, window, visible, depth, sums
         self.points = (grid.x, grid.y, request.points.ink)
         self.cells = (grid.start, grid.side, grid.levels)
         self.view = (float(sight.left - grid.low[0]), float(sight.top - grid.low[1]), *map(float, sight.scale))
@@ -285,9 +300,14 @@ def _gather(task: _Task, kernels: ModuleType) -> tuple[np.ndarray, np.ndarray, n
     sampled = task.depth < task.request.grid.levels
     single = points.some is not None and (sampled or task.marked)
     states = (points.dimmed << DIMMED) | ((points.plain and not single) << PLAIN)
-    cells = (*task.cells, task.request.grid.counts)
-    linear = points.linear
-    kernels.gather(bright, faint, task.points, cells, task.window, task.view, linear, task.depth, states, report)
+    grid, linear = task.request.grid, points.linear
+    if (sums := task.sums) is not None:
+        cells = (sums.row_start, sums.column, sums.plain, sums.dimmed, sums.color)
+        fine_cell = (float(grid.cell[0] / sums.factor), float(grid.cell[1] / sums.factor))
+        kernels.gather_cells(bright, faint, cells, fine_cell, task.view, _LINEAR, states, report)
+    else:
+        cells = (*task.cells, grid.counts)
+        kernels.gather(bright, faint, task.points, cells, task.window, task.view, linear, task.depth, states, report)
     if single and (not task.marked or task.request.wants_density):
         kernels.gather_some(bright, faint, task.points, points.some, task.view, linear, report)
     return bright, faint, rows, report

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import ModuleType
 
 import numpy as np
 
 from explorer.widgets.point_map import rasterizer
+from explorer.widgets.point_map.cell_sums import cell_sums
 from explorer.widgets.point_map.grid import PointGrid
 
 
@@ -24,8 +26,7 @@ def run_each(kernels: ModuleType) -> None:
     look = rasterizer.PointStyle(np.array([0, 0], np.uint16), np.zeros(2, bool), np.zeros((1, 3), np.uint8))
     for lit in (None, np.array([True, False])):
         points = rasterizer.arrange(grid, look, rasterizer.States(lit=lit), kernels)
-        for most in (0, 9):
-            sight = rasterizer.Viewport(0, 0, 1, 1, 8, 8)
-            rasterizer.render(
-                rasterizer.RasterRequest(grid, points, sight, most_stamps=most, wants_density=True), kernels
-            )
+        sums, sight = cell_sums(grid, points.ink, points.linear, kernels), rasterizer.Viewport(0, 0, 1, 1, 8, 8)
+        request = rasterizer.RasterRequest(grid, points, sight, sums=sums, wants_density=True)
+        for most, budget in ((0, None), (0, 0), (9, None)):
+            rasterizer.render(replace(request, most_stamps=most, budget=budget), kernels)
