@@ -728,6 +728,14 @@ class RunsFilter(QSortFilterProxyModel):
         """Return the runs that fit the filter, in collapsed groups too, oldest first."""
         return [run for run in self._source.runs if self._fits(run)]
 
+    def hidden(self) -> dict[str, int]:
+        """Return how many runs the list leaves out, by the reason: `filter`, `groups` or `archived`."""
+        fitting = self.fitting()
+        archived = 0 if self._wanted.shows_archived else sum(r.archived_at is not None for r in self._source.runs)
+        filtered = len(self._source.runs) - len(fitting) - archived
+        counts = {"filter": filtered, "groups": len(fitting) - len(self.runs()), "archived": archived}
+        return {reason: count for reason, count in counts.items() if count}
+
     def count_of(self, group: GroupRow) -> int:
         """Return how many runs of a group fit the filter."""
         return self._counts.get(group.id, 0)

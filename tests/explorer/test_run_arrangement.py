@@ -92,6 +92,10 @@ def test_columns_and_groups_are_there_the_next_time(qtbot: QtBot, view: RunsView
     again.refresh()
     qtbot.waitUntil(lambda: lines(again) == ["Experiment: duel", "No experiment", "small", "plain"])
     assert again.table.columnWidth(OWN) == 233
+    assert again.hidden.isVisible(), "what a stored group hides is told"
+    assert again.hidden.text() == "1 in collapsed groups · Expand all"
+    QTest.mouseClick(again.hidden, Qt.MouseButton.LeftButton)
+    assert (len(lines(again)), again.hidden.isVisible()) == (5, False)
 
 
 def test_groups_are_collapsed_and_left_by_keys(qtbot: QtBot, view: RunsView):
@@ -126,6 +130,14 @@ def test_a_filter_hides_groups_without_a_run_that_fits(qtbot: QtBot, view: RunsV
     group = view.table.group_at(0)
     assert group is not None
     assert view.table.shown.count_of(group) == 1
+    assert (view.hidden.text(), view.hidden.isVisible()) == ("2 hidden by the filter · Clear filter", True)
+    QTest.mouseClick(view.hidden, Qt.MouseButton.LeftButton)
+    assert (view.filter.text(), len(lines(view)), view.hidden.isVisible()) == ("", 5, False)
+    view.context.workspace.runs.change(1, archived_at=1.0)
+    view._show_runs(view.context.workspace.runs.all())
+    assert view.hidden.text() == "1 archived · Show archived"
+    QTest.mouseClick(view.hidden, Qt.MouseButton.LeftButton)
+    assert [run.id for run in view.table.shown.runs()] == [1]
 
 
 def test_a_link_keeps_columns_and_groups(qtbot: QtBot, view: RunsView):

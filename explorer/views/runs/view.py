@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from PySide6.QtCore import QEvent, QModelIndex, QObject, Qt, QTimer, QUrl
 from PySide6.QtGui import QAction, QDesktopServices, QKeyEvent
-from PySide6.QtWidgets import QTabWidget, QWidget
+from PySide6.QtWidgets import QPushButton, QTabWidget, QWidget
 
 from explorer import theme
 from explorer.event_loop.idle_scheduler import idle_scheduler
@@ -60,6 +60,12 @@ if TYPE_CHECKING:
 
 LIST_PX: Final = 352
 LEAST_LIST_PX: Final = 300
+HIDDEN: Final = {
+    "filter": "{:,} hidden by the filter · Clear filter",
+    "groups": "{:,} in collapsed groups · Expand all",
+    "archived": "{:,} archived · Show archived",
+}
+"""Why runs are not in the list -> the button that shows them."""
 COMPARED: Final = ("clip-folder", "cloob-folder")
 """Presets of the two runs that are compared on imported data."""
 
@@ -508,12 +514,25 @@ class RunsView(View):
             )
         else:
             self.list_area.ready()
+        reason, n = next(iter(self.table.shown.hidden().items()), ("", 0))
+        self.hidden.setVisible(bool(reason) and (fitting > 0 or reason == "archived"))
+        self.hidden.setText(HIDDEN.get(reason, "").format(n))
         text = f"{fitting} of {total} runs" if fitting != total else f"{total} run{'s' * (total != 1)}"
         selected = len(self.table.chosen())
         text = f"{selected:,} selected" if selected > 1 else text
         waiting, ends = self._queue_words()
         self.count.setText(f"{text}{waiting}")
         self.count.setToolTip(ends)
+
+    def _show_hidden(self) -> None:
+        """Undo what hides runs, or show the archived ones."""
+        match next(iter(self.table.shown.hidden()), ""):
+            case "filter":
+                self.filter.clear()
+            case "groups":
+                self.table.collapse(())
+            case "archived":
+                self.filter.setText("is:archived")
 
     def _queue_words(self) -> tuple[str, str]:
         """Return how many runs wait, and when the last of them is expected to end."""
@@ -545,8 +564,17 @@ class RunsView(View):
         why_not = self.read_only_line("Read-only: nothing can be trained here.", toolbar.new)
         why_not.setContentsMargins(theme.BETWEEN, 0, theme.INSIDE, theme.SPACE)
         self.list_area = StateArea(self.table)
+        self.hidden = QPushButton(objectName="runs-hidden", clicked=self._show_hidden)
+        theme.set_role(self.hidden, "link")
         self._clear_filter = QAction("Clear filter", self, triggered=self.filter.clear)
-        rows = (toolbar.head, why_not, (self.list_area, 1), layouts.hairline(), toolbar.foot)
+        rows = (
+            toolbar.head,
+            why_not,
+            (self.hidden, 0, Qt.AlignmentFlag.AlignLeft),
+            (self.list_area, 1),
+            layouts.hairline(),
+            toolbar.foot,
+        )
         side = layouts.panel(layouts.column(*rows, gap=0))
         side.setMinimumWidth(LEAST_LIST_PX)
         self.splitter = HairlineSplitter(Qt.Orientation.Horizontal)
@@ -570,6 +598,7 @@ class RunsView(View):
         theme.theme().follow(self._show_chosen)
         self.table.chosen_changed.connect(self._show_chosen)
         self.table.runs.rename_asked.connect(jobs.rename)
+        self.table.collapsed_changed.connect(self._count)
         # Later: what Qt saves while it still shares out the widths, it refuses to restore.
         remember = QTimer(self, singleShot=True, interval=0)
         remember.timeout.connect(lambda: self.context.settings.set_state("runs/columns", self.table.save_columns()))
