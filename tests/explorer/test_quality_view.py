@@ -104,6 +104,12 @@ def test_data_that_were_not_checked_say_so_and_are_checked_with_both_runs(qtbot,
     assert empty.check.isVisible()
     assert empty.check.isEnabled()
     assert empty.command() == ["data", "quality", "1", "2", "--step", "20", "20"]
+    report, workspace = empty.loaded.report, empty.context.workspace
+    a, b = ((run, None) for run in two_runs)
+    for runs in ([a], [b, a], [a, (workspace.runs.create(config.Run(name="new")), None)]):
+        assert load_quality(workspace, runs, None).report == report, "it is of the data, whichever run is B"
+    assert load_quality(workspace, [(two_runs[0], 10)], None).report is None, "of another step of A"
+    assert load_quality(workspace, [b], None).report is None, "its folder has none"
 
 
 def test_the_tables_show_evidence_of_both_runs_and_counts_of_all_pairs(view: QualityView):

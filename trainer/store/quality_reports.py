@@ -201,9 +201,12 @@ def write_quality(run_folder: Path, report: QualityReport) -> Path:
     return file
 
 
-def read_quality(run_folder: Path, runs: list[tuple[int, int | None]]) -> QualityReport | None:
-    """Return the newest report of exactly these runs at these steps (None: any); None if there is none."""
-    reports = [report for report in read_reports(run_folder) if _is_of(report, runs)]
+def read_quality(run_folder: Path, runs: list[tuple[int, int | None]], *, others: bool = False) -> QualityReport | None:
+    """Return the newest report of exactly these runs at these steps (None: any); None if there is none.
+
+    With `others` further runs may have had a part in it.
+    """
+    reports = [report for report in read_reports(run_folder) if _is_of(report, runs, others=others)]
     return max(reports, key=lambda report: (report.runs[0].step, report.created_at), default=None)
 
 
@@ -218,10 +221,11 @@ def read_reports(run_folder: Path) -> list[QualityReport]:
     return reports
 
 
-def _is_of(report: QualityReport, runs: list[tuple[int, int | None]]) -> bool:
-    if [measured.run for measured in report.runs] != [run for run, _ in runs]:
+def _is_of(report: QualityReport, runs: list[tuple[int, int | None]], *, others: bool) -> bool:
+    measured = [part for part in report.runs if not others or part.run in dict(runs)]
+    if [part.run for part in measured] != [run for run, _ in runs]:
         return False
-    return all(step in (None, measured.step) for measured, (_, step) in zip(report.runs, runs, strict=True))
+    return all(step in (None, part.step) for part, (_, step) in zip(measured, runs, strict=True))
 
 
 def _name(runs: list[tuple[int, int]]) -> str:

@@ -18,7 +18,7 @@ class LoadedQuality:
     """What is known about the data of run A.
 
     Attributes:
-        report: The newest of the chosen runs; None if the data were not checked with them.
+        report: The newest of the chosen runs, else one that run A had a part in; None if the data were not checked.
         states: Key of a pair -> what was decided about it.
         split: Split whose pairs are selected in the window.
         helped: Sentences on a run and its retrained copy; empty without one.
@@ -35,9 +35,12 @@ class LoadedQuality:
 def load_quality(
     workspace: Workspace, runs: Sequence[tuple[int, int | None]], dataset: SplitKey | None
 ) -> LoadedQuality:
-    """Return the report of these runs at these steps, else that of the first alone, and the reviews."""
-    folder = workspace.runs.get(runs[0][0]).folder
-    report = read_quality(folder, [*runs]) or read_quality(folder, [*runs[:1]])
+    """Return the report of these runs at these steps, else one of the first with any; and the reviews."""
+    rows = [workspace.runs.get(run) for run, _ in runs]
+    report = read_quality(rows[0].folder, [*runs]) or read_quality(rows[0].folder, [*runs[:1]])
+    if report is None:
+        alike = [row.folder for row in rows if row.data == rows[0].data]
+        report = next(filter(None, (read_quality(folder, [*runs[:1]], others=True) for folder in alike)), None)
     states = {review.pair: review.state for review in workspace.reviews.all(report.dataset)} if report else {}
     split, helped = _split(workspace, runs[0][0], dataset), _helped(workspace, [run for run, _ in runs])
     return LoadedQuality(report, states, split, helped, _older(workspace, report, dict(runs)) if report else "")
@@ -48,7 +51,7 @@ def _older(workspace: Workspace, report: QualityReport, steps: Mapping[int, int 
     parts = []
     for checked in report.runs:
         last = max((snapshot.step for snapshot in workspace.results.snapshots(checked.run)), default=0)
-        if steps[checked.run] is None and last > checked.step:
+        if steps.get(checked.run) is None and last > checked.step:
             parts.append(f"{checked.name} at step {checked.step:,} of {last:,}")
     return f"This is the check of {' and '.join(parts)}: check the data again." if parts else ""
 
