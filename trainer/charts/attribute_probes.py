@@ -37,9 +37,8 @@ MOST_DRAWN: Final = 8
 
 def draw(data: Probes, settings: ProbeSettings) -> Panel:
     """Draw the selected runs' probes, the tables of all runs, and the effect of co-occurrence."""
-    chosen = len(data.places)
-    apart = labels(data.found[:chosen])
-    runs = [replace(each, name=name) for each, name in zip(data.found, apart)] + [*data.found[chosen:]]
+    named = [replace(each, name=name) for each, name in zip(data.found, labels(data.found), strict=True)]
+    runs = [*named, *data.ablation]
     names = list(dict.fromkeys(name for each in runs for name in (*each.images, *each.texts)))
     drawn = list(zip(runs, data.places))[:MOST_DRAWN]
     rows: list[tuple[Mark, ...]] = []
@@ -53,7 +52,9 @@ def draw(data: Probes, settings: ProbeSettings) -> Panel:
     notes: tuple[str, ...] = (_NOTE, _INDEPENDENT if settings.independent else _OWN, _tried(runs))
     notes += (f"Without a snapshot of independent Scenes: {', '.join(data.missing)}.",) if data.missing else ()
     title = "Which attributes does each run encode?"
-    return Panel(title=title, head=head_of(data.found[: max(chosen, 4)]), rows=tuple(rows), notes=notes)
+    return Panel(
+        title=title, head=head_of((*data.found, *data.ablation)[: max(len(named), 4)]), rows=tuple(rows), notes=notes
+    )
 
 
 _NOTE: Final = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -59,3 +60,25 @@ def test_curves_of_a_timeline_in_a_file_share_no_axis(workspace: Workspace):
     names = [[curve.name for curve in panel.mark(key).curves] for key in ("gap", "gap-1")]
     assert names == [["CLIP · good"], ["CLIP · own"]]
     assert panel.warnings[0].startswith("Different data: ")
+
+
+def test_probes_of_different_data_share_no_plot_and_the_ablation_stays_with_its_data(workspace: Workspace):
+    chart = load("attribute-probes")
+    settings = replace(chart.settings(), independent=False, ablation=False)
+    data = chart.result(workspace, Request(targets_of((1, 2))), settings, lambda *_: None)
+    other = replace(data.found[0], run=3, name="CLIP · own", dataset="own", split="heldout")
+    data = replace(data, found=(*data.found, other), places=(0, 1, 2))
+    panel = chart.panel(data, settings)
+    plots = [mark for mark in panel.marks if isinstance(mark, XYPlot)]
+    assert {frozenset(dot.name for dot in plot.dots) for plot in plots} == {
+        frozenset({"CLIP · good", "CLIP · bad"}),
+        frozenset({"CLIP · own"}),
+    }
+    assert "own on own, held-out" in panel.warnings[0]
+    elsewhere = replace(data.found[0], run=9, name="ablated", split="independent")
+    parts = replace(data, ablation=(replace(other, name="alike"), elsewhere)).by_data()
+    assert [[run.name for run in (*part.found, *part.ablation)] for part in parts] == [
+        ["CLIP · good", "CLIP · bad"],
+        ["CLIP · own", "alike"],
+        ["ablated"],
+    ]

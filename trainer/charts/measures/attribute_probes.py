@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
@@ -19,7 +19,7 @@ from trainer.charts import ChartError
 from trainer.charts.matching import units_of
 from trainer.charts.snapshot_label import SnapshotLabel, shown
 from trainer.charts.snapshot_measures import MOST_PAIRS, choose, finite, modalities_of
-from trainer.charts.spec import Progress, Request, Target
+from trainer.charts.spec import PerRun, Progress, Request, Target
 from trainer.config import Scenes
 from trainer.config.ablation import INDEPENDENT, PRESET
 from trainer.config.fields import option
@@ -75,20 +75,32 @@ class Probed(SnapshotLabel):
 
 
 @dataclass(frozen=True)
-class Probes:
-    """The probes of the selected runs, then those of the ablation.
+class Probes(PerRun[Probed]):
+    """The probes of the selected runs, and those of the ablation.
 
     Attributes:
-        found: All that could be probed.
-        places: Of the chosen ones: the place of each among the targets.
+        ablation: Of the runs of the ablation that are not selected.
         missing: Runs without a snapshot of independent Scenes.
-        problems: Why chosen runs could not be probed, a sentence each.
     """
 
-    found: tuple[Probed, ...]
-    places: tuple[int, ...]
-    missing: tuple[str, ...]
-    problems: tuple[str, ...]
+    ablation: tuple[Probed, ...] = ()
+    missing: tuple[str, ...] = ()
+
+    def by_data(self) -> tuple[PerRun[Probed], ...]:
+        """Return the runs of each data by themselves, with those of the ablation that were probed on these."""
+        parts, rest = [], self.ablation
+        for part in super().by_data():
+            same = tuple(
+                run for run in rest if (run.dataset, run.split) == (part.found[0].dataset, part.found[0].split)
+            )
+            rest = tuple(run for run in rest if run not in same)
+            parts.append(replace(self, found=part.found, places=part.places, ablation=same))
+        return (*parts, *([replace(self, found=(), places=(), ablation=rest)] if rest else []))
+
+    @property
+    def name(self) -> str:
+        """Of the only run, or of the data of several."""
+        return PerRun((*self.found, *self.ablation), ()).name if not self.found else super().name
 
 
 def ablation_runs(workspace: Workspace) -> list[RunRow]:
@@ -193,7 +205,7 @@ def attribute_probes(workspace: Workspace, request: Request, settings: ProbeSett
     run_ids = {run.id for _, run, _ in selected}
     others = [run for run in ablation_runs(workspace) if run.id not in run_ids] if settings.ablation else []
     every = [*selected, *((None, run, Target(run.id)) for run in others)]
-    results, indices, missing, problems = [], [], [], []
+    results, indices, missing, problems, ablation = [], [], [], [], []
     for count, (index, run, target) in enumerate(every):
         part = part_of(progress, count, len(every))
         try:
@@ -201,20 +213,20 @@ def attribute_probes(workspace: Workspace, request: Request, settings: ProbeSett
             if row is None:
                 missing.append(run.short_name)
                 continue
-            results.append(probed(workspace, run, row, part))
+            (ablation if index is None else results).append(probed(workspace, run, row, part))
             indices += [] if index is None else [index]
         except ChartError as problem:
             # What is wrong with a run of the ablation that nobody chose is not told.
             problems += [] if index is None else [str(problem)]
-    if not results and missing:
+    if not results and not ablation and missing:
         numbers = " ".join(dict.fromkeys(str(run.id) for _, run, _ in every))
         raise ChartError(
             "No run has a snapshot of independent Scenes yet. Press Embed independent Scenes, or: trainer "
             f"independent {numbers}"
         )
-    if not results:
+    if not results and not ablation:
         raise ChartError(" ".join(problems))
-    return Probes(tuple(results), tuple(indices), tuple(missing), tuple(problems))
+    return Probes(tuple(results), tuple(indices), tuple(problems), tuple(ablation), tuple(missing))
 
 
 def _snapshot(
