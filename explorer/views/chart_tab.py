@@ -49,6 +49,11 @@ class ChartTab(QWidget):
         """The computed data; None before the first result."""
         return self.pane.answer.data if self.pane.answer is not None else None
 
+    @property
+    def runs(self) -> tuple[Any, ...]:
+        """The data shown of each run, where the chart measures each by itself; empty before the first result."""
+        return self.data.found if self.data is not None else ()
+
     def request_now(self) -> Request:
         """Return the request for the selected snapshots."""
         return request_of(self.context.selection)

@@ -23,11 +23,11 @@ from trainer.analysis.distinct import in_order
 from trainer.charts import ChartError
 from trainer.charts.class_task import class_task, class_words
 from trainer.charts.marks import ImageRow, NumberRow, NumberTable, RowImage, heading_row, run_tone
-from trainer.charts.snapshots import choose_snapshot
+from trainer.charts.opened_snapshot import open_target
 from trainer.charts.spec import Request
 from trainer.metrics import recall_name, split_label
 from trainer.store import Items, Workspace
-from trainer.store.snapshot_files import Snapshot, read_snapshot
+from trainer.store.snapshot_files import Snapshot
 
 MOST_WORDS: Final = 300
 """Words of captions, the most frequent ones, that may name a concept by the text tower."""
@@ -72,9 +72,7 @@ class TowerTexts:
 def asked_of(workspace: Workspace, request: Request) -> AskedTexts:
     """Return the most frequent words of the captions, and prompts for each class that the data have."""
     target = request.targets[0]
-    row = workspace.runs.get(target.run)
-    chosen = choose_snapshot(workspace, row, step=target.step, dataset=request.dataset, split=request.split)
-    captions = read_snapshot(chosen.folder).items.caption
+    captions = open_target(workspace, target, request).snapshot.items.caption
     counted = Counter(word for caption in captions for word in set(words_of(caption)))
     frequent = tuple(word for word, _ in sorted(counted.items(), key=lambda entry: (-entry[1], entry[0]))[:MOST_WORDS])
     try:

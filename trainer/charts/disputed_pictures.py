@@ -9,9 +9,9 @@ from typing import Final
 import numpy as np
 
 from trainer.charts import ChartError
-from trainer.charts.snapshots import choose_snapshot
+from trainer.charts.opened_snapshot import open_target
 from trainer.charts.spec import Request
-from trainer.store import Snapshot, Workspace, read_snapshot
+from trainer.store import Snapshot, Workspace
 
 MOST: Final = 8
 MOST_DISPUTED: Final = 4
@@ -25,11 +25,10 @@ def disputed_pictures(workspace: Workspace, request: Request) -> list[str]:
     Two runs dispute a picture if it lies nearest to the captions of another class, or to another caption where the
     data have no classes. Of a large snapshot the first 2,048 pairs are looked at.
     """
-    snapshots, where = [], {"dataset": request.dataset, "split": request.split}
+    snapshots = []
     for target in request.targets:
         with suppress(ChartError):
-            chosen_row = choose_snapshot(workspace, workspace.runs.get(int(target.run)), step=target.step, **where)
-            snapshots.append(read_snapshot(chosen_row.folder))
+            snapshots.append(open_target(workspace, target, request).snapshot)
     if not snapshots:
         return []
     n = min(MOST_READ, len(snapshots[0].items))

@@ -20,12 +20,12 @@ from trainer.analysis.spectra import (
 from trainer.analysis.units import UNIT_OF
 from trainer.charts.marks import Axis, NumberRow, NumberTable, Panel, Series, XYPlot, run_tone
 from trainer.charts.matching import units_of
+from trainer.charts.opened_snapshot import open_target
 from trainer.charts.settings import NoSettings
-from trainer.charts.snapshot_label import SnapshotLabel, labels, shown
+from trainer.charts.snapshot_label import SnapshotLabel, labels
 from trainer.charts.snapshot_measures import (
     MOST_PAIRS,
     alike_snapshots,
-    choose,
     course,
     finite,
     head_of,
@@ -78,14 +78,11 @@ def spectra(
         ChartError: No such snapshot, or embeddings that are not numbers.
         StoreError: No such run.
     """
-    run = workspace.runs.get(target.run)
-    row = choose(workspace, run, target, request)
-    snapshot = read_snapshot(row.folder)
-    units = units_of(snapshot)
-    parts = modalities_of(snapshot)
+    opened = open_target(workspace, target, request)
+    run, units, parts = opened.run, opened.units, modalities_of(opened.snapshot)
     rows = {side: units.rows(UNIT_OF[side], MOST_PAIRS) for side, _ in parts}
     eigenvalues = {side: covariance_spectrum(finite(part[rows[side]], run), progress) for side, part in parts}
-    others = alike_snapshots(workspace, request, target, row)
+    others = alike_snapshots(workspace, request, target, opened.row)
     points: dict[Modality, list[tuple[float, ...]]] = {side: [] for side, _ in parts}
     for index, other in enumerate(others):
         progress(index / len(others), f"Spectra of {run.short_name}")
@@ -96,7 +93,7 @@ def spectra(
                 points[side].append((other.step, *_measures(vectors[unit_rows])))
     steps = {side: np.array(measures, dtype=np.float64).reshape(-1, 4) for side, measures in points.items()}
     return EmbeddingSpectra(
-        **shown(run, row, units),
+        **opened.label,
         n={side: len(unit_rows) for side, unit_rows in rows.items()},
         rows={side: units.count(UNIT_OF[side]) for side in rows},
         eigenvalues=eigenvalues,

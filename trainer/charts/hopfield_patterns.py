@@ -17,13 +17,12 @@ from trainer.analysis.tiles import exact
 from trainer.analysis.units import UNIT_OF, Unit, Units
 from trainer.charts import BOTH, ChartError
 from trainer.charts.marks import RowImage
-from trainer.charts.matching import units_of
-from trainer.charts.snapshot_label import SnapshotLabel, shown
-from trainer.charts.snapshots import choose_snapshot
+from trainer.charts.opened_snapshot import OpenedSnapshot, open_target
+from trainer.charts.snapshot_label import SnapshotLabel
 from trainer.charts.spec import Progress, Request, Target
 from trainer.config.fields import option
 from trainer.metrics import data_label
-from trainer.store import SnapshotRow, Workspace, read_snapshot
+from trainer.store import Workspace
 from trainer.store.snapshot_files import Items
 
 Stored = Literal["images", "texts"]
@@ -167,23 +166,22 @@ def patterns(
         ChartError: No such snapshot, nothing stored, or embeddings that are not numbers.
         StoreError: No such run.
     """
-    row = workspace.runs.get(target.run)
-    chosen = choose_snapshot(workspace, row, step=target.step, dataset=request.dataset, split=request.split)
+    opened = open_target(workspace, target, request)
+    row, chosen = opened.run, opened.row
     written = (chosen.folder / "snapshot.json").stat().st_mtime_ns
     key = (row.name, chosen, written, settings.stored, settings.only, settings.pairs, plane)
     if (stored := _ALIVE.get(key)) is None:
         if progress:
             progress(0.0, "Reading embeddings")
-        stored = _ALIVE[key] = _read(row, chosen, settings, plane)
+        stored = _ALIVE[key] = _read(opened, settings, plane)
     return stored
 
 
-def _read(row: Any, chosen: SnapshotRow, settings: StoredSettings, plane: Plane) -> Patterns:
-    snapshot = read_snapshot(chosen.folder)
+def _read(opened: OpenedSnapshot, settings: StoredSettings, plane: Plane) -> Patterns:
+    row, snapshot, units = opened.run, opened.snapshot, opened.units
     vectors = snapshot.image if settings.stored == "images" else snapshot.text
     if vectors is None:
         raise ChartError(f"Run {row.name} embeds no {settings.stored}: store the other modality. {BOTH}")
-    units = units_of(snapshot)
     rows = _stored_rows(snapshot.items, settings, snapshot.n)
     # Of copies each would get a part of one pattern's weight.
     rows = rows[units.taken(rows).rows(UNIT_OF[settings.stored[:-1]])]
@@ -197,7 +195,7 @@ def _read(row: Any, chosen: SnapshotRow, settings: StoredSettings, plane: Plane)
     mean, axes, shares = scatter.axes(2)
     drawn = at_most(len(stored), MOST_MAPPED)
     return Patterns(
-        **shown(row, snapshot, units),
+        **opened.label,
         units=units,
         pairs=snapshot.n,
         items=snapshot.items,

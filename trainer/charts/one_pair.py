@@ -20,7 +20,7 @@ from trainer.charts import ChartError
 from trainer.charts.common_pairs import same_pairs
 from trainer.charts.matching import matching_of
 from trainer.charts.snapshot_label import SnapshotLabel, shown
-from trainer.charts.snapshots import choose_snapshot
+from trainer.charts.snapshots import choose_snapshot, course_of
 from trainer.charts.spec import Request, Target
 from trainer.errors import UserError
 from trainer.store import RunRow, SnapshotRow, Workspace
@@ -273,19 +273,14 @@ def _course(workspace: Workspace, opened: OpenSnapshots, side: OpenSnapshot, row
     """Return the caption's rank at every snapshot of the same data, or at `MOST_STEPS` of them."""
     if side.snapshot.n > MOST_COURSE:
         return ()
-    rows = {
-        snapshot_row.step: snapshot_row
-        for snapshot_row in workspace.results.snapshots(side.run.id)
-        if snapshot_row.key == side.row.key
-    }
-    steps = sorted(rows)
-    if len(steps) > MOST_STEPS:
-        steps = [steps[at] for at in np.unique(np.linspace(0, len(steps) - 1, MOST_STEPS).round().astype(int))]
+    rows = course_of(workspace, side.row)
+    if len(rows) > MOST_STEPS:
+        rows = [rows[at] for at in np.unique(np.linspace(0, len(rows) - 1, MOST_STEPS).round().astype(int))]
     course = []
-    for step in steps:
-        snapshot = _earlier(opened, side, rows[step])
+    for earlier in rows:
+        snapshot = _earlier(opened, side, earlier)
         if snapshot is not None:
-            course.append((step, _caption_standing(snapshot, side, row)[0]))
+            course.append((earlier.step, _caption_standing(snapshot, side, row)[0]))
     return tuple(course)
 
 

@@ -16,7 +16,7 @@ from trainer.charts.marks import ImageRow, Panel, RowImage, run_tone
 from trainer.charts.opened_snapshot import OpenedSnapshot, open_target
 from trainer.charts.probes import PinnedProbe, pinned
 from trainer.charts.snapshot_label import SnapshotLabel
-from trainer.charts.snapshots import choose_snapshot
+from trainer.charts.snapshots import choose_snapshot, course_of
 from trainer.charts.spec import Chart, Request, Target
 from trainer.config.fields import option
 from trainer.metrics import data_label
@@ -107,9 +107,7 @@ def every_step(workspace: Workspace, request: Request, settings: StripSettings) 
     for run in dict.fromkeys(target.run for target in request.targets):
         row = workspace.runs.get(run)
         last = choose_snapshot(workspace, row, dataset=request.dataset, split=request.split)
-        steps = sorted(
-            {snapshot_row.step for snapshot_row in workspace.results.snapshots(row.id) if snapshot_row.key == last.key}
-        )
+        steps = [snapshot_row.step for snapshot_row in course_of(workspace, last)]
         chosen = np.unique(np.linspace(0, len(steps) - 1, min(settings.steps, len(steps))).round().astype(int))
         targets += [Target(run, steps[at]) for at in chosen]
         request = replace(request, dataset=last.dataset, split=last.split)

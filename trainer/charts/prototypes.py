@@ -25,7 +25,8 @@ from trainer.charts.marks import (
     run_tone,
 )
 from trainer.charts.matching import units_of
-from trainer.charts.snapshots import choose_snapshot
+from trainer.charts.opened_snapshot import open_target
+from trainer.charts.snapshots import course_of
 from trainer.charts.spec import Chart, PerRun, Progress, Request, Target, per_run
 from trainer.config.fields import option
 from trainer.metrics import data_label
@@ -83,12 +84,11 @@ def of_run(
         ChartError: No images, or fewer than clusters.
         StoreError: No such run.
     """
-    row = workspace.runs.get(target.run)
-    chosen = choose_snapshot(workspace, row, step=target.step, dataset=request.dataset, split=request.split)
-    key = (chosen.dataset, chosen.split)
-    every = [s for s in workspace.results.snapshots(row.id) if (s.dataset, s.split) == key and s.step <= chosen.step]
+    opened = open_target(workspace, target, request)
+    row, chosen = opened.run, opened.row
+    every = [snapshot_row for snapshot_row in course_of(workspace, chosen) if snapshot_row.step <= chosen.step]
     clusterings, steps = [], []
-    for index, snapshot_row in enumerate(sorted(every, key=lambda s: s.step)):
+    for index, snapshot_row in enumerate(every):
         progress(index / len(every), f"Clustering step {snapshot_row.step:,}")
         snapshot = read_snapshot(snapshot_row.folder)
         if snapshot.image is None:
@@ -103,9 +103,8 @@ def of_run(
     last = clusterings[-1]
     assert snapshot.image is not None
     near = np.einsum("nd,nd->n", np.float64(snapshot.image[rows]), last.centers[last.assigned])
-    return RunPrototypes(
-        row.short_name, *key, tuple(steps), tuple(clusterings), snapshot.items, rows, near, units.counted
-    )
+    data = (chosen.dataset, chosen.split, tuple(steps), tuple(clusterings), snapshot.items)
+    return RunPrototypes(row.short_name, *data, rows, near, units.counted)
 
 
 def draw(data: PerRun[RunPrototypes], settings: PrototypesSettings) -> Panel:

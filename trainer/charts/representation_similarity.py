@@ -19,12 +19,13 @@ from trainer.charts import ChartError
 from trainer.charts.common_pairs import common_ids, rows_of_ids
 from trainer.charts.marks import HeatMap, Panel
 from trainer.charts.matching import units_of
+from trainer.charts.opened_snapshot import open_target
 from trainer.charts.snapshot_label import SnapshotLabel, shown
-from trainer.charts.snapshots import choose_snapshot
-from trainer.charts.spec import Chart, Request, Target
+from trainer.charts.snapshots import choose_snapshot, course_of
+from trainer.charts.spec import Chart, Request
 from trainer.config.fields import option
 from trainer.metrics import data_label
-from trainer.store import RunRow, Workspace
+from trainer.store import RunRow, SnapshotRow, Workspace
 from trainer.store.snapshot_files import Snapshot, read_snapshot
 
 METHOD: Final = """\
@@ -214,25 +215,21 @@ def records(
 def snapshots_of(workspace: Workspace, request: Request, steps: int) -> list[tuple[RunRow, Snapshot]]:
     """Return the snapshots by run and step, all on the data that the first one prefers."""
     first = request.targets[0]
-    about = choose_snapshot(
-        workspace, workspace.runs.get(first.run), step=first.step, dataset=request.dataset, split=request.split
-    )
+    about = open_target(workspace, first, request).row
     snapshots: dict[tuple[int, int], tuple[RunRow, Snapshot]] = {}
     for target in request.targets:
         row = workspace.runs.get(target.run)
-        for at in _steps_of(workspace, row, target, about.dataset, about.split, steps):
-            chosen = choose_snapshot(workspace, row, step=at, dataset=about.dataset, split=about.split)
-            snapshots.setdefault((row.id, at), (row, read_snapshot(chosen.folder)))
+        last = choose_snapshot(workspace, row, step=target.step, dataset=about.dataset, split=about.split)
+        for chosen in [last] if target.step is not None else _spaced(course_of(workspace, last), steps):
+            snapshots.setdefault((row.id, chosen.step), (row, read_snapshot(chosen.folder)))
     return list(snapshots.values())
 
 
-def _steps_of(workspace: Workspace, row: RunRow, target: Target, dataset: str, split: str, most: int) -> Sequence[int]:
-    """Return the given step, or evenly spaced ones including the first and last."""
-    last = choose_snapshot(workspace, row, step=target.step, dataset=dataset, split=split)
-    if target.step is not None or most == 1:
-        return (last.step,)
-    steps = sorted(s.step for s in workspace.results.snapshots(row.id) if (s.dataset, s.split) == (dataset, split))
-    return [steps[index] for index in sorted({round(at) for at in np.linspace(0, len(steps) - 1, most)})]
+def _spaced(course: Sequence[SnapshotRow], most: int) -> Sequence[SnapshotRow]:
+    """Return evenly spaced ones including the first and the last; of one the last."""
+    if most == 1:
+        return course[-1:]
+    return [course[index] for index in sorted({round(at) for at in np.linspace(0, len(course) - 1, most)})]
 
 
 CHART: Final = Chart(

@@ -12,7 +12,7 @@ from jaxtyping import Float
 from trainer.charts import BOTH, ChartError
 from trainer.charts.marks import Axis, Series, XYPlot
 from trainer.charts.snapshot_label import SnapshotLabel
-from trainer.charts.snapshots import BATCH, choose_snapshot
+from trainer.charts.snapshots import BATCH, choose_snapshot, course_of
 from trainer.charts.spec import Request, Target
 from trainer.config.fields import option
 from trainer.metrics import data_label
@@ -48,20 +48,11 @@ def temperatures(workspace: Workspace, run: RunRow, step: int) -> Temperatures:
     return Temperatures(inv_tau, None if beta is None else float(beta))
 
 
-def choose(workspace: Workspace, run: RunRow, target: Target, request: Request) -> SnapshotRow:
-    """Return the requested snapshot.
-
-    Raises:
-        ChartError: There is none.
-    """
-    return choose_snapshot(workspace, run, step=target.step, dataset=request.dataset, split=request.split)
-
-
 def choose_batch(
     workspace: Workspace, run: RunRow, target: Target, request: Request, *, held_out: bool = False
 ) -> SnapshotRow:
     """Return the training batch embedded along with the snapshot, or the snapshot itself if there is none."""
-    row = choose(workspace, run, target, request)
+    row = choose_snapshot(workspace, run, step=target.step, dataset=request.dataset, split=request.split)
     beside = [
         s for s in workspace.results.snapshots(run.id) if (s.step, s.dataset, s.split) == (row.step, row.dataset, BATCH)
     ]
@@ -119,8 +110,7 @@ def alike_snapshots(workspace: Workspace, request: Request, target: Target, row:
     """Return the run's snapshots of the same data by step; empty if an earlier target is of the same run."""
     if target != next(earlier for earlier in request.targets if earlier.run == target.run):
         return []
-    rows = [s for s in workspace.results.snapshots(row.run) if (s.dataset, s.split) == (row.dataset, row.split)]
-    return sorted(rows, key=lambda s: s.step)
+    return course_of(workspace, row)
 
 
 def steps_plot(key: str, title: str, label: str, curves: Sequence[Series], *, percent: bool = False) -> XYPlot:

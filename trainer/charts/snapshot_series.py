@@ -17,7 +17,7 @@ from trainer.analysis.retrieval import question_ranks, recall_at
 from trainer.analysis.spectra import covariance_spectrum, effective_rank
 from trainer.analysis.units import UNIT_OF
 from trainer.charts.matching import units_of
-from trainer.charts.snapshots import choose_snapshot
+from trainer.charts.snapshots import choose_snapshot, course_of
 from trainer.metrics import noted_n, recall_name
 from trainer.store import RunRow, SnapshotRow, Workspace
 from trainer.store.snapshot_files import Items, read_snapshot
@@ -135,12 +135,7 @@ def snapshots_of(
         ChartError: There are none.
     """
     last = choose_snapshot(workspace, row, dataset=dataset, split=split)
-    same = [
-        s
-        for s in workspace.results.snapshots(row.id)
-        if (s.dataset, s.split, s.n) == (last.dataset, last.split, last.n)
-    ]
-    return sorted({snapshot.step: snapshot for snapshot in same}.values(), key=lambda snapshot: snapshot.step)
+    return [snapshot for snapshot in course_of(workspace, last) if snapshot.n == last.n]
 
 
 def measured(workspace: Workspace, run: TimelineRun, *, progress: Progress | None = None) -> dict[str, MeasureCurve]:

@@ -70,6 +70,12 @@ def choose_snapshot(
     return at_step[-1]
 
 
+def course_of(workspace: Workspace, chosen: SnapshotRow) -> list[SnapshotRow]:
+    """Return the run's snapshots of the data of this one by step, each step once."""
+    rows = {row.step: row for row in workspace.results.snapshots(chosen.run) if row.key == chosen.key}
+    return [rows[step] for step in sorted(rows)]
+
+
 def step_that_embeds(
     workspace: Workspace,
     ref: int | str,
@@ -88,10 +94,7 @@ def step_that_embeds(
     checkpoints = {checkpoint.step for checkpoint in workspace.results.checkpoints(run.id)}
     if chosen.step in checkpoints or not checkpoints:  # whoever opens the model says that there is none
         return chosen.step
-    same = (
-        row for row in workspace.results.snapshots(run.id) if (row.dataset, row.split) == (chosen.dataset, chosen.split)
-    )
-    both = sorted({row.step for row in same} & checkpoints)
+    both = sorted({row.step for row in course_of(workspace, chosen)} & checkpoints)
     choose = f"Choose step {' or '.join(map(str, both))}." if both else "Choose another run."
     # By another one, words would not stand where this snapshot's pairs do.
     raise ChartError(f"Run {run.short_name} keeps no checkpoint of step {chosen.step} to embed words with. {choose}")

@@ -10,7 +10,7 @@ from explorer.models.thumbnails import Thumbnails
 from explorer.views.chart_tab import ChartTab
 from explorer.views.view import Context
 from explorer.widgets import layouts
-from trainer.charts.axes import AxesRun, AxesSettings, pairs_inside
+from trainer.charts.axes import AxesSettings, pairs_inside
 
 TYPING_MS = 600
 
@@ -30,11 +30,6 @@ class AxesTab(ChartTab):
         self._typing = QTimer(self, singleShot=True, interval=TYPING_MS)
         self._lay_out()
         self._connect()
-
-    @property
-    def runs(self) -> tuple[AxesRun, ...]:
-        """The data shown of each run; empty before the first result."""
-        return self.data.found if self.data is not None else ()
 
     def _typed(self) -> None:
         self._typing.stop()

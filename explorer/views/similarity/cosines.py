@@ -46,11 +46,6 @@ class CosinesTab(ChartTab):
         self._lay_out()
         self._connect()
 
-    @property
-    def runs(self) -> tuple[SimilarityRun, ...]:
-        """The data shown of each run; empty before the first result."""
-        return self.data.found if self.data is not None else ()
-
     def brush_overlap(self) -> None:
         """Brush, in the first run, the matched pairs that overlap the unmatched ones."""
         if self.runs:

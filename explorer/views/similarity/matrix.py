@@ -13,8 +13,7 @@ from PySide6.QtWidgets import QPushButton, QWidget
 
 from explorer import theme
 from explorer.models.thumbnails import Thumbnails
-from explorer.views.similarity.pane import Pane
-from explorer.views.view import Context
+from explorer.views.view import Context, side_words
 from explorer.widgets import layouts
 from explorer.widgets.accessible import announce
 from explorer.widgets.finder import Choice
@@ -47,11 +46,12 @@ class Opened:
     choices: tuple[str, ...]
 
 
-class MatrixPane(Pane):
+class MatrixPane(QWidget):
     """Heat maps of both runs that zoom and pan together."""
 
     def __init__(self, context: Context, pictures: Thumbnails) -> None:
-        super().__init__(context, pictures)
+        super().__init__()
+        self.context, self.pictures = context, pictures
         self.opened: Opened | None = None
         self.tiles: dict[int, MatrixTile] = {}
         self._key: tuple[object, ...] | None = None
@@ -71,6 +71,7 @@ class MatrixPane(Pane):
         self._connect()
 
     def refresh(self) -> None:
+        """Read the matrices of the selected snapshots, if others are shown."""
         selection = self.context.selection
         key = (selection.run_a, selection.run_b, selection.sides, selection.dataset, self.by.key)
         if key == self._key:
@@ -94,15 +95,17 @@ class MatrixPane(Pane):
         )
 
     def forget(self) -> None:
+        """Invalidate what was read."""
         self._key, self._opening = None, False
 
     def command(self) -> list[str] | None:
+        """Return the `trainer` arguments for the same figure; None if there is nothing to export."""
         if self.opened is None or not self.opened.snapshots:
             return None
         opened = self.opened
         first = opened.snapshots[min(opened.snapshots)]
-        snapshots = self.view_words(opened.snapshots, first.dataset, first.split)
-        arguments = ["export", "matrix", *snapshots, "--records"]
+        data = ["--dataset", first.dataset, "--split", first.split]
+        arguments = ["export", "matrix", *side_words(self.context.selection, opened.snapshots), *data, "--records"]
         window = self._window()
         part = [str(v) for v in (window.top, window.bottom, window.left, window.right)]
         return [*arguments, "--by", opened.by, *(["--window", *part] if window.cells < first.n**2 else [])]

@@ -11,7 +11,6 @@ from explorer.views.chart_tab import ChartTab
 from explorer.views.similarity.axes import AxesTab
 from explorer.views.similarity.cosines import CosinesTab
 from explorer.views.similarity.matrix import MatrixPane
-from explorer.views.similarity.pane import Pane
 from explorer.views.similarity.words import WordsTab
 from explorer.views.view import Context, View
 from explorer.widgets import layouts
@@ -24,7 +23,7 @@ TABS = (
     ("Axes", "Pairs along axes that texts define"),
 )
 CHARTS = ("similarity", "matrix", "words", "axes")
-PANES: tuple[Callable[[Context, Thumbnails], Pane | ChartTab], ...] = (CosinesTab, MatrixPane, WordsTab, AxesTab)
+PANES: tuple[Callable[[Context, Thumbnails], MatrixPane | ChartTab], ...] = (CosinesTab, MatrixPane, WordsTab, AxesTab)
 
 
 class SimilarityView(View):
@@ -41,7 +40,7 @@ class SimilarityView(View):
         self.stack = CurrentPageStack()
         self.stand_for(self.tabs, CHARTS)
         self.body.addWidget(self.stack, 1)
-        self.panes: dict[int, Pane | ChartTab] = {}
+        self.panes: dict[int, MatrixPane | ChartTab] = {}
         yield
         self.cosines = self.panes[0] = CosinesTab(self.context, self.pictures)
         self._take_tools(self.cosines)
@@ -55,14 +54,14 @@ class SimilarityView(View):
         ]
         self._connect()
 
-    def pane(self, tab: int) -> Pane | ChartTab:
+    def pane(self, tab: int) -> MatrixPane | ChartTab:
         """Return the pane of a tab, created on first use."""
         if tab not in self.panes:
             self.panes[tab] = made = PANES[tab](self.context, self.pictures)
             self._take_tools(made)
         return self.panes[tab]
 
-    def _take_tools(self, pane: Pane | ChartTab) -> None:
+    def _take_tools(self, pane: MatrixPane | ChartTab) -> None:
         """Put the controls of a chart among the others of the view."""
         self.stack.addWidget(pane)
         if isinstance(pane, ChartTab):

@@ -14,7 +14,6 @@ from explorer.views.view import Context
 from explorer.widgets import layouts
 from explorer.widgets.image_box import ImageBox
 from explorer.widgets.number_box import NumberBox
-from trainer.charts.words import WordsRun
 
 TYPING_MS = 500
 
@@ -40,11 +39,6 @@ class WordsTab(ChartTab):
         self._typing = QTimer(self, singleShot=True, interval=TYPING_MS)
         self._lay_out()
         self._connect()
-
-    @property
-    def runs(self) -> tuple[WordsRun, ...]:
-        """The data shown of each run; empty before the first result."""
-        return self.data.found if self.data is not None else ()
 
     def refresh(self) -> None:
         chosen = self.context.selection.pairs

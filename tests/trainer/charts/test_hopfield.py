@@ -11,7 +11,7 @@ import pytest
 from trainer.analysis.geometry import effective_eigenvalues
 from trainer.analysis.hopfield import effective_number, four_retrievals, retrieval_shares
 from trainer.analysis.losses import hopfield_retrieval
-from trainer.charts import ChartError, hopfield_beta, hopfield_patterns, hopfield_spectrum, registry
+from trainer.charts import ChartError, hopfield_beta, hopfield_patterns, hopfield_spectrum, opened_snapshot, registry
 from trainer.charts.hopfield_patterns import StoredSettings, patterns
 from trainer.charts.marks import Panel, run_tone
 from trainer.charts.settings import checked
@@ -74,7 +74,7 @@ def test_a_class_and_selected_pairs_are_stored(charted):
 
 def test_patterns_that_are_held_are_not_read_again(charted, monkeypatch):
     held = stored(charted)
-    monkeypatch.setattr(hopfield_patterns, "read_snapshot", lambda _folder: pytest.fail("read again"))
+    monkeypatch.setattr(opened_snapshot, "read_snapshot", lambda _folder: pytest.fail("read again"))
     assert stored(charted) is held
     with pytest.raises(pytest.fail.Exception):
         stored(charted, only="star")

@@ -17,8 +17,9 @@ from trainer.analysis.spectra import covariance_spectrum, effective_directions, 
 from trainer.analysis.units import UNIT_OF, Unit
 from trainer.charts import ChartError
 from trainer.charts.matching import units_of
+from trainer.charts.opened_snapshot import open_target
 from trainer.charts.snapshot_label import SnapshotLabel, shown
-from trainer.charts.snapshot_measures import MOST_PAIRS, choose, finite, modalities_of
+from trainer.charts.snapshot_measures import MOST_PAIRS, finite, modalities_of
 from trainer.charts.spec import PerRun, Progress, Request, Target
 from trainer.config import Scenes
 from trainer.config.ablation import INDEPENDENT, PRESET
@@ -234,7 +235,7 @@ def _snapshot(
 ) -> SnapshotRow | None:
     """Return the snapshot to probe; None if the run has none of independent Scenes at that step."""
     if not settings.independent:
-        return choose(workspace, run, target, request)
+        return open_target(workspace, target, request).row
     rows = [row for row in workspace.results.snapshots(run.id) if row.split == INDEPENDENT]
     return max((row for row in rows if target.step in (None, row.step)), key=lambda row: row.step, default=None)
 

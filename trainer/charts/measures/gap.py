@@ -25,6 +25,7 @@ from trainer.analysis.units import Units
 from trainer.charts.matching import matching_of
 from trainer.charts.opened_snapshot import OpenedSnapshot, open_target
 from trainer.charts.snapshot_label import SnapshotLabel
+from trainer.charts.snapshots import course_of
 from trainer.charts.spec import Request, Target
 from trainer.config.fields import option
 from trainer.store import RunRow, SnapshotRow, Workspace
@@ -225,7 +226,7 @@ def gap(workspace: Workspace, target: Target, request: Request, settings: GapSet
     """
     opened = open_target(workspace, target, request)
     run, chosen = opened.run, opened.row
-    rows = [row for row in workspace.results.snapshots(run.id) if row.key == chosen.key]
+    rows = course_of(workspace, chosen)
     written = (chosen.folder / "snapshot.json").stat().st_mtime_ns
     key = (run.name, chosen, written, len(rows), settings.most)
     if (measures := _ALIVE.get(key)) is None:
@@ -275,7 +276,7 @@ def objective_of(workspace: Workspace, run: RunRow, step: int) -> Objective:
 
 def _over_steps(rows: Sequence[SnapshotRow], progress: Progress) -> dict[int, float]:
     by_step = {}
-    for index, row in enumerate(sorted(rows, key=lambda r: r.step)):
+    for index, row in enumerate(rows):
         progress(0.02 * index / len(rows), "measuring each checkpoint")
         snapshot = read_snapshot(row.folder)
         if snapshot.image is not None and snapshot.text is not None:

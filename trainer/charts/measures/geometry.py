@@ -27,6 +27,7 @@ from trainer.analysis.units import UNIT_OF, shuffled
 from trainer.charts.matching import units_of
 from trainer.charts.opened_snapshot import open_target
 from trainer.charts.snapshot_label import SnapshotLabel
+from trainer.charts.snapshots import course_of
 from trainer.charts.spec import Progress, Request, Target
 from trainer.config.fields import option
 from trainer.store import SnapshotRow, Workspace
@@ -169,7 +170,7 @@ def geometry(
         d=snapshot.d,
         alignment=near,
         modality_gap=apart,
-        course=_course(_same_data(workspace.results.snapshots(opened.run.id), opened.row), part_of(progress, 0, 3)),
+        course=_course(course_of(workspace, opened.row), part_of(progress, 0, 3)),
         spreads={
             name: measure(vectors, units.rows(UNIT_OF[name]), part_of(progress, 1 + index, 3), most=settings.most)
             for index, (name, vectors) in enumerate(embedded.items())
@@ -232,11 +233,6 @@ def _course(snapshots: Sequence[SnapshotRow], progress: Progress | None) -> dict
                 spread = _at_step(row.step, exact(vectors[units.rows(UNIT_OF[name], STEP_ROWS)]))
                 course.setdefault(name, []).append(spread)
     return {name: tuple(steps) for name, steps in course.items()}
-
-
-def _same_data(rows: Sequence[SnapshotRow], chosen: SnapshotRow) -> list[SnapshotRow]:
-    same = {row.step: row for row in rows if (row.dataset, row.split) == (chosen.dataset, chosen.split)}
-    return [same[step] for step in sorted(same)]
 
 
 def _at_step(step: int, vectors: np.ndarray) -> StepSpread:
