@@ -160,12 +160,12 @@ def _usual_order(argv: Sequence[str]) -> list[str]:
 
 def _common_last(argv: Sequence[str]) -> list[str]:
     first, last = list[str](), list[str]()
-    words = iter(argv)
-    for word in words:
+    following = iter(argv)
+    for word in following:
         common = word.partition("=")[0] in ("--workspace", "--plugin", "--sample", "--json")
         (last if common else first).append(word)
         if word in ("--workspace", "--plugin"):
-            last += itertools.islice(words, 1)
+            last += itertools.islice(following, 1)
     return first + last
 
 

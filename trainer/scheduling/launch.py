@@ -59,13 +59,13 @@ def start_detached(
     workspace.reconcile()
     row = workspace.runs.get(run)
     check_trainable(workspace, row)
-    words = _last_words(workspace, row)
-    if words[0] == "fit" and elsewhere(row.folder) is None:  # a place has a torch of its own
+    arguments = _last_words(workspace, row)
+    if arguments[0] == "fit" and elsewhere(row.folder) is None:  # a place has a torch of its own
         training_part.check("Training")
     # Several processes share the batches of a run, and each has a GPU of its own.
     seen = {} if slot.startswith("gpu:") and workspace.runs.ranks_of(run) > 1 else visible_devices(slot)
     environment = seen | threads_of(1 if row.step else beside)
-    return _start(workspace, row, words, environment, slot=slot, queued_only=queued_only)
+    return _start(workspace, row, arguments, environment, slot=slot, queued_only=queued_only)
 
 
 def start_watch(workspace: Workspace, run: int, folder: str, options: Sequence[str]) -> int:
