@@ -12,13 +12,14 @@ from PySide6.QtCore import QMimeData, QUrl
 
 from trainer.distribution.bundle_files import is_bundle
 from trainer.distribution.model_folders import WEIGHTS, is_model
+from trainer.format_detection.unread import next_step
 from trainer.trackers.recognition import tracker_of
 from trainer.untrusted.files import open_ordinary
 
 SUFFIXES: Final = frozenset((".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff"))
 """What the reader of images opens; the content is checked where it is read, in a process of its own."""
 TARS: Final = (".tar", ".tar.gz", ".tgz")
-DATA: Final = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet", *TARS)
+DATA: Final = (".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".parquet", *TARS)
 """What tables and tars of pairs are called; the trainer judges their content."""
 VECTORS: Final = (".npy", ".npz", ".arrow", ".feather", ".vec")
 """What files of vectors are called that are nothing else."""
@@ -135,7 +136,13 @@ def vectors_as_text(file: Path) -> Literal["words", "numbers", ""]:
 def is_data(path: Path) -> bool:
     """Return whether a path looks like training pairs: any folder, a table, a tar, or a file of pictures."""
     try:
-        return path.is_dir() or (path.is_file() and (path.name.casefold().endswith(DATA) or holds_pictures(path)))
+        if path.is_dir() or not path.is_file():
+            return path.is_dir()
+        if path.name.casefold().endswith(DATA) or holds_pictures(path):
+            return True
+        from trainer.format_detection.proposal import is_table  # reads the first lines of .txt and .token alone
+
+        return is_table(path)
     except OSError:
         return False
 
@@ -173,6 +180,8 @@ def _refusal(url: QUrl) -> str:
         return f"{name}, a model (drop it by itself to open it)"
     if path.name.casefold().endswith(DATA):
         return f"{name}, a table or tar (drop it by itself to import its pairs)"
+    if step := next_step(name):
+        return f"{name}, which is not read ({step.rstrip('.')})"
     if path.suffix.casefold() not in SUFFIXES:
         return f"{name}, which is not a supported image (JPEG, PNG, WebP, GIF, BMP or TIFF)"
     return ""

@@ -49,12 +49,37 @@ def test_beside_images_folders_tables_other_files_and_pipes_are_refused(qapp, tm
         assert words in found.refused
 
 
-@pytest.mark.parametrize("name", ["pairs.csv", "pairs.TSV", "a.jsonl", "a.ndjson", "a.parquet", "0.tar", "0.tar.gz"])
+@pytest.mark.parametrize(
+    "name", ["pairs.csv", "pairs.TSV", "dataset_coco.json", "a.jsonl", "a.ndjson", "a.parquet", "0.tar", "0.tar.gz"]
+)
 def test_a_table_or_a_tar_by_itself_is_data(qapp, tmp_path: Path, name: str) -> None:
     file = tmp_path / name
     file.touch()
     assert dropped(mime_of(file)) == type(dropped(mime_of(file)))((), data=str(file))
     assert dropped(mime_of(QUrl(f"https://example.com/{name}"))).data == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("captions.txt", "image,caption\n1.jpg,a dog\n"),
+        ("results_20130124.token", "1.jpg#0\ta dog\n"),
+        ("captions.txt", "1.jpg,a dog\n"),
+    ],
+)
+def test_captions_under_other_endings_are_data_and_prose_is_none(qapp, tmp_path: Path, name: str, text: str) -> None:
+    file = tmp_path / name
+    file.write_text(text)
+    assert dropped(mime_of(file)).data == str(file)
+    file.write_text("A sentence.\nAnother one.\n")
+    assert dropped(mime_of(file)).data == ""
+
+
+def test_what_is_not_read_is_refused_with_its_next_step(qapp, tmp_path: Path) -> None:
+    (tmp_path / "captions.xlsx").touch()
+    assert dropped(mime_of(tmp_path / "captions.xlsx")).refused == (
+        "Not taken: captions.xlsx, which is not read (Save it as CSV)."
+    )
 
 
 def test_a_folder_by_itself_is_data_and_two_are_not(qapp, tmp_path: Path) -> None:

@@ -32,6 +32,8 @@ from trainer.format_detection.tables import (
     omitted_ending,
     subfolders,
 )
+from trainer.format_detection.unread import TABLES as UNREAD_TABLES
+from trainer.format_detection.unread import UNREAD, next_step, unread_among
 from trainer.images import SUFFIXES
 from trainer.untrusted import files as untrusted_files
 
@@ -206,15 +208,17 @@ def _at(path: Path, spec: str) -> Proposal:
         raise ConfigError(f"{path} does not exist. Choose a folder, a table or a tar.")
     if path.suffix.lower() == ".npz":
         return Proposal(Table(path=str(path), image_column="images", caption_column="labels"))
-    if path.suffix.lower() in TABLES or _is_table(path):
+    if path.suffix.lower() in TABLES or is_table(path):
         return Proposal(_table(path))
+    if step := next_step(path.name):
+        raise ConfigError(f"{untrusted_files.spelled(path.name)} is not read. {step}")
     raise ConfigError(
         f"{path.name} is not a recognized data set: choose a folder of images, a CSV, TSV, JSON, JSONL or Parquet "
         "table, a tar in the WebDataset layout, or a .npz of MedMNIST."
     )
 
 
-def _is_table(file: Path) -> bool:
+def is_table(file: Path) -> bool:
     """Return whether a file with another suffix is a table by its first line."""
     if file.suffix.lower() not in (".txt", ".token", ".psv", ".dat"):
         return False
@@ -255,7 +259,7 @@ class _Look:
 
 def _folder(root: Path, depth: int = 0) -> Proposal:
     entries = {entry.name: entry for entry in root.iterdir()}
-    if {"dataset_info.json", "dataset_dict.json"} & entries.keys():
+    if "dataset_dict.json" in entries or {"dataset_info.json", "state.json"} <= entries.keys():
         return Proposal(_saved(root))
     if _has_tars(root, entries):
         return Proposal(Shards(path=str(root)))
@@ -269,6 +273,8 @@ def _folder(root: Path, depth: int = 0) -> Proposal:
     if not look.beside + look.inside:
         for addresses in filter(_is_of_addresses, _tables_near(root, entries)):
             return Proposal(_table(addresses))
+        if unread := _unread(root, entries):
+            raise ConfigError(f"{root} holds no pictures that could be read: {unread}")
     if not look.captioned:
         pictures = _without_captions(root, entries, look)
         if text_tree(root):
@@ -402,7 +408,8 @@ def _look(root: Path, entries: Mapping[str, Path]) -> _Look:
 
 def _is_shown(name: str) -> bool:
     """Return whether a file may be an image or a video."""
-    return os.path.splitext(name)[1].lower() not in ("", *_TEXTS)
+    ending = os.path.splitext(name)[1].lower()
+    return bool(ending) and ending not in _TEXTS and not next_step(name)
 
 
 def _has_shown(folder: Path) -> bool:
@@ -660,8 +667,17 @@ def _with_unclear_table(proposal: Proposal, root: Path, entries: Mapping[str, Pa
     """Return the proposal with a table of unclear columns, which may hold captions, as the first other way."""
     if not proposal.question and not _is_flat(proposal):
         return proposal
+    if unread := _unread(root, entries, UNREAD_TABLES):
+        proposal = replace(proposal, question=f"{proposal.question} {unread}".strip())
     tables = (_table(file) for file in _tables_near(root, entries) if _might_be_pairs(file))
     return replace(proposal, others=(*itertools.islice(tables, 1), *proposal.others))
+
+
+def _unread(root: Path, entries: Mapping[str, Path], kinds: Mapping[tuple[str, ...], str] = UNREAD) -> str:
+    """Return a sentence on the first file in a folder, or in those in it, that is known and not read; else nothing."""
+    folders = [root, *itertools.islice(filter(Path.is_dir, entries.values()), _FEW)]
+    sentences = (unread_among(folder, os.listdir(folder), kinds) for folder in folders)
+    return untrusted_files.spelled(next(filter(None, sentences), ""))
 
 
 def _might_be_pairs(file: Path) -> bool:

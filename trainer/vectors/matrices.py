@@ -23,6 +23,7 @@ from jaxtyping import Float, Int
 
 from trainer.errors import UserError
 from trainer.format_detection.tables import encoding_and_separator
+from trainer.format_detection.unread import next_step
 from trainer.untrusted.bounded import read
 from trainer.untrusted.bounded.arrays import (
     COUNTED,
@@ -258,6 +259,10 @@ def _contents(path: Path) -> _Contents:
             "python -c \"import h5py, numpy; numpy.save('train.npy', h5py.File('FILE')['train'])\""
         )
     if suffix not in READ:
+        if step := next_step(path.name):
+            raise VectorError(f"{path.name} is not read as vectors. {step}")
+        if suffix == ".json":
+            raise VectorError(f"{path.name} is one document. Write it as JSON lines (.jsonl), an object a row.")
         raise VectorError(f"{path.name} cannot be read as vectors; use {', '.join(READ)}, or a folder.")
     if suffix in TEXTS:
         files = tuple(sorted(path.parent.glob(path.name), key=_by_numbers)) if "*" in path.name else (path,)
