@@ -111,6 +111,9 @@ class FirstStart(QWidget):
         if button is not self._primary:
             theme.set_role(self._primary, "way" if self._primary is self.ways["scenes"] else "")
             theme.set_role(button, "primary")
+            for each, role in ((self._primary, "text"), (button, "accent_text")):
+                if icon := each.property("_icon"):  # a way paints its own
+                    theme.keep_icon(each, icon[0], role=role)
             self._primary = button
 
     def _left(self) -> QVBoxLayout:

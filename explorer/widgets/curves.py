@@ -115,7 +115,7 @@ class CurvePlot(QWidget):
         self._curves: dict[int, tuple[pg.PlotDataItem, pg.PlotDataItem]] = {}
         self._spare: list[tuple[pg.PlotDataItem, pg.PlotDataItem]] = []
         self.title = heading()
-        self.unit = layouts.text(role="small")
+        self.unit = layouts.elided(role="small")  # cut before the title is
         self.plot = Plot(self)
         self.plot.setMinimumHeight(PANEL_HEIGHT - 30)
         self.plot.getViewBox().setMouseEnabled(x=True, y=False)
