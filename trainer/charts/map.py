@@ -18,6 +18,7 @@ from trainer.charts.colored_points import ColoredPoints
 from trainer.charts.common_pairs import same_pairs
 from trainer.charts.marks import FEW_LIT, PairMap, Panel, run_tone
 from trainer.charts.metadata_columns import MetadataColumn, column, is_scale
+from trainer.charts.opened_snapshot import open_target
 from trainer.charts.pair_changes import changes
 from trainer.charts.pair_colors import (
     AGREEMENT,
@@ -34,8 +35,7 @@ from trainer.charts.pair_colors import (
 )
 from trainer.charts.point_placement import few_points
 from trainer.charts.snapshot_label import SnapshotLabel, shown
-from trainer.charts.snapshots import choose_snapshot
-from trainer.charts.spec import targets_of
+from trainer.charts.spec import Request
 from trainer.metrics import data_label
 from trainer.store import Workspace
 from trainer.store.snapshot_files import Items, Snapshot, read_snapshot
@@ -298,32 +298,20 @@ class RankedPairs(SnapshotLabel):
     agreement: Int[np.ndarray, " n"] | None = None
 
 
-def ranked_pairs(
-    workspace: Workspace,
-    runs: Sequence[int | str],
-    *,
-    steps: Sequence[int | None] = (),
-    dataset: str | None = None,
-    split: str | None = None,
-    progress: Progress | None = None,
-) -> list[RankedPairs]:
+def ranked_pairs(workspace: Workspace, request: Request, *, progress: Progress | None = None) -> list[RankedPairs]:
     """Return cosine and rank of each pair in each run and, for the first two, their agreement.
-
-    `steps` are one for all runs, one for each, or several of a single run.
 
     Raises:
         ChartError: There is no such snapshot, or it has one modality only.
     """
-    shown_at = [(workspace.runs.get(target.run), target.step) for target in targets_of(runs, steps)]
-    rows = [row for row, _ in shown_at]
-    folders = [choose_snapshot(workspace, row, step=at, dataset=dataset, split=split).folder for row, at in shown_at]
-    snapshots = [read_snapshot(folder) for folder in folders]
+    opened = [open_target(workspace, target, request) for target in request.targets]
+    snapshots = [each.snapshot for each in opened]
     numbers = _numbers("ranks", snapshots, progress)
     same = len(snapshots) > 1 and same_pairs(snapshots[0].items, snapshots[1].items)
     verdicts = agreement(numbers[0].rank, numbers[1].rank) if same else None
     return [
-        RankedPairs(**shown(row, snapshot), numbers=run_numbers, agreement=verdicts if index < 2 else None)
-        for index, (row, snapshot, run_numbers) in enumerate(zip(rows, snapshots, numbers, strict=True))
+        RankedPairs(**shown(each.run, each.row), numbers=run_numbers, agreement=verdicts if index < 2 else None)
+        for index, (each, run_numbers) in enumerate(zip(opened, numbers, strict=True))
     ]
 
 

@@ -22,6 +22,7 @@ from trainer.cli.export import (
     check_arguments,
     figure_choices,
     print_files,
+    request_of,
 )
 from trainer.errors import UserError
 
@@ -68,7 +69,7 @@ class ExportChart:
         check_arguments(args, beside=TABLES)
         settings = from_options(self.chart.settings, args)
         single = self.chart.records is not None and args.records
-        request, choices = request_of(self.chart, args), figure_choices(args)
+        request, choices = chart_request(self.chart, args), figure_choices(args)
         written = write(args.workspace, self.chart, request, settings, args.out, single=single, choices=choices)
         print_files(args, written)
         return 0
@@ -97,7 +98,7 @@ class AnalyzeChart:
 
         take_filtered(self.chart, args)
         settings = from_options(self.chart.settings, args)
-        data = _compute(args.workspace, self.chart, request_of(self.chart, args), settings)
+        data = _compute(args.workspace, self.chart, chart_request(self.chart, args), settings)
         values = self.chart.numbers(data, settings)
         print_values(args, values, () if values else self.chart.panel(data, settings).notes)
         return 0
@@ -184,13 +185,13 @@ def export_files(
     return write(workspace, chart, Request(targets_of(runs)), settings or chart.settings(), files).command
 
 
-def request_of(chart: Chart[Any, Any], args: argparse.Namespace) -> Request:
-    """Return the snapshots in the arguments."""
+def chart_request(chart: Chart[Any, Any], args: argparse.Namespace) -> Request:
+    """Return what the chart needs of the arguments."""
     if chart.needs == "none":
         return Request()
     if chart.needs in WITHOUT_SNAPSHOTS:
         return Request(targets_of(args.runs))
-    return Request(targets_of(args.runs, args.step), args.dataset, args.split)
+    return request_of(args)
 
 
 def export_kinds(only: str | None) -> dict[str, ExportChart]:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from trainer.cli import compare
 from trainer.cli._chart_kinds import export_files
-from trainer.cli.export import SnapshotChoice
 from trainer.cli.export import map as export_map
 from trainer.distribution import installed
 from trainer.errors import UserError
@@ -197,6 +196,7 @@ def _zero_shot(
 def _maps(workspace: Workspace, rows: list[RunRow], folder: Path) -> tuple[list[ReportFigure], list[tuple[str, str]]]:
     """Return the maps, and which of them would take too long."""
     from trainer.charts.snapshots import choose_snapshot
+    from trainer.charts.spec import Request, targets_of
     from trainer.render_mpl.report import ReportFigure
 
     titles = {"pca": "Map, principal components", "umap": "Map, UMAP"}
@@ -206,14 +206,13 @@ def _maps(workspace: Workspace, rows: list[RunRow], folder: Path) -> tuple[list[
     }
     figures = []
     colors = ["modality", *_class_column(workspace, rows)]
+    request = Request(targets_of([row.id for row in rows]))
     most = max(choose_snapshot(workspace, row).n for row in rows)
     for method in ("pca", "umap") if most <= MOST_UMAP else ("pca",):
         for color in colors:
             stem = f"map-{method}-{color}".replace("/", "_")
             placement = export_map.Placement(method=method, color=color)
-            written = export_map.write(
-                workspace, [row.id for row in rows], _files(folder, stem), view=SnapshotChoice(), placement=placement
-            )
+            written = export_map.write(workspace, request, _files(folder, stem), placement=placement)
             title = f"{titles[method]}, colored by {color.replace('_', ' ')}"
             figures.append(ReportFigure(stem, title, texts[method], written.command))
     why = f"{most:,} pairs take many minutes. trainer export map --method umap draws it."

@@ -19,6 +19,7 @@ from trainer.charts.pair_changes import changes, map_values
 from trainer.charts.pair_colors import AGREEMENT, ColoredMap, PairNumbers, pair_colors, pair_numbers
 from trainer.charts.point_placement import PointPlacement, few_points
 from trainer.charts.snapshots import choose_snapshot
+from trainer.charts.spec import Request, targets_of
 from trainer.cli.analyze import pairs as analyze_pairs
 from trainer.cli.export.map import rows_of
 from trainer.errors import UserError
@@ -229,7 +230,7 @@ def test_what_changed_is_a_color_and_is_refused_without_a_second_run(charted, fo
 
 
 def test_the_numbers_printed_are_those_of_the_colors(charted):
-    a, b = (analyze_pairs.values(one) for one in ranked_pairs(charted, [1, 2]))
+    a, b = (analyze_pairs.values(one) for one in ranked_pairs(charted, Request(targets_of([1, 2]))))
     assert a["n"] == b["n"] == 240
     assert sum(a[f"rank_{name}"] for name in rank_names()) == 240
     assert a["both_right"] + a["only_A_right"] == a["rank_1"]

@@ -7,7 +7,7 @@ from typing import Any
 
 from trainer.cli._progress import report
 from trainer.cli.analyze import add_arguments_of_runs, print_values
-from trainer.cli.export import view_of
+from trainer.cli.export import request_of
 
 HELP = "cosine and rank of the pairs, as the map colors them, and where the first two runs agree"
 
@@ -21,7 +21,7 @@ def run(args: argparse.Namespace) -> int:
     """Print one column per run."""
     from trainer.charts.map import ranked_pairs
 
-    runs = ranked_pairs(args.workspace, args.runs, **vars(view_of(args)), progress=report)
+    runs = ranked_pairs(args.workspace, request_of(args), progress=report)
     report(1.0, "")
     print_values(args, [values(seen) for seen in runs])
     return 0

@@ -18,25 +18,11 @@ from trainer.untrusted.terminal import say, say_json
 
 if TYPE_CHECKING:
     from trainer.charts.figure_choices import FigureChoices, FigurePart
+    from trainer.charts.spec import Request
     from trainer.render_mpl.files import FigureSize
 
 GROUP = "Share"
 HELP = "draw any chart of the window as SVG, PDF or PNG, and its numbers as CSV"
-
-
-@dataclass(frozen=True, kw_only=True)
-class SnapshotChoice:
-    """The embeddings that a figure shows: one step for all runs or one for each; None selects the preferred split."""
-
-    steps: tuple[int | None, ...] = ()
-    dataset: str | None = None
-    split: str | None = None
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """The command-line options."""
-        steps = ["last" if step is None else step for step in self.steps]
-        return {"step": steps or None, "dataset": self.dataset, "split": self.split}
 
 
 def add_file_arguments(parser: argparse.ArgumentParser, more: str = "") -> None:
@@ -86,9 +72,11 @@ def step_or_last(text: str) -> int | None:
     return None if text == "last" else int(text)
 
 
-def view_of(args: argparse.Namespace) -> SnapshotChoice:
-    """Return the snapshot in the arguments."""
-    return SnapshotChoice(steps=tuple(args.step), dataset=args.dataset, split=args.split)
+def request_of(args: argparse.Namespace) -> Request:
+    """Return the snapshots in the arguments."""
+    from trainer.charts.spec import Request, targets_of
+
+    return Request(targets_of(args.runs, args.step), args.dataset, args.split)
 
 
 def check_arguments(args: argparse.Namespace, *, beside: Sequence[str] = ()) -> None:
@@ -151,11 +139,10 @@ def print_files(args: argparse.Namespace, written: WrittenFigure | None = None) 
 
 
 def command_line(
-    kind: str, runs: Sequence[int | str], files: Sequence[Path], options: dict[str, Any], more: Sequence[str] = ()
+    kind: str, runs: Sequence[str], files: Sequence[Path], options: dict[str, Any], more: Sequence[str] = ()
 ) -> str:
-    """Return a shell command that writes these files, without options that are None, with `more` as they are."""
-    # No map() here: the module `map` of this package has taken its name.
-    arguments = ["trainer", "export", kind, *(["--runs", *(str(run) for run in runs)] if runs else [])]
+    """Return a shell command that writes these files, without options that are None, with `runs` and `more` as is."""
+    arguments = ["trainer", "export", kind, *runs]
     for name, value in options.items():
         if value is not None:
             arguments += [f"--{name}", *([str(part) for part in value] if isinstance(value, list) else [f"{value}"])]

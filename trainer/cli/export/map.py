@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from trainer.charts.point_placement import PointPlacement
 from trainer.cli._progress import report
 from trainer.cli.export import (
-    SnapshotChoice,
     WrittenFigure,
     add_figure_arguments,
     add_file_arguments,
@@ -21,7 +20,7 @@ from trainer.cli.export import (
     command_line,
     figure_choices,
     print_files,
-    view_of,
+    request_of,
 )
 from trainer.cli.project import add_placement_arguments, placement_of
 from trainer.errors import UserError
@@ -30,6 +29,7 @@ from trainer.untrusted.bounded.arrays import load_npy
 if TYPE_CHECKING:
     from trainer.charts.figure_choices import FigureChoices
     from trainer.charts.map import Placed
+    from trainer.charts.spec import Request
     from trainer.store import SnapshotRow, Workspace
 
 HELP = "embedding maps side by side"
@@ -89,40 +89,41 @@ def run(args: argparse.Namespace) -> int:
         pairs=args.pairs,
     )
     choices = figure_choices(args)
-    written = write(args.workspace, args.runs, args.out, view=view_of(args), placement=placement, choices=choices)
+    written = write(args.workspace, request_of(args), args.out, placement=placement, choices=choices)
     print_files(args, written)
     return 0
 
 
 def write(
     workspace: Workspace,
-    runs: Sequence[int | str],
+    request: Request,
     files: Sequence[Path],
     *,
-    view: SnapshotChoice,
     placement: Placement,
     choices: FigureChoices | None = None,
 ) -> WrittenFigure:
     """Write the maps side by side."""
     from trainer.charts.figure_choices import FigureChoices
     from trainer.charts.map import draw, embedding_maps, point_rows
+    from trainer.charts.opened_snapshot import open_target
     from trainer.charts.settings import options as setting_options
+    from trainer.charts.spec import request_words
     from trainer.render_mpl.files import NumberRows, write_figure
     from trainer.render_mpl.panel import draw as drawn
 
-    snapshots = _snapshots(workspace, runs, view)
+    snapshots = [open_target(workspace, target, request).row for target in request.targets]
     pairs = rows_of(placement.pairs) if placement.pairs else None
     placed = [_placed(snapshot, snapshots[0], placement, workspace) for snapshot in snapshots]
     charts = embedding_maps(
         workspace, placed, color=placement.color, isolate=placement.isolate, pairs=pairs, progress=report
     )
-    options: dict[str, Any] = {**view.options, **placement.options}
+    options: dict[str, Any] = {**placement.options}
     if placement.turn is not None:
         options["turn"] = [f"{degrees:g}" for degrees in placement.turn]
     options |= {"color": placement.color, "isolate": list(placement.isolate) or None}
     options["pairs"] = placement.pairs or None
     choices = choices or FigureChoices()
-    line = command_line("map", runs, files, options, setting_options(choices))
+    line = command_line("map", request_words(request), files, options, setting_options(choices))
     size = write_figure(
         files,
         figure=lambda: drawn(draw(charts), choices, [chart.name for chart in charts]),
@@ -150,17 +151,6 @@ def rows_of(written: str) -> Any:
         raise UserError(
             f"{written[:60]!r} are not pairs ({error}): write 0-59,70 or the name of a .npy file."
         ) from error
-
-
-def _snapshots(workspace: Workspace, runs: Sequence[int | str], view: SnapshotChoice) -> list[SnapshotRow]:
-    from trainer.charts.snapshots import choose_snapshot
-    from trainer.charts.spec import targets_of
-
-    data = {"dataset": view.dataset, "split": view.split}
-    return [
-        choose_snapshot(workspace, workspace.runs.get(target.run), step=target.step, **data)
-        for target in targets_of(runs, view.steps)
-    ]
 
 
 def _placed(snapshot: SnapshotRow, first: SnapshotRow, placement: Placement, workspace: Workspace) -> Placed:

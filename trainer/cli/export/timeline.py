@@ -100,7 +100,7 @@ def write(
         **placement.options,
         "color": color,
     }
-    line = command_line("timeline", runs, files, options)
+    line = command_line("timeline", ["--runs", *map(str, runs)], files, options)
     title = "Geometry timeline"
     films = [file for file in files if file.suffix.lower() in film.SUFFIXES]
     if films:
