@@ -145,7 +145,7 @@ def test_runs_without_an_experiment_are_seen_and_more_seeds_of_two_make_one(qtbo
     workspace.runs.change(ids[2], status="stopped")
     context.jobs.poll()
     qtbot.waitUntil(lambda: (curves.property("role"), card.more.property("role")) == ("", "primary"))
-    assert card.more.property("_icon")[3] == "accent_text"
+    assert card.more.property("_icon")[2] == "accent_text"
     card.more.click()
     made = "CLIP + CLOOB on Scenes"
     qtbot.waitUntil(lambda: len(workspace.runs.of_experiment(made)) == 6)
