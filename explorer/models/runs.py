@@ -29,7 +29,7 @@ from explorer.run_control.jobs import working
 from trainer import alerts, config
 from trainer.experiments.counted import flaw_of, standing
 from trainer.experiments.run_style import RunStyle
-from trainer.metrics import HEADLINE, HELD_OUT, RECALL_HEADING, headline_name, measured_on, metric
+from trainer.metrics import HEADLINE, HELD_OUT, RECALL_HEADING, headline_name, measured_on, metric, split_label
 from trainer.scheduling.queue import Expected, in_order
 from trainer.store import RunRow
 from trainer.store.elsewhere import place_of
@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from trainer.store.run_values import ValueColumn, Values
 
 Index = QModelIndex | QPersistentModelIndex
+Question = tuple[str, str, int | None]
+"""Data, split and n that a value of the table was measured on."""
 
 
 class RunColumn(enum.IntEnum):
@@ -184,7 +186,7 @@ class RunsModel(QAbstractTableModel):
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self.runs: tuple[RunRow, ...] = ()
-        self._usual: tuple[str, int | None] = ("", None)
+        self._questions: dict[Question, int] = {}
         self.rows: list[RunRow | GroupRow] = []
         self.columns: tuple[ValueColumn, ...] = ()
         self.group_by: ValueColumn | None = None
@@ -275,7 +277,7 @@ class RunsModel(QAbstractTableModel):
         self._turns, self._expected = turns, expected
         same = [run.id for run in runs] == [run.id for run in self.runs]
         self.runs = tuple(runs)
-        usual, self._usual = self._usual, usual_question(runs)
+        questions, self._questions = self._questions, questions_of(runs)
         # A run that ends leaves the group of what trains, whose line would go from above the pointer.
         if arranged or not (self._holds and same):
             self._regroup()
@@ -295,7 +297,7 @@ class RunsModel(QAbstractTableModel):
             self.beginInsertRows(QModelIndex(), len(run_ids), len(rows) - 1)
             self.rows = rows
             self.endInsertRows()
-        if news or usual != self._usual:
+        if news or questions != self._questions:
             self._changed(RunColumn.STATUS, RunColumn.N)
         if run_ids and (news or new or any(changed) or self._restyled) and (arranged or not self._holds):
             self._sort_rows()
@@ -491,6 +493,10 @@ class RunsModel(QAbstractTableModel):
             key=lambda run: (isinstance(values[run.id], str), values[run.id]),
             reverse=order is Qt.SortOrder.DescendingOrder,
         )
+        if column in (RunColumn.LAST, RunColumn.BEST):
+            # A value is above or below those of the same question only: the runs of most come first.
+            ranks = {question: rank for rank, question in enumerate(self._questions)}
+            with_value.sort(key=lambda run: ranks.get(question_of(run), 0))
         return with_value + [run for run in runs if values[run.id] is None]
 
     def _text(self, run: RunRow, column: RunColumn) -> str:
@@ -587,7 +593,11 @@ class RunsModel(QAbstractTableModel):
             return run.name
         if role == Qt.ItemDataRole.ToolTipRole and column is RunColumn.NAME:
             return self._summary(run)
-        apart = why_apart(run, self._usual) if column in (RunColumn.BEST, RunColumn.LAST, RunColumn.N) else ""
+        apart = (
+            why_apart(run, next(iter(self._questions), None))
+            if column in (RunColumn.BEST, RunColumn.LAST, RunColumn.N)
+            else ""
+        )
         if role == Qt.ItemDataRole.ToolTipRole:
             return "\n".join(filter(None, (_hint(run, column), apart))) or None
         if role == Qt.ItemDataRole.ForegroundRole and (apart or (column is RunColumn.BEST and standing(run))):
@@ -887,20 +897,26 @@ def _hint(run: RunRow, column: RunColumn) -> str | None:
     return None
 
 
-def usual_question(runs: Iterable[RunRow]) -> tuple[str, int | None]:
-    """Return the split and n on which most of these runs were measured."""
-    measured = Counter(measured_on(run.metric, run.facts) for run in runs if run.last is not None)
-    return measured.most_common(1)[0][0] if measured else ("", None)
+def question_of(run: RunRow) -> Question:
+    """Return the data, the split and n on which a run was measured."""
+    return run.data, *measured_on(run.metric, run.facts)
 
 
-def why_apart(run: RunRow, usual: tuple[str, int | None]) -> str:
+def questions_of(runs: Iterable[RunRow]) -> dict[Question, int]:
+    """Return on what these runs were measured -> how many of them, most first."""
+    return dict(Counter(question_of(run) for run in runs if run.last is not None).most_common())
+
+
+def why_apart(run: RunRow, usual: Question | None) -> str:
     """Return why the value of a run cannot be compared with those of most runs; empty where it can."""
-    split, n = measured_on(run.metric, run.facts)
+    n = question_of(run)[2]
     if run.last is None or n is None:
         return ""
     few = f"One pair of {n} is {100 / n:.1f} points." if n < FEW else ""
-    other = f"Most runs are measured on {usual[0]}, n = {usual[1]:,}: not comparable." if usual[1] is not None else ""
-    return " ".join(filter(None, (few, other if (split, n) != usual else "")))
+    other = ""
+    if usual is not None and usual[2] is not None and question_of(run) != usual:
+        other = f"Most runs are measured on {usual[0]}, {split_label(usual[1])}, n = {usual[2]:,}: not comparable."
+    return " ".join(filter(None, (few, other)))
 
 
 def headline_names(runs: Sequence[RunRow]) -> str:

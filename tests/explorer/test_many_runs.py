@@ -14,6 +14,7 @@ from PySide6.QtWidgets import QApplication
 from explorer.models import runs as rooms
 from explorer.models.runs import RUN_ROLE, RunColumn, RunsFilter, RunsModel
 from tests.nightly import few_plain
+from trainer.metrics import HEADLINE
 from trainer.store import RunRow
 
 _NOTHING = dict.fromkeys(("parent", "pid", "eta_s", "heartbeat_at", "started_at", "session_at", "ended_at"))
@@ -65,6 +66,22 @@ def test_a_sort_makes_each_key_once(model: RunsModel, monkeypatch: pytest.Monkey
     model.show([replace(run, best=2.0) if run.id == 77 else run for run in runs])
     assert shown.index(0, 0).data(RUN_ROLE).id == 77
     assert set(made.values()) == {2}
+
+
+def test_values_are_sorted_within_the_data_that_they_were_measured_on(model: RunsModel):
+    def of(number: int, data: str, n: int, last: float) -> RunRow:
+        facts = {"heldout_pairs": {"val": n}}
+        return replace(row(number, last=last), metric=HEADLINE, data=data, facts=facts)
+
+    runs = [of(1, "a", 1024, 0.2), of(2, "a", 1024, 0.6), of(3, "b", 1024, 0.9), of(4, "a", 14, 0.4)]
+    shown = RunsFilter(model)
+    for order, ids in (("Descending", [2, 1, 3, 4]), ("Ascending", [1, 2, 3, 4])):
+        shown.sort(RunColumn.LAST, getattr(Qt.SortOrder, f"{order}Order"))
+        model.show(runs)
+        assert [run.id for run in shown.runs()] == ids, "first the data of most runs"
+    quiet = [shown.index(line, RunColumn.LAST).data(Qt.ItemDataRole.ForegroundRole) is not None for line in range(4)]
+    assert quiet == [False, False, True, True], "of another data set of the same size, too"
+    assert "measured on a, held-out, n = 1,024" in shown.index(2, RunColumn.LAST).data(Qt.ItemDataRole.ToolTipRole)
 
 
 @few_plain(2, "seed", range(5))

@@ -92,7 +92,10 @@ def test_what_runs_is_on_top_then_the_queue_then_experiments_seed_by_seed(qtbot:
             usual, other = (view.table.shown.index(row, column) for row in (4, 9))
             assert usual.data(Qt.ItemDataRole.ForegroundRole) is None
             assert other.data(Qt.ItemDataRole.ForegroundRole) == theme.color("secondary"), "15 pairs beside 1,024"
-            why = "One pair of 15 is 6.7 points. Most runs are measured on renderings, n = 1,024: not comparable."
+            why = (
+                "One pair of 15 is 6.7 points. Most runs are measured on Scenes, unseen renderings, n = 1,024: "
+                "not comparable."
+            )
             assert other.data(Qt.ItemDataRole.ToolTipRole).endswith(why)
         assert view.table.shown.headerData(RunColumn.LAST, Qt.Orientation.Horizontal) == "R@1"
         view.table.collapse_all()

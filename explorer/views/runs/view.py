@@ -570,7 +570,7 @@ class RunsView(View):
         rows = (
             toolbar.head,
             why_not,
-            (self.hidden, 0, Qt.AlignmentFlag.AlignLeft),
+            layouts.row(theme.INSIDE, self.hidden, layouts.STRETCH, gap=0),
             (self.list_area, 1),
             layouts.hairline(),
             toolbar.foot,
