@@ -134,7 +134,7 @@ def test_a_filter_hides_groups_without_a_run_that_fits(qtbot: QtBot, view: RunsV
     QTest.mouseClick(view.hidden, Qt.MouseButton.LeftButton)
     assert (view.filter.text(), len(lines(view)), view.hidden.isVisible()) == ("", 5, False)
     view.context.workspace.runs.change(1, archived_at=1.0)
-    view._show_runs(view.context.workspace.runs.all())
+    view.context.jobs.runs_changed.emit(view.context.workspace.runs.all())
     assert view.hidden.text() == "1 archived · Show archived"
     QTest.mouseClick(view.hidden, Qt.MouseButton.LeftButton)
     assert [run.id for run in view.table.shown.runs()] == [1]

@@ -206,7 +206,8 @@ def attribute_probes(workspace: Workspace, request: Request, settings: ProbeSett
     run_ids = {run.id for _, run, _ in selected}
     others = [run for run in ablation_runs(workspace) if run.id not in run_ids] if settings.ablation else []
     every = [*selected, *((None, run, Target(run.id)) for run in others)]
-    results, indices, missing, problems, ablation = [], [], [], [], []
+    results, ablation = list[Probed](), list[Probed]()
+    indices, missing, problems = [], [], []
     for count, (index, run, target) in enumerate(every):
         part = part_of(progress, count, len(every))
         try:
