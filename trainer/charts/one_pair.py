@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
@@ -19,9 +19,10 @@ from trainer.analysis.tiled_neighbors import largest
 from trainer.charts import ChartError
 from trainer.charts.common_pairs import same_pairs
 from trainer.charts.matching import matching_of
+from trainer.charts.opened_snapshot import open_target
 from trainer.charts.snapshot_label import SnapshotLabel, shown
-from trainer.charts.snapshots import choose_snapshot, course_of
-from trainer.charts.spec import Request, Target
+from trainer.charts.snapshots import course_of
+from trainer.charts.spec import Request
 from trainer.errors import UserError
 from trainer.store import RunRow, SnapshotRow, Workspace
 from trainer.store.columns import equal_rows
@@ -156,15 +157,15 @@ def open_snapshots(workspace: Workspace, request: Request, before: OpenSnapshots
     unchanged = {snapshot.row: snapshot for _, snapshot in before.found} if before else {}
     opened: list[tuple[int, OpenSnapshot]] = []
     problems = []
-    dataset, split = request.dataset, request.split
     for index, target in enumerate(request.targets):
         try:
-            run, row = _chosen(workspace, target, dataset, split)
-            opened.append((index, unchanged.get(row) or OpenSnapshot(run, row, read_snapshot(row.folder))))
+            chosen = open_target(workspace, target, request)
+            row = chosen.row
+            opened.append((index, unchanged.get(row) or OpenSnapshot(chosen.run, row, read_snapshot(row.folder))))
         except UserError as problem:
             problems.append(str(problem))
             continue
-        dataset, split = row.dataset, row.split
+        request = replace(request, dataset=row.dataset, split=row.split)
     if not opened:
         raise ChartError(" ".join(problems) or "Choose a run first.")
     return OpenSnapshots(tuple(opened), tuple(problems), before.courses if before else {})
@@ -225,11 +226,6 @@ def one_pair(
         tuple(problems),
         ranked,
     )
-
-
-def _chosen(workspace: Workspace, target: Target, dataset: str | None, split: str | None) -> tuple[RunRow, SnapshotRow]:
-    run = workspace.runs.get(target.run)
-    return run, choose_snapshot(workspace, run, step=target.step, dataset=dataset, split=split)
 
 
 def _ranked(workspace: Workspace, opened: OpenSnapshots, side: OpenSnapshot, row: int, k: int) -> dict[str, Any]:

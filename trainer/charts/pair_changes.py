@@ -23,11 +23,12 @@ from trainer.charts.class_task import ClassTexts, class_task
 from trainer.charts.common_pairs import common_rows
 from trainer.charts.matching import matching_of, units_of
 from trainer.charts.metadata_columns import NOTHING, column, is_class
+from trainer.charts.opened_snapshot import OpenedSnapshot, open_target, open_targets
 from trainer.charts.snapshot_label import SnapshotLabel, shown
-from trainer.charts.snapshots import choose_snapshot
+from trainer.charts.spec import Request, Target
 from trainer.metrics import data_label
 from trainer.store import Workspace
-from trainer.store.snapshot_files import Items, Snapshot, read_snapshot
+from trainer.store.snapshot_files import Items, Snapshot
 
 MOST_CELLS: Final = 2_000_000_000
 """Cosines of one part: all pairs with all up to 44,721 pairs; of more, so many pairs drawn at random are compared
@@ -203,14 +204,13 @@ def changes(
     """
     if k < 1:
         raise ChartError("The number of neighbors must be at least 1.")
-    row_a, row_b = workspace.runs.get(a[0]), workspace.runs.get(b[0])
-    chosen_a = choose_snapshot(workspace, row_a, step=a[1], dataset=dataset, split=split)
     # B on the same data as A, or nothing could be compared.
-    chosen_b = choose_snapshot(workspace, row_b, step=b[1], dataset=chosen_a.dataset, split=chosen_a.split)
-    first, second = read_snapshot(chosen_a.folder), read_snapshot(chosen_b.folder)
+    opened = open_targets(workspace, Request((Target(*a), Target(*b)), dataset, split))
+    row_a, row_b = (each.run for each in opened)
+    first, second = (each.snapshot for each in opened)
     at_a, at_b = common_rows(first.items, second.items)
     if not len(at_a):
-        raise ChartError(f"{row_a.short_name} and {row_b.short_name} have no pair of {chosen_a.dataset} in common.")
+        raise ChartError(f"{row_a.short_name} and {row_b.short_name} have no pair of {first.dataset} in common.")
     modality: Literal["image", "text"] = "image" if first.image is not None and second.image is not None else "text"
     sides = [_rows(getattr(s, modality), rows) for s, rows in ((first, at_a), (second, at_b))]
     if any(side is None for side in sides):
@@ -278,12 +278,7 @@ def with_verdicts(workspace: Workspace, compared: Changes, texts: tuple[ClassTex
     Raises:
         ChartError: The data have none of these classes, or A and B were asked for different ones.
     """
-    sides = [
-        read_snapshot(
-            choose_snapshot(workspace, workspace.runs.get(s.run), step=s.step, dataset=s.dataset, split=s.split).folder
-        )
-        for s in (compared.a, compared.b)
-    ]
+    sides = [_opened(workspace, side).snapshot for side in (compared.a, compared.b)]
     at_a, at_b = common_rows(sides[0].items, sides[1].items)
     by, *verdicts = _verdicts(*sides, at_a, at_b, np.searchsorted(at_a, compared.rows), texts) or ("", (), _NONE, _NONE)
     values = {key: numbers for key, numbers in compared.values.items() if key != "verdict"}
@@ -293,12 +288,13 @@ def with_verdicts(workspace: Workspace, compared: Changes, texts: tuple[ClassTex
     return replace(compared, values=values, classes=classes, verdict_a=verdict_a, verdict_b=verdict_b, verdict_by=by)
 
 
+def _opened(workspace: Workspace, side: SnapshotLabel) -> OpenedSnapshot:
+    return open_target(workspace, Target(side.run, side.step), Request((), side.dataset, side.split))
+
+
 def fitting_suites(workspace: Workspace, compared: Changes) -> tuple[str, ...]:
     """Return the names of the prompt suites that contain classes of the compared data."""
-    row = workspace.runs.get(compared.a.run)
-    chosen = choose_snapshot(workspace, row, step=compared.a.step, dataset=compared.a.dataset, split=compared.a.split)
-    snapshot = read_snapshot(chosen.folder)
-    fitting = []
+    snapshot, fitting = _opened(workspace, compared.a).snapshot, []
     for name, suite in prompt_suites.prompt_suites().items():
         try:
             class_task(snapshot, suite.classes)

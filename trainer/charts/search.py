@@ -21,9 +21,9 @@ from trainer.charts.distinct_hits import Target, best_distinct, distinct_count
 from trainer.charts.marks import ImageRow, NumberTable, Panel, RowImage, run_tone
 from trainer.charts.matching import matching_of
 from trainer.charts.measure import Measure, measure_table
+from trainer.charts.opened_snapshot import OpenedSnapshot, open_target
 from trainer.charts.outside_query import OutsideQuery, outside_vector
 from trainer.charts.snapshot_label import SnapshotLabel, shown
-from trainer.charts.snapshots import choose_snapshot
 from trainer.charts.spec import Chart, PerRun, Request, per_run
 from trainer.charts.spec import Target as RunAtStep
 from trainer.config.fields import option
@@ -78,13 +78,9 @@ class Hits(SnapshotLabel):
 
 
 def search(
-    workspace: Workspace,
-    run: int | str,
+    opened: OpenedSnapshot,
     query: Float[np.ndarray, " d"],
     *,
-    step: int | None = None,
-    dataset: str | None = None,
-    split: str | None = None,
     target: Target = "image",
     k: int = 50,
     csls: bool = False,
@@ -96,12 +92,10 @@ def search(
     (`offsets`): a minute at 100,000, of which `progress` is told.
 
     Raises:
-        ChartError: There is no such snapshot, it lacks the modality, or the question is of another width.
-        StoreError: No such run.
+        ChartError: The snapshot lacks the modality, or the question is of another width.
     """
-    row = workspace.runs.get(run)
-    chosen = choose_snapshot(workspace, row, step=step, dataset=dataset, split=split)
-    snapshot = _opened(chosen.folder, chosen.folder.stat().st_mtime_ns)
+    row = opened.run
+    snapshot = _opened(opened.row.folder, opened.row.folder.stat().st_mtime_ns)
     vectors = _vectors(snapshot, target, row.short_name)
     if len(query) != snapshot.d:
         raise ChartError(
@@ -177,9 +171,8 @@ def compute(
     query = outside_vector(request, target, settings)
     if query is None:
         raise ChartError("Name a query: --query-text 'a red circle', or --query-image FILE.")
-    where: dict[str, Any] = {"step": target.step, "dataset": request.dataset, "split": request.split}
     options: dict[str, Any] = {"target": settings.target, "k": settings.k, "csls": settings.csls}
-    return search(workspace, target.run, query, **where, **options, progress=progress)
+    return search(open_target(workspace, target, request), query, **options, progress=progress)
 
 
 def draw(data: PerRun[Hits], settings: SearchSettings) -> Panel:

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from trainer.cli.export import add_run_arguments, add_snapshot_arguments
+from trainer.cli.export import add_run_arguments, add_snapshot_arguments, request_of
 from trainer.errors import UserError
 from trainer.untrusted.terminal import say, say_json
 
@@ -54,19 +54,19 @@ def collect(workspace: Workspace, args: argparse.Namespace) -> tuple[str, list[H
     Raises:
         UserError: No run is named, or the picture cannot be read.
     """
+    from trainer.charts.opened_snapshot import open_target
     from trainer.charts.search import search
-    from trainer.charts.snapshots import choose_snapshot, embedder_of
-    from trainer.charts.spec import targets_of
+    from trainer.charts.snapshots import embedder_of
     from trainer.inference.embed import embed_files, embed_sentences
     from trainer.inference.model_cache import ModelCache
 
     if not args.runs:
         raise UserError("Name the runs to search: --runs 1 2. trainer runs shows them.")
     models, charts = ModelCache(workspace), []
-    for target in targets_of(args.runs, args.step):
-        row = workspace.runs.get(target.run)
-        view = {"step": target.step, "dataset": args.dataset, "split": args.split}
-        by = embedder_of(workspace, choose_snapshot(workspace, row, **view))
+    request = request_of(args)
+    for target in request.targets:
+        searched = open_target(workspace, target, request)
+        row, by = searched.run, embedder_of(workspace, searched.row)
         if by.note:
             say(f"{row.short_name}: {by.note}", error=True)
         opened = models.get(row.id, by.step).opened
@@ -77,6 +77,5 @@ def collect(workspace: Workspace, args: argparse.Namespace) -> tuple[str, list[H
             if not len(embedded.vectors):
                 raise UserError(f"{args.image}: {next(iter(embedded.unreadable.values()))}")
             vector = embedded.vectors[0]
-        options = {**view, "target": args.target, "k": args.k, "csls": args.csls}
-        charts.append(search(workspace, row.id, vector, **options))
+        charts.append(search(searched, vector, target=args.target, k=args.k, csls=args.csls))
     return args.text or args.image.name, charts

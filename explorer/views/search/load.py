@@ -6,8 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from explorer.widgets.progress_row import Ticket
+from trainer.charts.opened_snapshot import OpenedSnapshot, open_target
 from trainer.charts.search import Hits, Target, search
-from trainer.charts.snapshots import Embedder, choose_snapshot, embedder_of
+from trainer.charts.snapshots import Embedder, embedder_of
+from trainer.charts.spec import Request
+from trainer.charts.spec import Target as RunAtStep
 from trainer.store import Workspace
 from trainer.untrusted.bounded.arrays import load_npy
 
@@ -24,6 +27,14 @@ class SearchRequest:
     csls: bool
     k: int
 
+    def opened(self, workspace: Workspace) -> OpenedSnapshot:
+        """Open the snapshot.
+
+        Raises:
+            ChartError: There is none such.
+        """
+        return open_target(workspace, RunAtStep(self.run, self.step), Request((), self.dataset, self.split))
+
 
 def embedder(workspace: Workspace, where: SearchRequest) -> Embedder:
     """Return the checkpoint that embeds the query.
@@ -31,10 +42,7 @@ def embedder(workspace: Workspace, where: SearchRequest) -> Embedder:
     Raises:
         ChartError: There is no such snapshot.
     """
-    row = workspace.runs.get(where.run)
-    return embedder_of(
-        workspace, choose_snapshot(workspace, row, step=where.step, dataset=where.dataset, split=where.split)
-    )
+    return embedder_of(workspace, where.opened(workspace).row)
 
 
 def find(workspace: Workspace, where: SearchRequest, array: str, ticket: Ticket) -> Hits:
@@ -44,16 +52,5 @@ def find(workspace: Workspace, where: SearchRequest, array: str, ticket: Ticket)
         Cancelled: The person ended it.
         ChartError: There is no such snapshot, or it lacks what is searched.
     """
-    query = load_npy(Path(array))[0]
-    return search(
-        workspace,
-        where.run,
-        query,
-        step=where.step,
-        dataset=where.dataset,
-        split=where.split,
-        target=where.target,
-        k=where.k,
-        csls=where.csls,
-        progress=ticket,
-    )
+    query, opened = load_npy(Path(array))[0], where.opened(workspace)
+    return search(opened, query, target=where.target, k=where.k, csls=where.csls, progress=ticket)

@@ -26,6 +26,7 @@ from trainer.charts import pair_changes as charts_changes
 from trainer.charts.class_task import ClassTexts
 from trainer.charts.hubness import Hubness, HubSettings, hubness
 from trainer.charts.mispairs import mispairs
+from trainer.charts.opened_snapshot import open_target
 from trainer.charts.pair_changes import MEASURES, changes, map_values
 from trainer.charts.representation_similarity import (
     RepresentationSettings,
@@ -259,8 +260,8 @@ def test_of_many_texts_some_ask_for_hubs_unless_all_are_wanted(charted: Workspac
 @pytest.mark.parametrize("target", ["image", "text"])
 def test_search_is_sorting(charted: Workspace, target: str):
     s = snapshot(charted, 2)
-    query = s.text[17]
-    found = search(charted, 2, query, target=target, k=12)
+    query, opened = s.text[17], open_target(charted, Target(2), Request())
+    found = search(opened, query, target=target, k=12)
     stored = getattr(s, target)
     shows = list(s.items.caption if target == "text" else s.items.path)
 
@@ -273,10 +274,10 @@ def test_search_is_sorting(charted: Workspace, target: str):
 
     assert found.rows.tolist() == sorted_once(stored @ query)[:12]
     assert found.n == len(set(shows))
-    everything = search(charted, 2, query, target=target, k=10 * N)
+    everything = search(opened, query, target=target, k=10 * N)
     assert everything.rows.tolist() == sorted_once(stored @ query)
     np.testing.assert_allclose(found.cosines, (stored @ query)[found.rows], rtol=1e-6)
-    hubs = search(charted, 2, query, target=target, k=12, csls=True)
+    hubs = search(opened, query, target=target, k=12, csls=True)
     captions = list(s.items.caption)
     distinct = [captions.index(caption) for caption in dict.fromkeys(captions)]
     other = s.text[distinct] if target == "image" else s.image
@@ -284,7 +285,7 @@ def test_search_is_sorting(charted: Workspace, target: str):
     expected = (stored @ query) - offsets / 2
     np.testing.assert_allclose(hubs.scores, expected[sorted_once(expected)[:12]], atol=1e-5)
     with pytest.raises(ChartError, match="different models"):
-        search(charted, 2, query[:-1])
+        search(opened, query[:-1])
 
 
 @pytest.mark.slow

@@ -28,11 +28,12 @@ from trainer.charts.figure_choices import FigureChoices
 from trainer.charts.marks import NumberRow, NumberTable, Panel
 from trainer.charts.measures.calibration import calibration
 from trainer.charts.measures.prompts import prompts
+from trainer.charts.opened_snapshot import open_target
 from trainer.charts.prompts import CHART as PROMPTS
 from trainer.charts.search import CHART as SEARCH
 from trainer.charts.search import SearchSettings, search
 from trainer.charts.snapshots import choose_snapshot
-from trainer.charts.spec import PerRun
+from trainer.charts.spec import PerRun, Request, Target
 from trainer.render_mpl import files
 from trainer.render_mpl import panel as panel_figure
 from trainer.render_mpl.style import heading, in_style, new_figure
@@ -220,7 +221,8 @@ def test_hits_have_a_picture_each_and_no_hole(named: Workspace, monkeypatch, tmp
     Image.new("RGB", (64, 64), "teal").save(tmp_path / "hit.png")
     monkeypatch.setattr(panel_figure, "read_square", lambda _: np.asarray(Image.open(tmp_path / "hit.png")))
     query = np.eye(32)[0]
-    found = PerRun(tuple(search(named, run, query) for run in range(1, runs + 1)), tuple(range(runs)))
+    opened = [open_target(named, Target(run), Request()) for run in range(1, runs + 1)]
+    found = PerRun(tuple(search(each, query) for each in opened), tuple(range(runs)))
     figure = panel_figure.draw(SEARCH.panel(found, SearchSettings(query_text="a red circle")))
     _lay_out(figure)
     assert complaints(figure) == []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 from weakref import WeakValueDictionary
 
@@ -15,8 +15,8 @@ from trainer.analysis.progress import Progress, part_of
 from trainer.charts import ChartError
 from trainer.charts.class_task import ClassTexts
 from trainer.charts.mispairs import Mispairs, mispairs
+from trainer.charts.opened_snapshot import open_targets
 from trainer.charts.pair_changes import MEASURES, Changes, changes, fitting_suites, with_verdicts
-from trainer.charts.snapshots import choose_snapshot
 from trainer.charts.spec import Request, Target, joined
 from trainer.config.fields import option
 from trainer.errors import UserError
@@ -121,15 +121,14 @@ def compare(workspace: Workspace, request: Request, settings: ChangesSettings, p
 def _plain(
     workspace: Workspace, request: Request, pair: tuple[Target, Target], k: int, progress: Progress | None
 ) -> Changes:
-    rows = [workspace.runs.get(target.run) for target in pair]
-    first = choose_snapshot(workspace, rows[0], step=pair[0].step, dataset=request.dataset, split=request.split)
-    chosen = [first, choose_snapshot(workspace, rows[1], step=pair[1].step, dataset=first.dataset, split=first.split)]
+    opened = open_targets(workspace, replace(request, targets=pair))
+    chosen = [each.row for each in opened]
     written = [(row.folder / "snapshot.json").stat().st_mtime_ns for row in chosen]
-    key = (*(row.name for row in rows), *chosen, *written, k)
+    key = (*(each.run.name for each in opened), *chosen, *written, k)
     if (compared := _ALIVE.get(key)) is None:
-        refs = (rows[0].id, chosen[0].step), (rows[1].id, chosen[1].step)
-        data, split = first.dataset, first.split
-        compared = _ALIVE[key] = changes(workspace, *refs, dataset=data, split=split, k=k, progress=progress)
+        a, b = ((row.run, row.step) for row in chosen)
+        data, split = chosen[0].dataset, chosen[0].split
+        compared = _ALIVE[key] = changes(workspace, a, b, dataset=data, split=split, k=k, progress=progress)
     return compared
 
 
