@@ -95,6 +95,11 @@ class PairTableModel(QAbstractTableModel):
         if self._is_long:
             self._sort_soon()
 
+    @property
+    def has_classes(self) -> bool:
+        """Whether the data give classes, by the first thousand lines."""
+        return self._items is not None and any(self._items.label[row] for row in self._rows[:1000])
+
     def place_of(self, pair: int) -> int:
         """Return the line that shows a pair; -1 if there is none."""
         lines = np.flatnonzero(self._rows[self._order] == pair)

@@ -13,6 +13,7 @@ from explorer.models.pair_table import PairColumn
 from explorer.models.thumbnails import Thumbnails
 from explorer.views.selected import PairTable, SelectedPanel
 from explorer.views.selected.table import CAPTION_PX, CLASS_PX, LINE_PX
+from explorer.views.selected.tiles import PairTile, Tiles
 from trainer.store import Items, read_snapshot
 
 
@@ -90,7 +91,7 @@ def test_a_million_rows_scroll_by_the_page(qtbot, background, dressed):
 
 
 def test_classes_take_what_two_captions_leave_unless_a_person_chose_their_width(qtbot, background, dressed):
-    items = Items(np.arange(3), [""] * 3, ["b", "a", "c"], [""] * 3, [""] * 3)
+    items = Items(np.arange(3), [""] * 3, ["b", "a", "c"], ["red"] * 3, [""] * 3)
     table = PairTable(Thumbnails(background), name="t", label="t")
     qtbot.addWidget(table)
     table.show()
@@ -148,6 +149,28 @@ def test_the_class_gives_way_to_the_caption(qtbot, background, dressed):
         table.resize(width, 300)
         assert table.isColumnHidden(1) == is_hidden
         qtbot.waitUntil(lambda: not table.horizontalScrollBar().isVisible())
+
+
+def test_without_classes_there_is_no_column_for_them(qtbot, background, dressed):
+    items = Items(np.arange(3), [""] * 3, ["a cross"] * 3, [""] * 3, [""] * 3)
+    for narrow in (False, True):
+        table = PairTable(Thumbnails(background), name="t", label="t", narrow=narrow)
+        qtbot.addWidget(table)
+        table.resize(700, 300)
+        table.show()
+        table.pairs.show(items, np.arange(3), [PairColumn("v", "B", "", np.zeros(3))])
+        assert [table.isColumnHidden(column) for column in range(3)] == [False, True, False]
+
+
+def test_tiles_leave_out_what_all_captions_begin_with(qtbot, background, dressed):
+    tiles = Tiles(Thumbnails(background), name="t", label="t", lines=1, one_row=True)
+    qtbot.addWidget(tiles)
+    captions = ("a photo of a blue shirt", "a photo of a blazer", "a photo of a blazer")
+    tiles.show_tiles([PairTile(row, "", caption) for row, caption in enumerate(captions)])
+    shown = [tiles.cell.texts(tile, tiles.fontMetrics(), tiles.tiles.shared)[1] for tile in tiles.tiles.items]
+    assert [line[:4] for (line,) in shown] == ["…blu", "…bla", "…bla"]
+    tiles.show_tiles([PairTile(0, "", "a photo of a blue shirt")])
+    assert tiles.tiles.shared == 0
 
 
 def test_missing_values_sort_last_both_ways(qtbot, background, dressed):

@@ -24,6 +24,8 @@ _WORDS: Final = 2
 _LEAST_SHARE: Final = 0.3
 """Of a group's captions that hold a word of its name, and at least `_FEWEST` of them: others do not describe it."""
 _FEWEST: Final = 3
+_MOST_SHARE: Final = 0.9
+"""Of all captions: a word that more of them hold tells no group from another."""
 _SPARE: Final = 4
 """Further words of a group, taken where its best ones are another group's too."""
 _WORD: Final = re.compile(r"[^\W\d_]{2,}")
@@ -41,7 +43,8 @@ class ClusterWords:
     Attributes:
         group: Number of each row's group.
         words: Most distinctive words of each group's captions, the best first, of those that 30 % of them and at
-            least three hold; may be empty. Two groups have the same ones only where they have no others.
+            least three hold, but not 90 % of all captions; may be empty. Two groups have the same ones only where they
+            have no others.
         counts: Rows in each group.
         fitted: Rows that the centers were found from.
         read: Captions that the words were weighed by.
@@ -97,12 +100,16 @@ def cluster_words(
 
 
 def _common_words(captions: Sequence[str], group: Int[np.ndarray, " n"], groups: int) -> list[set[str]]:
-    """Return the words that describe each group, because enough of its captions hold them."""
+    """Return the words that describe each group: enough of its captions hold them, and not nearly all captions do."""
     holds = [Counter[str]() for _ in range(groups)]
     for caption, number in zip(captions, group.tolist(), strict=True):
         holds[number].update(set(words_of(caption)))
     least = np.maximum(_FEWEST, _LEAST_SHARE * np.bincount(group, minlength=groups))
-    return [{word for word, n in counts.items() if n >= least[number]} for number, counts in enumerate(holds)]
+    everywhere = {word for word, n in sum(holds, Counter()).items() if n > _MOST_SHARE * len(captions)}
+    return [
+        {word for word, n in counts.items() if n >= least[number] and word not in everywhere}
+        for number, counts in enumerate(holds)
+    ]
 
 
 def kmeans(vectors: Float[np.ndarray, "n d"], k: int, rng: np.random.Generator) -> Float[np.ndarray, "k d"]:

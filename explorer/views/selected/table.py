@@ -187,7 +187,8 @@ class PairTable(QTableView):
         numbers = sum(header.sectionSize(column) for column in range(2, self.pairs.columnCount()))
         if not self._narrow:
             # The caption says most: the class gives way to it first.
-            self.setColumnHidden(1, self.viewport().width() - numbers < CAPTION_PX + CLASS_PX)
+            is_tight = self.viewport().width() - numbers < CAPTION_PX + CLASS_PX
+            self.setColumnHidden(1, is_tight or not self.pairs.has_classes)
         if header.sectionSize(1) == self._class_px:  # a person gave it no other width
             self._class_px = min(max(self.viewport().width() - numbers - 2 * CAPTION_PX, CLASS_PX), 2 * CLASS_PX)
             header.resizeSection(1, self._class_px)
@@ -213,7 +214,8 @@ class PairTable(QTableView):
 
     def _hide_what_does_not_fit(self) -> None:
         room = self.viewport().width() - CAPTION_PX
-        for column in range(1, self.pairs.columnCount()):
+        self.setColumnHidden(1, True)
+        for column in range(1 if self.pairs.has_classes else 2, self.pairs.columnCount()):
             self.setColumnHidden(column, False)
             room -= CLASS_PX if column == 1 else self.columnWidth(column)
             self.setColumnHidden(column, room < 0)

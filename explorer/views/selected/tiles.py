@@ -38,7 +38,11 @@ class PairTile:
 
 
 class TilesModel(ItemListModel):
-    """A list model of tiles; images are decoded when they become visible."""
+    """A list model of tiles; images are decoded when they become visible.
+
+    Attributes:
+        shared: Letters with which all captions begin.
+    """
 
     def __init__(self, pictures: Thumbnails, parent: QWidget | None = None) -> None:
         roles: Roles = {
@@ -48,17 +52,27 @@ class TilesModel(ItemListModel):
         }
         super().__init__(parent, roles)
         self._lines: dict[str, list[int]] = {}
+        self.shared = 0
         pictures.arrived.connect(self._on_arrived)
 
     def show(self, items: Sequence[PairTile], *, keep: bool = False) -> None:
         super().show(items, keep=keep)
-        self._lines = {}
+        self._lines, self.shared = {}, shared_start([tile.caption for tile in items])
         for line, tile in enumerate(items):
             self._lines.setdefault(tile.path, []).append(line)
 
     def _on_arrived(self, path: str) -> None:
         for line in self._lines.get(path, ()):
             self.dataChanged.emit(self.index(line), self.index(line), [Qt.ItemDataRole.DecorationRole])
+
+
+def shared_start(captions: Sequence[str]) -> int:
+    """Return with how many letters all different captions begin, whole words only, of which each has a further one."""
+    if len(set(captions)) < 2:
+        return 0
+    first, last = min(captions), max(captions)  # what these share, all between them do
+    end = next((at for at, (a, b) in enumerate(zip(first, last)) if a != b), len(first))
+    return first[:end].rfind(" ") + 1
 
 
 def _spoken(tile: PairTile) -> str:
@@ -172,20 +186,21 @@ class _Cell(QStyledItemDelegate):
             return
         painter.setFont(theme.pixel_font(theme.SMALL_PX))
         ink = "selection_text" if selected else "secondary"
-        caption, numbers = self.texts(tile, painter.fontMetrics())
+        caption, numbers = self.texts(tile, painter.fontMetrics(), index.model().shared)
         for number, text in enumerate((*caption, *numbers)):
             painter.setPen(theme.color("text" if number < len(caption) and not selected else ink))
             line = QRect(room.left(), room.bottom() + theme.SPACE + number * LINE_PX, self._edge, LINE_PX)
             painter.drawText(line, int(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter), text)
         painter.restore()
 
-    def texts(self, tile: PairTile, metrics: QFontMetrics) -> tuple[list[str], list[str]]:
-        """Return the lines of the caption, as many as there is room for, and those of the words."""
-        under = tile.words if self._lines > 1 else tile.words or tile.caption
+    def texts(self, tile: PairTile, metrics: QFontMetrics, shared: int = 0) -> tuple[list[str], list[str]]:
+        """Return the lines of the caption, without its `shared` first letters, and those of the words."""
+        caption = f"…{tile.caption[shared:]}" if shared else tile.caption
+        under = tile.words if self._lines > 1 else tile.words or caption
         numbers = [metrics.elidedText(line, Qt.TextElideMode.ElideRight, self._edge) for line in under.split("\n")]
         if self._lines == 1:
             return [], numbers
-        return wrapped(tile.caption, metrics, self._edge, max(1, self._lines - len(numbers))), numbers
+        return wrapped(caption, metrics, self._edge, max(1, self._lines - len(numbers))), numbers
 
     def _paint_picture(self, painter: QPainter, room: QRect, tile: PairTile, picture: Any) -> None:
         if picture is None:

@@ -40,6 +40,8 @@ def test_a_group_is_named_only_by_what_many_of_its_captions_hold():
     captions = [f"thing{chr(97 + j % 26)} {'ring' if i == 0 and j % 2 else ''}" for j, i in enumerate(kind)]
     found = cluster_words(rows, captions, k=3)
     assert sorted(found.words) == [(), (), ("ring",)]
+    found = cluster_words(rows, [f"{caption} on a table" for caption in captions], k=3)
+    assert sorted(found.words) == [(), (), ("ring",)], "all captions hold “table”"
     assert set(cluster_words(rows[:2], ["red ring"] * 2, k=2).words) == {()}, "two captions say nothing of a cluster"
 
 
