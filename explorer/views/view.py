@@ -296,6 +296,9 @@ class View(QWidget):
         self._offer_controls(on=True)
         self.area.ready()
 
+    def shorten(self, on: bool) -> None:
+        """Make the main controls narrower, because the bar has no room for them, or wide again."""
+
     @property
     def is_empty(self) -> bool:
         """Whether there is no content: unknown, empty or failed."""

@@ -70,7 +70,9 @@ class Bar(QWidget):
         self._knows_runs = self._knows_facts = False
         self.has_room = True
         self._main: QWidget | None = None
-        self._controls_px: dict[QWidget | None, int] = {}
+        self._view: View | None = None
+        self._shortened: set[QWidget] = set()
+        self._controls_px: dict[tuple[QWidget, bool], int] = {}
         self.run_a = SearchableComboBox(name="runA", label="Run A", width=LEAST_RUN_PX)
         self.run_b = SearchableComboBox(name="runB", label="Run B", width=LEAST_RUN_PX)
         self.step = SearchableComboBox(name="step", label="Step of the snapshots", width=LEAST_RUN_PX)
@@ -117,7 +119,7 @@ class Bar(QWidget):
     def show_view(self, view: View | None) -> None:
         """Offer the main controls and the exports of a view; None: a page that is no view."""
         main = view.main_panel if view is not None else None
-        self._main = main if view is not None and view.offers_controls else None
+        self._view, self._main = view, main if view is not None and view.offers_controls else None
         self.charts.setVisible(view is not None and view.offers_charts)
         self._show_lines()
         # Those that are not offered are taken, too: they would stand in the view.
@@ -194,14 +196,28 @@ class Bar(QWidget):
             rest_px -= 0 if part.isHidden() else max(LINE_PX, part.sizeHint().width()) + gap
         # Beside controls the search is a sign.
         rest_px -= max(0, self.search.sizeHint().width() - self.more.sizeHint().width())
-        if self._main is not None:
-            # In the bar they may be wider than elsewhere: where they once had no room, they have none.
-            self._controls_px[self._main] = max(self._controls_px.get(self._main, 0), self._main.sizeHint().width())
-        needed_px = rest_px + self._controls_px.get(self._main, 0) + gap + len(lines) * (LINE_PX + gap)
-        fits = needed_px <= self.width()
+        room_px = self.width() - rest_px - gap - len(lines) * (LINE_PX + gap)
+        fits = self._fits(room_px)
         if fits != self.has_room:
             self.has_room = fits
             self.narrowed.emit()
+
+    def _fits(self, room_px: int) -> bool:
+        """Return whether the main controls fit into this room, in which they are shortened where that helps."""
+        if (main := self._main) is None or self._view is None:
+            return room_px >= 0
+        was_short = main in self._shortened
+        self._measure_controls(main)
+        if (is_short := self._controls_px[main, False] > room_px) != was_short:
+            self._view.shorten(is_short)
+            self._shortened ^= {main}
+            self._measure_controls(main)
+        return self._controls_px[main, is_short] <= room_px
+
+    def _measure_controls(self, main: QWidget) -> None:
+        """Keep the width of these controls: in the bar they may be wider than where they once had no room."""
+        key = main, main in self._shortened
+        self._controls_px[key] = max(self._controls_px.get(key, 0), main.sizeHint().width())
 
     def _show_lines(self) -> None:
         """Show a line only between two groups that are there."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
@@ -13,15 +14,17 @@ from PySide6.QtWidgets import QPushButton
 from explorer.models.thumbnails import Thumbnails
 from explorer.views import ViewEntry
 from explorer.views.chart_tab import ChartTab
-from explorer.views.selected import pair_load
+from explorer.views.selected import PairTable, pair_load
 from explorer.views.selected.inspector import PairInspector
+from explorer.views.selected.table import NARROW_LINE_PX
 from explorer.views.view import View
 from explorer.window import Window
 from explorer.window.pages import INSPECTOR_KEY, LEAST_DETAILS
+from explorer.window.side_panel import SidePanel
 from trainer.charts.one_pair import OnePair, one_pair, open_snapshots
 from trainer.charts.snapshots import choose_snapshot
 from trainer.charts.spec import Request, Target
-from trainer.store import read_snapshot
+from trainer.store import Items, read_snapshot
 
 
 @pytest.fixture
@@ -58,6 +61,7 @@ def test_it_shows_the_first_selected_pair_as_both_runs_see_it(inspector: PairIns
         assert inspector.ranks.text(0, column) == f"{one.caption_rank:,}"
         assert inspector.ranks.text(1, column) == f"{one.image_rank:,}"
     assert inspector.place.text() == "1 of 3 selected"
+    assert inspector.picture.parentWidget().height() < 150, "high as it is, no void in the middle"
     assert "n\u00a0=\u00a048" in inspector.about.text()
     shown = [[tile.pair for tile in row.tiles.items] for row in inspector.near.rows]
     assert shown == [[near.row for near in one.near] for one in wanted.runs]
@@ -188,6 +192,24 @@ def test_it_comes_with_a_selection_in_every_view_and_leaves_with_esc_or_its_butt
     assert window.inspector.isVisible()
     window.navigation.go_to("runs")
     assert not window.inspector.isVisible(), "a page such as Home shows no pairs"
+
+
+def test_the_inspector_gets_what_the_part_above_it_does_not_fill(qtbot, background, dressed) -> None:
+    side, table = SidePanel(), PairTable(Thumbnails(background), name="t", label="t", narrow=True)
+    qtbot.addWidget(side)
+    side.resize(300, 900)
+    side.set_inspector(QPushButton())
+    side.show()
+    side.show_parts(table, pair=True)
+    for rows, is_full in ((3, False), (90, True)):
+        items = Items(np.arange(rows), [""] * rows, ["a cross"] * rows, ["red"] * rows, [""] * rows)
+        table.pairs.show(items, np.arange(rows))
+        qtbot.waitUntil(
+            lambda full=is_full: (side.own.height() > 500) is full and side.own.height() > 3 * NARROW_LINE_PX
+        )
+        qtbot.waitUntil(lambda full=is_full: table.verticalScrollBar().isVisible() is full)
+    side.show_parts(table, pair=False)
+    qtbot.waitUntil(lambda: side.own.height() == side.height())
 
 
 def test_a_view_that_shows_the_neighbors_has_none_in_the_inspector(window: Window, monkeypatch) -> None:

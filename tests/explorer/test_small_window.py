@@ -259,6 +259,20 @@ def test_controls_of_runs_stay_in_the_bar_beside_the_search_of_home(qtbot, windo
     qtbot.waitUntil(lambda: window.bar.has_room and window.bar.search.toolButtonStyle() == ICON_ONLY)
 
 
+def test_method_and_color_of_the_map_stay_in_a_narrow_bar(qtbot, window: Window) -> None:
+    window.resize(853, 533)
+    open_view(qtbot, window, "map")
+    toolbar, bar = window.pages.open_view.toolbar, window.bar
+    qtbot.waitUntil(lambda: bar.has_room and toolbar.methods.umap.isHidden())
+    method = toolbar.methods.other
+    assert all(bar.isAncestorOf(part) and part.isVisible() for part in (method, toolbar.color))
+    toolbar.methods.choose("umap")
+    assert method.text() == "UMAP"
+    assert not clipped(window)
+    window.resize(1400, 800)
+    qtbot.waitUntil(lambda: toolbar.methods.umap.isVisible() and method.text() == "More")
+
+
 @pytest.mark.slow
 def test_the_list_of_runs_keeps_its_width_beside_the_inspector(qtbot, window: Window) -> None:
     window.resize(1280, 800)

@@ -333,6 +333,7 @@ def test_one_run_alone_none_and_no_snapshots(qtbot, view: TimelineView, two_runs
     view.context.selection.swap()
     assert [panel.title.text() for panel in view.panels] == ["", ""], "none of the runs of before in new colors"
     assert [label.text() for label in view.curves[0].values] == ["", ""]
+    assert (view.measuring.isVisible(), [curve for curve in view.curves if curve.isVisible()]) == (True, [])
     qtbot.waitUntil(lambda: [panel.title.text() for panel in view.panels] == titles)
     view.context.selection.run_a = None
     qtbot.waitUntil(lambda: view.chart is not None and [run.index for run in view.chart.runs] == [1], timeout=4000)
@@ -353,6 +354,8 @@ def test_one_run_alone_none_and_no_snapshots(qtbot, view: TimelineView, two_runs
 
     qtbot.waitUntil(lambda: "has no snapshot yet" in words(), timeout=4000)
     assert (view.panels[0].area.kind, view.panels[1].run is not None) == ("empty", True), "waiting is no failure"
+    view.context.selection.select_runs(empty, None)
+    qtbot.waitUntil(lambda: not view.measuring.isVisibleTo(view))
 
 
 def test_the_command_runs_as_the_export_does(view: TimelineView):

@@ -27,7 +27,7 @@ class MethodForm(QWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._method, self._file = "pca", ""
+        self._method, self._file, self._is_short = "pca", "", False
         self.pca, self.umap = (
             QToolButton(objectName=f"map-{word.lower()}", text=word, accessibleName=word, checkable=True)
             for word in ("PCA", "UMAP")
@@ -50,12 +50,10 @@ class MethodForm(QWidget):
         theme.keep_icon(self.form, "sliders-horizontal", 16, "text")
         self.form.setMenu(self._form_menu())
         self.form.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
-        policy = self.form.sizePolicy()
-        policy.setRetainSizeWhenHidden(True)  # the methods keep their place
-        self.form.setSizePolicy(policy)
         self._typing = QTimer(self, singleShot=True, interval=TYPING_MS)
         self.set_placement(PointPlacement())
         self._lay_out()
+        self.shorten(False)
         self._connect()
 
     @property
@@ -91,6 +89,14 @@ class MethodForm(QWidget):
         self._show_fields()
         self.changed.emit()
 
+    def shorten(self, on: bool) -> None:
+        """Offer all methods in the menu, which then says the chosen one; or the first two as buttons again."""
+        for button, action in zip((self.pca, self.umap), self._first):
+            button.setVisible(not on)
+            action.setVisible(on)
+        self._is_short = on
+        self._show_fields()
+
     def _ask_file(self) -> None:
         dialog = QFileDialog(self, "Coordinates of the points: x and y, images first, then texts")
         dialog.setObjectName("map-coordinates")
@@ -101,12 +107,15 @@ class MethodForm(QWidget):
         dialog.open()
 
     def _show_fields(self) -> None:
-        further = self._method not in ("pca", "umap")
+        further = self._is_short or self._method not in ("pca", "umap")
         # Not a QButtonGroup: in one, Tab reaches only the button that is on, and never the menu of the others.
-        chosen = {"pca": self.pca, "umap": self.umap}.get(self._method, self.other)
+        chosen = self.other if further else {"pca": self.pca, "umap": self.umap}[self._method]
         for button in (self.pca, self.umap, self.other):
             button.setChecked(button is chosen)
         self.other.setText(LABELS[self._method] if further else "More")
+        policy = self.form.sizePolicy()
+        policy.setRetainSizeWhenHidden(not self._is_short)  # the methods keep their place
+        self.form.setSizePolicy(policy)
         self.form.setVisible(self._method not in ("pca", "file"))
         self._fields.setRowVisible(self.min_dist, self._method in ("umap", "umap-learn"))
         self._fields.setRowVisible(self.distance, self._method in ("umap", "umap-learn", "tsne"))
@@ -114,10 +123,11 @@ class MethodForm(QWidget):
 
     def _methods_menu(self) -> QMenu:
         menu = QMenu(self)
-        for method in ("umap-learn", "tsne", "pacmap"):
+        for method in ("pca", "umap", "umap-learn", "tsne", "pacmap"):
             action = menu.addAction(LABELS[method])
             action.setObjectName(f"map-method-{method}")
             action.triggered.connect(lambda _on=False, method=method: self.choose(method))
+        self._first = menu.actions()[:2]
         menu.addSeparator()
         menu.addAction("Coordinates from a file…", self._ask_file).setObjectName("map-method-file")
         # A menu that is closed without a choice leaves the button as it was.

@@ -137,6 +137,9 @@ class MapView(View):
     def actions_for_more(self) -> list[QAction]:
         return [action for action in self._actions if action.property("section")]
 
+    def shorten(self, on: bool) -> None:
+        self.toolbar.methods.shorten(on)
+
     def actions_for_palette(self) -> list[QAction]:
         return [*self._actions, *self.details_pane.selected.actions()]
 

@@ -15,6 +15,7 @@ from PySide6.QtCore import (
     QPoint,
     QRect,
     QSignalBlocker,
+    QSize,
     Qt,
     Signal,
 )
@@ -51,6 +52,7 @@ MOST_CAPTION_PX: Final = 560
 """Of them at most: what is left widens the numbers."""
 NARROW_LINE_PX: Final = 32
 """Height of a line of a narrow table."""
+MOST_HINTED: Final = 1_000
 MOST_MARKED: Final = 20_000
 """More selected pairs are not marked line by line: Qt needs a range for each."""
 
@@ -107,6 +109,14 @@ class PairTable(QTableView):
         self.entered.connect(lambda index: self.hovered.emit(index.data(PAIR_ROLE)))
         self.pairs.modelReset.connect(self._fit_columns)
         theme.theme().changed.connect(self.viewport().update)
+
+    def sizeHint(self) -> QSize:
+        """Return room for all lines of a narrow table; Qt's own is the same for any number."""
+        if not self._narrow:
+            return super().sizeHint()
+        lines, header = min(self.pairs.rowCount(), MOST_HINTED) * NARROW_LINE_PX, self.horizontalHeader()
+        head = max(header.sizeHint().height(), header.minimumHeight())
+        return QSize(super().sizeHint().width(), head + lines + 2 * self.frameWidth())
 
     def chosen_pairs(self) -> Int[np.ndarray, " k"]:
         """Return the selected pairs, ascending."""
@@ -242,6 +252,7 @@ class PairTable(QTableView):
             )
         self._least_px, self._spare_px = [header.sectionSize(n) for n in range(self.pairs.columnCount())], 0
         self._share(anew=True)
+        self.updateGeometry()
 
 
 class PictureCell(QStyledItemDelegate):

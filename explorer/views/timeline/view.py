@@ -67,6 +67,7 @@ class TimelineView(View):
         self.transport = Transport()
         yield
         self.curves = [TimeCurve(measure) for measure in MEASURES]
+        self.measuring = layouts.text("Reading the measures…", "small")
         yield
         self.pca, self.umap = (
             QToolButton(objectName=f"timeline-{word.lower()}", text=word, accessibleName=word, checkable=True)
@@ -184,6 +185,7 @@ class TimelineView(View):
                 panel.clear()
                 panel.area.empty("columns-2", f"No run {'AB'[index]}", "Choose one in the bar above to compare.")
         self._mark_pairs()
+        self._beside.setVisible(chart is not None)  # while runs are read, it keeps its room
         self._draw_curves()
 
     # Colors and card -------------------------------------------------------------------------------------------
@@ -254,16 +256,25 @@ class TimelineView(View):
         self._recolor()
 
     def _draw_curves(self, begin: int = 0) -> None:
-        """Draw the curves from this index on, continuing in a later iteration when this one is full."""
+        """Draw the curves from this index on, continuing in a later iteration when this one is full.
+
+        Axes stand only where something is measured.
+        """
         runs = self._reading.chart.runs if self._reading.chart else ()
         least, most = APART_PX if len(by_data(runs)) > 1 else CURVES_PX
         self._beside.setMinimumWidth(least)
         self._beside.setMaximumWidth(most)
+        measured = [
+            index for index, curve in enumerate(self.curves) if any(curve.measure.key in r.curves for r in runs)
+        ]
+        self.measuring.setVisible(not measured)
+        for index, curve in enumerate(self.curves):
+            curve.setVisible(index in measured)
         for index, curve in enumerate(self.curves[begin:], begin):
             if index > begin and idle_scheduler().is_full:
                 idle_scheduler().later(self, lambda index=index: self._draw_curves(index))
                 return
-            curve.show_runs(runs, bottom=index == len(self.curves) - 1)
+            curve.show_runs(runs, bottom=index in measured[-1:])
             curve.point_at(self._step)
 
     def _take_curves(self, run: TimelineRun, curves: dict[str, MeasureCurve]) -> None:
@@ -415,7 +426,8 @@ class TimelineView(View):
         theme.theme().follow(self._recolor)  # the curves follow by themselves
 
     def _lay_out(self) -> None:
-        self._beside = layouts.panel(layouts.column(*((curve, 1) for curve in self.curves), gap=theme.SPACE))
+        curves = layouts.column(*((curve, 1) for curve in self.curves), gap=theme.SPACE)
+        self._beside = layouts.panel(layouts.column(self.measuring, curves, gap=theme.SPACE))
         layouts.add(self.main, self.pca, self.umap, self.color)
         # Both maps have the same axes: they are panned and zoomed together.
         self._locking = Locking([panel.map for panel in self.panels], self, lambda points: points.frame_looked_at)
