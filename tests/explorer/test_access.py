@@ -166,6 +166,8 @@ def test_the_name_of_the_data_is_cut_before_the_main_controls_leave_the_bar(qtbo
     window.resize(beside + needed - 90, 800)
     assert (bar.has_room, bar.copy.isHidden(), bar.swap.isHidden()) == (True, True, False), "nor before what has keys"
     window.resize(beside + needed - 220, 800)
+    assert (bar.has_room, window.pages.views["map"].toolbar.methods.umap.isHidden()) == (True, True), "shortened first"
+    window.resize(beside + needed - 420, 800)
     assert not bar.has_room
     least, names = window.minimumSize(), (bar.run_a, bar.run_b)
     before = [name.minimumWidth() for name in names]

@@ -96,6 +96,8 @@ class MethodForm(QWidget):
             action.setVisible(on)
         self._is_short = on
         self._show_fields()
+        if (row := self.layout()) is not None:
+            row.activate()  # the bar measures it at once
 
     def _ask_file(self) -> None:
         dialog = QFileDialog(self, "Coordinates of the points: x and y, images first, then texts")

@@ -428,6 +428,8 @@ class TimelineView(View):
     def _lay_out(self) -> None:
         curves = layouts.column(*((curve, 1) for curve in self.curves), gap=theme.SPACE)
         self._beside = layouts.panel(layouts.column(self.measuring, curves, gap=theme.SPACE))
+        for curve in self.curves:
+            curve.hide()
         layouts.add(self.main, self.pca, self.umap, self.color)
         # Both maps have the same axes: they are panned and zoomed together.
         self._locking = Locking([panel.map for panel in self.panels], self, lambda points: points.frame_looked_at)
