@@ -497,11 +497,11 @@ def test_coloring_of_odd_columns():
     )
     assert choices(items) == ["modality", "label", "same", "gaps"]
     shown = colorings("gaps", [(colored(items), 4, 0)])[0]
-    assert shown.names == ("a", "b", "none")
+    assert shown.names == ("a", "b", "no value")
     assert shown.index.tolist() == [2, 0, 0, 1]
     rings = Items(np.arange(2), [""] * 2, [""] * 2, ["ring", "star"], [""] * 2, {})
     beside = colorings("label", [(ColoredMap(4, {}), 4, 0), (colored(rings), 2, 0)])[1]
-    assert beside.names == ("ring", "star", "none"), "their colors and shapes are those without the other map"
+    assert beside.names == ("ring", "star", "no value"), "their colors and shapes are those without the other map"
 
 
 def test_without_any_run_finished_ones_are_offered_and_with_one_the_bar(

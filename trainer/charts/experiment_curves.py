@@ -184,7 +184,9 @@ def arm_plot(key: str, name: str, arm: str, curves: Sequence[ArmCurve]) -> XYPlo
             hint = ", ".join(filter(None, (member.run.short_name, member.reason)))
             trains = f"{member.run.short_name}, in training" if member.run.active else ""
             legend = why if quiet and member is quiet[0] else trains
-            lines.append(Series(legend, line, *numbers, width=1.0, hint=hint, marked=len(at) == 1))
+            # Until an arm has a mean, its run in training is what there is to look at.
+            width = 2.0 if member.run.active and not curve.runs else 1.0
+            lines.append(Series(legend, line, *numbers, width=width, hint=hint, marked=len(at) == 1))
         if not curve.runs:
             continue
         steps, mean = curve.steps.astype(np.float64), factor * curve.mean

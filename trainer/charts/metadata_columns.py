@@ -11,7 +11,7 @@ from jaxtyping import Float, Int
 
 from trainer.store.columns import StoredColumn
 
-NOTHING: Final = "none"
+NOTHING: Final = "no value"
 """What a missing value of a class is called."""
 
 _MOST_WHOLE_NUMBERS: Final = 12

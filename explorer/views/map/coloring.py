@@ -62,7 +62,7 @@ def choices(items: Items) -> list[str]:
 def colorings(by: str, maps: Sequence[tuple[ColoredMap, int, int]], runs: Sequence[str] = ()) -> list[Coloring]:
     """Return the colors of each map's points; a color has the same meaning in all maps, whatever their data.
 
-    An image and its text have one color unless modality is asked. Items without such a column are `none`.
+    An image and its text have one color unless modality is asked. Items without such a column have no value.
 
     Args:
         by: `modality`, `agreement`, `rank`, `cosine`, `label` or a column.

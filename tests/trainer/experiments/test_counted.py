@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import html
 import json
 
@@ -14,6 +15,7 @@ from trainer import api as ce
 from trainer import config
 from trainer.__main__ import main
 from trainer.charts import data_efficiency, experiment_curves, experiment_verdict, groups
+from trainer.charts.marks import Series
 from trainer.charts.measures.comparison import comparison
 from trainer.charts.measures.groups import GroupSettings
 from trainer.charts.spec import Request
@@ -63,6 +65,10 @@ def test_a_run_in_training_is_drawn_in_the_hue_of_its_arm(planted):
     plots = experiment_curves.CHART.panel(curves, experiment_curves.ArmCurveSettings()).rows[0]
     assert not [line for plot in plots for line in plot.curves if line.tone == "quiet"]
     assert "CLIP · s3, in training" in [line.name for line in plots[0].curves]
+    arm = curves.curves[0]
+    alone = dataclasses.replace(arm, runs=())
+    (line,) = experiment_curves.arm_plot("k", arm.metric, "", [alone]).curves
+    assert line.width == Series("", "", line.x, line.y).width, "no hairline while the arm has no mean"
 
 
 def test_a_stopped_run_is_left_out_and_named_everywhere(planted, capsys):
