@@ -17,6 +17,7 @@ ROW: Final = 32
 """Least height of a row; in a high window rows are up to three times as high, and bars twice."""
 HEAD: Final = 52
 BAR: Final = 14
+LEAST_BAR: Final = 12
 DOT: Final = 10
 NAME_SHARE: Final = 0.28
 NAME_LEAST: Final = 72
@@ -96,6 +97,7 @@ class BarChart(QWidget):
         self.names, self.columns, self._stale = tuple(names), tuple(columns), stale
         self._marked = frozenset(marked)
         self.setAccessibleDescription(self._in_words())
+        self.updateGeometry()
         self.update()
 
     @property
@@ -107,7 +109,10 @@ class BarChart(QWidget):
         return QSize(480, HEAD + ROW * max(4, min(len(self.names), 10)) + 4)
 
     def minimumSizeHint(self) -> QSize:
-        return QSize(300, HEAD + 3 * ROW)
+        number = QFontMetricsF(_font(strong=True)).horizontalAdvance("100.0 %") + theme.INSIDE
+        columns = max(1, len(self.columns))
+        lanes = columns * (number + LEAST_BAR) + (columns - 1) * theme.AROUND
+        return QSize(round(NAME_LEAST + theme.BETWEEN + lanes), HEAD + 3 * ROW)
 
     def event(self, event: QEvent) -> bool:
         if event.type() == QEvent.Type.ToolTip and isinstance(event, QHelpEvent):

@@ -26,8 +26,8 @@ ON_DARK: Final = ("#4ea8de", "#f2b63c", "#2fc79a", "#dd95bd", "#8fd0f5", "#f0803
 
 TONES: Final = 6
 """Lightnesses of a hue, for seeds; the next one repeats the first."""
-_FAR_ENDS: Final = (0.19, 0.85)
-"""Lightness away from light and dark ground."""
+_FAR_ENDS: Final = (0.19, 0.8)
+"""Lightness away from light and dark ground: beyond, a thin line of any hue looks gray."""
 
 DIVERGING: Final = (
     "#40004b", "#762a83", "#9970ab", "#c2a5cf", "#e7d4e8", "#f7f7f7",

@@ -32,10 +32,6 @@ class MethodForm(QWidget):
             QToolButton(objectName=f"map-{word.lower()}", text=word, accessibleName=word, checkable=True)
             for word in ("PCA", "UMAP")
         )
-        self.other = QToolButton(objectName="map-other-methods", text="More", checkable=True)
-        self.other.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
-        self.other.setAccessibleName("More methods")
-        self.other.setMenu(self._methods_menu())
         self.neighbors = StillSpinBox(objectName="map-neighbors", accessibleName="Neighbors", minimum=2, maximum=200)
         self.min_dist = StillDoubleSpinBox(
             objectName="map-min-dist", accessibleName="Minimum distance of UMAP", maximum=0.99
@@ -50,6 +46,10 @@ class MethodForm(QWidget):
         theme.keep_icon(self.form, "sliders-horizontal", 16, "text")
         self.form.setMenu(self._form_menu())
         self.form.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        self.other = QToolButton(objectName="map-other-methods", text="More", checkable=True)
+        self.other.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        self.other.setAccessibleName("More methods")
+        self.other.setMenu(self._methods_menu())
         self._typing = QTimer(self, singleShot=True, interval=TYPING_MS)
         self.set_placement(PointPlacement())
         self._lay_out()
@@ -118,7 +118,9 @@ class MethodForm(QWidget):
         policy = self.form.sizePolicy()
         policy.setRetainSizeWhenHidden(not self._is_short)  # the methods keep their place
         self.form.setSizePolicy(policy)
-        self.form.setVisible(self._method not in ("pca", "file"))
+        has_parameters = self._method not in ("pca", "file")
+        self.form.setVisible(has_parameters and not self._is_short)
+        self._in_menu.setVisible(has_parameters and self._is_short)
         self._fields.setRowVisible(self.min_dist, self._method in ("umap", "umap-learn"))
         self._fields.setRowVisible(self.distance, self._method in ("umap", "umap-learn", "tsne"))
         self._fields.labelForField(self.neighbors).setText("Perplexity" if self._method == "tsne" else "Neighbors")
@@ -130,6 +132,8 @@ class MethodForm(QWidget):
             action.setObjectName(f"map-method-{method}")
             action.triggered.connect(lambda _on=False, method=method: self.choose(method))
         self._first = menu.actions()[:2]
+        self._in_menu = menu.addMenu(self.form.menu())
+        self._in_menu.setText(self.form.toolTip())
         menu.addSeparator()
         menu.addAction("Coordinates from a file…", self._ask_file).setObjectName("map-method-file")
         # A menu that is closed without a choice leaves the button as it was.
