@@ -299,5 +299,6 @@ def _hidden(rect: QRect, parts: Sequence[tuple[QRect, int]]) -> tuple[int, int]:
     hidden = [0, 0, 0]
     for part, kind in parts:
         covered = part.intersected(rect)
-        hidden[kind] += covered.width() * covered.height()
+        area = covered.width() * covered.height()
+        hidden[kind] += max(area, PLOT_PX // 4) if area and kind else area  # a short text says as much as a long one
     return hidden[2], (hidden[0] + 4 * hidden[1]) // PLOT_PX

@@ -61,8 +61,15 @@ def test_it_shows_the_first_selected_pair_as_both_runs_see_it(inspector: PairIns
         assert inspector.ranks.text(0, column) == f"{one.caption_rank:,}"
         assert inspector.ranks.text(1, column) == f"{one.image_rank:,}"
     assert inspector.place.text() == "1 of 3 selected"
-    assert inspector.picture.parentWidget().height() < 150, "high as it is, no void in the middle"
     assert "n\u00a0=\u00a048" in inspector.about.text()
+    inspector.about.setText("class orange of scenes " * 9)
+    QTest.qWait(50)
+    for label in (inspector.caption, inspector.about):
+        assert label.height() >= label.heightForWidth(label.width())
+    end = inspector.about.mapTo(inspector, inspector.about.rect().bottomLeft()).y()
+    assert 0 <= inspector.ranks.mapTo(inspector, inspector.ranks.rect().topLeft()).y() - end < 40, (
+        "no void in the middle"
+    )
     shown = [[tile.pair for tile in row.tiles.items] for row in inspector.near.rows]
     assert shown == [[near.row for near in one.near] for one in wanted.runs]
     assert len(inspector.course.plot.spec.curves) == 2

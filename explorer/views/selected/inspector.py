@@ -258,16 +258,15 @@ class PairInspector(QWidget):
         others = FlowRow()
         others.add(self.show_map)
         others.add(self.show_saliency)
-        texts = layouts.column(self.caption, self.about, layouts.STRETCH, gap=theme.SPACE)
-        head = layouts.panel(layouts.row((self.picture, 0, Qt.AlignmentFlag.AlignTop), (texts, 1)))
-        for part in (head, self.ranks, self.near, self.near_panel, self.pair_actions, self.facts):
+        top, texts = Qt.AlignmentFlag.AlignTop, layouts.panel(layouts.column(self.caption, self.about, gap=theme.SPACE))
+        for part in (self.ranks, self.near, self.near_panel, self.pair_actions, self.facts):
             part.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Maximum)
         return layouts.panel(
             layouts.column(
                 layouts.row(
                     self.title, theme.SPACE, (self.place, 1), self.back, self.forth, self.close_button, gap=theme.SPACE
                 ),
-                head,
+                layouts.row((self.picture, 0, top), (texts, 1, top)),
                 self.problems,
                 theme.SPACE,
                 self.ranks,
