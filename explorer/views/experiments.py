@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from PySide6.QtCore import QTimer
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QFileDialog, QProgressBar, QPushButton, QWidget
 
@@ -51,6 +52,8 @@ if TYPE_CHECKING:
 
 FIRST: Final = "CLIP + CLOOB, 3 to 5 seeds"
 PROGRESS_PX: Final = 280
+AGAIN_MS: Final = 2_000
+"""After its last run an experiment is read again until it has ended, which no news of a run tells."""
 
 
 @dataclass(frozen=True)
@@ -254,6 +257,7 @@ class ExperimentsView(ChartView):
         self._judged: dict[str, tuple[object, ExperimentEntry]] = {}
         self._finished: list[tuple[int, str, float | None]] = []
         self._wanted = ""
+        self._again = QTimer(self, singleShot=True, interval=AGAIN_MS, timeout=self._runs_changed)
         self.repeat = QAction(f"{FIRST}, on the data of run A", self, objectName="experiments-repeat")
         self.repeat.setToolTip(
             "Trains both with the data and settings of run A, or on Scenes, until decided (up to 5 seeds)"
@@ -472,6 +476,8 @@ class ExperimentsView(ChartView):
             self.progress.setText(f"{entry.progress[:1].upper()}{entry.progress[1:].removesuffix('.')}.")
             self._show_buttons(entry)
             self._show_share()
+            if entry.state == "going" and not any(run.active or run.status == "queued" for run in entry.rows):
+                self._again.start()
         if changed:
             self.pane.forget()
         if self.isVisible():

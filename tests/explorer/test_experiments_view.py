@@ -153,6 +153,15 @@ def test_runs_without_an_experiment_are_seen_and_more_seeds_of_two_make_one(qtbo
     assert [(row.arm, workspace.runs.config_of(row.id).seed) for row in rows[:2]] == [("CLIP", 1), ("CLOOB", 1)]
 
 
+def test_the_end_of_an_experiment_is_seen_though_it_follows_its_last_run(qtbot, context):
+    name = judged(context.workspace)
+    context.workspace.experiments.set_state(name, "going")
+    view = shown(qtbot, context)
+    qtbot.waitUntil(lambda: view.chosen is not None and view.chosen.state == "going")
+    context.workspace.experiments.set_state(name, "ended")
+    qtbot.waitUntil(lambda: view.chosen.state == "ended" and not view.stop_menu.isVisible())
+
+
 def test_a_run_says_how_far_it_is(context):
     number = context.workspace.runs.create(config.Run(name="own", data=config.Folder(path="pairs")))
     context.workspace.runs.change(number, status="running", step=240, total_steps=384, phase="training")
