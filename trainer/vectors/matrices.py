@@ -24,7 +24,7 @@ from jaxtyping import Float, Int
 from trainer.errors import UserError
 from trainer.format_detection.tables import encoding_and_separator
 from trainer.format_detection.unread import next_step
-from trainer.untrusted.bounded import read
+from trainer.untrusted.bounded import Unreadable, read
 from trainer.untrusted.bounded.arrays import (
     COUNTED,
     LED,
@@ -36,6 +36,7 @@ from trainer.untrusted.bounded.arrays import (
     rows_of,
 )
 from trainer.untrusted.bounded.word_vectors import WORDS, ending
+from trainer.untrusted.files import spelled
 from trainer.vectors.step_files import Side, step_files
 
 if TYPE_CHECKING:
@@ -51,7 +52,8 @@ TORCH: Final = (".pt", ".pth")
 LANCE: Final = "_versions"
 """A folder in every data set of Lance."""
 CELLS: Final = (".csv", ".tsv")
-TEXTS: Final = (*TABLES, *CELLS, ".jsonl", ".ndjson", *WORDS)
+LINES: Final = (*CELLS, ".jsonl", ".ndjson")
+TEXTS: Final = (*TABLES, *LINES, *WORDS)
 """What a helper reads from its beginning."""
 ARRAYS: Final = (".npy", ".npz", ".safetensors", *TORCH, *LED, *COUNTED)
 HDF5: Final = (".hdf5", ".h5")
@@ -292,7 +294,7 @@ def _arrays(path: Path, notes: list[str]) -> dict[str, np.ndarray | list[Any]]:
     """Return the arrays of a file by name, and lists of words; those of bfloat16 as values of two bytes."""
     suffix = path.suffix.lower()
     if suffix == ".npy":
-        return {path.stem: map_npy(path, "fiu", sparse=True)}
+        return {path.stem: map_npy(path, "fiuU", sparse=True)}
     if suffix in COUNTED:
         return {path.stem: map_counted_rows(path)}
     if suffix == ".npz":
@@ -477,12 +479,26 @@ def _of_folder(folder: Path) -> _Contents:
             _check_one_split(files)
             return _of_tables(files)
     contents = _Contents()
+    left_out: list[tuple[str, Unreadable]] = []
     for end in (".npy", ".npz", ".safetensors", ".pt", *LED, *COUNTED):
         for file in _numbered(folder, end):
-            part = _of_arrays(file)
+            try:
+                part = _of_arrays(file)
+            except Unreadable as error:
+                left_out.append((file.name, error))
+                continue
             contents.matrices += part.matrices
-            contents.columns |= part.columns if end == ".npz" else {}
+            if end in (".npz", ".npy"):
+                # Whole, because a map of a file that shrinks is fatal.
+                columns = {name: rows_of(array, np.arange(len(array))) for name, array in part.columns.items()}
+                contents.columns |= columns
             contents.notes += part.notes
+    if not contents.matrices and left_out:
+        raise left_out[0][1]
+    contents.notes += [f"Left out: {error}" for _, error in left_out]
+    tables = sorted(spelled(file.name) for file in folder.iterdir() if ending(file) in LINES and file.is_file())
+    if contents.matrices and tables:
+        contents.notes.append(f"Beside the vectors lie {', '.join(tables[:4])}: --items FILE tells what the rows are.")
     if not contents.matrices and _numbered(folder / "data", ".parquet"):
         return _of_folder(folder / "data")
     inside = {file.parent.name for suffix in (".arrow", ".parquet") for file in folder.glob(f"*/*{suffix}")}

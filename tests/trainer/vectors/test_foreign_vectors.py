@@ -494,3 +494,28 @@ for file in sorted(Path(sys.argv[1]).iterdir()):
     assert said[::2] == [numbers] * 4
     assert all("has become shorter" in line for line in said[1::2])
     assert len(said) == 8
+
+
+def test_arrays_and_tables_beside_the_vectors_of_a_folder_are_read_or_told(tmp_path: Path) -> None:
+    numbers = np.random.default_rng(0).normal(size=(7, 4)).astype(np.float32)
+    objects = np.array([{"a": 1}] * 7, dtype=object)
+    arrays = {
+        "images": numbers,
+        "texts": -numbers,
+        "labels": np.arange(7) % 3,
+        "filenames": np.array([f"{n}.jpg" for n in range(7)]),
+    }
+    for name, array in arrays.items():
+        np.save(tmp_path / f"{name}.npy", array)
+    np.save(tmp_path / "more.npy", objects, allow_pickle=True)
+    (tmp_path / "captions.csv").write_text("caption\n" + "a dog\n" * 7)
+    vectors = find(tmp_path)
+    assert vectors.image is not None
+    assert vectors.text is not None
+    assert np.array_equal(vectors.image.take(np.arange(7)), numbers)
+    assert np.array_equal(vectors.text.take(np.arange(7)), -numbers)
+    assert {name: list(column) for name, column in vectors.columns.items()} == {
+        name: arrays[name].tolist() for name in ("labels", "filenames")
+    }
+    assert "Left out: more.npy holds values of type object" in vectors.note
+    assert "Beside the vectors lie captions.csv: --items FILE tells what the rows are." in vectors.note
