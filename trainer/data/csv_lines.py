@@ -23,7 +23,7 @@ _MOST_CELL: Final = 100_000
 _LOOKED_AT_AGAIN: Final = 4
 """How many times its length a table may be looked at again for the ends of cells: every line may open a quote."""
 _NOT_CLOSED: Final = "A quote is opened in it and not closed."
-_UTF16: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+UTF16: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ def _texts(file: BinaryIO, encoding: str) -> Iterator[tuple[int, str, str]]:
     file.seek(0)
     if encoding not in ("utf-8", "utf-8-sig", "utf8"):
         file = recoded(file, encoding)
-    elif start.startswith(_UTF16):
+    elif start.startswith(UTF16):
         file = recoded(file, "utf-16")
     elif b"\r" in start and b"\n" not in start:
         file = recoded(file, "utf-8-sig")

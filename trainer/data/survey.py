@@ -276,8 +276,8 @@ def _walked(root: Path, progress: Progress) -> dict[str, Any]:
     for folder, below, files in untrusted_files.walk(root):
         others["hidden"] += sum(name.startswith(".") for name in (*below, *files))
         parts = [os.path.splitext(name) for name in files if not name.startswith(".")]
-        shown = [(stem, ending) for stem, ending in parts if ending.lower() in {*SUFFIXES, *NOT_READ}]
-        stems = {name for stem, ending in shown for name in (stem, stem + ending)}
+        image_parts = [(stem, ending) for stem, ending in parts if ending.lower() in {*SUFFIXES, *NOT_READ}]
+        stems = {name for stem, ending in image_parts for name in (stem, stem + ending)}
         pictures += [os.path.join(folder, stem + ending) for stem, ending in parts if ending.lower() in SUFFIXES]
         for stem, ending in ((stem, ending.lower()) for stem, ending in parts):
             if stem not in stems and ending in CAPTION_SUFFIXES and stems:

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from trainer import config
 from trainer.analysis.progress import Progress, silent
-from trainer.data.csv_lines import numbered
+from trainer.data.csv_lines import UTF16, numbered, recoded
 from trainer.data.documents import document_rows
 from trainer.data.folder import TOLD_EVERY
 from trainer.data.pairs import DataError, ImportLog, Source
@@ -155,9 +155,9 @@ def at_root(sources: list[Source], path: Path, table: config.Table, log: ImportL
             f"{path.name} has several columns of text: {columns}. Captions are read from {table.caption_column!r}; set "
             "data.caption_column to choose another."
         )
-    shown = [] if is_named and table.image_column.lower() in IMAGES else columns_of_pictures(path, SUFFIXES)
-    if table.image_column in shown and len(shown) > 1:
-        columns = ", ".join(repr(untrusted_files.spelled(name[:60])) for name in shown[:20])
+    columns = [] if is_named and table.image_column.lower() in IMAGES else columns_of_pictures(path, SUFFIXES)
+    if table.image_column in columns and len(columns) > 1:
+        columns = ", ".join(repr(untrusted_files.spelled(name[:60])) for name in columns[:20])
         notes.append(
             f"{path.name} has several columns of pictures: {columns}. They are read from {table.image_column!r}; set "
             "data.image_column to choose another."
@@ -215,14 +215,14 @@ def pairs(path: Path, row: dict[str, Any], table: config.Table) -> list[Source]:
     return [pair(path, row | {table.caption_column: _words_of(answer)}, table) for answer in caption]
 
 
-def list_in(text: str) -> list[str]:
+def list_in(cell: str) -> list[str]:
     """Return the texts of a list that a cell spells as JSON or as Python does: `['a dog', 'a pug']`; else none."""
-    if not (text.startswith(("['", '["')) and text.endswith(("']", '"]')) and len(text) <= MOST_TEXT):
+    if not (cell.startswith(("['", '["')) and cell.endswith(("']", '"]')) and len(cell) <= MOST_TEXT):
         return []
     for read in (json.loads, ast.literal_eval):
         with contextlib.suppress(ValueError, SyntaxError, RecursionError, MemoryError):
-            listed = read(text)
-            return listed if isinstance(listed, list) and all(isinstance(one, str) for one in listed) else []
+            listed = read(cell)
+            return listed if isinstance(listed, list) and all(isinstance(text, str) for text in listed) else []
     return []
 
 
@@ -331,7 +331,9 @@ def _line_rows(path: Path, read: Callable[[bytes], dict[str, Any] | str]) -> Ite
     """Yield (line, object) or (line, reason), without blank lines."""
     try:
         with untrusted_files.open_ordinary(path) as file:
-            for number, raw in numbered(file):
+            is_wide = file.read(2) in UTF16
+            file.seek(0)
+            for number, raw in numbered(recoded(file, "utf-16") if is_wide else file):
                 if isinstance(raw, str):
                     yield f"line {number}", raw
                 elif raw.strip():

@@ -60,7 +60,8 @@ _MOST_LINES: Final = 2_000
 """Lines of a tar's texts that are looked at for their encoding."""
 _UTF16: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
-_TEXT_KINDS: Final = ("txt", "caption", "json", "cls")
+_TEXT_KINDS: Final = ("txt", "text", "caption", "json", "cls")
+_CAPTION_KINDS: Final = ("txt", "text", "caption")
 _KEY: Final = re.compile(r"((?:.*/)?[^./][^./]*)\.([^/]*)", re.DOTALL)
 """WebDataset's rule: the key ends at the first dot of the file name, and hidden files have none."""
 _META: Final = re.compile(r"__[^/]*__($|/)")
@@ -407,6 +408,9 @@ class _Taken:
             try:
                 texts = sample.texts_of(between)
                 where = f"{tar}/{untrusted_files.spelled(image.name)}" if between else _where(sample, tar)
+                if not texts and sample.texts:
+                    names = ", ".join(sorted(untrusted_files.spelled(".".join(name)) for name in sample.texts)[:4])
+                    raise ValueError(f"Its sample has several texts, and none is named as the image: {names}.")
                 captions, label, metadata = self._words(texts, encoding, where)
                 if not untrusted_files.is_text("".join((image.name, *captions, label, *metadata, *metadata.values()))):
                     raise ValueError("Its name or caption is not UTF-8 text.")
@@ -425,7 +429,7 @@ class _Taken:
         decoded = {kind: _decoded(kind, raw, encoding) for kind, raw in texts.items()}
         metadata, listed = _metadata(decoded.get("json", ""))
         label = _label(decoded.get("cls", "").strip(), self._names)
-        captions = self._lines.of(where, decoded.get("txt", decoded.get("caption", "")))
+        captions = self._lines.of(where, next((decoded[kind] for kind in _CAPTION_KINDS if kind in decoded), ""))
         for key in CAPTION_KEYS:
             captions = captions or list(filter(None, [" ".join(metadata.pop(key, "").split())]))
         captions = captions or listed
@@ -434,7 +438,7 @@ class _Taken:
         if not captions:
             raise ValueError(
                 "Its caption is empty."
-                if {"txt", "caption"} & decoded.keys()
+                if decoded.keys() & {*_CAPTION_KINDS}
                 else "It has an image and neither text nor class."
             )
         return captions, label, metadata
@@ -481,7 +485,7 @@ def _metadata(text: str) -> tuple[dict[str, str], list[str]]:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"Its .json cannot be read: {error}.") from None
-    if isinstance(document, list) and any(isinstance(one, str) for one in document):
+    if isinstance(document, list) and isinstance(next(iter(document), None), str):
         document = {LISTED_KEYS[0]: document}
     if not isinstance(document, dict):
         raise ValueError("Its .json is not an object.")

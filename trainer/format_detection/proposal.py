@@ -63,6 +63,7 @@ NO_CLASS: Final = frozenset(
     )
 )
 """Names of folders that describe how images are stored, not what they show."""
+_FOLD: Final = re.compile(r"(fold|split|part|batch|chunk)[ _-]?\d+", re.IGNORECASE)
 _TEXTS: Final = frozenset(
     (
         *(".txt", ".md", ".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".parquet", ".xml", ".html"),
@@ -77,7 +78,7 @@ _LIKELY: Final = (
     r"captions.*\.json",
     r"captions?\.(txt|csv|tsv|jsonl|json)",
     r"results\.csv",
-    r".*\.token\.txt|.*\.token",
+    r".*\.token\.txt|.*\.token|.*captions?\.txt|flickr\d+k.*\.txt",
     r"[^.].*\.(csv|tsv|jsonl|ndjson|json|parquet)",
 )
 """Files of captions, the likeliest first."""
@@ -280,8 +281,13 @@ def _folder(root: Path, depth: int = 0) -> Proposal:
         if text_tree(root):
             by_folders = (pictures.data,) if isinstance(pictures.data, ClassFolder) else ()
             return Proposal(Folder(path=str(root), lines="each"), others=by_folders)
-        if (table := _table_beside(root, entries)) and not (look.per_class and table.caption_column == "label"):
-            return Proposal(table, others=(pictures.data,))
+        if table := _table_beside(root, entries):
+            is_class = look.per_class and table.caption_column.lower() == "label"
+            is_guess = isinstance(pictures.data, ClassFolder) and _chosen(columns_of(Path(table.path)))[1] == ""
+            if is_guess and not pictures.question:
+                return replace(pictures, others=(table, *pictures.others))
+            if not is_class:
+                return Proposal(table, others=(pictures.data,))
         if look.beside == 0 and len(look.folders) == 1 and depth < _DEEPEST:
             inner = _folder(entries[look.folders[0]], depth + 1)
             if not _is_flat(inner):
@@ -380,8 +386,10 @@ def tar_folders(root: Path) -> list[Path]:
     """Return the folders in a folder that hold tars, such as `00/` and `01/`; none where pictures lie in any."""
     listed = {folder: [name.lower() for name in os.listdir(folder)] for folder in subfolders(root)}
     with_tars = [folder for folder, names in listed.items() if any(name.endswith(TARS) for name in names)]
-    shown = any(name.endswith(tuple(SUFFIXES)) for names in (os.listdir(root), *listed.values()) for name in names)
-    return [] if shown else with_tars
+    has_pictures = any(
+        name.lower().endswith(tuple(SUFFIXES)) for names in (os.listdir(root), *listed.values()) for name in names
+    )
+    return [] if has_pictures else with_tars
 
 
 def _look(root: Path, entries: Mapping[str, Path]) -> _Look:
@@ -447,7 +455,7 @@ def _about(name: str, classes: Sequence[str]) -> str:
             f"All images of {untrusted_files.spelled(name)} lie in one folder, "
             f"{untrusted_files.spelled(classes[0])!r}: a single class, so there is nothing to distinguish."
         )
-    odd = [folder for folder in classes if folder.lower() in NO_CLASS]
+    odd = [folder for folder in classes if folder.lower() in NO_CLASS or _FOLD.fullmatch(folder)]
     if 2 * len(odd) < len(classes):
         return ""
     named = ", ".join(repr(untrusted_files.spelled(folder)) for folder in odd[:4])

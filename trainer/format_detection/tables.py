@@ -71,8 +71,12 @@ _MOST_WORDS: Final = 4_096
 """Letters of a cell that are looked at."""
 _MOST_FOLDERS: Final = 300
 """Folders in which they are looked for."""
-_TOKEN: Final = re.compile(r"(?P<image>[^\t]+)#\d+\t(?P<caption>.*)", re.DOTALL)
 _ENDS: Final = rf"(?:{'|'.join(sorted(map(re.escape, SUFFIXES)))})"
+_NUMBERED: Final = (
+    re.compile(r"(?P<image>[^\t]+?)(?:#[a-z]{2,4})?#\d+\t(?P<caption>.*)", re.DOTALL),
+    re.compile(rf"(?P<image>[^\t]+?{_ENDS})(?:#[a-z]{{2,4}})?#\d+ (?P<caption>.*)", re.DOTALL | re.IGNORECASE),
+)
+"""Lines of Flickr's lists: `1.jpg#0<TAB>A child`, and `1.jpg#zhb#0 一个孩子` of those in Chinese."""
 _BARE: Final = (
     re.compile(rf'"?(?P<image>[^\t,"]{{1,500}}?{_ENDS})"?, ?(?P<caption>"(?:[^"]|"")*"|[^"\t,](?:[^\t,]|, )*)', re.I),
     re.compile(rf"(?>(?P<image>[^\t,]{{1,500}}?{_ENDS})[\t ] *)(?P<caption>[^\t]+)", re.I),
@@ -115,7 +119,7 @@ def token_parts(line: str) -> dict[str, str] | None:
 
     A number before them is `number`, and a word behind them that names a part, as in `1.jpg,A child,train`, `split`.
     """
-    if match := _TOKEN.fullmatch(line):
+    if match := next(filter(None, (form.fullmatch(line) for form in _NUMBERED)), None):
         return {"image": match["image"].strip(), "caption": match["caption"].strip()}
     number, part = _NUMBER.match(line.strip()), _PART_CELL.search(line.strip())
     pair = line.strip()[number.end() if number else 0 : part.start() if part else None]
@@ -130,7 +134,7 @@ def token_parts(line: str) -> dict[str, str] | None:
 
 def is_numbered(path: Path) -> bool:
     """Return whether the lines of a table of the form "tokens" number the captions of an image, as Flickr's do."""
-    return bool(_TOKEN.fullmatch(_first_line(_head(path, 1 << 16))))
+    return any(form.fullmatch(_first_line(_head(path, 1 << 16))) for form in _NUMBERED)
 
 
 def columns_of(path: Path, separator: str = "auto") -> list[str]:

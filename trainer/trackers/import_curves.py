@@ -224,7 +224,7 @@ def _sources(path: Path, kind: Kind) -> _Sources:
         files = [path] if path.is_file() else log_tables(path)
         if len(files) == 1:
             left = [_inside(file, path) for file in other_tables(path, files[0])]
-            notes = {"": [f"Not read beside {_inside(files[0], path)}: {', '.join(left[:8])}."]} if left else {}
+            notes = {"": [f"Not read next to {_inside(files[0], path)}: {', '.join(left[:8])}."]} if left else {}
             return [CurveSource(files[0], "log_table")], {}, notes
         downloads = [_DOWNLOAD.fullmatch(file.name) for file in files]
         names = [

@@ -498,7 +498,7 @@ def _of_folder(folder: Path) -> _Contents:
     contents.notes += [f"Left out: {error}" for _, error in left_out]
     tables = sorted(spelled(file.name) for file in folder.iterdir() if ending(file) in LINES and file.is_file())
     if contents.matrices and tables:
-        contents.notes.append(f"Beside the vectors lie {', '.join(tables[:4])}: --items FILE tells what the rows are.")
+        contents.notes.append(f"Next to the vectors lie {', '.join(tables[:4])}: --items FILE tells what the rows are.")
     if not contents.matrices and _numbered(folder / "data", ".parquet"):
         return _of_folder(folder / "data")
     inside = {file.parent.name for suffix in (".arrow", ".parquet") for file in folder.glob(f"*/*{suffix}")}

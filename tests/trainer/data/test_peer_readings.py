@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import tarfile
 import unicodedata
 from collections.abc import Sequence
@@ -273,3 +274,65 @@ def test_captions_named_after_the_whole_name_of_their_picture(root: Path) -> Non
     for number in range(4):
         write(root / f"{number}.jpg.txt", f"words {number} here")
     assert read(root) == {"train": [(f"{number}.jpg", f"words {number} here") for number in range(4)]}
+
+
+@pytest.mark.parametrize("line", ["{}_ab.jpg#zhb#{}\t一只狗 {}", "{}_ab.jpg#zhc#{} 一只狗 {}", "{}_ab.jpg#{} a dog {}"])
+@pytest.mark.parametrize("name", ["flickr8k-cn.txt", "flickr8kzhc.caption.txt"])
+def test_flickrs_lists_in_other_languages_number_their_captions(root: Path, line: str, name: str) -> None:
+    pictures(root, [f"images/{number}_ab.jpg" for number in range(3)])
+    rows = [(number, each) for number in range(3) for each in range(2)]
+    write(root / name, "\n".join(line.format(number, each, f"{number} {each}") for number, each in rows))
+    caption = re.split(r"#\d+|#\{\}[\t ]", line)[-1]
+    told = [(f"images/{number}_ab.jpg", caption.format(f"{number} {each}")) for number, each in rows]
+    assert read(root) == {"train": sorted(told)}
+
+
+def test_a_guessed_column_does_not_overrule_folders_of_classes(root: Path) -> None:
+    from torchvision.datasets import ImageFolder
+
+    kinds = ("ABBOTTS BABBLER", "ALBATROSS")
+    names = [f"{part}/{kind}/{number}.jpg" for part in ("train", "test") for kind in kinds for number in range(2)]
+    pictures(root, names)
+    rows = (f"1.0,{name},{name.split('/')[1]},{name.split('/')[0]},Turdus merula" for name in names)
+    write(root / "birds.csv", "\n".join(["class id,filepaths,labels,data set,scientific name", *rows]))
+    for split, part in (("train", "train"), ("heldout", "test")):
+        peer = ImageFolder(root / part)
+        told = sorted((Path(file).relative_to(root).as_posix(), peer.classes[label]) for file, label in peer.samples)
+        labels = [(source.relative, source.label) for source in listed(propose(root).data, root.parent).splits[split]]
+        assert sorted(labels) == told
+    assert isinstance(propose(root).others[0], config.Table)
+
+
+def test_numbers_of_classes_in_a_table_do_not_overrule_folders_of_their_names(root: Path) -> None:
+    pictures(root, names := [f"{kind}/{kind}_{n}.jpg" for kind in ("AnnualCrop", "SeaLake") for n in range(3)])
+    rows = (f"{n},{name},{n // 3},{name.split('/')[0]}" for n, name in enumerate(names))
+    write(root / "train.csv", "\n".join([",Filename,Label,ClassName", *rows]))
+    labels = {source.label for source in listed(propose(root).data, root.parent).splits["train"]}
+    assert labels == {"Annual Crop", "Sea Lake"}
+
+
+def test_lines_of_json_in_utf_16_are_what_pandas_reads(root: Path) -> None:
+    import pandas as pd
+
+    pictures(root, names := [f"{number}.jpg" for number in range(4)])
+    rows = [json.dumps({"file_name": name, "text": f"größe {name}"}, ensure_ascii=False) for name in names]
+    (root / "metadata.jsonl").write_text("\n".join(rows), encoding="utf-16")
+    peer = pd.read_json(root / "metadata.jsonl", lines=True, encoding="utf-16")
+    assert read(root) == {"train": [*peer.itertuples(index=False, name=None)]}
+
+
+def test_texts_of_tars_have_the_endings_of_webdataset_and_several_are_told(root: Path) -> None:
+    import webdataset as wds
+
+    tar(root / "0.tar", [x for n in range(3) for x in ((f"{n}.jpg", png(n)), (f"{n}.text", b"w %d" % n))])
+    peer = [text for (text,) in wds.WebDataset(str(root / "0.tar"), shardshuffle=False).decode().to_tuple("text")]
+    assert sorted(caption for _, caption in read(root)["train"]) == peer
+    texts = ((f"3.{language}.txt", b"v") for language in ("en", "de"))
+    tar(root / "1.tar", [("3.jpg", png(3)), *texts])
+    ((_, reason),) = listed(propose(root).data, root.parent).problems
+    assert reason == "Its sample has several texts, and none is named as the image: de.txt, en.txt."
+
+
+def test_folders_called_folds_are_a_question(root: Path) -> None:
+    pictures(root, [f"fold{fold}/{kind}/0.jpg" for fold in range(3) for kind in ("cat", "dog")])
+    assert "describe how images are stored" in propose(root).question

@@ -394,7 +394,7 @@ def test_checkpoints_and_summaries_of_one_training_are_one_run_and_those_of_two_
     curves, said = curves_of(tmp_path / "a", tmp_path / "1")
     assert curves == {"loss": {n: 5 - n / 2 for n in range(1, 11)}}
     read = "checkpoint-10/trainer_state.json"
-    assert said == f"Not read beside {read}: all_results.json, eval/triplet_evaluation_results.csv."
+    assert said == f"Not read next to {read}: all_results.json, eval/triplet_evaluation_results.csv."
     workspace = Workspace(tmp_path / "ws")
     try:
         assert [run.name for run in import_curves(workspace, tmp_path)] == ["a", "b"]
@@ -416,7 +416,7 @@ def test_a_folder_of_mmengine_is_one_run_for_each_of_its_starts(tmp_path: Path) 
     curves, said = curves_of(folder, tmp_path / "1")
     assert curves == curves_of(folder / "vis_data", tmp_path / "2")[0]
     assert curves["loss"] == {n: 3 - n / 10 for n in range(1, 5)}
-    assert said.endswith("Not read beside vis_data/scalars.json: 20240102_000000.log, vis_data/20240102_000000.json.")
+    assert said.endswith("Not read next to vis_data/scalars.json: 20240102_000000.log, vis_data/20240102_000000.json.")
     workspace = Workspace(tmp_path / "ws")
     try:
         runs = import_curves(workspace, tmp_path / "work")

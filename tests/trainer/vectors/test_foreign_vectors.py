@@ -518,4 +518,4 @@ def test_arrays_and_tables_beside_the_vectors_of_a_folder_are_read_or_told(tmp_p
         name: arrays[name].tolist() for name in ("labels", "filenames")
     }
     assert "Left out: more.npy holds values of type object" in vectors.note
-    assert "Beside the vectors lie captions.csv: --items FILE tells what the rows are." in vectors.note
+    assert "Next to the vectors lie captions.csv: --items FILE tells what the rows are." in vectors.note
