@@ -16,7 +16,7 @@ from trainer.charts import ChartError
 from trainer.charts.marks import Panel, Points, XYPlot, axis_over, run_tone
 from trainer.charts.opened_snapshot import open_target
 from trainer.charts.snapshot_label import SnapshotLabel, labels, shown
-from trainer.charts.spec import Chart, PerRun, Request, Target, per_run
+from trainer.charts.spec import Chart, PerRun, Records, Request, Target, per_run
 from trainer.config.fields import option
 from trainer.store import Workspace
 
@@ -186,7 +186,7 @@ def values(data: PerRun[AxesRun], settings: AxesSettings) -> list[dict[str, Any]
     ]
 
 
-def records(data: PerRun[AxesRun], _settings: AxesSettings) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+def records(data: PerRun[AxesRun], _settings: AxesSettings) -> Records:
     """Return both coordinates of every image and text."""
     facts = ("run", "name", "step", "dataset", "split")
     return (*facts, "pair", "modality", "label", "x", "y"), [

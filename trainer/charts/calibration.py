@@ -14,7 +14,7 @@ from trainer.charts.class_task import ClassWords, texts_of
 from trainer.charts.marks import Axis, Marker, NumberRow, NumberTable, Panel, Rug, Series, XYPlot, joined, run_tone
 from trainer.charts.measure import facts_of
 from trainer.charts.measures.calibration import CURVE, CalibrationAt, CalibrationRun, at, calibration
-from trainer.charts.spec import Chart, PerRun, Request, Target, per_run
+from trainer.charts.spec import Chart, PerRun, Records, Request, Target, per_run
 from trainer.config.fields import option
 from trainer.store import Workspace
 
@@ -175,9 +175,7 @@ def _numbers(run: CalibrationRun, shown_at: CalibrationAt) -> dict[str, float]:
     return values
 
 
-def records(
-    data: PerRun[CalibrationRun], settings: CalibrationSettings
-) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+def records(data: PerRun[CalibrationRun], settings: CalibrationSettings) -> Records:
     """Return the bins of each run at the temperature shown."""
     header = ("run", "name", "objective", "step", "dataset", "split", "n", "pairs", "tau", "bin", "count")
     lines = []

@@ -17,7 +17,7 @@ from trainer.charts import ChartError
 from trainer.charts.evaluation import LETTERS, EvaluationChart, evaluation_at
 from trainer.charts.marks import Marker, NumberRow, NumberTable, Panel, XYPlot, axis_over, categories, run_tone
 from trainer.charts.measures.groups import p_text
-from trainer.charts.spec import Chart, Request
+from trainer.charts.spec import Chart, Records, Request
 from trainer.metrics import data_label
 from trainer.store import Workspace
 from trainer.store.question import question_text
@@ -150,7 +150,7 @@ def _table(chart: CaptionChoiceChart) -> NumberTable:
     return NumberTable("numbers", "Kinds of change", heads, tuple(rows), badges=False)
 
 
-def records(chart: CaptionChoiceChart, _settings: Any) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+def records(chart: CaptionChoiceChart, _settings: Any) -> Records:
     """Return a row per question of each run, with its margin."""
     header = ("run", "name", "step", "image", "kind", "caption", "negative", "margin", "right")
     names = ("path", "kind", "caption", "negative", "margin", "right")

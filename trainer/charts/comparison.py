@@ -9,7 +9,7 @@ from trainer.analysis.progress import Progress
 from trainer.charts import objective_label
 from trainer.charts.marks import NumberRow, NumberTable, Panel, heading_row
 from trainer.charts.measures.comparison import INTERVAL_NOTE, Comparison, comparison, sections, value_text
-from trainer.charts.spec import Chart, Request
+from trainer.charts.spec import Chart, Records, Request
 from trainer.store import Workspace
 from trainer.store.question import question_text
 
@@ -41,7 +41,7 @@ def values(table: Comparison, _settings: Any) -> list[dict[str, Any]]:
     ]
 
 
-def records(table: Comparison, _settings: Any) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+def records(table: Comparison, _settings: Any) -> Records:
     """Return one row per metric, split, question and run; shares are in [0, 1]."""
     header = ("dataset", "split", "metric", "run", "name", "objective", "step", "n", "value", "low", "high", "best")
     lines = []

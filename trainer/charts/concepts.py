@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from trainer.charts.marks import (
 )
 from trainer.charts.measures.concepts import STABLE, Concepts, ConceptsSettings, compute, sentences
 from trainer.charts.snapshot_label import labels
-from trainer.charts.spec import Chart
+from trainer.charts.spec import Chart, Records
 from trainer.metrics import data_label, recall_name
 
 METHOD: Final = """\
@@ -176,7 +176,7 @@ def _strips(data: Concepts, names: Sequence[str], number: int) -> list[ImageRow]
     return strips
 
 
-def records(data: Concepts, _settings: ConceptsSettings) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+def records(data: Concepts, _settings: ConceptsSettings) -> Records:
     """Return one row per concept and picture."""
     parts = tuple(f"part of {run.name}" for run in data.runs)
     of_concept = ("concept", "words", "words_of_tower", "owner", "frequency", "of_images", *parts, "stability")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from trainer.analysis.progress import Progress
 from trainer.charts import ChartError
 from trainer.charts.evaluation import EvaluatedRun, EvaluationChart, confusion_of, evaluation_at
 from trainer.charts.marks import HeatMap, NumberRow, NumberTable, Panel
-from trainer.charts.spec import Chart, Request
+from trainer.charts.spec import Chart, Records, Request
 from trainer.config.fields import option
 from trainer.metrics import data_label
 from trainer.store import Workspace
@@ -94,7 +94,7 @@ def _map(run: EvaluatedRun, settings: ConfusionSettings) -> HeatMap:
     )
 
 
-def records(chart: EvaluationChart, settings: ConfusionSettings) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+def records(chart: EvaluationChart, settings: ConfusionSettings) -> Records:
     """Return one row per run, class and prediction: the number of images."""
     lines = []
     for run in _confused(chart, settings):

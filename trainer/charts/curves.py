@@ -12,7 +12,7 @@ from trainer.analysis.curves import thin
 from trainer.analysis.progress import Progress
 from trainer.charts.marks import Panel, Series, XYPlot, axis_over, run_tone
 from trainer.charts.measures.curves import DEFAULT_METRICS, CurvePanel, CurveSettings, RunCurve, curves
-from trainer.charts.spec import Chart, Request
+from trainer.charts.spec import Chart, Records, Request
 from trainer.metrics import metric
 from trainer.store import Workspace
 
@@ -100,7 +100,7 @@ def values(data: tuple[CurvePanel, ...], _settings: CurveSettings) -> list[dict[
     ]
 
 
-def records(data: tuple[CurvePanel, ...], settings: CurveSettings) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+def records(data: tuple[CurvePanel, ...], settings: CurveSettings) -> Records:
     """Return every logged value, with the smoothed one; shares are in [0, 1]."""
     by_step = settings.axis == "step"
     lines = []

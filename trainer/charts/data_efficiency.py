@@ -26,7 +26,7 @@ from trainer.charts.marks import (
     shade,
 )
 from trainer.charts.measures.data_efficiency import DEFAULT, PAIRS_SEEN, EfficiencyChart, EfficiencyGroup, efficiency
-from trainer.charts.spec import Chart, Request
+from trainer.charts.spec import Chart, Records, Request
 from trainer.config.fields import option
 from trainer.metrics import data_label
 from trainer.store import Workspace
@@ -151,7 +151,7 @@ def values(chart: EfficiencyChart, _settings: EfficiencySettings) -> list[dict[s
     ]
 
 
-def records(chart: EfficiencyChart, _settings: EfficiencySettings) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+def records(chart: EfficiencyChart, _settings: EfficiencySettings) -> Records:
     """Return one row per run and measurement; shares are in [0, 1]."""
     header = ("dataset", "split", "metric", "n", "group", "objective", "run", "name", "seed", "pairs_seen", "value")
     facts = (chart.dataset, chart.split, chart.name, chart.n)

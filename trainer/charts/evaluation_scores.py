@@ -37,7 +37,7 @@ from trainer.charts.measures.comparison import CERTAIN_NOTE, label_of
 from trainer.charts.measures.evaluation_scores import answer_of, winner_of
 from trainer.charts.measures.groups import p_text
 from trainer.charts.published_numbers import published_table
-from trainer.charts.spec import Chart, Request
+from trainer.charts.spec import Chart, Records, Request
 from trainer.metrics import split_label
 from trainer.store import Question, Workspace
 from trainer.store.question import question_text
@@ -168,7 +168,7 @@ def values(chart: EvaluationChart, _settings: Any) -> list[dict[str, Any]]:
     ]
 
 
-def records(chart: EvaluationChart, _settings: Any) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+def records(chart: EvaluationChart, _settings: Any) -> Records:
     """Return one row per metric and run, with B minus A; then corruption curves, reliability and published numbers."""
     header = ("dataset", "split", "what", "task", "metric", "x", "run", "name", "step", "n", "value", "low", "high")
     more = ("b_minus_a", "b_minus_a_low", "b_minus_a_high", "p_mcnemar_holm", "source", "question")

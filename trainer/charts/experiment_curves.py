@@ -15,7 +15,7 @@ from trainer.analysis.progress import Progress
 from trainer.analysis.repeated_intervals import critical_t
 from trainer.charts import ChartError
 from trainer.charts.marks import Panel, Series, XYPlot, arm_tone, axis_over, run_tone, shade
-from trainer.charts.spec import Chart, Request
+from trainer.charts.spec import Chart, Records, Request
 from trainer.config.fields import option
 from trainer.errors import NotYetError
 from trainer.experiments.counted import CountedRun, RunGroup, arm_groups, counted_in, counted_line, seeds_of_all
@@ -225,7 +225,7 @@ def values(data: ArmCurves, _settings: ArmCurveSettings) -> list[dict[str, Any]]
     return columns
 
 
-def records(data: ArmCurves, _settings: ArmCurveSettings) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+def records(data: ArmCurves, _settings: ArmCurveSettings) -> Records:
     """Return every logged value of every run, and whether the run counts."""
     lines = [
         (curve.metric, curve.arm, member.run.id, member.run.short_name, step, value, int(not member.reason))

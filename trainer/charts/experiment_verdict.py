@@ -24,7 +24,7 @@ from trainer.charts.marks import (
     categories,
 )
 from trainer.charts.outcome_by_field import outcome_by_field
-from trainer.charts.spec import Chart, Request
+from trainer.charts.spec import Chart, Records, Request
 from trainer.config.fields import option
 from trainer.experiments.verdict import ArmComparison, ExperimentVerdict, interval_text, judge
 from trainer.metrics import metric
@@ -189,7 +189,7 @@ def values(verdict: ExperimentVerdict, _settings: ExperimentSettings) -> list[di
     return columns
 
 
-def records(verdict: ExperimentVerdict, _settings: ExperimentSettings) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+def records(verdict: ExperimentVerdict, _settings: ExperimentSettings) -> Records:
     """Return every run with its outcomes, and why one is not counted."""
     outcomes = (verdict.experiment.outcome, *verdict.experiment.secondaries)
     header = ("run", "name", "arm", "seed", "status", *(outcome.label for outcome in outcomes), "not_counted")

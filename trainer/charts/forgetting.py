@@ -21,7 +21,7 @@ from trainer.charts.measures.forgetting import (
     course_rows,
     measure_run,
 )
-from trainer.charts.spec import Chart, PerRun, Request, Target, per_run
+from trainer.charts.spec import Chart, PerRun, Records, Request, Target, per_run
 from trainer.metrics import data_label
 from trainer.store import Workspace
 
@@ -160,7 +160,7 @@ def _values(course: Course, settings: ForgettingSettings) -> dict[str, float]:
     }
 
 
-def records(data: PerRun[Forgetting], _settings: ForgettingSettings) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+def records(data: PerRun[Forgetting], _settings: ForgettingSettings) -> Records:
     """Return every share with its interval as rows."""
     rows = filled([row for run in data.found for row in course_rows(run)])
     return tuple(rows[0]) if rows else (), [tuple(row.values()) for row in rows]

@@ -34,7 +34,7 @@ from trainer.charts.measures.geometry import (
     sphere_density,
 )
 from trainer.charts.snapshot_label import labels
-from trainer.charts.spec import Chart, PerRun, per_run
+from trainer.charts.spec import Chart, PerRun, Records, per_run
 
 METHOD: Final = """\
 Uniform directions in d dimensions are nearly at right angles: the pairwise angle has a density of \
@@ -196,7 +196,7 @@ def values(data: PerRun[Geometry], _settings: GeometrySettings) -> list[dict[str
     return filled(columns)
 
 
-def records(data: PerRun[Geometry], _settings: GeometrySettings) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+def records(data: PerRun[Geometry], _settings: GeometrySettings) -> Records:
     """Return one row per modality and step with the measures that do not depend on n."""
     measures = tuple(field for field, _ in COURSES.values())
     return ("run", "name", "dataset", "split", "modality", "step", *measures), [

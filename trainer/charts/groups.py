@@ -37,7 +37,7 @@ from trainer.charts.measures.groups import (
     p_text,
     sections,
 )
-from trainer.charts.spec import Chart, Request
+from trainer.charts.spec import Chart, Records, Request
 from trainer.metrics import split_label
 from trainer.store import Workspace
 from trainer.store.question import question_text
@@ -149,7 +149,7 @@ def values(table: GroupTable, _settings: GroupSettings) -> list[dict[str, Any]]:
     ]
 
 
-def records(table: GroupTable, _settings: GroupSettings) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+def records(table: GroupTable, _settings: GroupSettings) -> Records:
     """Return one row per metric, split, question and group; shares are in [0, 1]."""
     header = ("dataset", "split", "metric", "group", "runs", "mean", "std", "difference", "low", "high")
     lines = []

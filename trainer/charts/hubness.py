@@ -17,7 +17,7 @@ from trainer.charts.matching import matching_of
 from trainer.charts.measure import facts_of
 from trainer.charts.opened_snapshot import open_target
 from trainer.charts.snapshot_label import SnapshotLabel, labels
-from trainer.charts.spec import Chart, PerRun, Request, Target, per_run
+from trainer.charts.spec import Chart, PerRun, Records, Request, Target, per_run
 from trainer.config.fields import option
 from trainer.metrics import data_label, recall_name
 from trainer.store import Workspace
@@ -214,7 +214,7 @@ def _values(run: Hubness) -> dict[str, Any]:
     return facts
 
 
-def records(data: PerRun[Hubness], _settings: HubSettings) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+def records(data: PerRun[Hubness], _settings: HubSettings) -> Records:
     """Return one row per image: its number of hits, for cosine and CSLS."""
     header = ("run", "name", "step", "dataset", "split", "k", "n", "row", "occurrence", "occurrence_csls")
     return header, [

@@ -17,7 +17,7 @@ from trainer.charts.facets import LABEL, column_values, facet_columns
 from trainer.charts.marks import HeatMap, Panel, run_tone
 from trainer.charts.opened_snapshot import OpenedSnapshot, open_target
 from trainer.charts.snapshot_label import SnapshotLabel, labels, shown
-from trainer.charts.spec import Chart, Request, Target
+from trainer.charts.spec import Chart, Records, Request, Target
 from trainer.config.fields import option
 from trainer.store import Workspace
 from trainer.store.snapshot_files import Snapshot
@@ -219,7 +219,7 @@ def _ticks(first: int, end: int, cells: int) -> tuple[tuple[float, str], ...]:
     return tuple(((at - first) * cells / (end - first) - 0.5, f"{at:,}") for at in marked)
 
 
-def records(chart: MatrixChart, _settings: MatrixSettings) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+def records(chart: MatrixChart, _settings: MatrixSettings) -> Records:
     """Return every cell of the maps: its range of the order, and its mean cosine."""
     header = ("run", "name", "step", "dataset", "split", "row_from", "row_to", "column_from", "column_to", "images")
     return (*header, "texts", "mean_cosine"), list(_records(chart))

@@ -13,7 +13,7 @@ from trainer.charts.class_task import ClassWords, texts_of
 from trainer.charts.marks import HeatMap, NumberRow, NumberTable, Panel, heading_row
 from trainer.charts.measure import facts_of
 from trainer.charts.measures.prompts import Mixture, PromptRun, mixture, prompts
-from trainer.charts.spec import Chart, PerRun, Request, Target, per_run
+from trainer.charts.spec import Chart, PerRun, Records, Request, Target, per_run
 from trainer.config.fields import option
 from trainer.store import Workspace
 
@@ -136,7 +136,7 @@ def values(data: PerRun[PromptRun], settings: PromptSettings) -> list[dict[str, 
     ]
 
 
-def records(data: PerRun[PromptRun], settings: PromptSettings) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+def records(data: PerRun[PromptRun], settings: PromptSettings) -> Records:
     """Return one row per run, template (none: an ensemble) and class (none: all): accuracy, and difference to mean."""
     header = ("run", "name", "objective", "step", "dataset", "split", "n", "pairs", "what", "template", "weight")
     lines: list[tuple[Any, ...]] = []

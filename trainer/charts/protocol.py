@@ -24,7 +24,7 @@ from trainer.charts.marks import (
 )
 from trainer.charts.measures.groups import p_text
 from trainer.charts.published_numbers import published_table
-from trainer.charts.spec import Chart, Request
+from trainer.charts.spec import Chart, Records, Request
 from trainer.config.fields import option
 from trainer.metrics import data_label, recall_name
 from trainer.store import Workspace
@@ -157,7 +157,7 @@ def _points(share: float) -> str:
     return signed(100 * share, 2)
 
 
-def records(chart: EvaluationChart, _settings: ProtocolSettings) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+def records(chart: EvaluationChart, _settings: ProtocolSettings) -> Records:
     """Return a row per run, measure and decision."""
     header = ("dataset", "split", "run", "name", "step", "measure", "metric", "n", "published_share", "factor")
     kinds = ("difference", "low", "high", "p", "p_holm", "test", "share")

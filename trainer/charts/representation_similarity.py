@@ -22,7 +22,7 @@ from trainer.charts.matching import units_of
 from trainer.charts.opened_snapshot import open_target
 from trainer.charts.snapshot_label import SnapshotLabel, shown
 from trainer.charts.snapshots import choose_snapshot, course_of
-from trainer.charts.spec import Chart, Request
+from trainer.charts.spec import Chart, Records, Request
 from trainer.config.fields import option
 from trainer.metrics import data_label
 from trainer.store import RunRow, SnapshotRow, Workspace
@@ -195,9 +195,7 @@ def values(data: RepresentationSimilarity, _settings: RepresentationSettings) ->
     ]
 
 
-def records(
-    data: RepresentationSimilarity, _settings: RepresentationSettings
-) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+def records(data: RepresentationSimilarity, _settings: RepresentationSettings) -> Records:
     """Return one row per pair of different spaces."""
     fields = ("run", "name", "step", "modality")
     header = (*(f"{field}_{side}" for side in "ab" for field in fields), *MEASURES, "n", "pairs", "k")

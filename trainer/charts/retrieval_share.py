@@ -18,7 +18,7 @@ from trainer.charts.marks import Axis, Marker, NumberRow, NumberTable, Panel, Se
 from trainer.charts.matching import matching_of
 from trainer.charts.measures.retrieval_share import alike_in_all_but_share
 from trainer.charts.snapshots import choose_snapshot
-from trainer.charts.spec import Chart, Progress, Request
+from trainer.charts.spec import Chart, Progress, Records, Request
 from trainer.metrics import data_label, recall_name
 from trainer.store import RunRow, SnapshotRow, Workspace, read_snapshot
 
@@ -207,7 +207,7 @@ def _table(data: ShareRuns) -> NumberTable:
     return NumberTable("shares", "By retrieval share", tuple(name for name, _ in columns), tuple(lines), badges=False)
 
 
-def records(data: ShareRuns, _settings: Any) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+def records(data: ShareRuns, _settings: Any) -> Records:
     """Return one row per run."""
     labels = (_label(data, index) for index in range(len(MEASURES)))
     return ("run", "name", "seed", "retrieval_share", "step", *labels), [

@@ -24,7 +24,7 @@ from trainer.charts.measure import Measure, measure_table
 from trainer.charts.opened_snapshot import OpenedSnapshot, open_target
 from trainer.charts.outside_query import OutsideQuery, outside_vector
 from trainer.charts.snapshot_label import SnapshotLabel, shown
-from trainer.charts.spec import Chart, PerRun, Request, per_run
+from trainer.charts.spec import Chart, PerRun, Records, Request, per_run
 from trainer.charts.spec import Target as RunAtStep
 from trainer.config.fields import option
 from trainer.metrics import data_label
@@ -229,7 +229,7 @@ def values(data: PerRun[Hits], settings: SearchSettings) -> list[dict[str, Any]]
     ]
 
 
-def records(data: PerRun[Hits], settings: SearchSettings) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+def records(data: PerRun[Hits], settings: SearchSettings) -> Records:
     """Return one row per hit."""
     query = settings.query_text or settings.query_image
     return HEADER, [line for hits in data.found for line in hit_rows(hits, query)]

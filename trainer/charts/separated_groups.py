@@ -27,7 +27,7 @@ from trainer.charts.marks import (
 from trainer.charts.measures.separated_groups import NamedGroup, SeparatedGroupsChart, groups_of_snapshots, partner_of
 from trainer.charts.opened_snapshot import open_targets
 from trainer.charts.snapshot_label import told_apart
-from trainer.charts.spec import Chart, Request
+from trainer.charts.spec import Chart, Records, Request
 from trainer.config.fields import option
 from trainer.metrics import data_label
 from trainer.store import Workspace
@@ -159,9 +159,7 @@ def values(chart: SeparatedGroupsChart, _settings: SeparatedGroupsSettings) -> l
     ]
 
 
-def records(
-    chart: SeparatedGroupsChart, _settings: SeparatedGroupsSettings
-) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+def records(chart: SeparatedGroupsChart, _settings: SeparatedGroupsSettings) -> Records:
     """Return a row per group and pair."""
     items = chart.opened[0].snapshot.items
     return ("separated_by", "group", "words", "pair", "id", "caption"), [

@@ -21,7 +21,7 @@ from trainer.charts.measures.similarity import (
 )
 from trainer.charts.similarity_tables import differences, facet_table, table_of
 from trainer.charts.snapshot_label import labels
-from trainer.charts.spec import Chart, PerRun, per_run
+from trainer.charts.spec import Chart, PerRun, Records, per_run
 from trainer.metrics import data_label
 
 
@@ -128,7 +128,7 @@ def values(data: PerRun[SimilarityRun], settings: SimilaritySettings) -> list[di
     return filled(rows)
 
 
-def records(data: PerRun[SimilarityRun], settings: SimilaritySettings) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+def records(data: PerRun[SimilarityRun], settings: SimilaritySettings) -> Records:
     """Return one row per image: its matched cosine, that of its most similar unmatched text, and that text's pair."""
     header = ("run", "name", "step", "dataset", "split", "k", "n", "row", "matched", "hardest", "hardest_row")
     return header, [

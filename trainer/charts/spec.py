@@ -25,6 +25,8 @@ S = TypeVar("S")
 D = TypeVar("D")
 
 
+Records = tuple[tuple[str, ...], list[tuple[Any, ...]]]
+"""A header, and the rows of the single items behind a chart."""
 Rows = tuple[tuple[float, ...], ...]
 """Vectors that can be compared and hashed."""
 
@@ -142,7 +144,7 @@ class Chart(Generic[S, D]):
     method: str = ""
     cost: str = ""
     values: Callable[[D, S], list[dict[str, Any]]] | None = None
-    records: Callable[[D, S], tuple[tuple[str, ...], list[tuple[Any, ...]]]] | None = None
+    records: Callable[[D, S], Records] | None = None
     sentences: Callable[[Workspace, Request, S], tuple[str, ...]] | None = None
     of_words: bool = False
     pictures: Callable[[Workspace, Request, S], tuple[str, ...]] | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, replace
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 import numpy as np
 from jaxtyping import Float
@@ -18,7 +18,7 @@ from trainer.charts.marks import Marker, NumberRow, NumberTable, Panel, XYPlot, 
 from trainer.charts.opened_snapshot import open_target
 from trainer.charts.point_placement import CAUTION, LABELS, PointPlacement
 from trainer.charts.snapshot_label import SnapshotLabel, labels, shown
-from trainer.charts.spec import Chart, PerRun, Progress, Request, Target, per_run
+from trainer.charts.spec import Chart, PerRun, Progress, Records, Request, Target, per_run
 from trainer.config.fields import option
 from trainer.metrics import data_label
 from trainer.store import Workspace
@@ -167,7 +167,7 @@ def draw(data: PerRun[WordMapRun], settings: WordMapSettings) -> Panel:
     )
 
 
-def records(data: PerRun[WordMapRun], _settings: WordMapSettings) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+def records(data: PerRun[WordMapRun], _settings: WordMapSettings) -> Records:
     """Return each word's place, and its nearest words by cosine."""
     facts = ("run", "name", "step", "dataset", "split")
     return (*facts, "word", "captions", "x", "y", "nearest", "cosines"), [

@@ -17,7 +17,7 @@ from trainer.charts.marks import Bars, NumberRow, NumberTable, Panel, XYPlot, ax
 from trainer.charts.matching import matching_of
 from trainer.charts.opened_snapshot import open_target
 from trainer.charts.snapshot_label import SnapshotLabel, labels, shown
-from trainer.charts.spec import Chart, PerRun, Request, Target, per_run
+from trainer.charts.spec import Chart, PerRun, Records, Request, Target, per_run
 from trainer.config.fields import option
 from trainer.store import RunRow, SnapshotRow, Workspace
 from trainer.store.snapshot_files import Snapshot
@@ -186,7 +186,7 @@ def values(data: PerRun[WordsRun], _settings: WordsSettings) -> list[dict[str, A
     ]
 
 
-def records(data: PerRun[WordsRun], _settings: WordsSettings) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+def records(data: PerRun[WordsRun], _settings: WordsSettings) -> Records:
     """Return cosine and rank of the caption, then without each word."""
     facts = ("run", "name", "objective", "step", "dataset", "split", "pair", "n", "deviation")
     return (*facts, "word", "left_out", "cosine", "rank"), [

@@ -10,7 +10,7 @@ import numpy as np
 
 from trainer.charts.decode import WHITE, DecodedChart, DecodedRun
 from trainer.render_mpl.files import NumberRows
-from trainer.render_mpl.film import FilmFrame
+from trainer.render_mpl.film import FilmFrame, pixels_of
 from trainer.render_mpl.panel import read_square
 from trainer.render_mpl.style import QUIET, footnote, in_style, new_figure, run_color
 
@@ -63,7 +63,9 @@ def frames(chart: DecodedChart, progress: Callable[[float, str], None] | None = 
     for index, step in enumerate(steps):
         if progress:
             progress(index / len(steps), f"drawing step {step:,}")
-        pixels = _pixels(at_step(chart, step))
+        figure = draw(at_step(chart, step))
+        figure.set_dpi(FILM_DPI)
+        pixels = pixels_of(figure)
         if before is not None:
             for part in range(1, BETWEEN + 1):
                 share = part / (BETWEEN + 1)
@@ -80,16 +82,6 @@ def at_step(chart: DecodedChart, step: int) -> DecodedChart:
         chosen.append([decoders[0], *(run for run in decoders if run.of_step <= step)][-1])
     runs = tuple(replace(run, index=index) for index, run in enumerate(chosen))
     return replace(chart, runs=runs)
-
-
-def _pixels(chart: DecodedChart) -> np.ndarray:
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-
-    figure = draw(chart)
-    figure.set_dpi(FILM_DPI)
-    canvas = FigureCanvasAgg(figure)
-    canvas.draw()
-    return np.asarray(canvas.buffer_rgba())[:, :, :3].copy()
 
 
 def rows(chart: DecodedChart) -> NumberRows:

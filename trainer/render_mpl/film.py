@@ -7,7 +7,7 @@ import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Final, cast
+from typing import IO, TYPE_CHECKING, Final, cast
 
 import numpy as np
 from jaxtyping import UInt8
@@ -16,6 +16,9 @@ from PIL import Image
 from trainer.errors import UserError
 from trainer.store import write_atomically
 from trainer.untrusted import safe_subprocess
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 SUFFIXES: Final = (".gif", ".mp4")
 RATE: Final = 25
@@ -33,6 +36,15 @@ class FilmFrame:
 
     pixels: UInt8[np.ndarray, "h w 3"]
     milliseconds: int
+
+
+def pixels_of(figure: Figure) -> UInt8[np.ndarray, "h w 3"]:
+    """Return a figure as it is drawn now."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    return np.asarray(canvas.buffer_rgba())[:, :, :3].copy()
 
 
 def check_film(file: Path) -> None:

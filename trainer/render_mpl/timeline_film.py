@@ -13,7 +13,7 @@ from trainer.charts.snapshot_curves import by_data, measure_plot
 from trainer.charts.snapshot_series import MEASURES
 from trainer.charts.timeline import TimelineChart, map_at, note_of
 from trainer.metrics import data_label
-from trainer.render_mpl.film import FilmFrame
+from trainer.render_mpl.film import FilmFrame, pixels_of
 from trainer.render_mpl.pair_map import MOST_VECTOR_POINTS, draw_map, legend_of
 from trainer.render_mpl.style import INK, PAGE_IN, footnote, in_style, new_figure
 from trainer.render_mpl.xy_plot import draw_small
@@ -83,8 +83,6 @@ class Film:
     @in_style
     def at(self, step: int, towards: int, share: float) -> np.ndarray:
         """Return the pixels at a share of the way from one step to another."""
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-
         for run, marks, title in zip(self._chart.runs, self.marks, self._titles, strict=True):
             before, after = run.at(step), run.at(towards)
             xy = run.points[before] + share * (run.points[after] - run.points[before])
@@ -93,6 +91,4 @@ class Film:
             title.set_text(f"step {run.steps[after if share >= 0.5 else before]:,}")
         for cursor in self._cursors:
             cursor.set_xdata([step + share * (towards - step)] * 2)
-        canvas = FigureCanvasAgg(self._figure)
-        canvas.draw()
-        return np.asarray(canvas.buffer_rgba())[:, :, :3].copy()
+        return pixels_of(self._figure)

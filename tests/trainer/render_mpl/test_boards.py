@@ -1,15 +1,12 @@
-"""Charts as figures and in the terminal, from their real commands; and the ablation."""
+"""Charts in the terminal, from their real commands; and the ablation."""
 
 from __future__ import annotations
 
-import csv
 import json
 
 import pytest
 
-from tests.nightly import few_plain, nightly_except
 from trainer.__main__ import main
-from trainer.charts import registry
 from trainer.charts.snapshots import choose_snapshot
 from trainer.config import Run, replace
 from trainer.config.ablation import FOUR
@@ -17,23 +14,6 @@ from trainer.experiments.experiment import ablation
 from trainer.store import read_snapshot
 
 pytestmark = pytest.mark.slow
-
-KINDS = (*registry.BUILT_IN["hopfield"], *registry.BUILT_IN["explaining"])
-
-
-@few_plain(1, "kind", nightly_except(KINDS, "hopfield-pair", "hopfield-spectrum", "prototypes", "sources"))
-def test_every_panel_is_drawn_and_listed(charted, kind: str, tmp_path, recwarn):
-    files = [tmp_path / f"a.{suffix}" for suffix in ("svg", "csv")]
-    words = ["export", kind, "--runs", "1", "2", "--workspace", str(charted.folder)]
-    assert main([*words, "--out", *map(str, files)]) == 0
-    text = files[0].read_text(encoding="utf-8")
-    assert "CLIP" in text
-    assert "CLOOB" in text
-    with files[1].open(encoding="utf-8") as file:
-        rows = list(csv.reader(file))
-    assert rows[0] == ["chart", "part", "title", "series", "x", "y", "low", "high"]
-    assert {row[0] for row in rows[1:]} == {kind}
-    assert not [str(w.message) for w in recwarn if "layout" in str(w.message)]
 
 
 def test_analyze_prints_the_tables(charted, capsys):

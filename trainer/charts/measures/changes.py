@@ -17,7 +17,7 @@ from trainer.charts.class_task import ClassTexts
 from trainer.charts.mispairs import Mispairs, mispairs
 from trainer.charts.opened_snapshot import open_targets
 from trainer.charts.pair_changes import MEASURES, Changes, changes, fitting_suites, with_verdicts
-from trainer.charts.spec import Request, Target, joined
+from trainer.charts.spec import Records, Request, Target, joined
 from trainer.config.fields import option
 from trainer.errors import UserError
 from trainer.store import Workspace
@@ -186,7 +186,7 @@ def _values(changes: Changes, bad: Mispairs | None) -> dict[str, Any]:
     return facts
 
 
-def records(data: ChangesData, settings: ChangesSettings) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+def records(data: ChangesData, settings: ChangesSettings) -> Records:
     """Return one row per pair: its facts, every measure, and whether it is a mispair."""
     keys = list(dict.fromkeys(key for changes in data.found for key in changes.values))
     header = ("a", "step_a", "b", "step_b", "row", "id", "caption", "label", "path", *keys, "mispair")
