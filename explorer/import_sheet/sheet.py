@@ -330,7 +330,10 @@ class ImportSheet(QDialog):
         chosen = self.chosen()
         same = bool(reading and chosen and config.absolute(chosen) == reading.data)
         usable = same and reading is not None and not reading.trouble and reading.used > 0
+        was_ready = self.start.isEnabled()
         self.start.setEnabled(usable and not self._undecided and (not stale or opening))
+        if self.start.isEnabled() and not was_ready and self.focusWidget() in (None, self.copy):
+            self.start.setFocus()  # what was dropped is ready: Enter goes on
         self.copy.setEnabled(bool(self.path.text().strip()))
         self._show_counts(reading)
         self._show_cost(reading, pending)

@@ -139,6 +139,7 @@ def test_a_dropped_folder_is_read_shown_and_trained_on(
     sheet = _sheet(window)
     assert not sheet.start.isEnabled()
     qtbot.waitUntil(lambda: sheet.reading is not None and sheet.reading.opened, timeout=90_000)
+    assert sheet.focusWidget() is sheet.start, "Enter goes on"
     assert sheet.note.text().startswith("25 pairs found, 1 with a warning; 2 items not used.")
     held, whole = sheet.reading.pairs["heldout"], sum(sheet.reading.pairs.values())
     notes = [label.text() for label in sheet.options.form.findChildren(QLabel)]

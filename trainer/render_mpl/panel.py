@@ -19,6 +19,7 @@ from trainer.charts.marks import (
     HeatMap,
     ImageRow,
     Mark,
+    NumberRow,
     NumberTable,
     PairMap,
     Panel,
@@ -183,7 +184,7 @@ def _fitting(tables: list[NumberTable], page_in: float) -> Iterator[tuple[Mark, 
 
 
 def parted(table: NumberTable, page_in: float = PAGE_IN) -> list[NumberTable]:
-    """Return the table; in parts with all of its rows and some of its columns each where the page is too narrow."""
+    """Return the table; in parts with some of its columns and the rows that have a value there, for a narrow page."""
     room = page_in - AROUND_TABLE_IN - _names_width(table, LEAST_NAME) * TABLE_PT[1] / TABLE_PT[0]
     needed = sum(_least_widths(table, TABLE_PT[1]))
     count = min(len(table.columns), math.ceil(needed / room)) if room > 0 else 1
@@ -199,7 +200,19 @@ def _columns_of(table: NumberTable, low: int, high: int) -> NumberTable:
         for line in table.lines
     )
     title = table.title if low == 0 else f"{table.title}, continued"
+    if low:
+        lines = _with_values(lines)
     return replace(table, title=title, columns=table.columns[low:high], lines=lines, first=table.first + low)
+
+
+def _with_values(lines: Sequence[NumberRow]) -> tuple[NumberRow, ...]:
+    """Return the rows that have a value, with the heading of those under it."""
+    filled: list[NumberRow] = []
+    for line in reversed(lines):
+        is_filled = any(line.text(column) not in ("", "–") for column in range(len(line.values)))
+        if is_filled or (not line.values and filled and filled[-1].values):
+            filled.append(line)
+    return tuple(reversed(filled))
 
 
 def _table_width(table: NumberTable) -> float:

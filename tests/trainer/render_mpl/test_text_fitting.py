@@ -259,6 +259,18 @@ def test_names_of_rows_are_broken_before_a_table_is_parted():
         assert not _overlap(one, other)
 
 
+def test_a_further_part_of_a_table_has_only_rows_with_a_value_there():
+    none = float("nan")
+    heads = [NumberRow(words, "", ()) for words in ("Retrieval, unseen renderings", "Calibration")]
+    rows = [NumberRow(words, "", (0.9, 0.8, low, 0.1)) for words, low in (("R@1", 0.2), ("R@5", 0.3))]
+    only = NumberRow("Calibration error", "", (0.1, 0.2, none, none))
+    columns = ("CLIP", "CLOOB", "B against A", "p")
+    table = NumberTable("scores", "Scores", columns, (heads[0], *rows, heads[1], only))
+    first, second = panel_figure.parted(table, 2.5)
+    assert [line.words for line in first.lines] == [line.words for line in table.lines]
+    assert [line.words for line in second.lines] == [heads[0].words, "R@1", "R@5"]
+
+
 def test_a_column_is_broken_where_a_name_allows_it():
     assert panel_figure.head_lines("CLIP on Scenes, seed 0", 14) == ["CLIP on", "Scenes, seed 0"]
     assert panel_figure.head_lines("clip-101_ObjectCategories", 14) == ["clip-101_", "ObjectC…gories"]
