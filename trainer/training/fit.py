@@ -216,7 +216,11 @@ def _train(
     run = workspace.runs.config_of(log.run.id)
     config.check(run)
     if run.model.is_missing:
-        return _open_elsewhere(run, log, text_log)
+        assert isinstance(run.data, config.Vectors)
+        opened = open_vectors(log, run.data)
+        summary = f"{opened.kept:,} of {opened.rows:,} vectors of {opened.width} numbers"
+        text_log.say(f"{summary}, {opened.left_out:,} left out")
+        return "finished", ""
     where = _device_of(run, text_log, shared)
     text_log.say(f"{log.run.name}: {run.objective.label} on {run.data.label}, device {where}, process {log.run.pid}")
     job = _Job(workspace, run, log, text_log, control, room, shared, where)
@@ -330,16 +334,6 @@ def _request(job: _Job, training: TrainingSession) -> str | None:
         job.shared.check_peers()
     is_epoch_end = training.step % (training.total_steps // job.run.optimizer.epochs) == 0
     return "stop" if request == "stop-epoch" and is_epoch_end else request
-
-
-def _open_elsewhere(run: config.Run, log: RunLog, text_log: TextLog) -> tuple[str, str]:
-    """Open what another program made; returns as `_train`."""
-    assert isinstance(run.data, config.Vectors)
-    opened = open_vectors(log, run.data)
-    text_log.say(f"{opened.kept:,} of {opened.rows:,} vectors kept, {opened.width} numbers each")
-    if opened.left_out:
-        text_log.say(f"left out: {opened.left_out:,} rows that are zero, or hold a value that is not a number")
-    return "finished", ""
 
 
 def _measure_ahead(job: _Job, logger: MetricLogger, progress: Progress) -> None:

@@ -131,6 +131,13 @@ class FoundVectors:
     columns: Mapping[str, Sequence[Any] | np.ndarray] = field(default_factory=dict)
     note: str = ""
 
+    @property
+    def first(self) -> Matrix:
+        """Of images where there are any; the other side has as many rows."""
+        matrix = self.image or self.text
+        assert matrix is not None
+        return matrix
+
 
 @dataclass
 class _Contents:
@@ -183,12 +190,11 @@ def find(path: Path, side: Side | None = None, column: str = "") -> FoundVectors
         by_side = {"image": matrices[0]}
     else:
         by_side = {each: _one(path, matrices, each) for each in SIDES if each in sides}
-    first = by_side.get("image") or by_side.get("text")
-    assert first is not None
-    columns = {name: values for name, values in contents.columns.items() if len(values) == first.rows}
-    if (classes := _classes(path, first)) is not None:
+    vectors = FoundVectors(by_side.get("image"), by_side.get("text"), contents.items, note=" ".join(contents.notes))
+    columns = {name: values for name, values in contents.columns.items() if len(values) == vectors.first.rows}
+    if (classes := _classes(path, vectors.first)) is not None:
         columns["targets"] = classes
-    return FoundVectors(by_side.get("image"), by_side.get("text"), contents.items, columns, " ".join(contents.notes))
+    return replace(vectors, columns=columns)
 
 
 def files_of_steps(path: Path) -> dict[int, dict[Side | None, Path]]:
@@ -490,8 +496,8 @@ def _of_folder(folder: Path) -> _Contents:
             contents.matrices += part.matrices
             if end in (".npz", ".npy"):
                 # Whole, because a map of a file that shrinks is fatal.
-                columns = {name: rows_of(array, np.arange(len(array))) for name, array in part.columns.items()}
-                contents.columns |= columns
+                for name, array in part.columns.items():
+                    contents.columns[name] = rows_of(np.asanyarray(array), np.arange(len(array)))
             contents.notes += part.notes
     if not contents.matrices and left_out:
         raise left_out[0][1]

@@ -19,6 +19,7 @@ from trainer.analysis.worker_threads import single_blas_thread
 from trainer.charts.matching import units_of
 from trainer.charts.snapshots import choose_snapshot
 from trainer.store import Items, RunLog, Snapshot, Workspace, disk, read_snapshot
+from trainer.store.columns import taken
 from trainer.store.component_files import WORTH_KEEPING, keep_components
 from trainer.store.rows import MOST_STEP
 from trainer.untrusted.files import expanded
@@ -59,10 +60,8 @@ def run_of(data: config.Vectors, name: str = "") -> config.Run:
         VectorError: They cannot be opened, or images and texts do not belong together.
     """
     vectors = located(data)
-    first = vectors.image or vectors.text
-    assert first is not None
-    sample(first.rows, 2)
-    check_items(vectors.items, first.rows)
+    sample(vectors.first.rows, 2)
+    check_items(vectors.items, vectors.first.rows)
     both = vectors.image is not None and vectors.text is not None
     side = config.ImagesElsewhere if vectors.image is not None else config.TextsElsewhere
     return config.run_elsewhere(name or data.called, data, config.PairsElsewhere() if both else side())
@@ -140,9 +139,7 @@ def _file_of(side: Side, files: Mapping[Side | None, Path]) -> Path:
 
 
 def _shape_of(data: config.Vectors) -> tuple[int, int]:
-    vectors = located(data)
-    matrix = vectors.image or vectors.text
-    assert matrix is not None
+    matrix = located(data).first
     return matrix.rows, matrix.width
 
 
@@ -176,8 +173,7 @@ def open_vectors(
 def _open_step(log: RunLog, data: config.Vectors, step: int) -> tuple[OpenedVectors, Snapshot]:
     """Store one step and its map; return what was kept."""
     located_vectors = located(data)
-    first = located_vectors.image or located_vectors.text
-    assert first is not None
+    first = located_vectors.first
     chosen = sample(first.rows, data.rows)
     pictures = data.pictures and str(expanded(data.pictures))
     items, note = read_items(
@@ -247,9 +243,9 @@ def sample(rows: int, most: int) -> Int[np.ndarray, " k"]:
 def _only(items: Items, rows: Int[np.ndarray, " k"]) -> Items:
     if len(rows) == len(items):
         return items
-    columns = {name: [getattr(items, name)[row] for row in rows] for name in ("path", "caption", "label", "split")}
-    metadata = {name: [values[row] for row in rows] for name, values in items.metadata.items()}
-    content = [items.content[row] for row in rows] if len(items.content) else ()
+    columns = {name: taken(getattr(items, name), rows) for name in ("path", "caption", "label", "split")}
+    metadata = {name: taken(values, rows) for name, values in items.metadata.items()}
+    content = taken(items.content, rows) if len(items.content) else ()
     return replace(items, id=items.id[rows], metadata=metadata, content=content, **columns)
 
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 import hashlib
 import io
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -22,6 +22,7 @@ from jaxtyping import Bool, Float, Int
 from trainer.analysis.half_precision import narrowed
 from trainer.analysis.progress import Progress
 from trainer.analysis.projection import ScatterSum
+from trainer.analysis.tiles import row_blocks
 from trainer.analysis.unit_rows import checked_unit_rows
 from trainer.analysis.worker_threads import single_blas_thread
 from trainer.store.snapshot_files import ArrayFile
@@ -82,7 +83,7 @@ def copy_unit_rows(
                 file.write(unit)
 
         taken = zip(*(matrix.blocks(rows, height) for matrix in sides.values()), strict=True)
-        for number, (block, blocks) in enumerate(zip(_blocks(len(rows), height), taken, strict=True)):
+        for number, (block, blocks) in enumerate(zip(row_blocks(len(rows), 1, cells=height), taken, strict=True)):
             if progress is not None:
                 progress(block.start / len(rows), "reading vectors")
             if len(waited) == len(makers):
@@ -98,11 +99,6 @@ def copy_unit_rows(
         for other in makers[1:]:
             scatter.join(other.scatter)
         return UnitCopy(sound, {side: file.finished() for side, file in files.items()}, scatter)
-
-
-def _blocks(count: int, height: int) -> Iterator[slice]:
-    for start in range(0, count, height):
-        yield slice(start, min(start + height, count))
 
 
 class _BlockMaker:
@@ -143,9 +139,10 @@ class _File:
 
     def __init__(self, stack: ExitStack, path: Path, width: int, dtype: np.dtype, most: int) -> None:
         self._dtype, self._width, self.path = dtype, width, path
-        self._rows, self._most, self._digest = 0, most, hashlib.sha256(_header(most, self._width, self._dtype))
+        self._rows, self._header = 0, _header(most, width, dtype)
+        self._digest = hashlib.sha256(self._header)
         self._stream = stack.enter_context(io.BufferedWriter(confined.open_file(path.parent, path.name, "wb")))  # type: ignore[type-var]
-        self._stream.write(_header(most, self._width, self._dtype))
+        self._stream.write(self._header)
 
     def write(self, rows: np.ndarray) -> None:
         """Write some more rows."""
@@ -154,18 +151,16 @@ class _File:
         self._rows += len(rows)
 
     def finished(self) -> ArrayFile:
-        first, header = (_header(rows, self._width, self._dtype) for rows in (self._most, self._rows))
-        if len(header) != len(first):  # numpy leaves room for a larger first number
-            raise AssertionError("the header has another length")
+        header = _header(self._rows, self._width, self._dtype)
+        assert len(header) == len(self._header), "numpy leaves room for a larger first number"
         self._stream.seek(0)
         self._stream.write(header)
         self._stream.flush()
-        sha256 = self._digest.hexdigest() if header == first else ""
+        sha256 = self._digest.hexdigest() if header == self._header else ""
         return ArrayFile(self.path, (self._rows, self._width), self._dtype, sha256)
 
 
 def _header(rows: int, width: int, dtype: np.dtype) -> bytes:
-    header: dict[str, Any] = {"descr": dtype.str, "fortran_order": False, "shape": (rows, width)}
     stream = io.BytesIO()
-    np.lib.format.write_array_header_1_0(stream, header)
+    np.lib.format.write_array_header_1_0(stream, {"descr": dtype.str, "fortran_order": False, "shape": (rows, width)})
     return stream.getvalue()
