@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
@@ -25,8 +24,15 @@ DOT: Final = 8
 ROLES: Final = {"check": "good", "x": "warn"}
 """Mark of a known truth -> the token of its color."""
 MARK: Final = 18
-_SHARED: Final = re.compile(r"(.*?)( (?:> )?\d+ %)")
-"""A label and its share."""
+
+
+@dataclass(frozen=True)
+class StripLine:
+    """A line under an image: its words, the color of its dot, and what stands behind the words and is never cut."""
+
+    text: str
+    color: str = ""
+    share: str = ""
 
 
 @dataclass(frozen=True)
@@ -35,14 +41,14 @@ class StripItem:
 
     Attributes:
         path: Of the image file; also its identity.
-        lines: Words under it, each with the color of its dot; a text without one wraps over all lines.
+        lines: Under it; one without a dot wraps over all of them.
         mark: Icon in the corner: `equal`, `equal-not`, where the truth is known `check` or `x`; empty for none.
         problem: Why there is no picture or no answer, in three words; shown in place of the lines.
         tip: What hovering tells.
     """
 
     path: str
-    lines: tuple[tuple[str, str], ...] = ()
+    lines: tuple[StripLine, ...] = ()
     mark: str = ""
     problem: str = ""
     tip: str = ""
@@ -202,26 +208,24 @@ class _Cell(QStyledItemDelegate):
         theme.icon(mark, 12, ROLES.get(mark, "secondary")).paint(painter, circle.adjusted(3, 3, -3, -3).toRect())
 
     def _paint_lines(self, painter: QPainter, room: QRect, item: StripItem) -> None:
-        for index, (text, dot) in enumerate(item.lines[: self._lines]):
+        for index, entry in enumerate(item.lines[: self._lines]):
             line = QRect(room.left(), room.top() + index * LINE, room.width(), LINE)
-            if not dot:
+            if not entry.color:
                 painter.setPen(theme.color("text"))
-                draw_lines(painter, room, text)
+                draw_lines(painter, room, entry.text)
                 return
-            theme.fill_with(painter, theme.color(dot, self))
+            theme.fill_with(painter, theme.color(entry.color, self))
             painter.drawEllipse(QRectF(line.left() + 1, line.center().y() - DOT / 2 + 1, DOT, DOT))
             painter.setPen(theme.color("text"))
             line.setLeft(line.left() + DOT + 6)
-            label = with_share(QFontMetrics(painter.font()), text, line.width())
+            label = with_share(QFontMetrics(painter.font()), entry.text, entry.share, line.width())
             painter.drawText(line, int(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter), label)
 
 
-def with_share(metrics: QFontMetrics, text: str, room: int) -> str:
+def with_share(metrics: QFontMetrics, text: str, share: str, room: int) -> str:
     """Return a label with its share, `turq…ring > 99 %`: where room is scarce the label is cut, and never its share."""
-    parts = _SHARED.fullmatch(text)
-    name, share = parts.groups() if parts else (text, "")
     left = room - metrics.horizontalAdvance(share)
-    return metrics.elidedText(name, Qt.TextElideMode.ElideMiddle, left) + share
+    return metrics.elidedText(text, Qt.TextElideMode.ElideMiddle, left) + share
 
 
 def cell_size(lines: int = LINES, edge: int = PICTURE) -> QSize:
@@ -230,4 +234,4 @@ def cell_size(lines: int = LINES, edge: int = PICTURE) -> QSize:
 
 
 def _words(item: StripItem) -> list[str]:
-    return [text for text, _ in item.lines]
+    return [f"{line.text}{line.share}" for line in item.lines]

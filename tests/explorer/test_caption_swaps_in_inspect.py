@@ -18,7 +18,7 @@ from explorer.views.changes.one_run_groups import OneRunGroups
 from explorer.views.inspect import InspectView
 from explorer.views.inspect.swap_margins import NO_SWAP, SwapMargins, SwapQuestion, margin_panel
 from explorer.widgets.image_box import LINE
-from explorer.widgets.image_strip import PAD, PICTURE, ImageStrip, StripItem
+from explorer.widgets.image_strip import PAD, PICTURE, ImageStrip, StripItem, StripLine
 from trainer.charts.spec import Request, Target
 from trainer.messages import Classify, Failure
 from trainer.store import read_snapshot
@@ -95,7 +95,9 @@ def test_a_caption_stands_beside_its_swaps_with_the_margins_of_both_runs(margins
 def test_a_caption_wraps_under_its_picture_without_a_dot(qtbot: QtBot, dressed: Any):
     strip = ImageStrip(lambda _path: None)
     qtbot.addWidget(strip)
-    strip.show_items([StripItem("a.png", ((CAPTION, ""),)), StripItem("b.png", (("a red ring", "outline"),))])
+    strip.show_items(
+        [StripItem("a.png", (StripLine(CAPTION),)), StripItem("b.png", (StripLine("a red ring", "outline"),))]
+    )
     strip.resize(400, strip.height())
     strip.show()
     seen = strip.grab().toImage()
@@ -108,7 +110,7 @@ def test_a_caption_wraps_under_its_picture_without_a_dot(qtbot: QtBot, dressed: 
             for y in range(second.top(), second.bottom())
         )
         assert drawn == is_wrapped
-    strip.show_items([StripItem("a.png", ((f"{CAPTION}, {CAPTION}, and {CAPTION}", ""),))])
+    strip.show_items([StripItem("a.png", (StripLine(f"{CAPTION}, {CAPTION}, and {CAPTION}"),))])
     long = strip.grab().toImage()
     below = 2 + PAD + PICTURE + 4 + 2 * LINE
     assert len({long.pixelColor(x, below).name() for x in range(10, 110)}) == 1, "no half of a third line"

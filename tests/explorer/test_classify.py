@@ -174,7 +174,7 @@ def label(view: ClassifyView, name: str) -> str:
 
 
 def words_under(view: ClassifyView, path: Path) -> list[str]:
-    return [text for item in view.strip.items if item.path == str(path) for text, _ in item.lines]
+    return [f"{line.text}{line.share}" for item in view.strip.items if item.path == str(path) for line in item.lines]
 
 
 def test_it_begins_with_an_empty_state_and_the_words_that_fit_the_run(view: ClassifyView, context: Context) -> None:
@@ -471,12 +471,12 @@ def test_a_long_label_of_the_strip_is_cut_and_its_share_is_not(dressed):
     room = metrics.horizontalAdvance("turquoise square > 99 %") - 20
     for label in ("turquoise square", "turquoise circle", "turquoise > ring"):
         for share in (" > 99 %", " 7 %", " 100 %"):
-            shown = with_share(metrics, f"{label}{share}", room)
+            shown = with_share(metrics, label, share, room)
             assert shown.endswith(share)
             assert metrics.horizontalAdvance(shown) <= room
-    cut = {with_share(metrics, f"turquoise {shape} > 99 %", room) for shape in ("square", "circle")}
+    cut = {with_share(metrics, f"turquoise {shape}", " > 99 %", room) for shape in ("square", "circle")}
     assert len(cut) == 2, "two labels read differently"
-    assert with_share(metrics, "a cosine, cosine 0.123", 400) == "a cosine, cosine 0.123"
+    assert with_share(metrics, "a cosine", ", cosine 0.123", 400) == "a cosine, cosine 0.123"
 
 
 def test_the_keyboard_moves_along_the_strip_and_removes_with_undo(

@@ -54,12 +54,12 @@ def test_brushing_selects_the_pairs_of_the_range_everywhere(view: SimilarityView
     assert tab.strip.isVisible()
     assert len(tab.strip.strip.items) == inside.sum()
     assert f"{inside.sum()} pairs" in tab.strip.heading.text()
-    shown = [float(item.lines[1][0].split()[0].replace("−", "-")) for item in tab.strip.strip.items]
+    shown = [float(item.lines[1].text.split()[0].replace("−", "-")) for item in tab.strip.strip.items]
     assert len(shown) == inside.sum()
     for item in tab.strip.strip.items:
-        for (line, _), tip in zip(item.lines, item.tip.splitlines()[1::2], strict=True):
+        for line, tip in zip(item.lines, item.tip.splitlines()[1::2], strict=True):
             matched, other = map(float, tip.rpartition(": ")[2].split(", "))
-            assert line == compared(matched, other)
+            assert line.text == compared(matched, other)
     tab.change(density=True)
     assert plot.brush is not None, "another drawing leaves the brush"
     QTest.keyClick(plot, Qt.Key.Key_Escape)

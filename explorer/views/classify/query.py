@@ -47,12 +47,12 @@ class Prediction:
         return self.labels[int(self.cosines.argmax())]
 
     @property
-    def words(self) -> str:
-        """`label` and its probability, or its cosine where a single label has no probability."""
+    def share(self) -> str:
+        """What stands behind the label: its probability, or its cosine where a single label has no probability."""
         if self.shares == "none":
-            return f"{self.label}, cosine {self.cosines.max():.3f}"
+            return f", cosine {self.cosines.max():.3f}"
         share = float(self.probabilities.max())
-        return f"{self.label} {'> 99' if 0.995 <= share < 1 else f'{100 * share:.0f}'} %"
+        return f" {'> 99' if 0.995 <= share < 1 else f'{100 * share:.0f}'} %"
 
 
 @dataclass(frozen=True)

@@ -53,7 +53,7 @@ def verdict(
     if not said:
         return None
     if any(prediction.shares == "none" for _, prediction in said):
-        each = "; ".join(f"{names[index]}: {prediction.words}" for index, prediction in said)
+        each = "; ".join(f"{names[index]}: {prediction.label}{prediction.share}" for index, prediction in said)
         return Verdict(f"{each}. A single label has no share: write another to compare it with")
     right = tuple(prediction.label == truth for _, prediction in said) if truth else ()
     judged = "" if not right else ", which is right" if all(right) else f"; right is {truth}"

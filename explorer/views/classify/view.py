@@ -25,7 +25,7 @@ from explorer.views.view import View, steps_in_words
 from explorer.widgets import layouts
 from explorer.widgets.bars import BarChart, BarColumn
 from explorer.widgets.flow_row import FlowRow
-from explorer.widgets.image_strip import PICTURE, ROLES, ImageStrip, StripItem
+from explorer.widgets.image_strip import PICTURE, ROLES, ImageStrip, StripItem, StripLine
 from trainer import prompt_suites
 from trainer.charts.class_task import choice_suite, texts_of_pictures
 from trainer.charts.disputed_pictures import disputed_pictures
@@ -225,7 +225,7 @@ class ClassifyView(View):
         problem = self.asking.problem(path)
         sides, said = self.context.selection.sides, self._said(path)
         lines = tuple(
-            (prediction.words, run_tone(side.place))
+            StripLine(prediction.label, run_tone(side.place), prediction.share)
             for side, prediction in zip(sides, said, strict=True)
             if prediction is not None
         )

@@ -22,7 +22,7 @@ from explorer.views.decode.query import DecodeQuery
 from explorer.views.picture_question import PictureQuestionView
 from explorer.widgets import layouts
 from explorer.widgets.image_row import ImageRowItem, ImageRowWidget
-from explorer.widgets.image_strip import StripItem
+from explorer.widgets.image_strip import StripItem, StripLine
 from explorer.widgets.pixel_picture import PixelPicture
 from explorer.widgets.state_area import Act
 from trainer.charts.decode import NOISES, STEPS, WHITE, DecodedChart, DecodedRun, DecodeSettings, request_words
@@ -147,7 +147,7 @@ class DecodeView(PictureQuestionView):
         self.show_content()
         self.details_changed.emit()
         paths = [str(path) for path in selection.queries]
-        self.strip.show_items([StripItem(path, ((Path(path).name, "outline"),), "", "", path) for path in paths])
+        self.strip.show_items([StripItem(path, (StripLine(Path(path).name, "outline"),), tip=path) for path in paths])
         self.strip.setVisible(bool(paths))
         if self._image not in paths:
             self._image = paths[0] if paths else ""

@@ -15,7 +15,7 @@ from explorer.widgets import layouts
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.finder import Choice
 from explorer.widgets.heat_map import HeatMapWidget
-from explorer.widgets.image_strip import ImageStrip, StripItem
+from explorer.widgets.image_strip import ImageStrip, StripItem, StripLine
 from explorer.widgets.run_badge import RunBadge
 from explorer.widgets.searchable_combo_box import SearchableComboBox
 from explorer.widgets.state_area import StateArea
@@ -94,7 +94,7 @@ class ConfusionPane(QWidget):
         present = list(islice((path for path in sought if file_of(location(path)).is_file()), MOST_IMAGES))
         mark = "check" if row == column else "x"
         text = f"{confusion.classes[row]} → {confusion.classes[column]}"
-        items = [StripItem(path, ((text, run_tone(index)),), mark, "", f"{path}\n{text}") for path in present]
+        items = [StripItem(path, (StripLine(text, run_tone(index)),), mark, "", f"{path}\n{text}") for path in present]
         self.strip.show_items(items)
         self.strip.setVisible(bool(items))
         # The sample, for one, comes without some of the files.

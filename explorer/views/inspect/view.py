@@ -21,7 +21,7 @@ from explorer.views.view import step_words
 from explorer.widgets import layouts
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.flow_row import FlowRow
-from explorer.widgets.image_strip import StripItem
+from explorer.widgets.image_strip import StripItem, StripLine
 from explorer.widgets.run_badge import RunBadge
 from explorer.widgets.still import StillComboBox, StillSpinBox
 from trainer.charts import objective_label
@@ -379,7 +379,7 @@ def images_of(
 
 def _strip_item(image: Image) -> StripItem:
     label = image.caption or Path(image.path).name
-    return StripItem(image.path, ((label, ""),), "", "", f"{Path(image.path).name}\n{image.caption}".strip())
+    return StripItem(image.path, (StripLine(label),), "", "", f"{Path(image.path).name}\n{image.caption}".strip())
 
 
 def _strongest(cells: object) -> str:

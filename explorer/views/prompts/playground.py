@@ -16,7 +16,7 @@ from explorer.views.prompts.heat_table import HeatData, HeatTable
 from explorer.widgets import layouts
 from explorer.widgets.flow_row import FlowRow
 from explorer.widgets.hairline_splitter import HairlineSplitter
-from explorer.widgets.image_strip import ImageStrip, StripItem
+from explorer.widgets.image_strip import ImageStrip, StripItem, StripLine
 from trainer.analysis.number_text import signed
 from trainer.charts.marks import run_tone
 from trainer.charts.measures.prompts import Mixture, PromptRun, mixture
@@ -215,7 +215,7 @@ class Playground(QWidget):
         what = "recognized" if row == column else f"predicted as {run.labels[column]}"
         more = f", the first {MOST_IMAGES} shown" if len(images) > MOST_IMAGES else ""
         self.images_title.setText(f"{run.labels[row]} {what}: {len(images):,} of {of:,} images{more}")
-        said = ((run.labels[column], run_tone(self._index)),)
+        said = (StripLine(run.labels[column], run_tone(self._index)),)
         items = [StripItem(run.paths[image], said, "", "", run.paths[image]) for image in images[:MOST_IMAGES].tolist()]
         self.strip.show_items(items)
 

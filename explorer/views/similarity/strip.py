@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QWidget
 from explorer import theme
 from explorer.models.thumbnails import Thumbnails
 from explorer.widgets import layouts
-from explorer.widgets.image_strip import ImageStrip, StripItem
+from explorer.widgets.image_strip import ImageStrip, StripItem, StripLine
 from trainer.charts.common_pairs import same_pairs
 from trainer.charts.marks import run_tone
 from trainer.charts.measures.similarity import SimilarityRun
@@ -94,7 +94,7 @@ def _item(row: int, runs: Sequence[tuple[int, SimilarityRun]]) -> StripItem:
         if position >= len(run.rows) or run.rows[position] != row:
             continue
         matched, hard = float(run.matched[position]), float(run.hardest[position, 0])
-        lines.append((compared(matched, hard), run_tone(index)))
+        lines.append(StripLine(compared(matched, hard), run_tone(index)))
         tips.append(f"{run.name}: {matched:.5f}, {hard:.5f}")
         other = int(run.hardest_row[position])
         if other >= 0:
