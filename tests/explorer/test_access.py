@@ -126,6 +126,13 @@ def test_tab_goes_along_the_bar_and_on_into_the_view(qtbot, window_of, tmp_path:
         names = tab_stops(qtbot, window, window.bar.step, end)
         assert names[: len(main) + 4] == [*main, "viewMore", "viewCommand", "viewExport", "openPalette"]
         assert names[-1] == last
+    window.navigation.go_to("runs")
+    runs = window.pages.views["runs"]
+    qtbot.waitUntil(lambda: runs.table.isVisible(), timeout=10_000)
+    names = tab_stops(qtbot, window, window.bar.search, runs.table)
+    assert names == ["showSettings", "runs-filter", "new-run-button", "runs-table"]
+    runs.setFocus()
+    assert runs.table.hasFocus()
 
 
 def test_the_dots_of_the_bar_have_keys_that_the_sheet_names(window: Window) -> None:

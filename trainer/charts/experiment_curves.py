@@ -182,10 +182,8 @@ def arm_plot(key: str, name: str, arm: str, curves: Sequence[ArmCurve]) -> XYPlo
             line = "quiet" if member in quiet else shade(run_tone(curve.place), max(member.seed, 0))
             numbers = at.astype(np.float64), factor * logged
             hint = ", ".join(filter(None, (member.run.short_name, member.reason)))
-            trains = f"{member.run.short_name}, in training" if member.run.active else ""
-            legend = why if quiet and member is quiet[0] else trains
-            # Until an arm has a mean, its run in training is what there is to look at.
-            width = 2.0 if member.run.active and not curve.runs else 1.0
+            legend = why if member in quiet[:1] else f"{member.run.short_name}, in training" * member.run.active
+            width = 2.0 if member.run.active and not curve.runs else 1.0  # it stands for a mean that is still to come
             lines.append(Series(legend, line, *numbers, width=width, hint=hint, marked=len(at) == 1))
         if not curve.runs:
             continue

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from PySide6.QtCore import QEvent, QModelIndex, QObject, Qt, QTimer, QUrl
-from PySide6.QtGui import QAction, QDesktopServices, QKeyEvent
+from PySide6.QtGui import QAction, QDesktopServices, QFocusEvent, QKeyEvent
 from PySide6.QtWidgets import QPushButton, QTabWidget, QWidget
 
 from explorer import theme
@@ -586,7 +586,10 @@ class RunsView(View):
         self.splitter.setStretchFactor(1, 1)
         self.splitter.setChildrenCollapsible(False)
         self.body.addWidget(self.splitter, 1)
-        self.setFocusProxy(self.table)
+
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        # As a proxy of the view the list would have the keys before the filter and the button over it.
+        self.table.setFocus(event.reason())
 
     def _connect(self) -> None:
         jobs, selection, commands = self.context.jobs, self.context.selection, self.actions_of_runs
