@@ -40,4 +40,4 @@ def jaccard_chance_text(k: int, candidates: int) -> str:
 
 
 def _little(k: int, candidates: int) -> str:
-    return f", says little: {k} of {candidates:,} candidates" if says_little(k, candidates) else ""
+    return f", says little: {min(k, candidates)} of {candidates:,} candidates" if says_little(k, candidates) else ""

@@ -241,7 +241,8 @@ def _task_text(done: Evaluated) -> str:
     for name, value in record.metrics.items():
         info = metric(f"val/{name}")
         n = record.question.asked(name) if record.question else record.n
-        lines.append(f"  {info.on(done.split, n):<48}{info.text(value):>12}")
+        chance = record.question.chance(name) if record.question else ""
+        lines.append(f"  {info.on(done.split, n):<48}{info.text(value):>12}{f'  {chance}' if chance else ''}")
     lines += [line for details in record.details.get("measures", {}).values() for line in _cost_lines(details)]
     return "\n".join([*lines, ""])
 

@@ -133,7 +133,7 @@ def test_without_a_step_the_evaluated_one_is_shown_and_another_is_refused_by_nam
         assert main(["export", "evaluation-scores", *words, *where]) == 0
         text = out.read_text(encoding="utf-8")
         assert "(step 20)" in text
-        assert "| Image to text R@1, held-out, n = 6 | 6 | 40.0 % |" in text
+        assert "| Image to text R@1, held-out, n = 6 (chance 16.7 %) | 6 | 40.0 % |" in text
         out.unlink()
     assert main(["export", "evaluation-scores", "--step", "30", *where]) == 2
     assert "on train, held-out at step 30: there is clip-0 at step 20. Choose one" in capsys.readouterr().err
