@@ -26,6 +26,8 @@ from trainer.data.table import table_sources
 from trainer.data.tar_files import shard_sources
 from trainer.format_detection.proposal import table_parts, tables_alike
 from trainer.format_detection.readme import unread_split
+from trainer.format_detection.splits import is_split, part_of
+from trainer.format_detection.tables import TABLES
 from trainer.prompt_suites import PromptSuite, learned_suite, prompt_suites
 from trainer.store.picture_paths import data_here
 
@@ -94,6 +96,11 @@ def _unread(data: config.Data, splits: dict[str, list[Source]], log: ImportLog) 
     notes = []
     with suppress(OSError):  # as without one
         notes.append(next(filter(None, (unread_split(at, is_split=bool(log.split)) for at in folders)), ""))
+    if isinstance(data, config.ClassFolder) and path.is_dir() and not log.split:
+        tables = sorted(file.name for file in path.iterdir() if file.suffix.lower() in TABLES and part_of(file.name))
+        if is_split({part_of(name) for name in tables}):
+            train = next(name for name in tables if part_of(name) == "train")
+            notes.append(f"{', '.join(tables[:4])} may state a split, which is not read. --data {train} reads it.")
     if isinstance(data, config.Folder) and not log.split:
         notes.append(repeats_note([source.relative for source in splits["train"]]))
     return [note for note in notes if note]

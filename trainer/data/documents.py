@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from trainer.data.pairs import DataError
 from trainer.format_detection.splits import SPLIT, is_split, part_of_value
-from trainer.format_detection.tables import flat
+from trainer.format_detection.tables import flat, keyed_records
 from trainer.images import SUFFIXES
 from trainer.untrusted import files as untrusted_files
 from trainer.untrusted.bounded.json_elements import JsonElement, elements
@@ -34,6 +34,7 @@ def document_rows(path: Path, encoding: str) -> Iterator[Row]:
     """
     names: dict[str, Any] = {}
     lists: dict[str, bool] = {}
+    objects = 0
     stream = _elements(path, encoding)
     for element in stream:
         if Path(element.key).suffix.lower() in SUFFIXES:
@@ -52,6 +53,8 @@ def document_rows(path: Path, encoding: str) -> Iterator[Row]:
             lists[element.key] |= isinstance(element.value, dict)
             if element.key == "images" and isinstance(element.value, dict):
                 names[_key(element.value.get("id"))] = element.value.get("file_name")
+        elif isinstance(element.value, dict):
+            objects += 1
         elif element.key == "":
             raise DataError(f"{path.name} holds no list of records. {_NEXT_STEP}")
     if {"images", "annotations"} <= lists.keys():
@@ -62,6 +65,10 @@ def document_rows(path: Path, encoding: str) -> Iterator[Row]:
         for element in _elements(path, encoding):
             if element.kind == "element" and part_of_value(element.key) and isinstance(element.value, dict):
                 yield element.key, {**flat(element.value), SPLIT: element.key}
+        return
+    if not records and objects:
+        values = (element for element in _elements(path, encoding) if isinstance(element.value, dict))
+        yield from keyed_records((element.key, element.value) for element in values)
         return
     if len(records) != 1:
         raise DataError(

@@ -155,9 +155,9 @@ def at_root(sources: list[Source], path: Path, table: config.Table, log: ImportL
             f"{path.name} has several columns of text: {columns}. Captions are read from {table.caption_column!r}; set "
             "data.caption_column to choose another."
         )
-    columns = [] if is_named and table.image_column.lower() in IMAGES else columns_of_pictures(path, SUFFIXES)
-    if table.image_column in columns and len(columns) > 1:
-        columns = ", ".join(repr(untrusted_files.spelled(name[:60])) for name in columns[:20])
+    images = [] if is_named and table.image_column.lower() in IMAGES else columns_of_pictures(path, SUFFIXES)
+    if table.image_column in images and len(images) > 1:
+        columns = ", ".join(repr(untrusted_files.spelled(name[:60])) for name in images[:20])
         notes.append(
             f"{path.name} has several columns of pictures: {columns}. They are read from {table.image_column!r}; set "
             "data.image_column to choose another."

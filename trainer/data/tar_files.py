@@ -22,7 +22,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import Any, BinaryIO, Final
 
 from trainer import config
 from trainer.data.atomic_folder import written_once
@@ -490,7 +490,7 @@ def _metadata(text: str) -> tuple[dict[str, str], list[str]]:
     if not isinstance(document, dict):
         raise ValueError("Its .json is not an object.")
     plain = {str(key): value for key, value in document.items() if isinstance(value, str | int | float)}
-    values = next((document[key] for key in LISTED_KEYS if isinstance(document.get(key), list)), [])
+    values: list[Any] = next((document[key] for key in LISTED_KEYS if isinstance(document.get(key), list)), [])
     listed = [" ".join(one.split()) for one in values if isinstance(one, str)]
     return {key: value if isinstance(value, str) else f"{value}" for key, value in plain.items()}, [
         *filter(None, listed)

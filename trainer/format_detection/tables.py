@@ -12,7 +12,7 @@ import os
 import re
 import unicodedata
 import urllib.parse
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -92,6 +92,8 @@ _COCO_IMAGES: Final = re.compile(rb'"images"\s*:\s*\[')
 _COCO_CAPTION: Final = re.compile(rb'"caption"\s*:\s*"')
 _COCO_NAME: Final = re.compile(rb'"file_name"\s*:\s*"([^"\\]+)"')
 _RECORDS: Final = re.compile(r'"[^"\\]{1,200}"\s*:\s*\[\s*(?=\{)')
+_KEYED: Final = re.compile(r'\{\s*"[^"\\]{1,200}"\s*:\s*\{')
+_MOST_KEYED: Final = 64
 _FIRST_OF_CHINESE: Final = "\u2e80"
 _SPACE: Final = re.compile(r"[\s,:]*")
 _TEXT_FOLDER: Final = re.compile(r"annotation|text|caption|label|meta|split|anns|list", re.IGNORECASE)
@@ -558,16 +560,14 @@ def _records(text: str) -> Iterator[dict[str, Any]]:
     """Yield the first objects of a list, or of the first list of objects in a document; captions by names of images."""
     start, decoder = text.lstrip(), json.JSONDecoder()
     if _CAPTIONS_BY_NAME.match(text):
-        position = text.index("{") + 1
-        with contextlib.suppress(ValueError):  # the beginning of the file ends in it
-            while True:
-                name, position = decoder.raw_decode(text, _behind_space(text, position))
-                caption, position = decoder.raw_decode(text, _behind_space(text, position))
-                yield {"image": name, "caption": caption}
+        yield from ({"image": name, "caption": caption} for name, caption in _pairs(text, text.index("{") + 1))
+    listed = _RECORDS.search(text)
     if start.startswith("["):
         position = len(text) - len(start) + 1
+    elif not listed and _KEYED.match(start):
+        yield from (record for _, record in keyed_records(_pairs(start, 1)))
+        return
     else:
-        listed = _RECORDS.search(text)
         position = listed.end() if listed else len(text)
     while True:
         position = _behind_space(text, position)
@@ -578,6 +578,30 @@ def _records(text: str) -> Iterator[dict[str, Any]]:
         except ValueError:  # the beginning of the file ends in it
             return
         yield record
+
+
+def _pairs(text: str, position: int) -> Iterator[tuple[str, Any]]:
+    """Yield the keys and values of an object behind its brace, up to where the beginning of the file ends."""
+    decoder = json.JSONDecoder()
+    with contextlib.suppress(ValueError):
+        while True:
+            key, position = decoder.raw_decode(text, _behind_space(text, position))
+            value, position = decoder.raw_decode(text, _behind_space(text, position))
+            yield key, value
+
+
+def keyed_records(objects: Iterable[tuple[str, dict[str, Any]]]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield key and record of the objects in a document by their keys, or its rows where each is a column.
+
+    pandas writes a column as an object of its rows: `{"image": {"0": "0.jpg"}, "caption": {"0": "A dog"}}`.
+    """
+    rest = iter(objects)
+    for key, first in rest:
+        if key.isdecimal() or not first or not all(map(str.isdecimal, first)):
+            yield key, flat(first)
+            continue
+        columns = {key: first, **dict(itertools.islice(rest, _MOST_KEYED))}
+        yield from ((row, {name: values.get(row) for name, values in columns.items()}) for row in first)
 
 
 def _behind_space(text: str, position: int) -> int:

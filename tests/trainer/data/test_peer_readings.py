@@ -336,3 +336,22 @@ def test_texts_of_tars_have_the_endings_of_webdataset_and_several_are_told(root:
 def test_folders_called_folds_are_a_question(root: Path) -> None:
     pictures(root, [f"fold{fold}/{kind}/0.jpg" for fold in range(3) for kind in ("cat", "dog")])
     assert "describe how images are stored" in propose(root).question
+
+
+@pytest.mark.parametrize("orient", ["index", "columns"])
+def test_objects_of_records_and_of_columns_are_what_pandas_reads(root: Path, orient: Any) -> None:
+    import pandas as pd
+
+    pictures(root, names := [f"{number}.jpg" for number in range(4)])
+    table = pd.DataFrame({"filename": names, "caption": [f"words {n} here" for n in range(4)]})
+    table.to_json(root / "add_att.json", orient=orient)
+    peer = pd.read_json(root / "add_att.json", orient=orient)
+    assert read(root) == {"train": [*peer.itertuples(index=False, name=None)]}
+
+
+def test_tables_that_may_state_a_split_of_classes_are_told(root: Path) -> None:
+    pictures(root, names := [f"{kind}/{n}.jpg" for kind in ("AnnualCrop", "SeaLake") for n in range(3)])
+    for part, number in (("train", 0), ("test", 1)):
+        rows = [f"{name},{n}" for n, name in enumerate(names) if n % 3 == number]
+        write(root / f"{part}.csv", "\n".join(["Filename,Label", *rows]))
+    assert notes(root) == "test.csv, train.csv may state a split, which is not read. --data train.csv reads it."
