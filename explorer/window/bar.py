@@ -140,10 +140,7 @@ class Bar(QWidget):
 
     def _order_focus(self, controls: QWidget) -> None:
         """Have Tab go through a view's controls where they stand: after the pickers, before the last buttons."""
-        chain = [self.step, *controls.findChildren(QWidget), self.charts]
-        # Without those in menus, which are windows of their own.
-        stops = [part for part in chain if part.focusPolicy() and part.window() is self.window()]
-        for before, after in pairwise(stops):
+        for before, after in pairwise([self.step, *layouts.tab_stops(controls), self.charts]):
             QWidget.setTabOrder(before, after)
 
     def _fit(self) -> None:
