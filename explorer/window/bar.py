@@ -168,13 +168,15 @@ class Bar(QWidget):
         self.charts.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
         if self.minimumSizeHint().width() > self.width():
             self.charts.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonIconOnly)
-        # What is left out has keys and stands in the palette. The names of A and B are cut last.
+        # What is left out has keys and stands in the palette. The names of A and B are cut last, and alike.
         steps: list[Callable[[], object]] = [
             partial(self._row.setSpacing, theme.SPACE // 2),
             self.copy.hide,
             self.export.hide,
             self.swap.hide,
-            *(partial(picker.setMinimumWidth, LEAST_RUN_PX) for picker in (self.step, self.dataset, *pickers[:2])),
+            partial(self.step.setMinimumWidth, LEAST_RUN_PX),
+            partial(self.dataset.setMinimumWidth, LEAST_RUN_PX),
+            lambda: [picker.setMinimumWidth(LEAST_RUN_PX) for picker in pickers[:2]],
         ]
         for narrow in steps:
             if self.minimumSizeHint().width() > self.width():

@@ -27,10 +27,11 @@ from explorer.views.view import View
 from explorer.widgets.banner import SHORT_MS, UNDO_MS, Banner
 from explorer.widgets.command_palette import PaletteEntry, matching
 from explorer.widgets.curves import CurveLine, CurvePlot, CurvePlotData
+from explorer.widgets.finder import Choice
 from explorer.widgets.help_panel import HelpPanel, escape
 from explorer.widgets.tab_menu import TabMenu
 from explorer.window import Window
-from explorer.window.bar import HEIGHT
+from explorer.window.bar import HEIGHT, MOST_RUN_PX
 from explorer.window.status_bar import StatusBar
 from explorer.window.synonyms import SYNONYMS
 from trainer import config
@@ -117,6 +118,15 @@ def test_the_bar_holds_nothing_that_it_has_no_room_for(window: Window, qtbot) ->
         assert window.bar.minimumSizeHint().width() <= window.bar.width(), width
         held.add(window.bar.isAncestorOf(view.go))
     assert held == {False, True}
+
+
+def test_long_names_of_a_and_b_are_cut_alike(window: Window, qtbot) -> None:
+    names = (window.bar.run_a, window.bar.run_b)
+    for picker in names:
+        picker.show_choices((Choice(1, f"{picker.objectName()} on clothes and shoes, seed 0"),), 1)
+    window.resize(window.minimumWidth(), 600)
+    qtbot.waitUntil(lambda: max(picker.width() for picker in names) < MOST_RUN_PX)
+    assert abs(names[0].width() - names[1].width()) <= 2
 
 
 def test_what_does_not_depend_on_a_and_b_does_not_ask_for_them(window: Window) -> None:
