@@ -21,8 +21,8 @@ _MOST_FILES: Final = 2_000
 _MOST_DEPTH: Final = 8
 _LOOKED_AT: Final = 1 << 16
 _DATABASE_LOOKED_AT: Final = 1 << 20
-_OF_LIGHTNING: Final = "metrics.csv"
-"""What `CSVLogger` writes into a folder for each version, two below the one that it is given."""
+_LOGS: Final = ("metrics.csv", "summary.csv", "results.csv", "metrics.jsonl", "log.csv", "log.jsonl")
+"""What Lightning, timm, Ultralytics and scripts write into a folder for each run; the first that is there is read."""
 _STATE: Final = "trainer_state.json"
 _CHECKPOINT: Final = re.compile(r"checkpoint-\d{1,15}")
 MLFLOW_META: Final = "meta.yaml"
@@ -197,8 +197,9 @@ def log_tables(folder: Path) -> list[Path]:
         return tables
     below = [inner for outer in _folders(folder) for inner in (outer, *_folders(outer))][:_MOST_FILES]
     below = [inner for inner in below if not _CHECKPOINT.fullmatch(inner.name) and inner.name != "vis_data"]
-    logs = ((inner / _OF_LIGHTNING, _main_log(inner)) for inner in below)
-    return [file for two in logs for file in filter(None, two) if is_log_table(file)]
+    logs = ((_main_log(inner), *(inner / name for name in _LOGS)) for inner in below)
+    firsts = (next((file for file in files if file and is_log_table(file)), None) for files in logs)
+    return [file for file in firsts if file]
 
 
 def _main_log(folder: Path) -> Path | None:

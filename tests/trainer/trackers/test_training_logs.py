@@ -109,6 +109,12 @@ def test_lines_of_json_under_any_name_have_their_numbers(tmp_path: Path) -> None
             {"Loss": {0: 0.5, 1: 0.25}},
             "Numbers with a comma (2) were read with a decimal point. Columns of texts are not read: 'Note'.",
         ),
+        (
+            "epoch,batch,loss\n0,0,9\n0,1,8\n1,0,7\n",
+            {"loss": {0: 9, 1: 8, 2: 7}},
+            "Steps start over in each epoch: they were put one after the other, which is a guess.",
+        ),
+        ("Global Step,Loss\n0,1\n10,2\n", {"Loss": {0: 1, 10: 2}}, ""),
         ("step,loss,loss\n0,1,2\n1,3,4\n", {"loss": {0: 1, 1: 3}, "loss (2)": {0: 2, 1: 4}}, ""),
         ("epoch,loss\n0,1\n0.5,2\n1,3\n", {"loss": {0: 1, 1: 3}}, "numbers without a whole step (1)"),
         (" epoch, box\n 1, 2\n", {"box": {1: 2}}, "Its steps are epochs, by the column 'epoch'."),
@@ -125,7 +131,20 @@ def test_lines_of_json_under_any_name_have_their_numbers(tmp_path: Path) -> None
         ),
     ],
     ids=[
-        *("parts", "tidy", "tensorboard", "resumed", "anew", "comma", "twice", "half", "ultralytics", "pandas"),
+        *(
+            "parts",
+            "tidy",
+            "tensorboard",
+            "resumed",
+            "anew",
+            "comma",
+            "batches",
+            "words",
+            "twice",
+            "half",
+            "ultralytics",
+            "pandas",
+        ),
         *("sentence-transformers", "sentence-transformers within epochs"),
     ],
 )
@@ -509,3 +528,17 @@ def test_a_list_of_json_objects_has_the_numbers_that_pandas_reads(tmp_path: Path
     curves, said = curves_of(file, tmp_path)
     assert curves == {"loss": dict(zip(peer["step"], peer["loss"], strict=True))}
     assert said == "Columns of texts are not read: 'note'."
+
+
+@pytest.mark.parametrize("name", ["summary.csv", "results.csv", "metrics.jsonl"])
+def test_folders_with_a_log_each_are_runs(tmp_path: Path, name: str) -> None:
+    for number, folder in enumerate(("a", "b")):
+        (tmp_path / folder).mkdir()
+        lines = [json.dumps({"step": 0, "loss": number})] if name.endswith("l") else ["step,loss", f"0,{number}"]
+        (tmp_path / folder / name).write_text("\n".join([*lines, ""]))
+    workspace = Workspace(tmp_path / "ws")
+    try:
+        runs = import_curves(workspace, tmp_path)
+        assert {run.name: points(workspace, run.id, "loss") for run in runs} == {"a": {0: 0}, "b": {0: 1}}
+    finally:
+        workspace.close()

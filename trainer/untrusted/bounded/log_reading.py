@@ -18,10 +18,10 @@ from trainer.untrusted.bounded.tracker_rows import NOTE, RESTART, SKIPPED, Track
 SEPARATORS: Final = (",", ";", "\t")
 STEPS: Final = (
     *("global_step", "step", "steps", "iteration", "iterations", "iter", "update", "updates"),
-    *("training_iteration", "total_timesteps", "num_updates"),
+    *("itr", "training_iteration", "total_timesteps", "num_updates"),
 )
 EPOCHS: Final = ("epoch", "epochs")
-THOUSANDTHS: Final = "thousandths of an epoch"
+THOUSANDTHS: Final = "thousandths_of_an_epoch"
 INDEX: Final = "unnamed index"
 TABLES: Final = (".csv", ".tsv")
 DOCUMENT: Final = re.compile(r'"log_history":\s*\[|"[^"\s]{0,60}loss[^"\s]{0,20}":\s*\[\s*[-\dNI]')
@@ -30,7 +30,9 @@ _LIST: Final = re.compile(r"\ufeff?\s*\[\s*(?=\{)")
 """How a document begins that is a list of objects."""
 _PARTS: Final = ("split", "phase", "mode", "stage", "subset")
 _METRICS: Final = ("metric", "tag", "name", "key", "metricname")
-_TIMES: Final = ("wall time", "wall_time", "timestamp")
+_IN_EPOCH: Final = ("batch", "batch_idx", "batch_index")
+"""Columns that count the steps of an epoch, next to one of epochs."""
+_TIMES: Final = ("wall_time", "timestamp")
 _VALUES: Final = ("value", "metricvalue")
 
 
@@ -57,14 +59,14 @@ class LogColumns:
 
 def log_columns(names: Sequence[str]) -> LogColumns:
     """Return what the columns of these names hold."""
-    plain = {name.strip().lower().rpartition("/")[2]: name for name in reversed(names)}
+    plain = {name.strip().lower().rpartition("/")[2].replace(" ", "_"): name for name in reversed(names)}
 
     def first(likely: Sequence[str]) -> str:
         return next((plain[name] for name in likely if name in plain), "")
 
     epoch, part, time = first(EPOCHS), first(_PARTS), first(_TIMES)
     metric = first(_METRICS) if plain.keys() & {*_VALUES} else ""
-    step = first((*STEPS, THOUSANDTHS))
+    step = first((*STEPS, THOUSANDTHS, *(_IN_EPOCH if epoch else ())))
     index = INDEX if INDEX in names and any("loss" in name for name in plain) else ""
     used = {step, epoch, part, metric, time, INDEX, *(STEPS if step else ())}
     numbers = tuple(name for name in names if name not in used)
