@@ -49,6 +49,7 @@ def live_map(
             "The map needs anywidget, which is not installed. Install it: pip install 'contrastive-explorer[notebook]'"
         ) from None
     from trainer.charts.point_placement import PointPlacement
+    from trainer.charts.spec import Request, targets_of
     from trainer.projection.live_maps import live_maps
     from trainer.render_html.live_map import packed, style, widget_module
 
@@ -63,12 +64,9 @@ def live_map(
     steps = step if isinstance(step, list) else [] if step is None else [step]
     maps = live_maps(
         runs[0].store,
-        [run.id for run in runs],
+        Request(targets_of([run.id for run in runs], steps), dataset, split),
         placement=PointPlacement(method=method),
         color=color,
-        steps=steps,
-        dataset=dataset,
-        split=split,
         progress=silent,
     )
     return LiveMapWidget(packed=packed(maps))

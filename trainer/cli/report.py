@@ -221,13 +221,15 @@ def _maps(workspace: Workspace, rows: list[RunRow], folder: Path) -> tuple[list[
 
 def _live(workspace: Workspace, rows: list[RunRow], placement: export_map.Placement) -> LiveSection:
     """Return the part of the page with maps to zoom into."""
+    from trainer.charts.spec import Request, targets_of
     from trainer.cli._progress import report
     from trainer.projection.live_maps import live_maps
     from trainer.render_html import live_map
     from trainer.render_mpl.report import LiveSection
 
     color = placement.color or next(iter(_class_column(workspace, rows)), "modality")
-    data = live_maps(workspace, [row.id for row in rows], placement=placement, color=color, progress=report)
+    request = Request(targets_of([row.id for row in rows]))
+    data = live_maps(workspace, request, placement=placement, color=color, progress=report)
     return LiveSection(live_map.section(data), live_map.style(), live_map.policy())
 
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from trainer.charts.figure_choices import FigureChoices
     from trainer.charts.map import Placed
     from trainer.charts.spec import Request
-    from trainer.store import SnapshotRow, Workspace
+    from trainer.store import Workspace
 
 HELP = "embedding maps side by side"
 
@@ -111,9 +111,9 @@ def write(
     from trainer.render_mpl.files import NumberRows, write_figure
     from trainer.render_mpl.panel import draw as drawn
 
-    snapshots = [open_target(workspace, target, request).row for target in request.targets]
+    folders = [open_target(workspace, target, request).row.folder for target in request.targets]
     pairs = rows_of(placement.pairs) if placement.pairs else None
-    placed = [_placed(snapshot, snapshots[0], placement, workspace) for snapshot in snapshots]
+    placed = [_placed(folder, folders[0], placement, workspace) for folder in folders]
     charts = embedding_maps(
         workspace, placed, color=placement.color, isolate=placement.isolate, pairs=pairs, progress=report
     )
@@ -153,21 +153,14 @@ def rows_of(written: str) -> Any:
         ) from error
 
 
-def _placed(snapshot: SnapshotRow, first: SnapshotRow, placement: Placement, workspace: Workspace) -> Placed:
-    """Return a snapshot's points, aligned to those of the first run if both have the same pairs."""
-    from trainer.charts.map import Placed
-    from trainer.projection import MOST_FITTED, layout
+def _placed(folder: Path, first: Path, placement: Placement, workspace: Workspace) -> Placed:
+    from trainer.projection.live_maps import placed_snapshot
 
-    if placement.turn is not None:
-        if placement.method != "pca":
-            raise UserError("Only PCA has a third dimension here: leave --turn away, or take --method pca.")
-        return _in_space(snapshot.folder, placement.turn)
-    onto = () if snapshot.folder == first.folder or placement.method == "file" else (first.folder,)
-    points = layout(workspace.folder, snapshot.folder, placement, onto=onto, progress=report)
-    parameters = placement.words.partition(", ")[2]
-    if len(points) > MOST_FITTED and placement.method not in ("pca", "umap", "file"):
-        parameters += f", fitted on {MOST_FITTED:,} of {len(points):,} points, the others placed at their nearest"
-    return Placed(snapshot.folder, points, placement.method, parameters, neighborhood=placement.neighborhood)
+    if placement.turn is None:
+        return placed_snapshot(workspace, folder, first, placement, report)
+    if placement.method != "pca":
+        raise UserError("Only PCA has a third dimension here: leave --turn away, or take --method pca.")
+    return _in_space(folder, placement.turn)
 
 
 def _in_space(folder: Path, turn: tuple[float, float]) -> Placed:
