@@ -165,8 +165,7 @@ def draw(data: ArmCurves, _settings: ArmCurveSettings) -> Panel:
     plots = [arm_plot(f"curves-{at}", name, arm, group) for at, ((name, arm), group) in enumerate(groups.items())]
     rows = tuple(tuple(plots[at : at + 2]) for at in range(0, len(plots), 2))
     note = "Mean over seeds with its interval, as in the verdict. Thin lines are runs; gray ones do not count."
-    head = (data.not_counted,) if data.not_counted else ()
-    return Panel(title=f"Curves: {data.name}", head=head, rows=rows, notes=(note,))
+    return Panel(title=f"Curves: {data.name}", head=tuple(filter(None, (data.not_counted,))), rows=rows, notes=(note,))
 
 
 def arm_plot(key: str, name: str, arm: str, curves: Sequence[ArmCurve]) -> XYPlot:

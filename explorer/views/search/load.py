@@ -27,13 +27,14 @@ class SearchRequest:
     csls: bool
     k: int
 
-    def opened(self, workspace: Workspace) -> OpenedSnapshot:
-        """Open the snapshot.
 
-        Raises:
-            ChartError: There is none such.
-        """
-        return open_target(workspace, RunAtStep(self.run, self.step), Request((), self.dataset, self.split))
+def opened_of(workspace: Workspace, where: SearchRequest) -> OpenedSnapshot:
+    """Open the snapshot that is searched.
+
+    Raises:
+        ChartError: There is none such.
+    """
+    return open_target(workspace, RunAtStep(where.run, where.step), Request((), where.dataset, where.split))
 
 
 def embedder(workspace: Workspace, where: SearchRequest) -> Embedder:
@@ -42,7 +43,7 @@ def embedder(workspace: Workspace, where: SearchRequest) -> Embedder:
     Raises:
         ChartError: There is no such snapshot.
     """
-    return embedder_of(workspace, where.opened(workspace).row)
+    return embedder_of(workspace, opened_of(workspace, where).row)
 
 
 def find(workspace: Workspace, where: SearchRequest, array: str, ticket: Ticket) -> Hits:
@@ -52,5 +53,5 @@ def find(workspace: Workspace, where: SearchRequest, array: str, ticket: Ticket)
         Cancelled: The person ended it.
         ChartError: There is no such snapshot, or it lacks what is searched.
     """
-    query, opened = load_npy(Path(array))[0], where.opened(workspace)
+    query, opened = load_npy(Path(array))[0], opened_of(workspace, where)
     return search(opened, query, target=where.target, k=where.k, csls=where.csls, progress=ticket)
