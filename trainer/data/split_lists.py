@@ -82,7 +82,7 @@ def shared_by_column(sources: Sequence[Source], log: ImportLog) -> tuple[dict[st
         sources: All pairs of a table, in order.
         log: Receives a sentence about the split, or about a column that is none.
     """
-    names = {name.strip().lower(): name for name in (sources[0].metadata if sources else ())}
+    names = {name.strip().lower(): name for name in {name for source in sources for name in source.metadata}}
     for column in filter(names.__contains__, SPLITS):
         said = [source.metadata.get(names[column], "").strip().lower() for source in sources]
         parts = [part_of_value(value) for value in said]

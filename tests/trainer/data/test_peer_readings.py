@@ -355,3 +355,15 @@ def test_tables_that_may_state_a_split_of_classes_are_told(root: Path) -> None:
         rows = [f"{name},{n}" for n, name in enumerate(names) if n % 3 == number]
         write(root / f"{part}.csv", "\n".join(["Filename,Label", *rows]))
     assert notes(root) == "test.csv, train.csv may state a split, which is not read. --data train.csv reads it."
+
+
+def test_rows_without_a_part_do_not_hide_the_column_that_states_the_split(root: Path) -> None:
+    pictures(root, names := [f"{number}.jpg" for number in range(6)])
+    parts = ["", "train", "train", "train", "test", "test"]
+    rows = [
+        {"image": name, "caption": f"w {name}", **({"split": part} if part else {})} for name, part in zip(names, parts)
+    ]
+    write(root / "data.jsonl", "\n".join(map(json.dumps, rows)))
+    told = [(name, f"w {name}") for name in names]
+    assert read(root) == {"train": told[1:4], "heldout": told[4:]}
+    assert len(listed(propose(root).data, root.parent).problems) == 1
