@@ -168,6 +168,11 @@ class Bar(QWidget):
         self.charts.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
         if self.minimumSizeHint().width() > self.width():
             self.charts.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonIconOnly)
+
+        def cut_names() -> None:
+            for picker in pickers[:2]:
+                picker.setMinimumWidth(LEAST_RUN_PX)
+
         # What is left out has keys and stands in the palette. The names of A and B are cut last, and alike.
         steps: list[Callable[[], object]] = [
             partial(self._row.setSpacing, theme.SPACE // 2),
@@ -176,7 +181,7 @@ class Bar(QWidget):
             self.swap.hide,
             partial(self.step.setMinimumWidth, LEAST_RUN_PX),
             partial(self.dataset.setMinimumWidth, LEAST_RUN_PX),
-            lambda: [picker.setMinimumWidth(LEAST_RUN_PX) for picker in pickers[:2]],
+            cut_names,
         ]
         for narrow in steps:
             if self.minimumSizeHint().width() > self.width():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from PySide6.QtCore import QItemSelection, QItemSelectionModel, QRect, QSignalBlocker, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QFontMetrics, QPainter, QPen
@@ -186,7 +186,7 @@ class _Cell(QStyledItemDelegate):
             return
         painter.setFont(theme.pixel_font(theme.SMALL_PX))
         ink = "selection_text" if selected else "secondary"
-        caption, numbers = self.texts(tile, painter.fontMetrics(), index.model().shared)
+        caption, numbers = self.texts(tile, painter.fontMetrics(), cast(TilesModel, index.model()).shared)
         for number, text in enumerate((*caption, *numbers)):
             painter.setPen(theme.color("text" if number < len(caption) and not selected else ink))
             line = QRect(room.left(), room.bottom() + theme.SPACE + number * LINE_PX, self._edge, LINE_PX)
