@@ -110,7 +110,7 @@ def _warm() -> None:
     Image.init()
     with tempfile.TemporaryDirectory() as folder:
         Workspace(Path(folder)).runs.all()
-    command._parser(command._commands(), [])
+    command.argument_parser([])
     explorer_parts = (explorer.thumbnails, explorer.import_sheet.dropped_files)
     trainer_parts = (corpus.hostile, trainer.config, trainer.data, trainer.training.fit, trainer.projection)
     assert all((np, open_clip, pyarrow.csv, pyarrow.parquet, safetensors, explorer_parts, trainer_parts))
