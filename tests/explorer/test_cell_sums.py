@@ -108,7 +108,7 @@ def test_with_sums_a_map_that_moves_stands_for_every_point(qtbot, make_map, monk
     monkeypatch.setattr("explorer.widgets.point_map.grid.FIRST_LEVEL", 5_000)
     shown = make_map(np.random.default_rng(0).normal(size=(150_000, 2)))
     shown.resize(200, 200)
-    qtbot.waitUntil(lambda: shown.layer.still and bool(shown.layer._sums[1]), timeout=10_000)
+    qtbot.waitUntil(lambda: shown.layer.still and bool(shown.layer.sums[1]), timeout=10_000)
     at_rest, frames = shown.layer.frame, []
     shown.layer.framed.connect(lambda: frames.append(shown.layer.frame))
     drag(shown, [QPointF(90, 90), QPointF(100, 90), QPointF(105, 92)])
@@ -118,6 +118,6 @@ def test_with_sums_a_map_that_moves_stands_for_every_point(qtbot, make_map, monk
     assert frames[0].drawn == frames[0].visible > 30_000
     assert frames[-1].exact
     shown.set_selected(np.arange(150_000) % 2 == 0)  # the sums of before are of other colors
-    qtbot.waitUntil(lambda: shown.layer.still and shown.layer._sums[0] is shown.layer.arranged[1], timeout=10_000)
-    qtbot.waitUntil(lambda: bool(shown.layer._sums[1]), timeout=10_000)
-    assert shown.layer._sums[1][0].dimmed.sum() == 75_000
+    qtbot.waitUntil(lambda: shown.layer.still and shown.layer.sums[0] is shown.layer.arranged[1], timeout=10_000)
+    qtbot.waitUntil(lambda: bool(shown.layer.sums[1]), timeout=10_000)
+    assert shown.layer.sums[1][0].dimmed.sum() == 75_000

@@ -42,9 +42,9 @@ class CellSums:
     color: UInt32[np.ndarray, " cells"]
 
     @property
-    def nbytes(self) -> int:
-        """The memory that the sums take."""
-        return sum(part.nbytes for part in (self.row_start, self.column, self.plain, self.dimmed, self.color))
+    def arrays(self) -> tuple[np.ndarray, ...]:
+        """All arrays in this order, as the kernels take them."""
+        return self.row_start, self.column, self.plain, self.dimmed, self.color
 
 
 def cell_sums(

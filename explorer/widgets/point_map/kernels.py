@@ -513,7 +513,7 @@ def _share_across(line, cells, r, first, cell_width, offset, decoded, states):
     draws_plain, draws_dimmed = (states >> PLAIN) & 1, (states >> 1) & 1
     unit, byte, end = np.float32(1), np.uint32(255), row_start[r + 1]
     per_pixel = unit / cell_width
-    low, high = len(line), 0
+    low, high = np.int64(len(line)), np.int64(0)
     for i in range(row_start[r] + np.searchsorted(columns[row_start[r] : end], first), end):
         px = np.float32(columns[i]) * cell_width + offset
         if px < 0:
@@ -522,7 +522,7 @@ def _share_across(line, cells, r, first, cell_width, offset, decoded, states):
         position = 5 * np.int64(column)
         if position > len(line) - 10:
             break
-        low, high, k = min(low, position), position + 10, np.uint64(position)
+        low, high, k = min(low, position), position + np.int64(10), np.uint64(position)
         share = min((np.float32(column) + unit - px) * per_pixel, unit)
         if draws_plain:
             here, color = plain[i] * share, colors[i]

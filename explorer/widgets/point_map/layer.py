@@ -70,6 +70,9 @@ class _Drawn:
 class PointLayer(pg.GraphicsObject):
     """Points drawn as marks or, if there are many, as a density.
 
+    Attributes:
+        sums: Points in the order of the grid, and their sums in fine cells; none until they are summed.
+
     Signals:
         drawn: An exact picture of the present state is shown.
         framed: Another picture is shown, perhaps one made while the map moves.
@@ -97,7 +100,7 @@ class PointLayer(pg.GraphicsObject):
         self._epoch = self._asked = 0
         self._places, self._arrangements, self._requests = Newest(), Newest(), Newest()
         self._previews, self._summations = Newest(), Newest()
-        self._sums: tuple[GridPoints | None, tuple[CellSums, ...]] = (None, ())
+        self.sums: tuple[GridPoints | None, tuple[CellSums, ...]] = (None, ())
         self.is_preview = False
         self._worker, self._loader = Worker(self), Worker(self)
         self._soon = QTimer(self, singleShot=True, interval=0, timeout=self._draw)
@@ -119,7 +122,7 @@ class PointLayer(pg.GraphicsObject):
             for slot in (self._places, self._arrangements, self._requests, self._previews, self._summations):
                 slot.take()
             self.arranged = self.frame = None
-            self._sums = (None, ())
+            self.sums = (None, ())
         self._count = len(xy)
         color = np.zeros(len(xy), np.uint16)
         self._look = PointStyle(color, writable(diamond, bool), np.zeros((1, 3), np.uint8))
@@ -352,7 +355,7 @@ class PointLayer(pg.GraphicsObject):
             ground=self._ground.getRgb()[:3],
             pixel_ratio=ratio,
             budget=MOVING_POINTS if moving else None,
-            sums=self._sums[1] if self._sums[0] is self.arranged[1] else (),
+            sums=self.sums[1] if self.sums[0] is self.arranged[1] else (),
             wants_density=self._wants_density and not moving,
         )
 
@@ -385,16 +388,16 @@ class PointLayer(pg.GraphicsObject):
             self._loader.do(load_kernels, lambda _module: self._redraw())
 
     def _ask_for_sums(self) -> None:
-        """Sum the points that are shown, beside the thread that draws them, for when the map moves."""
+        """Have the points of fine cells summed on the other thread; the sums are drawn while the map moves."""
         points = None if self.arranged is None else self.arranged[1]
-        if self._count > MOVING_POINTS and self._sums[0] is not points:
-            self._sums = (points, ())
+        if self._count > MOVING_POINTS and self.sums[0] is not points:
+            self.sums = (points, ())
             if self._summations.put(self.arranged):
                 self._loader.do(self._summations.work_with(_summed), self._take_sums)
 
     def _take_sums(self, made: tuple[GridPoints, tuple[CellSums, ...]] | None) -> None:
-        if made is not None and made[0] is self._sums[0]:
-            self._sums = made
+        if made is not None and made[0] is self.sums[0]:
+            self.sums = made
 
     def _show_preview(self, made: _Drawn | None) -> None:
         if made is not None and made.epoch == self._epoch and not self._previews.full:

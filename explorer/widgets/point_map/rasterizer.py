@@ -200,7 +200,8 @@ def render(request: RasterRequest, kernels: ModuleType | None) -> RasterImage:
     visible = int(per_level.sum())
     marks = visible <= (request.most_stamps if kernels else min(request.most_stamps, MOST_PLAIN_STAMPS))
     depth = grid.levels if marks else _depth(per_level, request.budget)
-    sums = fitting(request.sums, grid, sight.scale) if depth < grid.levels and kernels else None
+    is_over = request.budget is not None and visible > request.budget
+    sums = fitting(request.sums, grid, sight.scale) if is_over and kernels else None
     task = _Task(request, window, visible, depth, sums)
     density = None
     if kernels and marks:
@@ -302,9 +303,8 @@ def _gather(task: _Task, kernels: ModuleType) -> tuple[np.ndarray, np.ndarray, n
     states = (points.dimmed << DIMMED) | ((points.plain and not single) << PLAIN)
     grid, linear = task.request.grid, points.linear
     if (sums := task.sums) is not None:
-        cells = (sums.row_start, sums.column, sums.plain, sums.dimmed, sums.color)
         fine_cell = (float(grid.cell[0] / sums.factor), float(grid.cell[1] / sums.factor))
-        kernels.gather_cells(bright, faint, cells, fine_cell, task.view, _LINEAR, states, report)
+        kernels.gather_cells(bright, faint, sums.arrays, fine_cell, task.view, _LINEAR, states, report)
     else:
         cells = (*task.cells, grid.counts)
         kernels.gather(bright, faint, task.points, cells, task.window, task.view, linear, task.depth, states, report)

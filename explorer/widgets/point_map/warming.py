@@ -26,7 +26,8 @@ def run_each(kernels: ModuleType) -> None:
     look = rasterizer.PointStyle(np.array([0, 0], np.uint16), np.zeros(2, bool), np.zeros((1, 3), np.uint8))
     for lit in (None, np.array([True, False])):
         points = rasterizer.arrange(grid, look, rasterizer.States(lit=lit), kernels)
-        sums, sight = cell_sums(grid, points.ink, points.linear, kernels), rasterizer.Viewport(0, 0, 1, 1, 8, 8)
-        request = rasterizer.RasterRequest(grid, points, sight, sums=sums, wants_density=True)
-        for most, budget in ((0, None), (0, 0), (9, None)):
-            rasterizer.render(replace(request, most_stamps=most, budget=budget), kernels)
+        near, far = (rasterizer.Viewport(-edge, -edge, edge, edge, 8, 8) for edge in (1, 50))
+        request = rasterizer.RasterRequest(grid, points, near, wants_density=True)
+        sums = cell_sums(grid, points.ink, points.linear, kernels)
+        for change in ({"most_stamps": 0}, {"most_stamps": 9}, {"most_stamps": 0, "budget": 0, "sums": sums}):
+            rasterizer.render(replace(request, sight=far if "sums" in change else near, **change), kernels)
