@@ -399,7 +399,18 @@ def test_thumbnails_come_near_and_go_far(qtbot, view: MapView):
     qtbot.waitUntil(lambda: view.pictures.get(side.items.path[5]) is not None, timeout=3000)
     place = shown.position(5).toPoint()
     red = {0: (255, 0, 0), 1: (0, 128, 0), 2: (0, 0, 255)}[5 % 3]
-    qtbot.waitUntil(lambda: shown.grab().toImage().pixelColor(place).getRgb()[:3] == red, timeout=3000)
+
+    def pixel() -> tuple[int, ...]:
+        return shown.grab().toImage().pixelColor(place).getRgb()[:3]
+
+    qtbot.waitUntil(lambda: pixel() == red, timeout=3000)
+    selected = np.arange(2 * N) % N == 6
+    view.panels[0].select(selected)
+    qtbot.waitUntil(lambda: pixel() != red, timeout=3000)
+    view.panels[0].select(~selected)
+    qtbot.waitUntil(lambda: pixel() == red, timeout=3000)
+    view.panels[0].select(None)
+    qtbot.waitUntil(lambda: pixel() == red, timeout=3000)
     # The other map has room for few, and shows them with this one.
     view.toolbar.tools.lock.setChecked(False)
     other, far = view.panels[1].sprites, view.panels[1].map.layer.grid.xy

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-CAPTION_LETTERS: Final = 15
+CAPTION_LETTERS: Final = 11
 MOST_PICTURES: Final = 12
 FEWEST_PICTURES: Final = 6
 """Of a row on a page, and of one on a narrow part of it."""
@@ -416,9 +416,17 @@ def _draw_image(axes: Axes, column: int, cell: RowImage) -> None:
     if cell.strong:
         axes.add_patch(Rectangle((left, 0), side, side, fill=False, edgecolor=INK, linewidth=1.2, zorder=2))
     middle = {"x": left + side / 2, "ha": "center"}
-    axes.text(y=0.98, s=cell.words.replace(" · ", "\n"), va="bottom", color=INK, fontsize=5, **middle)
+    axes.text(y=0.98, s=cell.words.replace(" · ", "\n"), va="bottom", color=INK, fontsize=6, **middle)
     lines = broken(cell.caption.split(" "), " ", CAPTION_LETTERS)
-    axes.text(y=-0.06, s="\n".join(lines[:3]), va="top", color=QUIET, fontsize=4.5, linespacing=1.1, **middle)
+    axes.text(
+        y=-0.06,
+        s="\n".join(lines[:3]) + "…" * (len(lines) > 3),
+        va="top",
+        color=QUIET,
+        fontsize=6,
+        linespacing=1.1,
+        **middle,
+    )
 
 
 def read_square(path: str) -> np.ndarray | None:

@@ -23,6 +23,8 @@ MOST: Final = 160
 FEWEST_SHARE: Final = 0.3
 """Pictures come when at least this share of the discs in sight have room for one: before, they would hide the rest."""
 SETTLED_MS: Final = 120
+DIMMED: Final = 0.2
+"""Opacity of the pictures that are not selected, where any is."""
 
 
 class Sprites(QObject):
@@ -65,7 +67,7 @@ class Sprites(QObject):
         self._soon.start()
 
     def set_first(self, mask: Bool[np.ndarray, " n"] | None) -> None:
-        """Give selected points space before others."""
+        """Give selected points space before others, which are dimmed; None: none are selected."""
         self._first = mask
         self._soon.start()
 
@@ -114,6 +116,7 @@ class Sprites(QObject):
             picture = self._picture(point)
             if picture is None:
                 continue
+            painter.setOpacity(1.0 if self._first is None or self._first[point] else DIMMED)
             size = picture.size().scaled(SIDE_PX - SPACE, SIDE_PX - SPACE, Qt.AspectRatioMode.KeepAspectRatio)
             rect = QRectF(0, 0, size.width(), size.height())
             rect.moveCenter(QPointF(float(x), float(y)))
