@@ -529,7 +529,7 @@ class ExperimentsView(ChartView):
             return
         every_end = self.context.jobs.ends()
         ends = {run.id: every_end.get(run.id) for run in rows if run.active}
-        self.seeds.show_runs(entry.seeds, {run.id: run for run in rows}, ends, entry.gaps)
+        self.seeds.show_runs(entry.seeds, {run.id: run for run in rows}, ends, entry.gaps, self.context.jobs.styles)
         if not going:
             return
         # A run that waits does not know its steps yet: it will have those of the others.

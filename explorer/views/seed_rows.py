@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from PySide6.QtWidgets import QLabel, QProgressBar, QWidget
@@ -17,6 +18,7 @@ from trainer.experiments.counted import flaw_of, standing
 from trainer.metrics import HEADLINE, RECALL_HEADING, metric
 
 if TYPE_CHECKING:
+    from trainer.experiments.run_style import RunStyle
     from trainer.store import RunRow
 
 BAR_PX: Final = 72
@@ -51,6 +53,7 @@ class SeedRows(QWidget):
         self._cells: dict[int, RunCell] = {}
         self._gaps: dict[int, QLabel] = {}
         self._heads: list[Legend] = []
+        self._hues: dict[str, int] = {}
         theme.theme().follow(self._color_heads)
 
     def show_runs(
@@ -59,11 +62,16 @@ class SeedRows(QWidget):
         runs: Mapping[int, RunRow],
         ends: Mapping[int, float | None],
         gaps: Sequence[SeedGap] = (),
+        styles: Mapping[int, RunStyle] = MappingProxyType({}),
     ) -> None:
-        """Show how far these runs are; `ends` are the seconds until each ends."""
+        """Show how far these runs are; `ends` are the seconds until each ends, `styles` those of the workspace."""
         if tuple(seeds) != self._seeds:
             self._seeds = tuple(seeds)
             self._build()
+        hues = {each.arm: styles[each.run].hue for each in seeds if each.run in styles}
+        if hues != self._hues:
+            self._hues = hues
+            self._color_heads()
         waiting = sorted((run for run in runs if runs[run].status == "queued"), key=lambda run: ends.get(run) or 0)
         for number, cell in self._cells.items():
             if number in runs:
@@ -111,7 +119,7 @@ class SeedRows(QWidget):
     def _color_heads(self) -> None:
         arms = dict.fromkeys(each.arm for each in self._seeds)
         for index, (head, arm) in enumerate(zip(self._heads, arms, strict=True)):
-            head.show_entries([LegendEntry(arm, theme.run_shade(index, 0))])
+            head.show_entries([LegendEntry(arm, theme.run_shade(self._hues.get(arm, index), 0))])
 
 
 class RunCell(QWidget):

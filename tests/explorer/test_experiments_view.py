@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import pytest
 from PySide6.QtWidgets import QLabel, QPushButton, QVBoxLayout, QWidget
 
+from explorer import theme
 from explorer.intents import AddSeeds, EvaluateBoth, OpenImport, ShowExperiment, ShowRun
 from explorer.models.runs import share_of
 from explorer.run_control import actions
@@ -17,11 +18,13 @@ from explorer.views.first_start import LEFT_PX
 from explorer.views.runs.experiment_sheet import ExperimentSheet
 from explorer.views.seed_rows import RunCell, gap_text, state_text
 from explorer.views.seed_truth_line import SeedTruthLine
+from explorer.widgets.legend import Legend
 from explorer.widgets.sheet import Sheet
 from explorer.widgets.truth_line import ADD_SEEDS
 from explorer.window.status_bar import StatusBar
 from trainer import config
 from trainer.__main__ import main
+from trainer.charts.marks import arm_tone
 from trainer.config import presets
 from trainer.experiments import verdict
 from trainer.experiments.experiment import clip_and_cloob, to_toml
@@ -338,6 +341,23 @@ def test_the_verdict_is_the_first_look(qtbot, context):
     assert not view.stop.isVisible(), "nothing goes on: it is not in the palette"
     assert not view.stop_now.isVisible()
     assert view.verdict.text().startswith("CLOOB is better than CLIP: +10")
+
+
+def test_an_arm_has_the_hue_of_its_runs(qtbot, context):
+    lone = [context.workspace.runs.create(config.Run(name=name), status="finished") for name in ("one", "two")]
+    judged(context.workspace)
+    view = shown(qtbot, context)
+    context.jobs.poll()
+    qtbot.waitUntil(lambda: view.pane.answer is not None and not view.busy and len(context.jobs.styles) > len(lone))
+    pair = [row.id for row in context.workspace.runs.of_experiment("duel")][:2]
+    hues = [context.jobs.styles[run].hue for run in pair]
+    assert hues == [2, 3], "the runs before have the first two"
+    view.refresh()
+    colors = [theme.run_shade(hue, 0) for hue in hues]
+    qtbot.waitUntil(lambda: [head.entries[0].color for head in view.seeds.findChildren(Legend)] == colors)
+    panel = view.pane.answer.panel
+    assert {mark.tone for mark in panel.mark("values").points} == {arm_tone(hue) for hue in hues}
+    assert {mark.tone for mark in panel.mark("difference").points} == {arm_tone(hues[1])}
 
 
 def test_what_is_left_of_the_budget_is_a_button(qtbot, context):

@@ -20,6 +20,7 @@ from trainer.config.fields import option
 from trainer.errors import NotYetError
 from trainer.experiments.counted import CountedRun, RunGroup, arm_groups, counted_in, counted_line, seeds_of_all
 from trainer.experiments.experiment import Experiment, from_toml
+from trainer.experiments.run_style import arm_hues
 from trainer.metrics import metric
 from trainer.store import Workspace
 from trainer.store.number_series import number_series
@@ -51,6 +52,7 @@ class ArmCurve:
     """An arm's curve of one metric.
 
     Attributes:
+        hue: That of its runs in every view.
         steps: Where every run of the arm has a value.
         mean: Over its runs there.
         low, high: Ends of the interval of the mean; infinite where there is none yet.
@@ -61,7 +63,7 @@ class ArmCurve:
 
     metric: str
     arm: str
-    place: int
+    hue: int
     steps: Int[np.ndarray, " k"]
     mean: Float[np.ndarray, " k"]
     low: Float[np.ndarray, " k"]
@@ -126,24 +128,26 @@ def arm_curves(
 ) -> tuple[ArmCurve, ...]:
     """Return the curve of each metric and arm that a run has logged; a single value is a dot."""
     curves = []
+    hues = arm_hues(workspace, experiment.name, (arm.name for arm in experiment.arms))
     paired = seeds_of_all(group for group in groups if experiment.arm(group.name))
     for name in metrics:
-        for index, arm in enumerate(experiment.arms):
-            members = next(group.members for group in groups if group.name == arm.name)
+        for hue, arm in zip(hues, (arm.name for arm in experiment.arms), strict=True):
+            members = next(group.members for group in groups if group.name == arm)
             series = [(member, number_series(workspace, member.run.id, name)) for member in members]
             logged = [(member, curve.steps, curve.values) for member, curve in series if len(curve.steps)]
             if logged:
-                curves.append(_curve(experiment, name, index, logged, paired))
+                curves.append(_curve(experiment, name, arm, hue, logged, paired))
     return tuple(curves)
 
 
-def _curve(experiment: Experiment, name: str, index: int, logged: Sequence[Curve], paired: set[int]) -> ArmCurve:
+def _curve(
+    experiment: Experiment, name: str, arm: str, hue: int, logged: Sequence[Curve], paired: set[int]
+) -> ArmCurve:
     counted = tuple(curve for curve in logged if not curve[0].reason)
     others = tuple(curve for curve in logged if curve[0].reason)
-    arm = experiment.arms[index].name
     if not counted:
         none = np.zeros(0)
-        return ArmCurve(name, arm, index, none.astype(np.int64), none, none, none, 0, (), others)
+        return ArmCurve(name, arm, hue, none.astype(np.int64), none, none, none, 0, (), others)
     # Means over different seeds would not be compared, but the seeds.
     averaged = [curve for curve in counted if curve[0].seed in paired] or counted
     mean_band, n = band([curve[1:] for curve in averaged]), len(averaged)
@@ -152,7 +156,7 @@ def _curve(experiment: Experiment, name: str, index: int, logged: Sequence[Curve
     low, high = mean_band.mean - half, mean_band.mean + half
     if metric(name).percent:
         low, high = (np.where(np.isfinite(end), np.clip(end, 0.0, 1.0), end) for end in (low, high))
-    return ArmCurve(name, arm, index, mean_band.pairs, mean_band.mean, low, high, n, counted, others)
+    return ArmCurve(name, arm, hue, mean_band.pairs, mean_band.mean, low, high, n, counted, others)
 
 
 def draw(data: ArmCurves, _settings: ArmCurveSettings) -> Panel:
@@ -176,9 +180,9 @@ def arm_plot(key: str, name: str, arm: str, curves: Sequence[ArmCurve]) -> XYPlo
     quiet = [member for curve in curves for member, _, _ in curve.left_out if not member.run.active]
     why = f"{quiet[0].run.short_name}, {quiet[0].reason}" if len(quiet) == 1 else f"{len(quiet)} runs not counted"
     for curve in curves:
-        tone = arm_tone(curve.place)
+        tone = arm_tone(curve.hue)
         for member, at, logged in (*curve.runs, *curve.left_out):
-            line = "quiet" if member in quiet else shade(run_tone(curve.place), max(member.seed, 0))
+            line = "quiet" if member in quiet else shade(run_tone(curve.hue), max(member.seed, 0))
             numbers = at.astype(np.float64), factor * logged
             hint = ", ".join(filter(None, (member.run.short_name, member.reason)))
             legend = why if member in quiet[:1] else f"{member.run.short_name}, in training" * member.run.active

@@ -18,6 +18,7 @@ from trainer.charts.marks import (
     Panel,
     Points,
     Series,
+    Tone,
     XYPlot,
     arm_tone,
     axis_over,
@@ -107,13 +108,13 @@ def _differences(verdict: ExperimentVerdict) -> XYPlot:
     for index, (comparison, gaps) in enumerate(zip(verdict.primary, clouds, strict=True)):
         if not len(gaps):
             continue
-        tone = arm_tone(index + 1)
+        tone = arm_tone(verdict.hue(index + 1))
         spread = np.arange(len(gaps), dtype=np.float64) if by_seed else _spread(index, len(gaps))
         points.append(Points("", tone, np.column_stack([spread, gaps]), size=8.0 if by_seed else 6.0))
         stems = zip(spread, gaps, strict=True) if by_seed else ()
         lines += [Series("", tone, np.array([at, at]), np.array([0.0, gap]), width=2.0) for at, gap in stems]
         if len(gaps) > 1:
-            dots += _bar(comparison, index, len(gaps) if by_seed else index, factor, y)
+            dots += _bar(comparison, tone, len(gaps) if by_seed else index, factor, y)
     names = _seed_names(verdict) if by_seed else tuple(comparison.arm for comparison in verdict.primary)
     x = categories("", names)
     ends = np.array([x.low, x.high])
@@ -136,10 +137,10 @@ def _seed_names(verdict: ExperimentVerdict) -> tuple[str, ...]:
     return (*seeds, mean) if len(seeds) > 1 else seeds
 
 
-def _bar(comparison: ArmComparison, index: int, x: int, factor: float, y: Axis) -> list[Marker]:
+def _bar(comparison: ArmComparison, tone: Tone, x: int, factor: float, y: Axis) -> list[Marker]:
     """Return the mean with its interval at `x`, cut at the ends of the axis where arrows say that it is longer."""
     low, high = factor * comparison.interval.low, factor * comparison.interval.high
-    tone, mean = arm_tone(index + 1), factor * comparison.interval.mean
+    mean = factor * comparison.interval.mean
     if math.isinf(low):
         return [Marker(comparison.arm, tone, x, mean, 11.0, "diamond")]
     hint = f"{comparison.arm}: {interval_text(metric(f'val/{comparison.outcome.metric}'), comparison.interval)}"
@@ -161,7 +162,7 @@ def _values(verdict: ExperimentVerdict) -> XYPlot:
         # Next to each other, so that equal values of two arms are both seen.
         x = [seeds.index(run_outcome.seed) + 0.3 * (index / (len(arms) - 1) - 0.5) for run_outcome in counted]
         xy = np.array([x, [factor * run_outcome.values[0] for run_outcome in counted]], dtype=np.float64).T
-        points.append(Points(arm.name, arm_tone(index), xy, size=8.0))
+        points.append(Points(arm.name, arm_tone(verdict.hue(index)), xy, size=8.0))
     names = tuple(f"seed {seed}" for seed in seeds)
     unit = "%" if metric_of.percent else metric_of.unit
     y = axis_over(unit, [cloud.xy[:, 1] for cloud in points], percent=metric_of.percent)

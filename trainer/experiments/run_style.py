@@ -60,6 +60,13 @@ def run_style(rows: Iterable[RunRow]) -> dict[int, RunStyle]:
     return styles
 
 
+def arm_hues(workspace: Workspace, experiment: str, arms: Iterable[str]) -> tuple[int, ...]:
+    """Return the hue of each arm of an experiment: that of its runs, the next free one where it has none yet."""
+    styles, hues = styles_of(workspace), dict[str, int]()
+    hues |= {row.arm: styles[row.id].hue for row in workspace.runs.of_experiment(experiment) if row.id in styles}
+    return tuple(hues.setdefault(arm, _next_hue(hues)) for arm in arms)
+
+
 def _next_hue(*taken: Mapping[str, int]) -> int:
     """Return the first hue that none of these has."""
     hues = {hue for names in taken for hue in names.values()}

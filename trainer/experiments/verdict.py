@@ -16,6 +16,7 @@ from trainer.analysis.significance import FEWEST_FLIPS, sign_flip_p
 from trainer.experiments.counted import CountedRun, RunGroup, arm_groups, counted_in, counted_line, flaw_of
 from trainer.experiments.experiment import Arm, Experiment, Outcome, from_toml
 from trainer.experiments.outliers import collapsed, outlying
+from trainer.experiments.run_style import arm_hues
 from trainer.metrics import Metric, metric
 from trainer.store import Question, RunRow, Workspace
 
@@ -92,6 +93,7 @@ class ExperimentVerdict:
         notes: What must be known to read it.
         warnings: Seeds that are outlying or collapsed, by name, with what was told while they trained.
         groups: The arms with every run of theirs, its reason that of `runs`, and the seeds that have none.
+        hues: Of the arms, as of `arm_hues`.
     """
 
     experiment: Experiment
@@ -104,6 +106,11 @@ class ExperimentVerdict:
     notes: tuple[str, ...] = field(default=())
     warnings: tuple[str, ...] = field(default=())
     groups: tuple[RunGroup, ...] = field(default=())
+    hues: tuple[int, ...] = field(default=())
+
+    def hue(self, index: int) -> int:
+        """Return the hue of an arm: that of its runs, or its place where no workspace was read for a chart."""
+        return self.hues[index] if self.hues else index
 
     @property
     def not_counted(self) -> str:
@@ -214,7 +221,9 @@ def judge(workspace: Workspace, ref: int | str) -> ExperimentVerdict:
         ConfigError: Its definition cannot be read.
     """
     row = workspace.experiments.get(ref)
-    return judged(workspace, from_toml(row.definition, source=row.name), row.state)
+    experiment = from_toml(row.definition, source=row.name)
+    hues = arm_hues(workspace, row.name, (arm.name for arm in experiment.arms))
+    return replace(judged(workspace, experiment, row.state), hues=hues)
 
 
 def judged(workspace: Workspace, experiment: Experiment, state: str = "new") -> ExperimentVerdict:
