@@ -56,6 +56,9 @@ class Rows:
     def __iter__(self) -> Iterator[int]:
         return iter(self.array.tolist() if self._few is None else self._few)
 
+    def __contains__(self, row: int) -> bool:
+        return row in self._few if self._few is not None else bool((self.array == row).any())
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Rows):
             return tuple(self) == other if isinstance(other, tuple) else NotImplemented
@@ -129,6 +132,7 @@ class Selection(QObject):
         step_changed: Another step is looked at.
         dataset_changed: Other data is looked at; selected pairs are gone with it.
         pairs_changed: Other pairs are selected.
+        current_changed: Another of the selected pairs is the current one.
         hovered_changed: Another pair is under the pointer, or none.
         queries_changed: Other images are asked about.
         view_changed: Another view is open.
@@ -140,6 +144,7 @@ class Selection(QObject):
     step_changed = Signal()
     dataset_changed = Signal()
     pairs_changed = Signal()
+    current_changed = Signal()
     hovered_changed = Signal()
     queries_changed = Signal()
     view_changed = Signal()
@@ -151,6 +156,7 @@ class Selection(QObject):
         self.undo = QUndoStack(self)
         self.undo.setUndoLimit(UNDO_LIMIT)
         self._now = Looking()
+        self._current: int | None = None
         self._hovered: int | None = None
 
     @property
@@ -252,6 +258,17 @@ class Selection(QObject):
         self.propose(view=name)
 
     @property
+    def current(self) -> int | None:
+        """The selected pair whose details every view shows; None before a view has chosen one of them."""
+        return self._current
+
+    @current.setter
+    def current(self, row: int) -> None:
+        if row != self._current and row in self._now.pairs:
+            self._current = row
+            self.current_changed.emit()
+
+    @property
     def hovered(self) -> int | None:
         """Row of the pair under the pointer; neither undoable nor saved."""
         return self._hovered
@@ -322,6 +339,8 @@ class Selection(QObject):
 
     def _become(self, after: Looking) -> None:
         before, self._now = self._now, after
+        if self._current is not None and self._current not in after.pairs:
+            self._current = None
         if before.dataset != after.dataset and self._hovered is not None:
             self._hovered = None
             self.hovered_changed.emit()

@@ -220,7 +220,7 @@ def test_a_wide_window_widens_numbers_and_pictures_a_narrow_one_hides_the_class(
     assert [header.sectionSize(n) for n in columns] == before
 
 
-def test_of_several_pairs_the_one_with_the_ring_is_told_about(view: ChangesView):
+def test_of_several_pairs_the_one_with_the_ring_is_told_about(qtbot, view: ChangesView):
     chosen = np.array([3, 11, 20])
     view.context.selection.pairs = chosen
     line = view.table.ringed()
@@ -228,6 +228,14 @@ def test_of_several_pairs_the_one_with_the_ring_is_told_about(view: ChangesView)
     pair = int(view.table.pairs.pairs[line])
     near = view.found.neighbors_a[view.found.rows.tolist().index(pair)]
     assert [tile.pair for tile in view.neighborhoods.rows[0].tiles.items] == near.tolist()
+    assert view.context.selection.current == pair, "the inspector shows the same"
+    view.context.selection.current = 11
+    assert view.table.ringed() == view.table.pairs.place_of(11)
+    assert view.found.items.caption[11] in view.neighborhoods.title.text()
+    place = view.table.visualRect(view.table.pairs.index(0, 0)).center()
+    qtbot.mouseClick(view.table.viewport(), Qt.MouseButton.LeftButton, Qt.KeyboardModifier.ControlModifier, pos=place)
+    assert view.context.selection.current == view.table.pairs.pairs[0], "what is clicked is the current one"
+    assert view.table.ringed() == 0
     view.context.selection.pairs = [11]
     assert view.table.ringed() == -1, "one alone needs none"
     view.context.selection.pairs = []

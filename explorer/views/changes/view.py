@@ -14,6 +14,7 @@ from PySide6.QtWidgets import QPushButton, QTabWidget
 
 from explorer import theme
 from explorer.intents import EvaluateBoth
+from explorer.models.pair_table import PAIR_ROLE
 from explorer.models.thumbnails import Thumbnails
 from explorer.views.changes.compared import Compared
 from explorer.views.changes.group_chips import GroupChips
@@ -241,6 +242,12 @@ class ChangesView(View):
         if self._shown is not None:
             self.context.selection.pairs = np.asarray(pairs, np.int64)
 
+    def _choose_listed(self, pairs: object) -> None:
+        clicked = self.table.currentIndex().data(PAIR_ROLE)
+        self._choose(pairs)
+        if clicked is not None:
+            self.context.selection.current = clicked
+
     def _choose_rows(self, pairs: object) -> None:
         self.context.selection.pairs = np.asarray(pairs, np.int64)
 
@@ -262,7 +269,7 @@ class ChangesView(View):
             return
         pairs = self.context.selection.pairs
         indices = np.flatnonzero(np.isin(self._shown.rows, pairs))
-        self.table.mark(pairs)
+        self.table.mark(pairs, self.context.selection.current)
         self.compared.pane.panel.mark(pairs)
         self.mispairs.mark(pairs)
         self._show_neighbors(indices)
@@ -273,6 +280,8 @@ class ChangesView(View):
         index = int(indices[0]) if len(indices) else -1
         if current.isValid() and self._index_at(current.row()) in indices:
             index = self._index_at(current.row())
+        if index >= 0 and self._shown is not None:
+            self.context.selection.current = int(self._shown.rows[index])
         first = index < 0 and self.table.pairs.rowCount() > 0
         self.table.ring(0 if first else -1)
         self.neighborhoods.show_pair(self._shown, self._index_at(0) if first else index)
@@ -322,9 +331,10 @@ class ChangesView(View):
         selection = self.context.selection
         for signal in (selection.runs_changed, selection.step_changed, selection.dataset_changed):
             signal.connect(self.refresh_if_seen)
-        selection.pairs_changed.connect(self._mark)
+        for signal in (selection.pairs_changed, selection.current_changed):
+            signal.connect(self._mark)
         self.context.jobs.snapshots_changed.connect(self._on_snapshots)
-        self.table.chosen.connect(self._choose)
+        self.table.chosen.connect(self._choose_listed)
         self.groups.changed.connect(self._list_group)
         self.versus.clicked.connect(self._offer_steps)
         self._finder.picked.connect(self._compare_with)

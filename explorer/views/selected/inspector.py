@@ -51,7 +51,6 @@ class PairInspector(QWidget):
         self.loaded: LoadedPair | None = None
         self.course: CourseCard | None = None
         self._course_place = layouts.column(gap=None)
-        self._at = 0
         self.row: int | None = None
         self._is_old = True
         self._sides: tuple[Side, ...] = ()
@@ -97,18 +96,25 @@ class PairInspector(QWidget):
             self._sides = selection.sides
             self.area.empty("target", "No pair selected", NOTHING)
             return
-        self._at = min(self._at, len(pairs) - 1)
-        self.row = int(pairs[self._at])
+        if selection.current is None:
+            selection.current = int(pairs[0])  # announced, and shown then
+            return
+        self.row = selection.current
         self._show_place()
         self._load(self.row)
 
     def walk(self, step: int) -> None:
         """Show the next (1) or the previous (-1) selected pair; every view rings it."""
-        pairs = self.context.selection.pairs
-        if len(pairs):
-            self._at = (self._at + step) % len(pairs)
-            self.refresh()
-            self.context.selection.hovered = self.row
+        selection = self.context.selection
+        if len(pairs := selection.pairs):
+            selection.current = int(pairs[(self._place + step) % len(pairs)])
+            selection.hovered = selection.current
+
+    @property
+    def _place(self) -> int:
+        """The place of the current pair among the selected ones."""
+        current = self.context.selection.current
+        return 0 if current is None else int(np.searchsorted(self.context.selection.pairs, current))
 
     def forget_facts(self) -> None:
         """Read tags and states again, because they were changed elsewhere."""
@@ -144,7 +150,6 @@ class PairInspector(QWidget):
     def _forget(self) -> None:
         self.context.background.forget(self, "inspector-pair")
         self.loaded = self.row = None
-        self._at = 0
 
     def _refuse(self, error: Exception) -> None:
         self.loaded = None
@@ -190,17 +195,11 @@ class PairInspector(QWidget):
 
     def _show_place(self) -> None:
         pairs = self.context.selection.pairs
-        self.place.setText(f"{self._at + 1:,} of {len(pairs):,} selected" if len(pairs) > 1 else "")
+        self.place.setText(f"{self._place + 1:,} of {len(pairs):,} selected" if len(pairs) > 1 else "")
         for button in (self.back, self.forth):
             button.setVisible(len(pairs) > 1)
 
     # -- linking -----------------------------------------------------------------------------------------------
-
-    def _on_pairs(self) -> None:
-        """Stay with the pair that is shown if it is still selected."""
-        indices = np.flatnonzero(self.context.selection.pairs == (-1 if self.row is None else self.row))
-        self._at = int(indices[0]) if len(indices) else 0
-        self.refresh()
 
     def _on_other_data(self) -> None:
         self._forget()
@@ -219,7 +218,8 @@ class PairInspector(QWidget):
 
     def _connect(self) -> None:
         selection, jobs = self.context.selection, self.context.jobs
-        selection.pairs_changed.connect(self._on_pairs)
+        for signal in (selection.pairs_changed, selection.current_changed):
+            signal.connect(self.refresh)
         selection.dataset_changed.connect(self._on_other_data)
         selection.facts_changed.connect(self.forget_facts)
         for signal in (selection.runs_changed, selection.step_changed, jobs.runs_changed):

@@ -125,9 +125,12 @@ class PairTable(QTableView):
         ranges = [np.arange(each.top(), each.bottom() + 1) for each in selection]
         return np.unique(listed[np.concatenate(ranges)]) if ranges else listed[:0]
 
-    def mark(self, pairs: Int[np.ndarray, " k"]) -> None:
-        """Show these pairs as selected, if listed, without emitting signals."""
+    def mark(self, pairs: Int[np.ndarray, " k"], current: int | None = None) -> None:
+        """Show these pairs as selected, if listed, and this one as the current of them, without emitting signals."""
+        line = -1 if current is None else self.pairs.place_of(current)
         if np.array_equal(np.intersect1d(pairs, self.pairs.pairs), self.chosen_pairs()):
+            if line not in (-1, self.currentIndex().row()):
+                self._make_current(line)
             return
         lines = self.pairs.lines_of(pairs)[:MOST_MARKED]
         selection, last = QItemSelection(), self.pairs.columnCount() - 1
@@ -136,13 +139,17 @@ class PairTable(QTableView):
             selection.append(QItemSelectionRange(first, end))
         with QSignalBlocker(self.selectionModel()):
             self.selectionModel().select(selection, QItemSelectionModel.SelectionFlag.ClearAndSelect)
-            if len(lines):
-                # The first that is seen is the one that is told about, and gets the ring.
-                first = self.pairs.index(int(lines[0]), 0)
-                self.selectionModel().setCurrentIndex(first, QItemSelectionModel.SelectionFlag.NoUpdate)
         self.viewport().update()
         if len(lines):
-            self.scrollTo(self.pairs.index(int(lines[0]), 0))
+            self._make_current(line if line >= 0 else int(lines[0]))
+
+    def _make_current(self, line: int) -> None:
+        """Draw the ring around this line, and scroll to it."""
+        index = self.pairs.index(line, 0)
+        with QSignalBlocker(self.selectionModel()):
+            self.selectionModel().setCurrentIndex(index, QItemSelectionModel.SelectionFlag.NoUpdate)
+        self.viewport().update()
+        self.scrollTo(index)
 
     def paintEvent(self, event: QPaintEvent) -> None:
         super().paintEvent(event)
