@@ -12,29 +12,33 @@ from PySide6.QtWidgets import QGridLayout, QLabel, QWidget
 from explorer import theme
 from explorer.widgets import layouts
 from explorer.widgets.accessible import present
+from explorer.widgets.min_size_scroll import MinSizeScroll
 from explorer.widgets.overlay import Overlay
 
 Keys = Mapping[str, Sequence[tuple[str, str]]]
 """Heading -> (keys, words) of each line under it; keys as Qt writes them, e.g. `Ctrl+Shift+P`."""
+WIDTH = 784
+"""In a narrower window there is one column."""
 
 
 class ShortcutSheet(Overlay):
-    """The window's shortcuts in two columns."""
+    """The window's shortcuts in one or two columns, which scroll where they are higher than the window."""
 
     def __init__(self, parent: QWidget) -> None:
-        super().__init__(parent, name="shortcutSheet", width=720)
+        super().__init__(parent, name="shortcutSheet", width=WIDTH)
         present(self, "Dialog", "Keys")
         self.body.setContentsMargins(theme.AROUND, theme.AROUND, theme.AROUND, theme.AROUND)
-        self._columns = QWidget()
-        layouts.add(self.body, layouts.text("Keys", "title"), self._columns)
+        layouts.add(self.body, layouts.text("Keys", "title"))
+        self._scroll: MinSizeScroll | None = None
 
     def show_message(self, keys: Keys) -> None:
         """Open with these shortcuts."""
-        self.body.removeWidget(self._columns)
-        self._columns.deleteLater()
-        self._columns = QWidget()
-        columns = [layouts.column(gap=theme.BETWEEN), layouts.column(gap=theme.BETWEEN)]
-        lines = [0, 0]
+        if self._scroll is not None:
+            self.body.removeWidget(self._scroll)
+            self._scroll.deleteLater()
+        wide = self.parentWidget().width() >= WIDTH + 2 * theme.AROUND
+        columns = [layouts.column(gap=theme.BETWEEN) for _ in range(2 if wide else 1)]
+        lines = [0] * len(columns)
         for heading, entries in keys.items():
             shorter = lines.index(min(lines))
             columns[shorter].addWidget(_group(heading, entries))
@@ -42,9 +46,10 @@ class ShortcutSheet(Overlay):
         for column in columns:
             column.addStretch()
         parts = ((column, 1) for column in columns)
-        layouts.row(*parts, gap=2 * theme.AROUND, margins=(0, theme.INSIDE, 0, 0), of=self._columns)
-        self.body.addWidget(self._columns)
-        self.open()
+        margins = (0, theme.INSIDE, theme.BETWEEN, 0)  # at the right: for the scroll bar
+        self._scroll = MinSizeScroll(layouts.panel(layouts.row(*parts, gap=2 * theme.AROUND, margins=margins)))
+        self.body.addWidget(self._scroll)
+        self.open(self._scroll)  # the arrows and Page Down scroll it
 
 
 def _group(heading: str, entries: Sequence[tuple[str, str]]) -> QWidget:

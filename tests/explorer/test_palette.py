@@ -7,6 +7,7 @@ from PySide6.QtWidgets import QLabel, QLineEdit, QVBoxLayout, QWidget
 
 from explorer.widgets.command_palette import CommandPalette, PaletteEntry, matching
 from explorer.widgets.fuzzy import good_score, score
+from explorer.widgets.min_size_scroll import MinSizeScroll
 from explorer.widgets.shortcut_sheet import ShortcutSheet
 
 
@@ -105,6 +106,24 @@ def test_nothing_found_says_so_and_enter_does_nothing(window, qtbot) -> None:
 def test_order_is_kept_while_nothing_is_typed(window) -> None:
     entries = _entries(window, [])
     assert matching("", entries) == entries
+
+
+@pytest.mark.parametrize("width, height", [(1280, 800), (853, 533), (640, 400)], ids=["100 %", "150 %", "200 %"])
+def test_the_sheet_of_keys_scrolls_down_and_cuts_no_row_and_no_key(window, qtbot, width: int, height: int) -> None:
+    window.resize(width, height)
+    sheet = ShortcutSheet(window)
+    lines = [("Ctrl+Shift+Tab", f"Previous view in group {at}") for at in range(30)]
+    sheet.show_message({"Go to": lines, "Window": lines})
+    scroll = sheet.findChild(MinSizeScroll)
+    qtbot.waitUntil(lambda: scroll.verticalScrollBar().maximum() > 0)
+    for label in scroll.findChildren(QLabel):
+        assert label.height() >= label.sizeHint().height()
+        assert label.width() >= label.sizeHint().width()
+    assert scroll.horizontalScrollBar().maximum() == 0
+    qtbot.keyClick(scroll, Qt.Key.Key_PageDown)
+    assert scroll.verticalScrollBar().value() > 0
+    qtbot.keyClick(scroll, Qt.Key.Key_Escape)
+    assert sheet.isHidden()
 
 
 def test_a_click_outside_closes_the_cheat_sheet(window, qtbot) -> None:
