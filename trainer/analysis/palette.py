@@ -7,7 +7,7 @@ Hues follow Okabe and Ito, Color Universal Design, 2008; every color has a contr
 from __future__ import annotations
 
 import colorsys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Final
 
@@ -26,8 +26,8 @@ ON_DARK: Final = ("#4ea8de", "#f2b63c", "#2fc79a", "#dd95bd", "#8fd0f5", "#f0803
 
 TONES: Final = 6
 """Lightnesses of a hue, for seeds; the next one repeats the first."""
-_FAR_ENDS: Final = (0.19, 0.8)
-"""Lightness away from light and dark ground: beyond, a thin line of any hue looks gray."""
+_TONE_ENDS: Final = (0.21, 0.862)
+"""Lightness of the darkest tone on light ground and the lightest on dark: beyond, a thin line looks black or white."""
 
 DIVERGING: Final = (
     "#40004b", "#762a83", "#9970ab", "#c2a5cf", "#e7d4e8", "#f7f7f7",
@@ -69,11 +69,9 @@ def run_shade(hue: int, tone: int, dark: bool = False) -> str:
     base, tone = cycle[hue % len(cycle)], tone % TONES
     if tone == 0:
         return base
-    hue_angle, _, saturation = colorsys.rgb_to_hls(*_channels(base))
-    far, near = _FAR_ENDS[dark], _near_end(base, dark)
-    shades = [_hex(*colorsys.hls_to_rgb(hue_angle, far + step / 100 * (near - far), saturation)) for step in range(101)]
-    before = [_seen_lightness(run_shade(hue, other, dark)) for other in range(tone)]
-    return max(shades, key=lambda shade: min(abs(_seen_lightness(shade) - other) for other in before))
+    shades = [shade for shade in _same_hue(base) if _is_tone(shade, dark)]
+    before = [_seen_lightness(run_shade(hue, other, dark), dark) for other in range(tone)]
+    return max(shades, key=lambda shade: min(abs(_seen_lightness(shade, dark) - other) for other in before))
 
 
 def side_color(index: int, sides: Sequence[tuple[int, int]], dark: bool = False) -> str:
@@ -91,19 +89,19 @@ def side_color(index: int, sides: Sequence[tuple[int, int]], dark: bool = False)
     return run_shade(dict(zip([other for other in taken if other >= len(sides)], free)).get(hue, hue), 0, dark)
 
 
-def _near_end(color: str, dark: bool) -> float:
-    """Return the lightness nearest to the ground at which the color is still seen on it."""
+def _same_hue(color: str) -> Iterator[str]:
+    """Yield the lightnesses of a hue, none paler than the color itself while RGB allows."""
     hue, lightness, saturation = colorsys.rgb_to_hls(*_channels(color))
-    grounds = DARK_GROUNDS if dark else LIGHT_GROUNDS
-    ground = 0.0 if dark else 1.0
-    near = lightness
-    for step in range(101):
-        moved = lightness + step / 100 * (ground - lightness)
-        text = _hex(*colorsys.hls_to_rgb(hue, moved, saturation))
-        if min(contrast(text, other) for other in grounds) < LEAST_MARK:
-            break
-        near = moved
-    return near
+    chroma = saturation * (1 - abs(2 * lightness - 1))
+    for step in range(1, 400):
+        most = 1 - abs(step / 200 - 1)
+        yield _hex(*colorsys.hls_to_rgb(hue, step / 400, min(1.0, max(saturation, chroma / most))))
+
+
+def _is_tone(shade: str, dark: bool) -> bool:
+    seen = min(contrast(shade, ground) for ground in (DARK_GROUNDS if dark else LIGHT_GROUNDS)) >= LEAST_MARK
+    lightness = _seen_lightness(shade, dark)
+    return seen and (lightness <= _TONE_ENDS[1] if dark else lightness >= _TONE_ENDS[0])
 
 
 def told_apart(colors: Sequence[str], dark: bool = False) -> tuple[str, ...]:
@@ -127,9 +125,9 @@ def _hex(red: float, green: float, blue: float) -> str:
     return "#" + "".join(f"{round(255 * part):02x}" for part in (red, green, blue))
 
 
-def _seen_lightness(color: str) -> float:
-    """Return the lightness L* of CIELAB for colors that are not nearly black, in which equal steps look equal."""
-    return 116 * _luminance(color) ** (1 / 3) - 16
+def _seen_lightness(color: str, dark: bool) -> float:
+    """Return the lightness, 0 to 1, in which equal steps look equal on this ground (Bartleson and Breneman, 1967)."""
+    return _luminance(color) ** (1 / 3 if dark else 1 / 2)
 
 
 def _luminance(color: str) -> float:

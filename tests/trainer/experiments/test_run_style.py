@@ -137,6 +137,10 @@ def test_every_tone_of_a_hue_is_seen_and_is_another(dark: bool):
         assert shades[0] == (palette.ON_DARK if dark else palette.ON_LIGHT)[hue]
         assert min(palette.contrast(shade, ground) for shade in shades for ground in grounds) >= 3
         assert palette.run_shade(hue, palette.TONES, dark) == shades[0]
+        lightness, a, b = np.transpose([*map(lab, shades[1:])])
+        assert lightness.min() >= 24.5, "beyond, a thin line looks black"
+        assert lightness.max() <= 85, "or white"
+        assert hue == 7 or np.hypot(a, b).min() >= 25, (hue, shades)
         for seeds, least in ((2, 18), (3, 10), (palette.TONES, 3)):
             apart = min(ciede2000(*map(lab, pair)) for pair in combinations(shades[:seeds], 2))
             assert apart >= least, (hue, shades[:seeds])
