@@ -108,7 +108,7 @@ def test_order_is_kept_while_nothing_is_typed(window) -> None:
     assert matching("", entries) == entries
 
 
-@pytest.mark.parametrize("width, height", [(1280, 800), (853, 533), (640, 400)], ids=["100 %", "150 %", "200 %"])
+@pytest.mark.parametrize(("width", "height"), [(1280, 800), (853, 533), (640, 400)], ids=["100 %", "150 %", "200 %"])
 def test_the_sheet_of_keys_scrolls_down_and_cuts_no_row_and_no_key(window, qtbot, width: int, height: int) -> None:
     window.resize(width, height)
     sheet = ShortcutSheet(window)
