@@ -210,7 +210,7 @@ def seed_gaps(workspace: Workspace, verdict: ExperimentVerdict) -> tuple[SeedGap
         if len(series) < 2:
             continue
         _, first, second = np.intersect1d(series[0].steps, series[1].steps, return_indices=True)
-        if len(first):
+        if len(first) and series[0].steps[first[-1]] > 0:  # untrained models differ by chance
             gap = float(series[1].values[second[-1]] - series[0].values[first[-1]])
             gaps.append(SeedGap(seed, int(series[0].steps[first[-1]]), gap, f"val/{experiment.outcome.metric}"))
     return tuple(gaps)

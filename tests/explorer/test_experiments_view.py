@@ -306,10 +306,19 @@ def test_the_difference_follows_the_last_value(qtbot, context):
     known: dict = {}
     assert [gap_text(gap, ended=False) for gap in listed(workspace, known)[0].gaps] == ["−17.2 points at step 144"]
     assert listed(workspace, known)[0].headline == "CLIP 83.5 %; CLOOB is training"
+    workspace.experiments.set_state("lone", "stopped")
+    stopping = listed(workspace, known)[0]
+    assert (stopping.headline, stopping.progress) == ("CLIP 83.5 %; CLOOB is training", "stopping after CLOOB · s0")
+    workspace.experiments.set_state("lone", "going")
     with RunLog.claim(workspace, cloob) as log:
         log.scalars(192, {"val/image_to_text_R@1": 0.632})
     workspace.runs.change(cloob, status="running", last=0.632)
     assert [gap_text(gap, ended=False) for gap in listed(workspace, known)[0].gaps] == ["+8.5 points at step 192"]
+
+
+def test_untrained_models_have_no_difference(context):
+    one_seed(context.workspace, clip="0 0.001, 48 0.2", cloob="0 0.002")
+    assert listed(context.workspace)[0].gaps == ()
 
 
 def test_what_home_says_is_of_one_reading(qtbot, context, monkeypatch):

@@ -185,6 +185,18 @@ def test_an_eye_hides_and_shows_and_other_data_have_axes_of_their_own(qtbot: QtB
     assert {run.id for run in again.drawn()} & set(duel) == {ids["CLIP 0"]}, "eyes are remembered"
 
 
+def test_other_runs_as_a_and_b_close_no_eye(qtbot: QtBot, context: Context):
+    ids = fill(context.workspace)
+    context.selection.select_runs(ids["other"], None)
+    view = opened(qtbot, context, 6)
+    assert {run.id for run in view.drawn()} == {ids["other"]}
+    context.selection.select_runs(ids["CLIP 0"], ids["CLOOB 0"])
+    assert {run.id for run in view.drawn()} == {ids["other"], ids["CLIP 0"], ids["CLOOB 0"]}, "theirs alone opens"
+    view.toggle_eyes([ids["CLIP 0"]])
+    context.selection.select_runs(ids["other"], ids["CLIP 0"])
+    assert {run.id for run in view.drawn()} == {ids["other"], ids["CLOOB 0"]}, "one that was closed stays closed"
+
+
 def test_a_group_folds_over_a_run_that_is_chosen(qtbot: QtBot, context: Context):
     ids = fill(context.workspace)
     view = opened(qtbot, context, 6)

@@ -34,6 +34,7 @@ from trainer.store.disk import DiskTrouble
 from trainer.store.journal import Entry
 from trainer.store.process_lock import identity
 from trainer.store.rows import CHECKPOINTS, COMPANION, WATCHED
+from trainer.store.run_log import seconds_left
 from trainer.store.run_texts import SETTINGS, plain_settings
 from trainer.store.snapshot_files import snapshot_bytes
 
@@ -431,9 +432,9 @@ class WriterThread:
         log.progress(step=self.step, total_steps=max(self.total_steps, self.step), phase=phase, eta_s=self._eta_s())
 
     def _eta_s(self) -> float | None:
-        if self._first is None or self.total_steps <= self.step or self.step <= self._first[0]:
+        if self._first is None or self.total_steps <= self.step:
             return None
-        return (time.monotonic() - self._first[1]) / (self.step - self._first[0]) * (self.total_steps - self.step)
+        return seconds_left(self.step - self._first[0], time.monotonic() - self._first[1], self.total_steps - self.step)
 
     def _close(self, log: RunLog) -> None:
         end = self.queue.end or RunEnd("interrupted", "")

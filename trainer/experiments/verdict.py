@@ -123,6 +123,11 @@ class ExperimentVerdict:
         return any(comparison.differences for comparison in self.primary)
 
     @property
+    def training(self) -> tuple[RunOutcome, ...]:
+        """The runs that have started and not ended."""
+        return tuple(each for each in self.runs if each.run.active and each.run.status != "queued")
+
+    @property
     def decided(self) -> bool:
         """Whether every comparison on the primary outcome is decided."""
         return all(comparison.decision != "undecided" for comparison in self.primary)
@@ -179,7 +184,7 @@ class ExperimentVerdict:
         measure, gaps = metric(f"val/{comparison.outcome.metric}"), [gap for _, gap in comparison.differences]
         arm, control, n = comparison.arm, comparison.control, len(gaps)
         if not n:
-            waits = self.state in ("new", "going")
+            waits = self.state in ("new", "going") or self.training
             arms = f"{control} and {arm}"
             if not waits:
                 return f"No seed has finished in both {arms}"
@@ -208,7 +213,7 @@ class ExperimentVerdict:
         if len(finished) != 1:
             return ""
         other = next(arm for arm in pair if arm not in means)
-        trains = any(outcome.arm == other and outcome.run.status == "running" for outcome in self.runs)
+        trains = any(outcome.arm == other for outcome in self.training)
         value = metric(f"val/{comparison.outcome.metric}").text(means[finished[0]])
         return f"{finished[0]} {value}; {other} is {'training' if trains else 'waiting'}"
 

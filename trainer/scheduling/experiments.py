@@ -209,6 +209,8 @@ def progress(row: ExperimentRow, experiment: Experiment, verdict: ExperimentVerd
         return f"not started: {most or 'any number of'} seeds of {' and '.join(arm.name for arm in experiment.arms)}"
     if row.state == "going":
         return f"running: {_seeds_by_arm(experiment, verdict)}"
+    if row.state == "stopped" and (training := [each.run.short_name for each in verdict.training]):
+        return f"stopping after {' and '.join(training)}"
     if is_spent(row, experiment, verdict):
         return f"ended after {seeds}, no winner. {_SPENT}"
     return f"{'stopped' if row.state == 'stopped' else 'ended'} after {seeds}{', decided' * verdict.decided}"

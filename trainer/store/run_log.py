@@ -31,6 +31,8 @@ FLUSH_ROWS: Final = 250
 FLUSH_S: Final = 0.25
 HEARTBEAT_S: Final = 2.0
 ASKED_S: Final = 0.1
+FEWEST_STEPS: Final = 10
+"""Steps that must be made before the time left is told, unless they take a minute."""
 _STEP_WAIT_MS: Final = 50
 """How long a training step waits for a locked database: the journal has the curves, the rest is tried again."""
 _BUSY_RETRY_S: Final = 0.5
@@ -46,6 +48,12 @@ _FULL_S: Final = 2.0
 _MOMENTARY: Final = ("save", "evaluate")
 _SPARE: Final = 1 << 20
 """Bytes that a snapshot takes beside its embeddings, about."""
+
+
+def seconds_left(made: int, took_s: float, left: int) -> float | None:
+    """Return the seconds of the steps that are left, as long each as those made; None before that can be told."""
+    settled = took_s >= 60 or (made >= FEWEST_STEPS and took_s >= 5)
+    return took_s / made * left if made > 0 and settled else None
 
 
 class RunLog:

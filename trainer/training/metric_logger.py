@@ -27,6 +27,7 @@ from trainer.metrics import headline, split_label
 from trainer.scheduling.energy import METRIC
 from trainer.store import EVALUATING, RunLog, crash_points
 from trainer.store.question import Question
+from trainer.store.run_log import seconds_left
 from trainer.training import system_metrics
 from trainer.training.control import ControlFlags
 from trainer.training.disk_guard import DiskGuard
@@ -63,14 +64,17 @@ class _Pace:
 
 @dataclass
 class _Session:
-    """The start of training in this session, for the time estimate."""
+    """The start of training in this session, for the time estimate: the first update, which compiles, is none of it."""
 
     step: int
-    began: float = field(default_factory=time.monotonic)
+    began: float | None = None
 
     def eta_s(self, step: int, total_steps: int) -> float | None:
-        made = step - self.step
-        return (time.monotonic() - self.began) / made * (total_steps - step) if made else None
+        if self.began is None:
+            if step > self.step:
+                self.step, self.began = step, time.monotonic()
+            return None
+        return seconds_left(step - self.step, time.monotonic() - self.began, total_steps - step)
 
 
 @dataclass

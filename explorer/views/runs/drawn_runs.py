@@ -42,20 +42,17 @@ def choose_drawn(
 ) -> DrawnRuns:
     """Return the runs to draw.
 
-    Without a choice by hand the eyes of A and B, of the runs of their experiments, and of the selected runs are open;
-    with none of these, that of the newest run.
+    Without a choice by hand these eyes are open: those of `opened_by_sides`, and of the selected runs; with none of
+    these, that of the newest run.
 
     Args:
         rows: All runs, oldest first.
         in_order: Ids as the list shows them: of too many the first are drawn, before them what trains, newest first.
         sides: Ids of A and B.
-        chosen: Ids of the selected runs.
+        chosen: Ids whose eyes are open without a choice by hand.
         eyes: Run -> whether its eye was opened or closed by hand.
     """
-    compared = matching(rows, sides)
-    experiments = {run.experiment for run in compared} - {""}
-    automatic = {*sides, *chosen} | {run.id for run in rows if run.experiment in experiments}
-    opened = [run for run in rows if eyes.get(run.id, run.id in automatic)]
+    opened = [run for run in rows if eyes.get(run.id, run.id in chosen)]
     if not opened and not any(run.id in eyes for run in rows):
         opened = list(rows[-1:])
     training = [run.id for run in reversed(rows) if trains(run)]
@@ -63,6 +60,13 @@ def choose_drawn(
     # What has not begun has no curve that could be left out.
     opened.sort(key=lambda run: (run.status == "queued" and run.id not in sides, rank.get(run.id, len(rank))))
     return DrawnRuns(tuple(sides_first(opened[:DRAWN_AT_MOST], sides)), len(opened))
+
+
+def opened_by_sides(rows: Sequence[RunRow], sides: Sequence[int], before: Collection[int]) -> set[int]:
+    """Return the runs whose eyes A and B opened: the first two with their experiments, later ones alone; none closes."""
+    compared = matching(rows, sides)
+    experiments = set() if before else {run.experiment for run in compared} - {""}
+    return {*before} | {run.id for run in compared} | {run.id for run in rows if run.experiment in experiments}
 
 
 def trains(run: RunRow) -> bool:

@@ -35,7 +35,7 @@ from explorer.views.runs.actions import CONTEXT_MENU, RESUMABLE, RunActions
 from explorer.views.runs.arrangement import Arrangement, read_values
 from explorer.views.runs.config_pane import ConfigPane
 from explorer.views.runs.curves_pane import CurvesPane
-from explorer.views.runs.drawn_runs import DrawnRuns, choose_drawn, sides_first, trains
+from explorer.views.runs.drawn_runs import DrawnRuns, choose_drawn, opened_by_sides, sides_first, trains
 from explorer.views.runs.new_run import NewRun, on_data
 from explorer.views.runs.runs_table import RunsTable
 from explorer.views.runs.sheets import Sheets, queued_of
@@ -93,6 +93,7 @@ class RunsView(View):
         self._choose_when_there: tuple[int, ...] = ()
         self._sides_when_there: dict[str, Any] = {}
         self._eyes: dict[int, bool] = {}
+        self._opened: set[int] = set()
         self._inspects = False
         self._preset_for_import = ""
         self._last_data: dict[str, Any] = {}
@@ -153,13 +154,14 @@ class RunsView(View):
 
     def _drawn_of(self, chosen: list[RunRow]) -> DrawnRuns:
         """Return the runs to draw: of those that a filter finds, all whose eye was not closed."""
+        self._opened = opened_by_sides(self.table.runs.runs, self.context.selection.runs, self._opened)
         is_filtered = bool(self.filter.text().strip())
         rows = self.table.shown.fitting() if is_filtered else self.table.runs.runs
         return choose_drawn(
             rows,
             [run.id for run in self.table.shown.runs()],
             sides=self.context.selection.runs,
-            chosen={run.id for run in (rows if is_filtered else chosen)},
+            chosen=self._opened | {run.id for run in (rows if is_filtered else chosen)},
             eyes=self._eyes,
         )
 

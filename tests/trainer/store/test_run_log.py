@@ -549,3 +549,10 @@ def test_an_error_that_is_its_own_cause_is_read_once(tmp_path):
     found = disk.trouble(error, "A row", tmp_path)
     assert found is not None
     assert found.full
+
+
+@pytest.mark.parametrize(
+    ("made", "took_s", "expected"), [(1, 30.0, None), (9, 40.0, None), (10, 4.0, None), (10, 5.0, 50.0), (2, 60.0, 3e3)]
+)
+def test_the_time_left_is_told_once_steps_were_made(made: int, took_s: float, expected: float | None) -> None:
+    assert run_log.seconds_left(made, took_s, 100) == expected
