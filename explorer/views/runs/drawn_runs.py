@@ -63,7 +63,7 @@ def choose_drawn(
 
 
 def opened_by_sides(rows: Sequence[RunRow], sides: Sequence[int], before: Collection[int]) -> set[int]:
-    """Return the runs whose eyes A and B opened: the first two with their experiments, later ones alone; none closes."""
+    """Return the runs whose eyes A and B opened: the first two with their experiments, later ones alone."""
     compared = matching(rows, sides)
     experiments = set() if before else {run.experiment for run in compared} - {""}
     return {*before} | {run.id for run in compared} | {run.id for run in rows if run.experiment in experiments}
