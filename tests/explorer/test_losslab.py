@@ -108,7 +108,7 @@ def test_every_slider_moves_its_setting_and_the_command_says_so(qtbot, view: Los
     settle(qtbot, view)
     command = view.command()
     assert command == ["export", name, *options(view.settings_now())]
-    assert all(f"--{one.setting.name}" in " ".join(command) for one in slides)
+    assert all(f"--{one.setting.name.replace('_', '-')}" in " ".join(command) for one in slides)
     assert shlex.split(shlex.join(command)) == command
 
 

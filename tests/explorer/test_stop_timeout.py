@@ -253,7 +253,7 @@ def test_wait_calls_the_end_off_until_stop_is_pressed_again(
     qtbot.keyClick(window, Qt.Key.Key_F6)
     assert window.focusWidget() is banner.other
     qtbot.keyClick(banner.other, Qt.Key.Key_Space)
-    assert banner.message.text() == "unresponsive will be stopped as soon as it responds."
+    assert banner.message.text() == "CLIP · unresponsive will be stopped as soon as it responds."
     assert banner.other.isHidden()
     assert window.focusWidget() is before, "the keys go back to where they were"
     assert running_out(jobs) == [], "nothing ends it by itself"
@@ -264,7 +264,7 @@ def test_wait_calls_the_end_off_until_stop_is_pressed_again(
     qtbot.waitUntil(lambda: bool(running_out(jobs)))
     run_out(jobs)
     wait_for(qtbot, jobs, run, "interrupted")
-    qtbot.waitUntil(lambda: banner.message.text() == "unresponsive did not stop and was ended.", timeout=15_000)
+    qtbot.waitUntil(lambda: banner.message.text() == "CLIP · unresponsive did not stop and was ended.", timeout=15_000)
 
 
 def test_end_now_does_not_wait_for_the_time_to_run_out(qtbot: QtBot, window: Window, begin, quick):
@@ -310,7 +310,7 @@ def test_other_news_does_not_take_the_choice_away(qtbot: QtBot, window: Window, 
     wait_for(qtbot, jobs, run, "running")
     jobs.stop([run])
     qtbot.waitUntil(banner.isVisible, timeout=15_000)
-    banner.show_message("Something else.", tone="good")
+    banner.show_message("Something else.", tone="warn")
     qtbot.wait(3 * stop_banner.TICK_MS)
     assert banner.message.text() == "Something else."
     banner.dismiss.click()

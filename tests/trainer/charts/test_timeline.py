@@ -225,7 +225,8 @@ def test_films_are_colored_by_what_changed(charted: Workspace, runs: tuple[int, 
             values = one.numbers if one.numbers is not None else (one.place == 0).astype(float)
             assert np.array_equal(values, expected[by].numbers, equal_nan=True), by
             colors = film.marks[run.index][0].get_facecolors()
-            assert len(np.unique(colors, axis=0)) > 1, "the points tell the measure"
+            is_told = len(np.unique(colors, axis=0)) > 1
+            assert is_told == (len(np.unique(values[np.isfinite(values)])) > 1), "the points tell the measure"
         named = [handle.get_label() for handle in legend_of(draw(colored).marks, 7.2)[0]]
         assert ("same prediction" in named) == (by == "verdict")
         told = note_of(colored, chart.steps)
