@@ -96,7 +96,7 @@ def test_similarity_and_inspect_tell_each_run_by_its_own_step(
         shot = read_snapshot(choose_snapshot(workspace, workspace.runs.get(run)).folder)
         naive = float(np.mean([float(a @ b) for a, b in zip(shot.image.astype(float), shot.text.astype(float))]))
         assert float(matched_cosines(shot.image, shot.text).mean()) == pytest.approx(naive, abs=1e-6)
-        assert f"step {shot.step}" in cards[f"cosines-{place}"].title.text()
+        assert cards[f"cosines-{place}"].note.text().startswith(f"step {shot.step} · ")
         assert cards["numbers"].text("Mean matched", place).replace("−", "-") == f"{naive:.3f}"
 
     picture, caption = str(two_runs.pictures[0]), "a red circle on the left"

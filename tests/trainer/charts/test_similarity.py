@@ -98,7 +98,7 @@ def test_a_sample_of_a_split_says_of_how_many(charted):
     (run,) = data.found
     shown = replace(data, found=(replace(run, of_split=1_024),))
     panel = CHART.draw(shown, SimilaritySettings())
-    assert panel.mark("cosines-0").note.startswith("240 of 1,024 pairs, ")
+    assert panel.mark("cosines-0").note.startswith("step 240 · 240 of 1,024 pairs, ")
     table = panel.mark("numbers")
     line = next(line for line in table.lines if "R@1" in line.words)
     assert line.words.endswith("n = 240 of 1,024")
