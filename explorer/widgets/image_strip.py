@@ -16,7 +16,7 @@ from explorer.widgets.image_box import LINE, draw_lines, paint_ground, paint_squ
 from explorer.widgets.item_list import ITEM_ROLE, Index, ItemListModel, Roles
 
 PICTURE: Final = 104
-LEAST_TEXT: Final = 96
+LEAST_TEXT: Final = 120
 """Width of a line of words, in pixels: a dot and two cosines."""
 LINES: Final = 2
 PAD: Final = 6

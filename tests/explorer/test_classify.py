@@ -12,7 +12,7 @@ from PIL import Image
 from PySide6.QtCore import QDir, QObject, QPoint, Qt, QTimer, Signal
 from PySide6.QtGui import QFontMetrics
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QFileDialog
+from PySide6.QtWidgets import QApplication, QFileDialog
 from pytestqt.qtbot import QtBot
 
 from explorer import theme
@@ -306,7 +306,14 @@ def test_dropped_images_get_bars_of_both_runs_and_a_verdict(
 ) -> None:
     view.take([images["a-red"], images["disagree-red"]])
     assert not view.is_empty
+    view.resize(720, 800)
+    add = view.findChild(QObject, "classifyAdd")
+    before = add.pos()
     qtbot.waitUntil(lambda: len(words_under(view, images["disagree-red"])) == 2)
+    view._count.setText(10 * "A right on 5 of 8 · ")
+    QApplication.sendPostedEvents()
+    assert add.pos() == before, "what is said of the images moves no control"
+    view._show_strip()
     assert view.strip.current == str(images["a-red"])
     assert label(view, "classifyVerdict") == "Both predict red"
     assert view.bars.names[0] == "red"

@@ -470,7 +470,8 @@ class ClassifyView(View):
     def _build(self) -> None:
         self._verdict = layouts.text(role="title", name="classifyVerdict", wrap=True)
         self._verdict_sign, self._sign_now = QLabel(), ("image", "secondary")
-        self._count = layouts.text(role="secondary", name="classifyCount")
+        self._count = layouts.elided(role="secondary")
+        self._count.setObjectName("classifyCount")
         self.strip.setObjectName("classifyStrip")
         line = layouts.row((self._verdict_sign, 0, Qt.AlignmentFlag.AlignTop), (self._verdict, 1))
         right = layouts.panel(
@@ -502,7 +503,7 @@ class ClassifyView(View):
         theme.keep_icon(self._map_button, "chart-scatter", role="secondary")
         self._map_button.clicked.connect(self._go_to_map)
         row = FlowRow()
-        row.add(self._count)
+        row.add(self._count, stretch=True)  # what it says grows with the answers, and moves no control
         row.add(self.right_label, gap=theme.BETWEEN)
         for button in (self._map_button, self._remove_button, add):
             row.add(button, gap=theme.INSIDE, right=True)
