@@ -21,7 +21,7 @@ from explorer.theme import faint as faint_of
 from explorer.widgets import layouts
 from explorer.widgets.accessible import announce
 from explorer.widgets.elided_label import heading
-from explorer.widgets.end_labels import EndLabel, EndLabels
+from explorer.widgets.end_labels import EndLabel, EndLabels, give_room
 from explorer.widgets.plot import Plot
 from trainer.charts.marks import Axis
 
@@ -417,9 +417,6 @@ class CurveGrid(QWidget):
                 self._plots[panel.key] = self._spare.pop()
             yield from self._plots[panel.key].drawing(panel)
             self._plots[panel.key].plot.set_axes(x, NO_LABEL)
-        room = max((curve_plot.names.room_px for curve_plot in self._plots.values()), default=0)
-        for curve_plot in self._plots.values():
-            curve_plot.names.set_room(room)
         if order != before:
             self._order, self._columns = order, 0
             self._link()
@@ -450,11 +447,12 @@ class CurveGrid(QWidget):
         self._bound()
 
     def _bound(self) -> None:
-        """Keep the panels from becoming columns on a large screen."""
+        """Keep the panels from becoming columns on a large screen, and the names of curves from taking a small one."""
         if self._order and self._columns:
             rows = -(-len(self._order) // self._columns)
             most = max(PANEL_HEIGHT, round(HIGHEST * self.width() / self._columns))
             self.setMaximumHeight(rows * (most + BETWEEN) - BETWEEN)
+        give_room([each.names for each in self._plots.values()], self.width() // max(self._columns, 1))
 
     def _prepare(self) -> None:
         if len(self._spare) + len(self._plots) >= PREPARED:

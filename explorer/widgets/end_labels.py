@@ -16,7 +16,9 @@ from explorer.widgets.plot import EDGE_PX, Plot
 MOST: Final = 8
 """More names than this hide each other."""
 LINE_PX: Final = SMALL_PX + 2
-MOST_PX: Final = 112
+MOST_SHARE: Final = 3
+"""A panel gives a part of so many to the names: the curves are what is looked at."""
+SEPARATOR: Final = " · "
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,7 @@ class EndLabels(QWidget):
         self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
         self._plot = plot
         self.labels: tuple[EndLabel, ...] = ()
+        self._left_out: frozenset[str] = frozenset()
         self._font = pixel_font(SMALL_PX, weight=QFont.Weight.DemiBold)
         plot.getViewBox().sigRangeChanged.connect(lambda *_: self.update())
         plot.getViewBox().sigResized.connect(lambda *_: self.update())
@@ -45,8 +48,18 @@ class EndLabels(QWidget):
     def room_px(self) -> int:
         """The width that the longest name takes."""
         metrics = QFontMetrics(self._font)
-        wide = max((metrics.horizontalAdvance(label.text) for label in self.labels), default=0)
-        return min(MOST_PX, wide + INSIDE) if wide else 0
+        wide = max((metrics.horizontalAdvance(self.written(label)) for label in self.labels), default=0)
+        return wide + INSIDE if wide else 0
+
+    def written(self, label: EndLabel) -> str:
+        """Return what is written of a name."""
+        parts = label.text.split(SEPARATOR)
+        return SEPARATOR.join(part for part in parts if part not in self._left_out) or label.text
+
+    def leave_out(self, parts: frozenset[str]) -> None:
+        """Write the names without these parts of them."""
+        self._left_out = parts
+        self.update()
 
     def show_labels(self, labels: Sequence[EndLabel]) -> None:
         """Show these names; of more than `MOST` none."""
@@ -70,8 +83,23 @@ class EndLabels(QWidget):
             left = min(max(point.x(), rect.left()), rect.right()) + INSIDE // 2 + 1
             text_rect = QRectF(left, top, self.width() - left, LINE_PX)
             painter.setPen(color(label.color))
-            text = painter.fontMetrics().elidedText(label.text, Qt.TextElideMode.ElideRight, int(text_rect.width()))
+            room, right = int(text_rect.width()), Qt.TextElideMode.ElideRight
+            text = painter.fontMetrics().elidedText(self.written(label), right, room)
             painter.drawText(text_rect, int(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter), text)
+
+
+def give_room(ends: Sequence[EndLabels], panel_px: int) -> None:
+    """Give all panels one room for names; where it is too narrow for them, they are written without what all share."""
+    names = {frozenset(label.text.split(SEPARATOR)) for end in ends for label in end.labels}
+    shared = frozenset.intersection(*names) if len(names) > 1 else frozenset()
+    for parts in (frozenset[str](), shared):
+        for end in ends:
+            end.leave_out(parts)
+        room = max((end.room_px for end in ends), default=0)
+        if room <= panel_px // MOST_SHARE:
+            break
+    for end in ends:
+        end.set_room(min(room, panel_px // MOST_SHARE))
 
 
 def spread(tops: Sequence[float], low: float, high: float) -> list[float]:

@@ -18,7 +18,7 @@ from explorer.models.runs import DRAWN_ROLE, NOW, STATE_ROLE, GroupRow, RunColum
 from explorer.views.runs.view import RunsView
 from explorer.views.view import Context
 from explorer.widgets.cells import EYE_ROOM_PX
-from explorer.widgets.end_labels import LINE_PX, spread
+from explorer.widgets.end_labels import LINE_PX, EndLabel, EndLabels, give_room, spread
 from explorer.widgets.plot import Plot
 from trainer import config
 from trainer.store import RunLog, Workspace
@@ -222,9 +222,18 @@ def test_enter_opens_log_and_configuration_and_esc_closes_them(qtbot: QtBot, con
     assert view.details() is None
 
 
-def test_names_at_ends_of_curves_do_not_overlap():
+def test_names_at_ends_of_curves_do_not_overlap_and_lose_what_all_share_where_room_is_scarce(dressed):
     tops = spread([50.0, 50.0, 52.0, 190.0, 10.0], 0.0, 200.0)
     ordered = sorted(tops)
     assert all(after - before >= LINE_PX for before, after in pairwise(ordered))
     assert (min(tops), max(tops)) == (10.0, 200.0 - LINE_PX)
+    plots = [EndLabels(Plot()) for _ in range(2)]
+    for run, end in zip(("CLIP", "CLOOB"), plots, strict=True):
+        end.show_labels([EndLabel(f"{run} · clothes · s0", "text", 0.0, 0.0)])
+    for panel_px, written in (
+        (900, ["CLIP · clothes · s0", "CLOOB · clothes · s0"]),
+        (300, ["CLIP", "CLOOB"]),
+    ):
+        give_room(plots, panel_px)
+        assert [end.written(end.labels[0]) for end in plots] == written
     assert [ordinal(n) for n in (1, 2, 3, 4, 11, 21)] == ["1st", "2nd", "3rd", "4th", "11th", "21st"]
