@@ -169,6 +169,9 @@ def test_tiles_leave_out_what_all_captions_begin_with(qtbot, background, dressed
     tiles.show_tiles([PairTile(row, "", caption) for row, caption in enumerate(captions)])
     shown = [tiles.cell.texts(tile, tiles.fontMetrics(), tiles.tiles.shared)[1] for tile in tiles.tiles.items]
     assert [line[:4] for (line,) in shown] == ["…blu", "…bla", "…bla"]
+    assert tiles.cell.texts(PairTile(0, "", "long-sleeve shirt"), tiles.fontMetrics())[1][0].endswith("…")
+    tiles.enlarge(72, 200)
+    assert tiles.cell.texts(PairTile(0, "", "long-sleeve shirt"), tiles.fontMetrics())[1] == ["long-sleeve shirt"]
     tiles.show_tiles([PairTile(0, "", "a photo of a blue shirt")])
     assert tiles.tiles.shared == 0
 

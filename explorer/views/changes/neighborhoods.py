@@ -19,6 +19,7 @@ from trainer.analysis.chance import chance_text
 from trainer.charts.pair_changes import MEASURES, Changes
 
 EDGE_PX: Final = 56
+MOST_TEXT_PX: Final = 112
 NARROW_PX: Final = 900
 """Where there is less room, the note stands below the title, which it would cut."""
 
@@ -44,10 +45,16 @@ class Neighborhoods(QWidget):
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
+        self._fit()
+
+    def _fit(self) -> None:
+        """Arrange the head, and give pictures and their words what room there is."""
         down, right = QBoxLayout.Direction.TopToBottom, QBoxLayout.Direction.LeftToRight
         self._head.setDirection(down if self.width() < NARROW_PX else right)
+        edge = 2 * EDGE_PX if self.width() >= SPACIOUS_PX else EDGE_PX
+        across = self.rows[0].viewport().width() // max(len(self.rows[0].tiles.items), 1)
         for row in self.rows:
-            row.enlarge(2 * EDGE_PX if self.width() >= SPACIOUS_PX else EDGE_PX)
+            row.enlarge(edge, min(across - 2 * theme.INSIDE - 1, MOST_TEXT_PX))
 
     def show_pair(self, changes: Changes | None, index: int) -> None:
         """Show the neighbors of the pair at `index` of the comparison; below 0 is none."""
@@ -80,6 +87,7 @@ class Neighborhoods(QWidget):
         self.note.setToolTip(MEASURES["overlap"].hint)
         for row, neighbors in zip(self.rows, near, strict=True):
             row.show_tiles([self._tile(changes, int(p), bool(np.isin(p, shared))) for p in neighbors])
+        self._fit()
 
     def _tile(self, changes: Changes, pair: int, shared: bool) -> PairTile:
         items = changes.items

@@ -119,9 +119,9 @@ class Tiles(QListView):
         self.entered.connect(lambda index: self.hovered.emit(index.data(ITEM_ROLE).pair))
         theme.theme().changed.connect(self.viewport().update)
 
-    def enlarge(self, edge: int) -> None:
-        """Show the pictures of the row with this edge."""
-        self.cell.enlarge(edge)
+    def enlarge(self, edge: int, text_px: int = 0) -> None:
+        """Show the pictures of the row with this edge, and their words as wide, or as `text_px` if that is wider."""
+        self.cell.enlarge(edge, text_px)
         self.setFixedHeight(self.cell.size.height() + 12)
         self.doItemsLayout()
 
@@ -158,10 +158,10 @@ class _Cell(QStyledItemDelegate):
         self._room = theme.INSIDE if lines else theme.SPACE
         self.enlarge(edge)
 
-    def enlarge(self, edge: int) -> None:
-        self._edge, lines = edge, self._lines
+    def enlarge(self, edge: int, text_px: int = 0) -> None:
+        self._edge, self._text_px, lines = edge, max(edge, text_px), self._lines
         high = edge + theme.INSIDE + theme.SPACE + lines * LINE_PX if lines else edge + 2 * theme.SPACE
-        self.size = QSize(edge + 2 * self._room, high)
+        self.size = QSize(self._text_px + 2 * self._room, high)
 
     def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:
         return self.size
@@ -189,7 +189,7 @@ class _Cell(QStyledItemDelegate):
         caption, numbers = self.texts(tile, painter.fontMetrics(), cast(TilesModel, index.model()).shared)
         for number, text in enumerate((*caption, *numbers)):
             painter.setPen(theme.color("text" if number < len(caption) and not selected else ink))
-            line = QRect(room.left(), room.bottom() + theme.SPACE + number * LINE_PX, self._edge, LINE_PX)
+            line = QRect(room.left(), room.bottom() + theme.SPACE + number * LINE_PX, self._text_px, LINE_PX)
             painter.drawText(line, int(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter), text)
         painter.restore()
 
@@ -197,10 +197,10 @@ class _Cell(QStyledItemDelegate):
         """Return the lines of the caption, without its `shared` first letters, and those of the words."""
         caption = f"…{tile.caption[shared:]}" if shared else tile.caption
         under = tile.words if self._lines > 1 else tile.words or caption
-        numbers = [metrics.elidedText(line, Qt.TextElideMode.ElideRight, self._edge) for line in under.split("\n")]
+        numbers = [metrics.elidedText(line, Qt.TextElideMode.ElideRight, self._text_px) for line in under.split("\n")]
         if self._lines == 1:
             return [], numbers
-        return wrapped(caption, metrics, self._edge, max(1, self._lines - len(numbers))), numbers
+        return wrapped(caption, metrics, self._text_px, max(1, self._lines - len(numbers))), numbers
 
     def _paint_picture(self, painter: QPainter, room: QRect, tile: PairTile, picture: Any) -> None:
         if picture is None:
