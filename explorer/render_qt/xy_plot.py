@@ -59,7 +59,7 @@ def tone_color(tone: marks.Tone) -> QColor:
 
 def show_badge(badge: RunBadge, tone: marks.Tone | None) -> None:
     """Show the letter of the run that a tone is about in the run's color; nothing for another tone."""
-    badge.show_run(marks.letter_index(tone), tone_color(tone or "quiet").name())
+    badge.show_run(marks.letter_index(tone), lambda: tone_color(tone or "quiet").name())
 
 
 def cloud_color(cloud: marks.Points) -> QColor:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from PySide6.QtCore import QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QFont, QPainter, QPaintEvent
 from PySide6.QtWidgets import QWidget
@@ -14,12 +16,12 @@ class RunBadge(QWidget):
 
     def __init__(self, letter: str, index: int, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.letter, self._index, self._color = letter, index, ""
+        self.letter, self._color = letter, lambda: theme.run_color(index, self)
         self.setFixedSize(self.sizeHint())
         theme.theme().changed.connect(self.update)
 
-    def show_run(self, index: int, color: str) -> None:
-        """Show the letter of the run at this index, in this color; it hides at -1."""
+    def show_run(self, index: int, color: Callable[[], str]) -> None:
+        """Show the letter of the run at this index, in its color of the current theme; it hides at -1."""
         self.letter, self._color = chr(ord("A") + index), color
         if index < 0 or self.parent() is not None:  # else it would be a window, which takes the keys from the real one
             self.setVisible(index >= 0)
@@ -30,8 +32,7 @@ class RunBadge(QWidget):
 
     def paintEvent(self, _event: QPaintEvent) -> None:
         painter = theme.smooth_painter(self)
-        color = self._color or theme.run_color(self._index, self)
-        paint_badge(painter, QRectF(self.rect()), self.letter, QColor(color))
+        paint_badge(painter, QRectF(self.rect()), self.letter, QColor(self._color()))
 
 
 def paint_badge(painter: QPainter, rect: QRectF, letter: str, ground: QColor) -> None:

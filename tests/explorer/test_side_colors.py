@@ -15,7 +15,7 @@ from pytestqt.qtbot import QtBot
 
 from explorer import theme
 from explorer.models.runs import SWATCH_ROLE, RunColumn
-from explorer.render_qt.xy_plot import tone_color
+from explorer.render_qt.xy_plot import show_badge, tone_color
 from explorer.theme import tokens
 from explorer.views import VIEWS
 from explorer.views.runs.view import RunsView
@@ -76,6 +76,17 @@ def test_a_and_b_have_the_colors_of_their_runs(qtbot: QtBot, context: Context) -
     context.selection.select_runs(2, 2)
     assert sides() == (orange, theme.run_shade(1, 1)), "one run at two steps"
     assert theme.sides_of(QObject()) == (), "of another window nothing is known"
+
+
+def test_the_badge_of_a_card_has_the_color_of_the_theme(dressed: object) -> None:
+    badge = RunBadge("", 0)
+    show_badge(badge, "run_b")
+    try:
+        for mode in ("dark", "light"):
+            theme.theme().mode = mode
+            assert badge.grab().toImage().pixelColor(3, 10) == tone_color("run_b")
+    finally:
+        theme.theme().mode = "light"
 
 
 def test_a_run_has_one_color_in_the_list_the_views_the_charts_and_on_paper(
