@@ -110,7 +110,7 @@ def draw(panel: Panel, choices: FigureChoices = WHOLE, runs: Sequence[str] = ())
     notes = [line for note in panel.notes for line in broken(note.split(" "), " ", letters)]
     below_in = 0.5 + 0.12 * max(0, len(notes) - 2)
     handles, columns = legend_of(panel.marks if panel.compact else maps, page_in)
-    legend_in = [0.06 + LEGEND_LINE_IN * -(-len(handles) // columns)] if handles else []
+    legend_in = [0.16 + LEGEND_LINE_IN * -(-len(handles) // columns)] if handles else []
     figure = new_figure(page_in, sum(heights + legend_in) + below_in + 0.16 * len(head), scale=choices.scale)
     figure.get_layout_engine().set(w_pad=0.08, h_pad=0.07, hspace=0.05, wspace=0.05)
     rows = figure.add_gridspec(len(heights + legend_in), 1, height_ratios=legend_in + heights)

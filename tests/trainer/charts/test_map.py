@@ -6,6 +6,7 @@ import dataclasses
 
 import numpy as np
 import pytest
+from matplotlib.legend import Legend
 
 from trainer.analysis.camera_3d import components, turned
 from trainer.analysis.pair_ranks import rank_names
@@ -13,7 +14,7 @@ from trainer.analysis.projection import pca
 from trainer.charts import ChartError
 from trainer.charts import map as map_chart
 from trainer.charts import pair_colors as module
-from trainer.charts.figure_choices import parts_of
+from trainer.charts.figure_choices import FigureChoices, parts_of
 from trainer.charts.map import MapChart, Placed, color_columns, draw, embedding_maps, point_rows, ranked_pairs
 from trainer.charts.pair_changes import changes, map_values
 from trainer.charts.pair_colors import AGREEMENT, ColoredMap, PairNumbers, pair_colors, pair_numbers
@@ -127,6 +128,16 @@ def both_maps(charted, color):
     folders = [choose_snapshot(charted, charted.runs.get(run)).folder for run in (1, 2)]
     placed = [Placed(folder, np.zeros((480, 2), np.float32)) for folder in folders]
     return embedding_maps(charted, placed, color=color), [read_snapshot(folder) for folder in folders]
+
+
+def test_the_legend_of_a_map_of_one_column_stands_clear_of_the_headings(charted):
+    charts, _ = both_maps(charted, "label")
+    figure = panel.draw(draw(charts), FigureChoices(width="1"))
+    figure.draw_without_rendering()
+    (legend,) = figure.findobj(Legend)
+    headings = [text for axes in figure.axes for text in axes.texts if text.get_label() == "heading"]
+    top = max(text.get_window_extent().y1 for text in headings)
+    assert legend.get_window_extent().y0 - top >= 0.06 * figure.dpi
 
 
 def test_agreement_rank_and_cosine_are_those_of_plain_loops(charted):
