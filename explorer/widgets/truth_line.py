@@ -5,8 +5,8 @@ from __future__ import annotations
 import html
 from typing import TYPE_CHECKING, Final
 
-from PySide6.QtCore import QRectF, Qt, Signal
-from PySide6.QtGui import QFontMetrics, QPainter, QPaintEvent, QResizeEvent
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QFocusEvent, QFontMetrics, QPainter, QPaintEvent, QPen, QResizeEvent
 from PySide6.QtWidgets import QLabel, QSizePolicy, QWidget
 
 from explorer import theme
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from trainer.experiments.seed_truth import SeedTruth
 
 HEIGHT: Final = 28
+RING_PX: Final = 2
 ADD_SEEDS: Final = "Add seeds…"
 EVALUATE: Final = "Evaluate both on one data set"
 ASKS: Final = "/"
@@ -35,8 +36,7 @@ class TruthLine(QLabel):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent, objectName="truth-line")
         self._truth: SeedTruth | None = None
-        self._ask = ""
-        self.said = ""
+        self._ask = self._plain = self.said = ""
         theme.set_role(self, "small")
         self.setTextFormat(Qt.TextFormat.RichText)
         self.setTextInteractionFlags(
@@ -61,12 +61,21 @@ class TruthLine(QLabel):
         super().resizeEvent(event)
         self._write()
 
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        """Go to the first link, or the last one: the line itself is no stop."""
+        super().focusInEvent(event)
+        if event.reason() in (Qt.FocusReason.TabFocusReason, Qt.FocusReason.BacktabFocusReason):
+            self.focusNextPrevChild(event.reason() is Qt.FocusReason.TabFocusReason)
+
     def paintEvent(self, event: QPaintEvent) -> None:
         super().paintEvent(event)
-        if theme.theme().has_ring(self):
+        if theme.theme().has_ring(self) and self.hasSelectedText():
+            metrics = self.fontMetrics()
+            before = metrics.horizontalAdvance(self._plain[: self.selectionStart()])
+            wide, high = metrics.horizontalAdvance(self.selectedText()), metrics.height()
             painter = QPainter(self)
-            painter.setPen(theme.color("focus"))
-            painter.drawRoundedRect(QRectF(self.contentsRect()).adjusted(0.5, 2.5, -0.5, -2.5), 4, 4)
+            painter.setPen(QPen(theme.color("focus"), RING_PX))
+            painter.drawRect(before, (self.height() - high) // 2, wide + 1, high)  # over the dots that Qt draws there
 
     def _write(self) -> None:
         """Write the parts that fit: the link is never left out, and what does not count is cut at its end."""
@@ -87,6 +96,7 @@ class TruthLine(QLabel):
             self._link(truth.experiment, part) if truth.experiment and part == truth.verdict else html.escape(part)
             for part in begins
         ]
+        self._plain = f"{self.said}\u00a0\u00a0 {self._ask}"
         added = f"&nbsp;&nbsp; {self._link(ASKS, self._ask)}" if self._ask else ""
         self.setText(dot.join(filter(None, (*linked, html.escape(rest)))) + added)
 

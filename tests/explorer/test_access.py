@@ -155,6 +155,7 @@ def test_the_line_over_seeds_takes_the_focus_with_a_link_only_and_shows_it(dress
     line.activateWindow()
     line.setFocus(Qt.FocusReason.TabFocusReason)
     qtbot.waitUntil(line.hasFocus, timeout=5000)
+    assert line.selectedText() == "undecided", "one stop: the link"
     assert theme.theme().tokens.focus in inks(line)
 
 
