@@ -12,7 +12,6 @@ from PySide6.QtCore import QMimeData, QUrl
 
 from trainer.distribution.bundle_files import is_bundle
 from trainer.distribution.model_folders import WEIGHTS, is_model
-from trainer.format_detection.unread import next_step
 from trainer.trackers.recognition import tracker_of
 from trainer.untrusted.files import open_ordinary
 
@@ -180,6 +179,8 @@ def _refusal(url: QUrl) -> str:
         return f"{name}, a model (drop it by itself to open it)"
     if path.name.casefold().endswith(DATA):
         return f"{name}, a table or tar (drop it by itself to import its pairs)"
+    from trainer.format_detection.unread import next_step  # with it comes what reads images
+
     if step := next_step(name):
         return f"{name}, which is not read ({step.rstrip('.')})"
     if path.suffix.casefold() not in SUFFIXES:

@@ -875,8 +875,8 @@ def test_few_different_captions_are_told_with_their_chance_level(tmp_path):
         assert (surveyed.captions, surveyed.used) == (3, 240)
     reading = SimpleNamespace(pairs={"train": 216, "heldout": 24}, used=240, captions=3, has_own_split=False)
     assert summary_text.warning_of(reading) == (
-        "240 pairs have 3 different captions. Equal captions count as one answer: guessing is right in 33.3 % at R@1, "
-        "in 100.0 % at R@10. Compare R@1 only, or write captions that differ."
+        "240 pairs have 3 different captions. Equal captions count as one answer: guessing is right in 33.3 % of the "
+        "first answers, in 100.0 % among the first 10. Compare R@1 only, or write captions that differ."
     )
     assert "nothing to retrieve" in few_captions(1, 240)
     assert [few_captions(*many) for many in ((31, 240), (12, 12), (0, 240))] == ["", "", ""]

@@ -963,6 +963,7 @@ def test_every_analysis_has_an_oracle(capsys: pytest.CaptureFixture[str]):
             "are of any number of runs: tests/trainer/charts/test_many_runs.py",
         ),
         "pair": "shows one pair: tests/trainer/charts/test_one_pair.py, the walk",
+        "matrix": "shows every cosine: tests/trainer/charts/test_matrix.py",
         **dict.fromkeys(("axes", "word-map", "words"), "needs a model that embeds: tests/trainer/charts, the walk"),
         **dict.fromkeys(("experiment-curves", "experiment-verdict"), "need an experiment: tests/trainer/experiments"),
         **dict.fromkeys(

@@ -174,8 +174,8 @@ def test_changes_and_representation_similarity_compare_the_two_steps(ask: Answer
 @pytest.mark.parametrize("kind", ["attribute-probes", "hopfield-pair", "geometry"])
 def test_the_other_analyses_tell_both_runs(ask: Answer, kind: str):
     told = json.dumps(ask("analyze", kind, "1", "2"), ensure_ascii=False)
-    assert "CLIP · pairs · s0" in told
-    assert "CLOOB · pairs · s0" in told
+    assert "CLIP · pictures · s0" in told
+    assert "CLOOB · pictures · s0" in told
 
 
 def test_classify_gives_what_embed_gives(ask: Answer, two_runs, tmp_path: Path):
@@ -303,8 +303,8 @@ def test_selections_are_kept_listed_written_and_forgotten(ask: Answer, embedded,
 def test_report_and_bundle_name_both_runs(ask: Answer, tmp_path: Path, umap_as_pca):
     ask("report", "1", "2", "--out", str(tmp_path / "r.html"), whole=False)
     page = (tmp_path / "r.html").read_text(encoding="utf-8")
-    assert "CLIP · pairs · s0" in page
-    assert "CLOOB · pairs · s0" in page
+    assert "CLIP · pictures · s0" in page
+    assert "CLOOB · pictures · s0" in page
     figures = tmp_path / "figures.json"
     figures.write_text(json.dumps([["export", "similarity", "--runs", "1", "2"]]), encoding="utf-8")
     words = ("bundle", "1", "2", "--figures", str(figures), "--out", str(tmp_path / "b.zip"))

@@ -14,7 +14,7 @@ import pytest
 
 import trainer.cli
 from tests.journeys.test_walk_commands import FIGURES, OF_AN_EXPERIMENT, OF_NO_RUN
-from trainer.__main__ import _modules_of, _parser, main
+from trainer.__main__ import _modules_of, argument_parser, main
 from trainer.experiments.experiment import clip_and_cloob, to_toml
 from trainer.store import Workspace
 
@@ -116,11 +116,9 @@ def _leaves() -> Iterator[tuple[str, ...]]:
             for name, choice in group.choices.items():
                 yield from below((*words, name), choice)
 
-    for name, module in _modules_of(trainer.cli).items():
+    for name in _modules_of(trainer.cli):
         (commands,) = (
-            action
-            for action in _parser({name: module}, [name])._actions
-            if isinstance(action, argparse._SubParsersAction)
+            action for action in argument_parser([name])._actions if isinstance(action, argparse._SubParsersAction)
         )
         yield from below((name,), commands.choices[name])
 

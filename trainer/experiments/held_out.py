@@ -7,7 +7,7 @@ from typing import Final
 
 from trainer.analysis.chance import chance_level, says_little
 from trainer.analysis.intervals import FEWEST_HELD_OUT, smallest_difference
-from trainer.metrics import measured_on
+from trainer.metrics import RECALL_HEADING, measured_on
 from trainer.store import RunRow
 
 LAST_K: Final = 10
@@ -39,7 +39,8 @@ def few_captions(captions: int, pairs: int) -> str:
     first, last = (100 * chance_level(k, captions) for k in (1, LAST_K))
     return (
         f"{pairs:,} pairs have {captions:,} different captions. Equal captions count as one answer: guessing is right "
-        f"in {first:.1f} % at R@1, in {last:.1f} % at R@{LAST_K}. Compare R@1 only, or write captions that differ."
+        f"in {first:.1f} % of the first answers, in {last:.1f} % among the first {LAST_K}. Compare {RECALL_HEADING} "
+        "only, or write captions that differ."
     )
 
 
