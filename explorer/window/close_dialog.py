@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QCheckBox, QDialog, QLabel, QPushButton, QWidget
+from PySide6.QtWidgets import QCheckBox, QDialog, QPushButton, QWidget
 
 from explorer import theme
 from explorer.widgets import layouts
@@ -32,15 +32,8 @@ class CloseDialog(QDialog):
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.choice = STAY
         head = layouts.text(sentence(training, waiting), "title", wrap=True)
-        text = QLabel(
-            f"Runs do not need the window. Kept running, they{' and the queue' if waiting else ''} continue in the "
-            "background, and the next window shows all of their history. Stopped, each ends after its current step "
-            f"with a checkpoint to resume from{'; waiting runs stay in the queue' if waiting else ''}.",
-            wordWrap=True,
-        )
-        for label in (head, text):
-            label.setTextFormat(Qt.TextFormat.PlainText)
-            label.setMinimumWidth(ROOM)
+        head.setTextFormat(Qt.TextFormat.PlainText)
+        head.setMinimumWidth(ROOM)
         self.remember = QCheckBox("Remember this choice and do not ask again", objectName="leaving-remember")
         self.buttons = {
             STAY: QPushButton("Cancel", objectName="leaving-stay", autoDefault=False),
@@ -50,8 +43,13 @@ class CloseDialog(QDialog):
         theme.set_role(self.buttons[KEEP], "primary")
         for choice, button in self.buttons.items():
             button.clicked.connect(lambda _=False, choice=choice: self._choose(choice))
-        row = layouts.row((layouts.STRETCH, 1), *self.buttons.values(), gap=None)
-        layouts.column(head, text, self.remember, row, gap=theme.BETWEEN, margins=theme.AROUND, of=self)
+        does = {
+            KEEP: f"The {'queue' if waiting else 'training'} goes on in the background.",
+            STOP: f"Each run can be resumed{'; the others stay in the queue' if waiting else ''}.",
+        }
+        ways = [layouts.column(self.buttons[way], layouts.text(does[way], "small"), gap=theme.SPACE) for way in does]
+        foot = layouts.row((self.remember, 1), self.buttons[STAY])
+        layouts.column(head, *ways, foot, gap=theme.BETWEEN, margins=theme.AROUND, of=self)
         self.buttons[KEEP].setFocus()
 
     def _choose(self, choice: str) -> None:

@@ -46,7 +46,7 @@ ALSO: Final = (*FIGURES, "csv")
 """Suffixes of what can be written beside a figure."""
 FOLDER: Final = "folder"
 """In place of a suffix: a new folder."""
-_ALL_PARTS: Final = "{} holds everything that the view shows. Panels and looks are those of PDF, SVG and PNG."
+_ALL_PARTS: Final = "{} holds everything that the view shows. Only PDF, SVG and PNG have a choice of panels and sizes."
 _FIXED: Final = "The layout of this figure is fixed."
 
 

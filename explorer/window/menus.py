@@ -200,7 +200,7 @@ class Menus:
     def _selection(self) -> Iterator[Command]:
         window = self._window
         yield Command("Selection", "Undo", "Ctrl+Z", window.undo.undo, "undo")
-        yield Command("Selection", "Redo", "Ctrl+Shift+Z", window.undo.redo, "redo")
+        yield Command("Selection", "Redo", "Ctrl+Shift+Z", window.undo.redo, "redo", "Ctrl+Y")
         yield Command("Selection", "Clear the selection", "Esc", window.escape, "clearSelection")
         yield Command("Selection", "Swap A and B", "Ctrl+T", window.selection.swap, "swapAB")
         yield Command("Selection", "Paste an image into this view", "Ctrl+V", window.drop_handler.paste, "paste")

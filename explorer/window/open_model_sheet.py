@@ -73,8 +73,7 @@ class OpenModelSheet(OpenSheet):
             _WORDS
             if chosen is None
             else f"{chosen.source}. License: {chosen.license}. {chosen.megabytes:,} MB are downloaded once from "
-            f"{chosen.address}; an interrupted download continues. HF_ENDPOINT names a mirror; the folder of a model "
-            "is read where it is. Pictures that you drop are then classified."
+            f"{chosen.address}. An interrupted download continues later. The model then classifies dropped pictures."
         )
 
     def _choose_published(self) -> None:

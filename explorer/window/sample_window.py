@@ -42,7 +42,7 @@ def window_on_sample(
     window.selection.undo.clear()
     if back is not None:
         window.back = back
-        window.rail.add("showOwnRuns", "house", "My runs", at_top=True).clicked.connect(back)
+        window.rail.add("showOwnRuns", "house", "My workspace", at_top=True).clicked.connect(back)
     return window
 
 

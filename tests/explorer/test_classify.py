@@ -351,7 +351,7 @@ def test_check_marks_stand_where_the_right_labels_are_set(
     view.take([images["a-red"], images["disagree-red"]])
     qtbot.waitUntil(lambda: len(words_under(view, images["disagree-red"])) == 2)
     choices = [view.right_label.itemText(row) for row in range(view.right_label.count())]
-    assert choices[:2] == ["From file and folder names", f"Right: {view.questions.labels[0]}"]
+    assert choices[:2] == ["From file and folder names", f"True label: {view.questions.labels[0]}"]
     view.right_label.activated.emit(0)
     assert [item.mark for item in view.strip.items] == ["check", "equal-not"], "one of two is right"
     assert label(view, "classifyVerdict") == "Both predict red, which is right"

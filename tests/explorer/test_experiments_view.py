@@ -84,7 +84,7 @@ def test_without_one_the_first_button_makes_and_queues_it(qtbot, context):
     assert not view.go.isEnabled()
     # Without a value there are no empty plots, but a sentence with what comes next.
     qtbot.waitUntil(lambda: view.pane.area.kind == "empty")
-    assert view.pane.area.page.text.text().startswith("The first evaluation of a run of CLIP + CLOOB on Scenes")
+    assert view.pane.area.page.text.text().startswith("The curves begin with the first evaluation.")
     assert "The result comes when both have finished a seed." in view.pane.area.page.text.text()
     assert view.progress.text() == "Running: CLIP 0/3 seeds, CLOOB 0/3."
     waiting = [f"waiting, {turn}" for turn in ("1st", "2nd", "3rd", "4th", "5th", "6th")]
@@ -390,7 +390,7 @@ def test_what_is_left_of_the_budget_is_a_button(qtbot, context):
     assert view.verdict.text() == "Too early to say: CLOOB 0.0 points on the 2 seeds that both have finished"
     learning, difference = view.pane.answer.panel.rows[0]
     legends = [line.name for line in learning.curves if line.name]
-    assert legends == ["CLIP · 2 paired seeds", "CLOOB · 2 seeds"], "means over the same seeds"
+    assert legends == ["CLIP · s2, not in the mean", "CLIP · 2 seeds", "CLOOB · 2 seeds"], "means over the same seeds"
     assert difference.names == ("seed 0", "seed 1", "mean"), "two seeds have no interval"
     (line,) = next(mark for mark in view.pane.answer.panel.marks if mark.key == "primary").lines
     assert line.values[1:4] == ("[no interval yet: needs more seeds]", "2", "–")

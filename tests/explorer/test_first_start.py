@@ -126,7 +126,7 @@ def test_finished_runs_open_on_their_maps_and_nothing_of_them_is_written(qtbot: 
     assert runs.actions_of_runs["delete"].toolTip() == "The sample is read-only"
     sample.router.send(intents.OpenNewRun())
     # Instead of a form that could start nothing.
-    qtbot.waitUntil(lambda: "My runs, at the left" in sample.banner.next.text(), timeout=20_000)
+    qtbot.waitUntil(lambda: "My workspace, at the left" in sample.banner.next.text(), timeout=20_000)
     assert not [each for each in QApplication.topLevelWidgets() if isinstance(each, NewRun) and each.isVisible()]
     raised: list[bool] = []
     monkeypatch.setattr(window, "raise_", lambda: raised.append(True))

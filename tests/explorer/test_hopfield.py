@@ -98,21 +98,21 @@ def test_the_query_stands_first_with_its_share(view: HopfieldView, two_runs: tup
     for index, run in enumerate(two_runs):
         stored = vectors(view, run)
         shares = retrieval_shares(stored[0].astype(float), stored, 8.0)
-        shown = view.pane.panel.cards[f"top-{index}"].row.shown
+        shown = view.pane.panel.cards[f"retrieved-{index}"].row.shown
         assert len(shown) == 12
         assert shown[0].strong
         assert shown[0].share == pytest.approx(float(shares.max()), abs=1e-6)
         assert shown[0].path.endswith("0.png")
-        assert "of the weight outside the top 12" in view.pane.panel.cards[f"top-{index}"].note.text()
+        assert "of the weight outside the top 12" in view.pane.panel.cards[f"retrieved-{index}"].note.text()
 
 
 def test_clicking_a_picture_asks_with_its_pair(qtbot, view: HopfieldView):
-    row = view.pane.panel.cards["top-0"].row
-    pair = board(view).mark("top-0").cells[2].row
+    row = view.pane.panel.cards["retrieved-0"].row
+    pair = board(view).mark("retrieved-0").cells[2].row
     qtbot.mouseClick(row, Qt.MouseButton.LeftButton, pos=row.place(2).center())
     settle(qtbot, view)
     assert view.settings_now().query == pair
-    assert board(view).mark("top-0").cells[0].row == pair
+    assert board(view).mark("retrieved-0").cells[0].row == pair
     assert view.query.about.text() == f"query: the image of pair {pair}"
     view.context.selection.dataset_changed.emit()
     assert view.settings_now().query == 0, "of other data it is another pair"
@@ -203,8 +203,8 @@ def test_a_dropped_picture_is_embedded_by_both_runs(qtbot, view: HopfieldView, t
     QApplication.sendEvent(view.query, drop)
     settle(qtbot, view)
     assert [(q.run, q.images) for q in asked] == [(run, (picture,)) for run in two_runs]
-    assert board(view).mark("top-0").cells[0].row == 7
-    assert not board(view).mark("top-0").cells[0].strong
+    assert board(view).mark("retrieved-0").cells[0].row == 7
+    assert not board(view).mark("retrieved-0").cells[0].strong
     assert view.command()[-2:] == ["--query-image", picture]
     assert "--query" not in view.command()
     assert not (tmp_path / f"{two_runs[0]}.npy").exists()

@@ -90,7 +90,7 @@ class NoResultYetError(ChartError, NotYetError):
         button = "Run" if state == "new" else "Resume"
         start = f"No run of {name} has been evaluated yet. Press {button}, or type trainer experiment run '{name}'."
         result = f"The result comes when {'both' if arms == 2 else 'two arms'} have finished a seed."
-        going = f"The first evaluation of a run of {name} begins the curves. {result}"
+        going = f"The curves begin with the first evaluation. {result}"
         super().__init__(going if state == "going" else start)
 
 
@@ -179,6 +179,8 @@ def arm_plot(key: str, name: str, arm: str, curves: Sequence[ArmCurve]) -> XYPlo
     lines: list[Series] = []
     quiet = [member for curve in curves for member, _, _ in curve.left_out if not member.run.active]
     why = f"{quiet[0].run.short_name}, {quiet[0].reason}" if len(quiet) == 1 else f"{len(quiet)} runs not counted"
+    counted = [RunGroup(curve.arm, tuple(member for member, *_ in curve.runs)) for curve in curves if curve.runs]
+    paired = seeds_of_all(counted) if counted else set()
     for curve in curves:
         tone = arm_tone(curve.hue)
         for member, at, logged in (*curve.runs, *curve.left_out):
@@ -186,6 +188,8 @@ def arm_plot(key: str, name: str, arm: str, curves: Sequence[ArmCurve]) -> XYPlo
             numbers = at.astype(np.float64), factor * logged
             hint = ", ".join(filter(None, (member.run.short_name, member.reason)))
             legend = why if member in quiet[:1] else f"{member.run.short_name}, in training" * member.run.active
+            if not member.reason and curve.n < len(curve.runs) and member.seed not in paired:
+                legend = f"{member.run.short_name}, not in the mean"
             width = 2.0 if member.run.active and not curve.runs else 1.0  # it stands for a mean that is still to come
             lines.append(Series(legend, line, *numbers, width=width, hint=hint, marked=len(at) == 1))
         if not curve.runs:
@@ -193,7 +197,7 @@ def arm_plot(key: str, name: str, arm: str, curves: Sequence[ArmCurve]) -> XYPlo
         steps, mean = curve.steps.astype(np.float64), factor * curve.mean
         banded = bool(np.isfinite(curve.low).all())
         low, high = (factor * curve.low, factor * curve.high) if banded else (None, None)
-        legend = f"{curve.arm} · {curve.n} {'paired ' * (curve.n < len(curve.runs))}seed{'s' * (curve.n != 1)}"
+        legend = f"{curve.arm} · {curve.n} seed{'s' * (curve.n != 1)}"
         lines.append(Series(legend, tone, steps, mean, low=low, high=high))
     runs = [member.run for curve in curves for member, _, _ in (*curve.runs, *curve.left_out)]
     # The axes are those of the end: a first value is not to fill the plot.
@@ -204,7 +208,8 @@ def arm_plot(key: str, name: str, arm: str, curves: Sequence[ArmCurve]) -> XYPlo
     label = f"{metric_of.label}, {arm}" if arm else metric_of.label
     # A legend of one entry is not shown.
     named = [line.name for line in lines if line.name]
-    note = named[0] if len(named) == 1 else ""
+    several = any(curve.n > 1 for curve in curves)
+    note = named[0] if len(named) == 1 else "thin lines: single seeds" * several
     return XYPlot(key, f"{label} ({unit})" if unit else label, x, y, tuple(lines), note=note)
 
 

@@ -163,7 +163,7 @@ def _strip(retrieval: Retrieval, index: int, settings: RetrievalSettings) -> Ima
     ends = "a metastable state" if retrieval.kind == "metastable" else f"a {retrieval.kind}"
     note = f"effective patterns {effective_number(retrieval.shares):,.1f} of {run.n:,} · converges to {ends}"
     note += f" · {percent(rest)} of the weight outside the top {len(cells)}" if run.n > len(cells) else ""
-    return ImageRow(f"top-{index}", f"{run.name} · step {run.step:,}", run_tone(index), cells, note)
+    return ImageRow(f"retrieved-{index}", f"{run.name} · step {run.step:,}", run_tone(index), cells, note)
 
 
 def _energy(retrievals: Sequence[Retrieval], indices: Sequence[int], names: Sequence[str]) -> XYPlot:

@@ -66,13 +66,13 @@ MEASURES: Final[dict[str, PairMeasure]] = {
     "image_rank_a": PairMeasure("Caption rank A", "Rank of the correct caption for the image, in A.", 0),
     "image_rank_b": PairMeasure("Caption rank B", "Rank of the correct caption for the image, in B.", 0),
     "image_rank_change": PairMeasure(
-        "Caption rank, B against A", "Change of the rank of the correct caption; negative: better in B.", 0, signed=True
+        "Caption rank, B against A", "Rank of the correct caption in B minus in A. Lower is better.", 0, signed=True
     ),
     "text_rank_a": PairMeasure("Image rank A", "Rank of the correct image for the caption, in A.", 0, unit="caption"),
     "text_rank_b": PairMeasure("Image rank B", "Rank of the correct image for the caption, in B.", 0, unit="caption"),
     "text_rank_change": PairMeasure(
         "Image rank, B against A",
-        "Change of the rank of the correct image; negative: better in B.",
+        "Rank of the correct image in B minus in A. Lower is better.",
         0,
         signed=True,
         unit="caption",
@@ -86,7 +86,11 @@ MEASURES: Final[dict[str, PairMeasure]] = {
         "Correct cosine minus the best incorrect one, in standard deviations of the image's incorrect cosines, in B.",
     ),
     "margin_change": PairMeasure(
-        "Margin (SD), B minus A", "In standard deviations; positive: clearer in B.", 2, signed=True
+        "Margin (SD), B minus A",
+        "Margin: correct cosine minus the best incorrect one, in standard deviations (SD) of the incorrect ones. Higher is "
+        "better.",
+        2,
+        signed=True,
     ),
     "overlap": PairMeasure(
         "Shared neighbors, Jaccard",

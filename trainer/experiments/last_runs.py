@@ -125,7 +125,10 @@ def _headline(runs: Sequence[RunRow], alike: bool) -> str:
         return f"Not comparable: {'; '.join(each)}"
     measure = metric(runs[0].metric)
     best = sorted(runs, key=lambda row: row.last or 0.0, reverse=measure.better != "down")
-    values = [(row.short_name, measure.text(row.last)) for row in best]
+    # The line below names the data of both.
+    short = [row.short_name.replace(f" · {row.data}", "") for row in best]
+    names = short if len({*short}) == len(best) else [row.short_name for row in best]
+    values = [(name, measure.text(row.last)) for name, row in zip(names, best, strict=True)]
     if runs[0].metric != HEADLINE:
         return f"{measure.label}: {', '.join(f'{name} {value}' for name, value in values)}"
     rest = "".join(f", {name} of {value}" for name, value in values[1:])

@@ -428,8 +428,8 @@ def method_notes(experiment: Experiment) -> tuple[str, ...]:
     least, most, alpha = experiment.least_seeds, experiment.most_seeds, experiment.alpha
     shared = f" / {experiment.comparisons} (one for each arm compared)" if experiment.comparisons > 1 else ""
     normal = (
-        "for approximately normal differences. An arm that fails rarely but severely makes more verdicts wrong: check "
-        "the points."
+        "for approximately normal differences. If few seeds of an arm fail badly, more verdicts are wrong: check the "
+        "points."
     )
     if most == OPEN:
         kind = "anytime-valid confidence sequence of the paired difference over seeds"

@@ -45,8 +45,8 @@ class TruthPicker(SearchableComboBox):
         self._labels = labels
         chosen = {self.label_of(path) for path in self._paths()}
         choices = [Choice(BY_NAME, "From file and folder names")] if any(by_name(p, labels) for p in paths) else []
-        choices += [Choice(label, f"Right: {label}") for label in labels]
-        choices += [Choice("", "Right: unknown")] if any(self._truth.get(path) for path in self._paths()) else []
+        choices += [Choice(label, f"True label: {label}") for label in labels]
+        choices += [Choice("", "True label: unknown")] if any(self._truth.get(path) for path in self._paths()) else []
         self.show_choices(tuple(choices), chosen.pop() or None if len(chosen) == 1 else None)
 
     def keep(self, key: Any, paths: Iterable[str]) -> None:

@@ -62,5 +62,5 @@ class EvaluationTab(ChartTab):
         if is_measured:
             super().refresh()
         else:
-            text = f"{TASK_WORDS[task]} takes a minute or more. Further controls (Ctrl+.) has the data."
+            text = f"{TASK_WORDS[task]} takes a minute or more. The data is chosen under … in the bar (Ctrl+.)."
             self.missing.show_message(*(self._waiting or ("list-checks", "Not measured yet", text, self.measure)))

@@ -56,10 +56,10 @@ OF_ALL_DATA: Final = frozenset({COMPARISON.name, GROUPS.name, EFFICIENCY.name})
 TABLE_EXPORTS: Final = (("md", "Table as Markdown"), ("tex", "Table as LaTeX"))
 PROCESS: Final = "Evaluations run in the background."
 READ_ONLY: Final = "Read-only: nothing can be measured here."
-NOTHING: Final = "Press Evaluate to measure both runs. Further controls (Ctrl+.) has data and tasks."
+NOTHING: Final = "Measure both runs. Other data and tasks are under … in the bar (Ctrl+.)."
 APART: Final = "A and B were trained on different data"
 MEASURE_BOTH: Final = (
-    "Measure both on one data set to compare them. Further controls (Ctrl+.) has other data and tasks."
+    "Measure both on one data set to compare them. Other data and tasks are under … in the bar (Ctrl+.)."
 )
 
 
@@ -82,13 +82,14 @@ class EvaluateView(View):
         self._read: tuple[Any, ...] | None = None
         self._nothing, self._failure = NOTHING, ""
         self._apart: tuple[RunData, ...] = ()
-        self._choosing = False
+        self._choosing = self._page_evaluates = False
         self.controls = EvaluateControls(context.settings)
         self._actions = [
             QAction("Evaluate the runs", self, objectName="evaluate-action-go", triggered=self.evaluate),
             QAction("Copy the evaluation as a command", self, objectName="evaluate-action-copy"),
         ]
         self._actions[1].triggered.connect(self.copy_evaluation)
+        self._measure = QAction("Evaluate", self, objectName="evaluate-action-page", triggered=self.evaluate)
         self._cancel = QAction("Cancel", self, objectName="evaluate-action-cancel", triggered=self._cancelled)
         self._folder = QAction("Choose a folder…", self, objectName="evaluate-action-folder", triggered=self._on_folder)
         self._on = [QAction(self, objectName=f"evaluate-action-on-{letter}") for letter in "ab"]
@@ -205,7 +206,7 @@ class EvaluateView(View):
                 super().carry_out(intent)
 
     def _pick_data(self) -> None:
-        self._choosing = False
+        self._choosing = self._page_evaluates = False
         self.read(again=True)
 
     def _measure_both(self, index: int) -> None:
@@ -327,14 +328,23 @@ class EvaluateView(View):
         elif self._failure:
             message = ("triangle-alert", "The evaluation failed", self._failure, self._again)
         elif look_only or self._nothing != NOTHING or not self._apart:
-            rest = (READ_ONLY, self.own_runs) if look_only and self._nothing == NOTHING else (self._nothing, None)
+            rest = (
+                (READ_ONLY, self.own_runs) if look_only and self._nothing == NOTHING else (self._nothing, self._measure)
+            )
             message = ("list-checks", "Not evaluated yet", *rest)
         else:
             message = ("list-checks", APART, MEASURE_BOTH, *self._on, self._folder)
         for page in (self.empty, self.no_curves):
             page.show_message(*message)
+        self._page_evaluates = self._measure in message
+        self._show_go()
         for pane in (self.confusion, self.protocol, self.choice):
             pane.show_waiting(message if self.asking.busy or self._failure or look_only else None)
+
+    def _show_go(self) -> None:
+        """Show the button below the results, unless the page in their place has it."""
+        is_page = self._page_evaluates and self.chart is None and self.open_pane in (self.table, self.curves)
+        self.controls.go.setVisible(not is_page and not self.context.jobs.look_only)
 
     def _done(self, answer: EvaluateAnswer) -> None:
         reasons = [f"{what}: not measured. {why}" for what, why in answer.left_out.items()]
@@ -417,6 +427,7 @@ class EvaluateView(View):
         self.stack.setCurrentIndex(tab)
         for widget in (self.shown, self.about):
             widget.setVisible(self.needs_data and self.chart is not None)
+        self._show_go()
         self._draw_if_seen()
         self._show_unmeasured()
         self.context.settings.set("evaluate/tab", tab)

@@ -37,8 +37,7 @@ NONE_FOUND: Final = {
     "leak": "No picture is both in the training pairs and in the held-out pairs.",
     "outlier": "No pair is far from all others.",
 }
-CANNOT_TELL: Final = "No mispairs found, and this run cannot tell"
-PLANTED: Final = "Too few of the captions that the check exchanged are detected"
+CANNOT_TELL: Final = "This run cannot find mispairs"
 ALL: Final = "all"
 SELECTED: Final = "selected"
 PICTURE_PX: Final = 40
@@ -225,11 +224,13 @@ class QualityView(View):
                 )
             else:
                 judged = report.judgments if kind == "mispair" and report is not None else ()
-                blind = [f"{each.detected:,} of {each.planted:,}" for each in judged if not each.can_tell]
+                blind = [each for each in judged if not each.can_tell]
+                detected, planted = (sum(getattr(each, n) for each in blind) for n in ("detected", "planted"))
+                why = f"It detected {detected:,} of {planted:,} planted ones."
                 icon, title = (
                     ("circle-help", CANNOT_TELL) if blind else ("circle-check", f"No {TABS[kind].lower()} found")
                 )
-                self.areas[kind].empty(icon, title, f"{PLANTED}: {', '.join(blind)}." if blind else NONE_FOUND[kind])
+                self.areas[kind].empty(icon, title, why if blind else NONE_FOUND[kind])
         self.tab_menu.show_current()
         self._show_counts()
         self._mark()
@@ -252,6 +253,11 @@ class QualityView(View):
         facts = [judgments_in_short(judged) if judged else f"{', '.join(parts)} · checked with {by}"]
         self.note.setText("\n".join([*facts, *([counts] if counts else [])]))
         flagged = "flagged" in states
+        listed = report.count(kind) > 0  # else there is nothing to decide about
+        for part in (self.shown, *self._review_buttons.values()):
+            part.setVisible(listed)
+        for part in (self.train, self.export_list):
+            part.setVisible(listed or flagged)
         self.train.setEnabled(flagged)
         self.export_list.setEnabled(flagged)
         hint = "" if flagged else "Flag pairs first"

@@ -55,7 +55,7 @@ def test_retrieval(charted, side: str, asks: str):
         assert line(numbers, "Effective patterns")[place] == pytest.approx(effective_number(kept), rel=1e-5)
         own = 17 if not names else list(names).index(names[17])
         assert line(numbers, "Weight of its own pair")[place] == pytest.approx(float(shares[own]), rel=1e-5)
-        cells = board.mark(f"top-{place}").cells
+        cells = board.mark(f"retrieved-{place}").cells
         assert [cell.share for cell in cells] == pytest.approx(np.sort(kept)[:-13:-1].tolist(), rel=1e-4)
         assert [float(shares[cell.row]) for cell in cells] == pytest.approx([cell.share for cell in cells], rel=1e-4)
         energy = board.mark("energy").curves[place].y
@@ -85,7 +85,7 @@ def test_a_query_from_outside(charted):
     board = panel(charted, "retrieval", vectors=(vector,), query_text="mine")
     assert "query: “mine”" in board.head[1]
     assert np.isnan(line(board.mark("numbers"), "Weight of its own pair")[0])
-    assert not any(cell.strong for cell in board.mark("top-0").cells)
+    assert not any(cell.strong for cell in board.mark("retrieved-0").cells)
     pair = panel(charted, "retrieval", query=3, asks="text")
     assert line(board.mark("numbers"), "Entropy (nats)") == line(pair.mark("numbers"), "Entropy (nats)")
     with pytest.raises(ChartError, match="not embedded yet"):
