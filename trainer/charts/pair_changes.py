@@ -87,8 +87,7 @@ MEASURES: Final[dict[str, PairMeasure]] = {
     ),
     "margin_change": PairMeasure(
         "Margin (SD), B minus A",
-        "Margin: correct cosine minus the best incorrect one, in standard deviations (SD) of the incorrect ones. Higher is "
-        "better.",
+        "Margin: correct cosine minus the best incorrect one, in standard deviations (SD). Higher is better.",
         2,
         signed=True,
     ),

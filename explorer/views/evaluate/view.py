@@ -328,9 +328,8 @@ class EvaluateView(View):
         elif self._failure:
             message = ("triangle-alert", "The evaluation failed", self._failure, self._again)
         elif look_only or self._nothing != NOTHING or not self._apart:
-            rest = (
-                (READ_ONLY, self.own_runs) if look_only and self._nothing == NOTHING else (self._nothing, self._measure)
-            )
+            is_refused = look_only and self._nothing == NOTHING
+            rest = (READ_ONLY, self.own_runs) if is_refused else (self._nothing, self._measure)
             message = ("list-checks", "Not evaluated yet", *rest)
         else:
             message = ("list-checks", APART, MEASURE_BOTH, *self._on, self._folder)
