@@ -162,6 +162,7 @@ class ClassifyView(View):
             if not paths:
                 text = "No picture of these data is on this computer."
                 self.failed.emit(text, "Drop or browse for images of your own.")
+            self._data_pictures.update(paths)
             self.take(paths)
 
         request = request_of(self.context.selection)
