@@ -64,8 +64,8 @@ class TruthLine(QLabel):
     def focusInEvent(self, event: QFocusEvent) -> None:
         """Go to the first link, or the last one: the line itself is no stop."""
         super().focusInEvent(event)
-        if event.reason() in (Qt.FocusReason.TabFocusReason, Qt.FocusReason.BacktabFocusReason):
-            self.focusNextPrevChild(event.reason() is Qt.FocusReason.TabFocusReason)
+        if event.reason() is not Qt.FocusReason.MouseFocusReason and not self.hasSelectedText():
+            self.focusNextPrevChild(event.reason() is not Qt.FocusReason.BacktabFocusReason)
 
     def paintEvent(self, event: QPaintEvent) -> None:
         super().paintEvent(event)
