@@ -37,6 +37,8 @@ from trainer.store import Workspace
 from trainer.store.caption_words import CaptionWords, read_caption_words
 
 EXPORTED: Final = 200
+SUMMARY_PX: Final = 320
+"""Width of what is said of all images at least."""
 FILTER: Final = "Images (*.jpg *.jpeg *.png *.webp *.gif *.bmp *.tif *.tiff *.ppm *.pgm *.avif);;All files (*)"
 
 
@@ -473,6 +475,7 @@ class ClassifyView(View):
         self._verdict_sign, self._sign_now = QLabel(), ("image", "secondary")
         self._count = layouts.elided(role="secondary")
         self._count.setObjectName("classifyCount")
+        self._count.setMinimumWidth(SUMMARY_PX)  # with less room the buttons take a line of their own, from the start
         self.strip.setObjectName("classifyStrip")
         line = layouts.row((self._verdict_sign, 0, Qt.AlignmentFlag.AlignTop), (self._verdict, 1))
         right = layouts.panel(
