@@ -44,12 +44,14 @@ class CloseDialog(QDialog):
         for choice, button in self.buttons.items():
             button.clicked.connect(lambda _=False, choice=choice: self._choose(choice))
         does = {
-            KEEP: f"The {'queue' if waiting else 'training'} goes on in the background.",
+            KEEP: f"The {'queue' if waiting else 'training'} continues in the background.",
             STOP: f"Each run can be resumed{'; the others stay in the queue' if waiting else ''}.",
         }
-        ways = [layouts.column(self.buttons[way], layouts.text(does[way], "small"), gap=theme.SPACE) for way in does]
+        parts = [
+            layouts.column(self.buttons[c], layouts.text(text, "small"), gap=theme.SPACE) for c, text in does.items()
+        ]
         foot = layouts.row((self.remember, 1), self.buttons[STAY])
-        layouts.column(head, *ways, foot, gap=theme.BETWEEN, margins=theme.AROUND, of=self)
+        layouts.column(head, *parts, foot, gap=theme.BETWEEN, margins=theme.AROUND, of=self)
         self.buttons[KEEP].setFocus()
 
     def _choose(self, choice: str) -> None:

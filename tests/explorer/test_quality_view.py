@@ -77,7 +77,8 @@ def test_finding_nothing_says_nothing_where_a_run_cannot_tell(qtbot, empty: Qual
         titles.append(empty.areas["mispair"].page.title.text())
         if detected < 50:
             assert empty.areas["mispair"].page.text.text() == "It detected 2 of 50 planted ones."
-        assert not any(part.isVisible() for part in (empty.shown, empty.train, *empty._review_buttons.values()))
+        buttons = [empty.findChild(QPushButton, f"quality-{name}-button") for name in DECISIONS]
+        assert not any(part.isVisible() for part in (empty.shown, empty.train, *buttons))
     assert titles == ["This run cannot find mispairs", "No mispairs found"]
 
 

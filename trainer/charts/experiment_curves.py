@@ -140,11 +140,9 @@ def arm_curves(
     return tuple(curves)
 
 
-def _curve(
-    experiment: Experiment, name: str, arm: str, hue: int, logged: Sequence[Curve], paired: set[int]
-) -> ArmCurve:
-    counted = tuple(curve for curve in logged if not curve[0].reason)
-    others = tuple(curve for curve in logged if curve[0].reason)
+def _curve(experiment: Experiment, name: str, arm: str, hue: int, runs: Sequence[Curve], paired: set[int]) -> ArmCurve:
+    counted = tuple(curve for curve in runs if not curve[0].reason)
+    others = tuple(curve for curve in runs if curve[0].reason)
     if not counted:
         none = np.zeros(0)
         return ArmCurve(name, arm, hue, none.astype(np.int64), none, none, none, 0, (), others)
@@ -179,8 +177,6 @@ def arm_plot(key: str, name: str, arm: str, curves: Sequence[ArmCurve]) -> XYPlo
     lines: list[Series] = []
     quiet = [member for curve in curves for member, _, _ in curve.left_out if not member.run.active]
     why = f"{quiet[0].run.short_name}, {quiet[0].reason}" if len(quiet) == 1 else f"{len(quiet)} runs not counted"
-    counted = [RunGroup(curve.arm, tuple(member for member, *_ in curve.runs)) for curve in curves if curve.runs]
-    paired = seeds_of_all(counted) if counted else set()
     for curve in curves:
         tone = arm_tone(curve.hue)
         for member, at, logged in (*curve.runs, *curve.left_out):
@@ -188,8 +184,6 @@ def arm_plot(key: str, name: str, arm: str, curves: Sequence[ArmCurve]) -> XYPlo
             numbers = at.astype(np.float64), factor * logged
             hint = ", ".join(filter(None, (member.run.short_name, member.reason)))
             legend = why if member in quiet[:1] else f"{member.run.short_name}, in training" * member.run.active
-            if not member.reason and curve.n < len(curve.runs) and member.seed not in paired:
-                legend = f"{member.run.short_name}, not in the mean"
             width = 2.0 if member.run.active and not curve.runs else 1.0  # it stands for a mean that is still to come
             lines.append(Series(legend, line, *numbers, width=width, hint=hint, marked=len(at) == 1))
         if not curve.runs:
@@ -208,8 +202,7 @@ def arm_plot(key: str, name: str, arm: str, curves: Sequence[ArmCurve]) -> XYPlo
     label = f"{metric_of.label}, {arm}" if arm else metric_of.label
     # A legend of one entry is not shown.
     named = [line.name for line in lines if line.name]
-    several = any(curve.n > 1 for curve in curves)
-    note = named[0] if len(named) == 1 else "thin lines: single seeds" * several
+    note = named[0] if len(named) == 1 else "thin lines: single seeds" * any(len(curve.runs) > 1 for curve in curves)
     return XYPlot(key, f"{label} ({unit})" if unit else label, x, y, tuple(lines), note=note)
 
 

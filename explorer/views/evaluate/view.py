@@ -56,7 +56,7 @@ OF_ALL_DATA: Final = frozenset({COMPARISON.name, GROUPS.name, EFFICIENCY.name})
 TABLE_EXPORTS: Final = (("md", "Table as Markdown"), ("tex", "Table as LaTeX"))
 PROCESS: Final = "Evaluations run in the background."
 READ_ONLY: Final = "Read-only: nothing can be measured here."
-NOTHING: Final = "Measure both runs. Other data and tasks are under … in the bar (Ctrl+.)."
+NOTHING: Final = "Data and tasks are under … in the bar (Ctrl+.)."
 APART: Final = "A and B were trained on different data"
 MEASURE_BOTH: Final = (
     "Measure both on one data set to compare them. Other data and tasks are under … in the bar (Ctrl+.)."
