@@ -36,7 +36,7 @@ class ShortcutSheet(Overlay):
         if self._scroll is not None:
             self.body.removeWidget(self._scroll)
             self._scroll.deleteLater()
-        wide = self.parentWidget().width() >= WIDTH + 2 * theme.AROUND
+        wide = self.window().width() >= WIDTH + 2 * theme.AROUND
         columns = [layouts.column(gap=theme.BETWEEN) for _ in range(2 if wide else 1)]
         lines = [0] * len(columns)
         for heading, entries in keys.items():
