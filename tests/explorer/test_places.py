@@ -79,8 +79,8 @@ def test_the_tabs_are_walked_by_keys(open_window, qtbot) -> None:
     for name, view in (("nextTab", "timeline"), ("nextTab", "map"), ("previousTab", "timeline")):
         window.menus.bindings.actions[name].trigger()
         assert window.selection.view == view
-    keys = [keys.toString() for keys in window.menus.bindings.actions["nextTab"].shortcuts()]
-    assert keys == ["Ctrl+Tab", "Ctrl+PgDown"]
+    for name, expected in (("nextTab", ["Ctrl+Tab", "Ctrl+PgDown"]), ("redo", ["Ctrl+Shift+Z", "Ctrl+Y"])):
+        assert [keys.toString() for keys in window.menus.bindings.actions[name].shortcuts()] == expected
 
 
 def test_the_palette_finds_views_by_other_names(open_window) -> None:
