@@ -18,7 +18,7 @@ from explorer.views.changes.one_run_groups import OneRunGroups
 from explorer.views.inspect import InspectView
 from explorer.views.inspect.swap_margins import NO_SWAP, SwapMargins, SwapQuestion, margin_panel
 from explorer.widgets.image_box import LINE
-from explorer.widgets.image_strip import PAD, PICTURE, ImageStrip, StripItem, StripLine
+from explorer.widgets.image_strip import PAD, PICTURE, ImageStrip, StripItem, StripLine, cell_size
 from trainer.charts.spec import Request, Target
 from trainer.messages import Classify, Failure
 from trainer.store import read_snapshot
@@ -102,7 +102,7 @@ def test_a_caption_wraps_under_its_picture_without_a_dot(qtbot: QtBot, dressed: 
     strip.show()
     seen = strip.grab().toImage()
     ground = seen.pixelColor(399, 5)
-    for left, is_wrapped in ((0, True), (PICTURE + 2 * PAD + 4, False)):
+    for left, is_wrapped in ((0, True), (cell_size().width(), False)):
         second = QRect(left + 8, 2 + PAD + PICTURE + 5 + LINE, PICTURE, LINE - 2)
         drawn = any(
             seen.pixelColor(x, y) != ground
