@@ -27,7 +27,7 @@ from explorer import theme
 from explorer.models import quantities
 from explorer.run_control.jobs import working
 from trainer import alerts, config
-from trainer.experiments.counted import flaw_of, standing
+from trainer.experiments.counted import flaw_of, flaws_of, standing
 from trainer.experiments.run_style import RunStyle
 from trainer.metrics import HEADLINE, HELD_OUT, RECALL_HEADING, headline_name, measured_on, metric, split_label
 from trainer.scheduling.queue import Expected, in_order
@@ -531,8 +531,8 @@ class RunsModel(QAbstractTableModel):
             return f"waiting, {ordinal(turn)}"
         status = self._text(run, RunColumn.STATUS)
         if not run.active:
-            if run.last is not None and (flaw := flaw_of(run)):
-                return f"{metric(run.metric).text(run.last)} · {flaw.partition(' ')[0]}"
+            if run.last is not None and (flaws := flaws_of(run)):
+                return f"{metric(run.metric).text(run.last)} · {', '.join(flaws)}"
             if run.last is None or not standing(run):
                 return status if standing(run) else ""
             value = display_text(run, RunColumn.LAST)

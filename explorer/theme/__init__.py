@@ -58,6 +58,7 @@ __all__ = [
     "Tokens",
     "class_colors",
     "color",
+    "color_icon",
     "contrast",
     "faint",
     "icon",
@@ -317,6 +318,12 @@ def keep_icon(target: QObject, name: str, size: int = 16, role: str = "text", ch
         target.setProperty("_icon_follows", True)
         follower = _IconFollower(target)
         theme().follow(follower.refresh)
+
+
+def color_icon(target: QObject, role: str) -> None:
+    """Give the icon of `keep_icon` another color; what paints its own, or has none, stays."""
+    if drawn := target.property("_icon"):
+        keep_icon(target, drawn[0], int(drawn[1]), role, drawn[3])
 
 
 class _IconFollower(QObject):

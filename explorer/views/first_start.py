@@ -111,9 +111,8 @@ class FirstStart(QWidget):
         if button is not self._primary:
             theme.set_role(self._primary, "way" if self._primary is self.ways["scenes"] else "")
             theme.set_role(button, "primary")
-            for each, role in ((self._primary, "text"), (button, "accent_text")):
-                if icon := each.property("_icon"):  # a way paints its own
-                    theme.keep_icon(each, icon[0], role=role)
+            theme.color_icon(self._primary, "text")
+            theme.color_icon(button, "accent_text")
             self._primary = button
 
     def _left(self) -> QVBoxLayout:

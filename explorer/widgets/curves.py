@@ -81,6 +81,7 @@ class CurvePlotData:
         lines: May be empty: the panel then waits for the first value.
         waiting: What it says meanwhile.
         percent: The values are shares: there is no negative recall, and none above 100.
+        about: What stands behind the unit: n, or the chance level.
     """
 
     key: str
@@ -92,6 +93,7 @@ class CurvePlotData:
     percent: bool = False
     until: float = -math.inf
     """Where the horizontal axis ends at least, the last step of a run that trains."""
+    about: str = ""
 
 
 class CurvePlot(QWidget):
@@ -140,8 +142,8 @@ class CurvePlot(QWidget):
         """Draw `panel`, with a yield after each curve; existing curves only receive new data."""
         self.panel = panel
         self.title.setText(panel.title)
-        self.unit.setText(panel.unit)
-        self.plot.setAccessibleName(" ".join(filter(None, (panel.title, panel.unit))))
+        self.unit.setText(f"{panel.unit}  {panel.about}".strip())
+        self.plot.setAccessibleName(" ".join(filter(None, (panel.title, panel.unit, panel.about))))
         # A point at 0 or 100 is drawn as a whole.
         low, high = (-SHARE_PAD, 100 + SHARE_PAD) if panel.percent else (None, None)
         self.plot.setLimits(yMin=low, yMax=high, minYRange=LEAST_SHARES if panel.percent else None)
@@ -298,7 +300,7 @@ class CurvePlot(QWidget):
 
     def _words(self, line: CurveLine, point: tuple[float, float]) -> str:
         digits = self.panel.digits if self.panel else 3
-        unit = f" {self.panel.unit.partition('  ')[0]}" if self.panel and self.panel.unit else ""
+        unit = f" {self.panel.unit}" if self.panel and self.panel.unit else ""
         # Names are a person's words: escaped, because this label does read HTML.
         return (
             f'<span style="color:{line.color}">\u25cf</span> {html.escape(line.name)}&nbsp;&nbsp;'

@@ -125,7 +125,7 @@ def _kinds(
     root: Path, relatives: Sequence[str], data: config.ClassFolder, stated: StatedSplit | None, log: ImportLog
 ) -> dict[str, str]:
     """Return image -> class name, for images with a class."""
-    none: set[str] = set()
+    not_classes: set[str] = set()
     if data.class_from == "names":
         stems = {relative: Path(relative).stem for relative in relatives}
         folders = {relative: match["name"] for relative, stem in stems.items() if (match := NAMED.fullmatch(stem))}
@@ -137,12 +137,12 @@ def _kinds(
         if stated:
             # Tiny ImageNet keeps the pictures to validate on in val/images, and their classes in a list.
             trained = {name for relative, name in folders.items() if stated.parts.get(relative) == "train"}
-            none = {name for name in {*folders.values()} - trained if name.lower() in NO_CLASS}
+            not_classes = {name for name in {*folders.values()} - trained if name.lower() in NO_CLASS}
             if trained and trained.isdisjoint(name for r, name in folders.items() if stated.parts.get(r) != "train"):
-                folders = {relative: name for relative, name in folders.items() if name not in none}
+                folders = {relative: name for relative, name in folders.items() if name not in not_classes}
         # An empty folder is a class, too: it may decide what a list of numbers is.
         empty = () if stated else (part.name for part in root.iterdir() if part.is_dir() and part.name[0] != ".")
-        classes = {*folders.values(), *empty} - BACKGROUND - none
+        classes = {*folders.values(), *empty} - BACKGROUND - not_classes
     names = class_names(sorted(classes), config.dataset_name(root))
     if same := repeated_names(sorted(classes), config.dataset_name(root)):
         more = f" and {len(same) - 1:,} more names" if len(same) > 1 else ""

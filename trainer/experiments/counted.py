@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 from trainer import config
 from trainer.alerts import ENDED_WORDS
@@ -160,14 +160,19 @@ def standing(row: RunRow) -> str:
     return f"{row.status} at {row.step:,} of {row.total_steps:,}{why}"
 
 
+def flaws_of(row: RunRow) -> dict[str, dict[str, Any]]:
+    """Return what a run ended with that its value does not show, such as `collapsed` -> the alert that told it."""
+    return {} if row.active else {ENDED_WORDS[kind]: row.alerts[kind] for kind in row.alerts if kind in ENDED_WORDS}
+
+
 def flaw_of(row: RunRow, *, fully: bool = False) -> str:
-    """Return what a run ended with that its value does not show, `collapsed at step 48`; empty for none.
+    """Return `flaws_of` with their steps, `collapsed at step 48`; empty for none.
 
     With `fully` what was measured and the advice follow.
     """
-    ended = {} if row.active else {kind: alert for kind, alert in row.alerts.items() if kind in ENDED_WORDS}
-    flaw = ", ".join(f"{ENDED_WORDS[kind]} at step {alert.get('step', 0)}" for kind, alert in ended.items())
-    return f"{flaw}: {' '.join(str(alert.get('words', '')) for alert in ended.values())}" if flaw and fully else flaw
+    flaws = flaws_of(row)
+    flaw = ", ".join(f"{word} at step {alert.get('step', 0)}" for word, alert in flaws.items())
+    return f"{flaw}: {' '.join(str(alert.get('words', '')) for alert in flaws.values())}" if flaw and fully else flaw
 
 
 class _Definitions:

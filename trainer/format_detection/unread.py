@@ -14,7 +14,7 @@ TABLES: Final = {
     (".xlsx", ".xls", ".xlsm", ".ods", ".numbers"): "Save it as CSV.",
     tuple(
         f".{form}.{packed}" for form in ("csv", "tsv", "json", "jsonl", "txt") for packed in ("gz", "bz2", "xz", "zst")
-    ): ("Unpack it first."),
+    ): "Unpack it first.",
     (".mat",): "Write what it holds as CSV or .npy, by scipy.io.loadmat.",
     (".pkl", ".pickle", ".joblib"): (
         "It is not opened, because it can run code. Write its content as CSV, JSON or .npy where it was made."
@@ -27,10 +27,8 @@ _OTHERS: Final = {
     (".arrow",): "Write it as Parquet: datasets.Dataset.from_file(FILE).to_parquet(NAME).",
     (".h5", ".hdf5"): "Write its arrays as .npy and its pictures as files, by h5py.",
     (".ann", ".hnsw", ".usearch"): "Write its vectors as .npy, by the library that made it.",
-    (".faiss", ".index"): ("Write its vectors as .npy, such as by faiss.read_index(FILE).reconstruct_n()."),
+    (".faiss", ".index"): "Write its vectors as .npy, such as by faiss.read_index(FILE).reconstruct_n().",
 }
-
-
 UNREAD: Final = TABLES | _OTHERS
 """All of them."""
 

@@ -250,7 +250,8 @@ class ClassifyView(View):
             judged_of_run = [(truth, each[index] == truth) for truth, each in truths if truth and each[index]]
             if judged_of_run:
                 right = sum(is_right for _, is_right in judged_of_run)
-                unseen = sum(self._is_untrained(side.run, truth) for truth, _ in judged_of_run)
+                untrained = {truth for truth in dict(judged_of_run) if self._is_untrained(side.run, truth)}
+                unseen = sum(truth in untrained for truth, _ in judged_of_run)
                 about = f" ({unseen:,} by labels unseen in its training)" if unseen else ""
                 parts.append(f"{LETTERS[side.place]} right on {right:,} of {len(judged_of_run):,}{about}")
         if any(truth for truth, _ in truths):

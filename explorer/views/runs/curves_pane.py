@@ -242,11 +242,12 @@ class CurvesPane(QWidget):
         return CurvePlotData(
             f"{panel.metric} {index if entry.is_recall else panel.label}",
             panel.label,
-            f"{panel.unit}  {about}".strip(),
+            panel.unit,
             digits,
             tuple(lines),
             percent=panel.percent or panel.unit == "%",
             until=max(ends, default=-math.inf),
+            about=about,
         )
 
     def _show_menu(self, where: QPoint, points: dict[int, float]) -> None:

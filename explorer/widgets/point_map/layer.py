@@ -105,6 +105,8 @@ class PointLayer(pg.GraphicsObject):
         self._worker, self._loader = Worker(self), Worker(self)
         self._soon = QTimer(self, singleShot=True, interval=0, timeout=self._draw)
         self._rest = QTimer(self, singleShot=True, interval=REST_MS, timeout=self._settle)
+        # Not for points that move on with each picture, as in a film of the training.
+        self._summing = QTimer(self, singleShot=True, interval=REST_MS, timeout=self._ask_for_sums)
         self.set_points(np.empty((0, 2)), diamond=np.empty(0, bool))
 
     # What is shown ----------------------------------------------------------------------------------------------
@@ -409,7 +411,7 @@ class PointLayer(pg.GraphicsObject):
             return
         self.is_preview = False
         self._put_up(made)
-        self._ask_for_sums()
+        self._summing.start()
         if self._stale or self._requests.full:
             return
         if made.exact:
