@@ -694,6 +694,7 @@ def test_pictures_of_the_data_fill_an_empty_view_disputed_ones_first(
     context.selection.queries = context.selection.queries[:8]
     view.strip.choose(str(paths[5]))
     # Their class is known: 5 and 9 are blue, and the fake runs, which know only names of files, predict another.
+    view.questions.choose(OWN)  # as by typing: the labels of run A, read later, do not replace them
     view.questions.write("red, blue", "")
     qtbot.waitUntil(lambda: view.strip.items[0].mark == "x")
     assert label(view, "classifyVerdict") == "Both predict red; right is blue"
