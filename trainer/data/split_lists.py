@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -26,6 +26,18 @@ Problems = list[tuple[str, str]]
 
 SPLITS: Final = (SPLIT, "partition", "subset", "data set", "dataset_split", "set_name", "set", "phase")
 """Columns that may say where a pair belongs, the likeliest first; those after the first count if they state parts."""
+
+FLAGS: Final[Mapping[str, bool]] = {
+    "is_train": True,
+    "is_training": True,
+    "is_training_img": True,
+    "is_valid": False,
+    "is_val": False,
+    "is_validation": False,
+    "is_test": False,
+}
+"""Columns of yes and no that may state the split -> whether "yes" is trained on."""
+_FLAG_VALUES: Final = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
 
 
 def shared_by_lists(
@@ -92,7 +104,7 @@ def shared_by_column(sources: Sequence[Source], log: ImportLog) -> tuple[dict[st
             named = ", ".join(repr(value) for value in dict.fromkeys(said) if value)
             log.notes.append(f"The column {column!r} names no part to train on and one to validate on: {named[:200]}.")
     else:
-        return {"train": list(sources)}, []
+        return _shared_by_flag(sources, names, log)
     held = heldout_of(part for part in parts if part)
     values = {part: value for part, value in zip(parts, said) if part}
     log.split = f"The column {column!r} states the split: {values[held]!r} is held out."
@@ -103,6 +115,33 @@ def shared_by_column(sources: Sequence[Source], log: ImportLog) -> tuple[dict[st
             lines = log.other_parts if part else problems
             lines.append((source.relative, f"Its split is {value!r}; {values[held]!r} is held out."))
     return splits, problems
+
+
+def _shared_by_flag(
+    sources: Sequence[Source], names: Mapping[str, str], log: ImportLog
+) -> tuple[dict[str, list[Source]], Problems]:
+    """Return the pairs of "train" and "heldout" by a column of yes and no; only "train" if none states a split.
+
+    The column of fastai is `is_valid`. It may also tell usable rows from others, which are most: what would hold out
+    more than half is no split.
+
+    Args:
+        sources: All pairs of a table, in order.
+        names: A column's name in small letters -> as it is spelled.
+        log: Receives a sentence about the split, or about a column that is none.
+    """
+    for column in filter(names.__contains__, FLAGS):
+        cells = [source.metadata.get(names[column], "").strip().lower() for source in sources]
+        heldout = [value != FLAGS[column] for value in map(_FLAG_VALUES.get, cells)]
+        if not set(cells) <= _FLAG_VALUES.keys() or not 0 < sum(heldout) < len(heldout):
+            continue
+        if 2 * sum(heldout) > len(heldout):
+            log.notes.append(f"The column {names[column]!r} would hold out more than half of the rows: it is no split.")
+            continue
+        cell = cells[heldout.index(True)]
+        log.split = f"The column {names[column]!r} states the split: {cell!r} is held out."
+        return _by_part(sources, ["heldout" if is_heldout else "train" for is_heldout in heldout], "heldout"), []
+    return {"train": list(sources)}, []
 
 
 def shared_by_names(sources: Sequence[Source], log: ImportLog) -> tuple[dict[str, list[Source]], Problems]:

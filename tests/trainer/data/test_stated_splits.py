@@ -217,6 +217,30 @@ def test_a_column_states_the_split_and_its_other_values_are_counted(tmp_path: Pa
     assert any("names no part to train on" in note for note in found.log.notes)
 
 
+@pytest.mark.parametrize(("column", "train", "other"), [("is_valid", "False", "True"), ("is_train", "1", "0")])
+def test_a_column_of_yes_and_no_states_the_split_unless_it_holds_out_most(
+    tmp_path: Path, column: str, train: str, other: str
+) -> None:
+    """As in fastai's `ColSplitter`, whose column is `is_valid`."""
+    root = tmp_path / "set"
+    pictures(root, [f"images/{number}.png" for number in range(12)], "")
+    table(root, "train.part", range(9), **{column: train})
+    table(root, "other.part", range(9, 12), **{column: other})
+    lines = [(root / name).read_text(encoding="utf-8") for name in ("train.part", "other.part")]
+    (root / "all.jsonl").write_text("".join(lines), encoding="utf-8")
+    found = listed(propose(root / "all.jsonl").data, tmp_path)
+    assert [source.relative for source in found.splits["heldout"]] == [f"images/{number}.png" for number in (9, 10, 11)]
+    assert counts(found) == {"train": 9, "heldout": 3}
+    assert found.log.split == f"The column {column!r} states the split: {other.lower()!r} is held out."
+
+    swapped = {train: other, other: train}
+    rows = [json.loads(line) for line in "".join(lines).splitlines()]
+    (root / "all.jsonl").write_text(as_lines([row | {column: swapped[row[column]]} for row in rows]), encoding="utf-8")
+    found = listed(propose(root / "all.jsonl").data, tmp_path)
+    assert (counts(found), len(found.log.notes)) == ({"train": 12}, 1)
+    assert "would hold out more than half" in found.log.notes[0]
+
+
 def test_answers_of_conversations_are_captions_and_missing_columns_are_told_once(tmp_path: Path) -> None:
     root = tmp_path / "set"
     pictures(root, ["0.png", "1.png"], "")
