@@ -171,7 +171,7 @@ QComboBox QAbstractItemView { background: $raised; border: none; padding: 4px;
 QComboBox QAbstractItemView::item { min-height: 28px; padding: 0 8px; border-radius: 4px; color: $text; }
 QComboBox QAbstractItemView::item:disabled { color: $secondary; background: transparent; }
 QComboBox QAbstractItemView::item:selected { background: $selection; color: $selection_text; }
-QComboBox QAbstractItemView::item:hover { background: $hover; }
+QComboBox QAbstractItemView::item:hover:enabled { background: $hover; }
 
 QCheckBox, QRadioButton { spacing: 8px; min-height: 22px; background: transparent; }
 QCheckBox:disabled, QRadioButton:disabled { color: $disabled; }

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from operator import attrgetter
 from typing import Any, Final
 
 from PySide6.QtCore import QPoint, Qt, Signal
+from PySide6.QtGui import QFont
 from PySide6.QtWidgets import QFrame, QLabel, QVBoxLayout, QWidget
 
 from explorer import theme
-from explorer.widgets.item_list import Roles
+from explorer.widgets.item_list import ENABLED_ROLE, Roles
 from explorer.widgets.search_list import SearchList
 
 ROWS_SHOWN: Final = 12
@@ -22,33 +24,61 @@ MEASURED: Final = 32
 
 @dataclass(frozen=True)
 class Choice:
-    """One entry: its key, its text, a hint for the tool tip, its kind, and a shorter text for narrow boxes."""
+    """One entry: its key, its text, a hint for the tool tip, its kind, and a shorter text for narrow boxes.
+
+    Those of one `group` stand under a heading that nobody can pick; texts may be alike in two groups.
+    """
 
     key: Any
     words: str
     hint: str = ""
     kind: str = ""
     short: str = ""
+    group: str = ""
+
+
+HEADING: Final = object()
+"""Key of a heading."""
+
+
+def _font(choice: Choice) -> QFont | None:
+    return theme.pixel_font(theme.SMALL_PX, weight=QFont.Weight.DemiBold) if choice.key is HEADING else None
 
 
 CHOICE_ROLES: Final[Roles] = {
     Qt.ItemDataRole.DisplayRole: attrgetter("words"),
     Qt.ItemDataRole.EditRole: attrgetter("words"),
     Qt.ItemDataRole.ToolTipRole: lambda choice: choice.hint or None,
+    Qt.ItemDataRole.AccessibleTextRole: lambda choice: ", ".join(filter(None, (choice.words, choice.group))),
+    Qt.ItemDataRole.FontRole: _font,
+    Qt.ItemDataRole.ForegroundRole: lambda choice: theme.color("secondary") if choice.key is HEADING else None,
+    ENABLED_ROLE: lambda choice: choice.key is not HEADING,
 }
 """Of an `ItemListModel` of choices, which reads them on demand: thousands show as fast as two."""
 
 
+def under_headings(choices: Sequence[Choice]) -> Sequence[Choice]:
+    """Return the entries with a heading before each group; groups stand in the order of their first entries."""
+    order = {group: place for place, group in enumerate(dict.fromkeys(choice.group for choice in choices))}
+    if not any(order):
+        return choices
+    rows: list[Choice] = []
+    for group, members in groupby(sorted(choices, key=lambda choice: order[choice.group]), attrgetter("group")):
+        rows += [Choice(HEADING, group)] if group else []
+        rows += members
+    return rows
+
+
 def holding(typed: str, choices: Sequence[Choice]) -> list[Choice]:
-    """Return the entries whose text or hint contains every typed word; those that begin with them come first."""
+    """Return the entries whose text, group or hint has every typed word; those that begin with them come first."""
     typed_words = typed.casefold().split()
     if not typed_words:
         return list(choices)
     begin: list[Choice] = []
     others: list[Choice] = []
     for choice in choices:
-        text = choice.words.casefold()
-        if all(word in text or word in choice.hint.casefold() for word in typed_words):
+        text, about = choice.words.casefold(), f"{choice.group} {choice.hint}".casefold()
+        if all(word in text or word in about for word in typed_words):
             (begin if text.startswith(typed_words[0]) else others).append(choice)
     return begin + others
 
@@ -90,7 +120,8 @@ class Finder(QFrame):
         self.line.setText(typed)
         self._filter(typed)
         if not typed:
-            self._search.choose(next((row for row, choice in enumerate(choices) if choice.key == current), 0))
+            rows = self._search.model.items
+            self._search.choose(next((row for row, choice in enumerate(rows) if choice.key == current), 0))
         above = self._above
         self.setFixedWidth(max(above.width(), _LEAST_PX, self._longest_px()))
         self.adjustSize()
@@ -105,14 +136,14 @@ class Finder(QFrame):
 
     def _longest_px(self) -> int:
         """Return the width of the longest entry, at most that of the screen; only the longest texts are measured."""
-        longest = sorted((choice.words for choice in self._all), key=len)[-MEASURED:]
+        longest = sorted((choice.words for choice in self._search.model.items), key=len)[-MEASURED:]
         metrics, bar = self.list.fontMetrics(), self.list.verticalScrollBar().sizeHint().width()
         widest = max(map(metrics.horizontalAdvance, longest), default=0) + bar + theme.AROUND + 2 * theme.INSIDE
         return min(widest, self._above.screen().availableGeometry().width())
 
     def _filter(self, typed: str) -> None:
         matches = holding(typed, self._all)
-        self._search.model.show(matches)
+        self._search.model.show(under_headings(matches))
         self.none.setVisible(not matches)
         self._search.choose(0)
 

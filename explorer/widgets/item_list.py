@@ -12,6 +12,8 @@ Roles = Mapping[Qt.ItemDataRole, Callable[[Any], Any]]
 """Role of Qt -> what it is for an object."""
 ITEM_ROLE: Final = Qt.ItemDataRole.UserRole
 """Of an index: its object."""
+ENABLED_ROLE: Final = Qt.ItemDataRole(Qt.ItemDataRole.UserRole + 1)
+"""Of an object: whether it can be picked; all can where nothing tells."""
 
 
 class ItemListModel(QAbstractListModel):
@@ -39,6 +41,10 @@ class ItemListModel(QAbstractListModel):
 
     def rowCount(self, parent: Index | None = None) -> int:
         return 0 if parent is not None and parent.isValid() else len(self.items)
+
+    def flags(self, index: Index) -> Qt.ItemFlag:
+        may_pick = self.data(index, ENABLED_ROLE)
+        return super().flags(index) if may_pick is None or may_pick else Qt.ItemFlag.ItemNeverHasChildren
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
         read = self._roles.get(role)

@@ -37,10 +37,15 @@ class SearchList(QObject):
         self.list = QListView(objectName=f"{name}List", accessibleName=labels[1], uniformItemSizes=True)
         self.list.setModel(self.model)
 
-    def choose(self, row: int) -> None:
-        """Select the row, or the nearest that there is."""
-        if count := len(self.model.items):
-            self.list.setCurrentIndex(self.model.index(max(0, min(count - 1, row))))
+    def choose(self, row: int, *, back: bool = False) -> None:
+        """Select the row, or the nearest that can be picked: after it, or before it with `back`."""
+        count = len(self.model.items)
+        row = max(0, min(count - 1, row))
+        after, before = range(row, count), range(row - 1, -1, -1)
+        for near in (*([row] if count else ()), *before, *after) if back else (*after, *before):
+            if self.model.index(near).flags() & Qt.ItemFlag.ItemIsEnabled:
+                self.list.setCurrentIndex(self.model.index(near))
+                return
 
     def pick(self) -> None:
         """Emit the selected item."""
@@ -50,7 +55,8 @@ class SearchList(QObject):
         if not isinstance(event, QKeyEvent) or event.type() != QEvent.Type.KeyPress:
             return super().eventFilter(watched, event)
         if event.key() in STEPS:
-            self.choose(self.list.currentIndex().row() + STEPS[Qt.Key(event.key())])
+            step = STEPS[Qt.Key(event.key())]
+            self.choose(self.list.currentIndex().row() + step, back=step < 0)
         elif event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
             self.pick()
         elif event.key() == Qt.Key.Key_Escape:

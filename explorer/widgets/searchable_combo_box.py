@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QHideEvent, QKeyEvent, QPaintEvent
+from PySide6.QtCore import QEvent, QObject, Qt, Signal
+from PySide6.QtGui import QHideEvent, QKeyEvent, QMouseEvent, QPaintEvent
 from PySide6.QtWidgets import QComboBox, QSizePolicy, QStyle, QStyleOptionComboBox, QStylePainter, QWidget
 
-from explorer.widgets.finder import CHOICE_ROLES, Choice, Finder
+from explorer.widgets.finder import CHOICE_ROLES, Choice, Finder, under_headings
 from explorer.widgets.item_list import ItemListModel
 from explorer.widgets.still import StillComboBox
 
@@ -19,6 +19,8 @@ MANY: Final = 24
 
 class SearchableComboBox(StillComboBox):
     """A combo box of `Choice`s that keeps its selection when entries change; long lists are searchable.
+
+    Groups of entries have headings, which neither keys nor clicks select.
 
     Signals:
         picked: The key that the person chose; not sent when a program did.
@@ -42,30 +44,39 @@ class SearchableComboBox(StillComboBox):
         self.setModel(self._offered)
         self.finder: Finder | None = None
         self.activated.connect(self._announce)
+        self.view().viewport().installEventFilter(self)
 
     def show_choices(self, choices: Sequence[Choice], key: Any) -> None:
         """Offer exactly these and select `key`; without entries the box is disabled."""
         offered = tuple(choices)  # the same one, if it is a tuple
         if offered is not self._choices and offered != self._choices:
             self._choices = offered
-            self._offered.show(offered)
-        index = next((i for i, choice in enumerate(offered) if choice.key == key), -1)
+            self._offered.show(under_headings(offered))
+        index = self.place_of(key)
         if index != self.currentIndex():
             self.setCurrentIndex(index)
         self.setEnabled(len(offered) > 0)
-        self.setToolTip(f"{self._words}: {self.currentText()}" if self.currentText() else self._words)
+        about = ", ".join(filter(None, (chosen.words, chosen.group))) if (chosen := self._chosen) else ""
+        self.setToolTip(f"{self._words}: {about}" if about else self._words)
 
     @property
     def key(self) -> Any:
         """The selected key, or None."""
-        index = self.currentIndex()
-        return self._choices[index].key if 0 <= index < len(self._choices) else None
+        return chosen.key if (chosen := self._chosen) else None
 
     @property
     def short_text(self) -> str:
         """What tells the selected entry apart where room is scarce, or empty."""
+        return chosen.short if (chosen := self._chosen) else ""
+
+    @property
+    def _chosen(self) -> Choice | None:
         index = self.currentIndex()
-        return self._choices[index].short if 0 <= index < len(self._choices) else ""
+        return self._offered.items[index] if 0 <= index < len(self._offered.items) else None
+
+    def place_of(self, key: Any) -> int:
+        """Return the row of a key; -1 where it is not offered."""
+        return next((row for row, choice in enumerate(self._offered.items) if choice.key == key), -1)
 
     def showPopup(self) -> None:
         """Open the list; a long one opens with a search field."""
@@ -80,6 +91,13 @@ class SearchableComboBox(StillComboBox):
             self.finder = Finder(self, self._words)
             self.finder.picked.connect(self._pick)
         self.finder.ask(self._choices, self.key, typed)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Let a click on a heading pick nothing: Qt would pick the entry that the pointer has left for it."""
+        if isinstance(event, QMouseEvent) and event.type() == QEvent.Type.MouseButtonRelease:
+            index = self.view().indexAt(event.position().toPoint())
+            return index.isValid() and not index.flags() & Qt.ItemFlag.ItemIsEnabled
+        return super().eventFilter(watched, event)
 
     def hideEvent(self, event: QHideEvent) -> None:
         """Close the list too, because it would outlive the window."""
@@ -112,10 +130,10 @@ class SearchableComboBox(StillComboBox):
         painter.drawControl(QStyle.ControlElement.CE_ComboBoxLabel, option)
 
     def _pick(self, choice: Choice) -> None:
-        index = next((i for i, other in enumerate(self._choices) if other.key == choice.key), -1)
+        index = self.place_of(choice.key)
         if index >= 0:  # it may have gone from the list meanwhile
             self.setCurrentIndex(index)
             self.activated.emit(index)
 
     def _announce(self, index: int) -> None:
-        self.picked.emit(self._choices[index].key)
+        self.picked.emit(self._offered.items[index].key)

@@ -13,6 +13,7 @@ from PySide6.QtWidgets import QFrame, QSizePolicy, QToolButton, QWidget
 
 from explorer import theme
 from explorer.intents import ExportFigure, ShowCharts
+from explorer.models.run_choices import run_choice, run_choices
 from explorer.state.selection import Selection
 from explorer.widgets import layouts
 from explorer.widgets.current_page_stack import CurrentPageStack
@@ -99,8 +100,8 @@ class Bar(QWidget):
     def show_runs(self, runs: Sequence[RunRow]) -> None:
         """Offer these runs; archived ones only while they are chosen."""
         # Made once for both pickers and for all that is chosen until the next list: there may be thousands.
-        offered = [_choice(run) for run in runs if run.archived_at is None]
-        self._archived = {run.id: _choice(run) for run in runs if run.archived_at is not None}
+        offered = run_choices([run for run in runs if run.archived_at is None])
+        self._archived = {run.id: run_choice(run) for run in runs if run.archived_at is not None}
         self._runs = (Choice(None, "No run"), *offered) if runs else ()
         self._knows_runs = True
         self._show()
@@ -315,8 +316,3 @@ def _dataset(key: SplitKey, offered: Sequence[SplitKey]) -> Choice:
     elif all(other.split != key.split for other in others):
         short = f"{split[:1].upper()}{split[1:]}"
     return Choice(key, f"{dataset}, {split}", short=short)
-
-
-def _choice(run: RunRow) -> Choice:
-    state = run.status if run.archived_at is None else f"{run.status}, archived"
-    return Choice(run.id, run.short_name, f"{run.name}, #{run.id}, {run.objective.upper()}, {run.data}, {state}")

@@ -12,6 +12,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication
 
 from explorer.models import runs as rooms
+from explorer.models.run_choices import run_choices
 from explorer.models.runs import RUN_ROLE, RunColumn, RunsFilter, RunsModel
 from tests.nightly import few_plain
 from trainer.metrics import HEADLINE
@@ -108,3 +109,11 @@ def test_durations_that_grow_are_sorted_anew_each_second(model: RunsModel, monke
     clock = 1_010.0
     model._tick()
     assert [run.id for run in shown.runs()] == [1, 2]
+
+
+def test_a_list_of_runs_has_a_heading_for_each_experiment_archived_ones_last():
+    rows = [row(1), row(2, experiment="old"), row(3, experiment="old"), row(4, experiment="new")]
+    rows += [row(5, experiment="new", archived_at=1.0), row(6)]
+    found = [(choice.group, choice.key) for choice in run_choices(rows)]
+    assert found == [("new", 4), ("old", 2), ("old", 3), ("No experiment", 1), ("No experiment", 6), ("Archived", 5)]
+    assert {choice.group for choice in run_choices([row(1), row(2)])} == {""}, "no heading where all are of none"

@@ -120,7 +120,7 @@ def test_repeat_queues_a_grid_of_the_chosen_run(qtbot: QtBot, context: Context, 
     sheet.fields["beta"].clear()
     qtbot.keyClicks(sheet.fields["beta"], "4, 16")
     sheet.priority.set_value(3)
-    sheet.after.setCurrentIndex(sheet.after.findData(four[0]))
+    sheet.after.setCurrentIndex(sheet.after.place_of(four[0]))
     assert "4 runs will wait" in sheet.message.text()
     words = ["--seeds", "0", "1", "--grid", "beta=4,16", "--priority", "3", "--after", str(four[0])]
     assert sheet.command() == ["queue", "add", "--run", str(original), *words]

@@ -155,3 +155,61 @@ def test_a_list_opens_as_wide_as_its_longest_entry(picker: SearchableComboBox):
         listed = picker.view() if picker.finder is None else picker.finder.list
         assert listed.viewport().width() > picker.fontMetrics().horizontalAdvance(longest)
         picker.hidePopup()
+
+
+def of_experiments() -> tuple[Choice, ...]:
+    """Return eight runs whose names are alike in two experiments, behind an entry of none."""
+    runs = [Choice(n, f"CLIP · s{n % 4}", group="short" if n < 4 else "long") for n in range(8)]
+    return (Choice(None, "No run"), *runs)
+
+
+def test_entries_stand_under_headings_that_keys_skip(picker: SearchableComboBox):
+    picked: list[object] = []
+    picker.picked.connect(picked.append)
+    picker.show_choices(of_experiments(), 3)
+    names = [f"CLIP · s{n}" for n in range(4)]
+    texts = [picker.itemText(row) for row in range(picker.count())]
+    assert texts == ["No run", "short", *names, "long", *names]
+    assert (picker.key, picker.currentText()) == (3, "CLIP · s3")
+    assert picker.toolTip() == "Run A: CLIP · s3, short"
+    QTest.keyClick(picker, Qt.Key.Key_Down)
+    assert picked == [4], "over the heading"
+    QTest.keyClick(picker, Qt.Key.Key_Up)
+    assert picked == [4, 3]
+    picker.showPopup()
+    heading = picker.model().index(6, 0)
+    assert not heading.flags() & (Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsSelectable)
+    assert picker.model().index(7, 0).data(Qt.ItemDataRole.AccessibleTextRole) == "CLIP · s0, long"
+    place = picker.view().visualRect(heading).center()
+    QTest.mouseClick(picker.view().viewport(), Qt.MouseButton.LeftButton, pos=place)
+    assert picker.view().isVisible()
+    assert (picked, picker.key) == ([4, 3], 3)
+    picker.hidePopup()
+
+
+def test_the_search_keeps_headings_and_finds_by_them(picker: SearchableComboBox):
+    picked: list[object] = []
+    picker.picked.connect(picked.append)
+    filling = tuple(Choice(100 + n, f"other {n}", group="others") for n in range(MANY))
+    picker.show_choices((*of_experiments(), *filling), 4)
+    picker.showPopup()
+    finder = picker.finder
+    assert finder.list.currentIndex().data() == "CLIP · s0"
+    assert finder.list.model().items[finder.list.currentIndex().row()].key == 4
+    QTest.keyClicks(finder.line, "s1")
+    assert [choice.words for choice in finder.list.model().items] == ["short", "CLIP · s1", "long", "CLIP · s1"]
+    assert finder.list.currentIndex().row() == 1, "the heading is passed"
+    QTest.keyClick(finder.line, Qt.Key.Key_Up)
+    assert finder.list.currentIndex().row() == 1, "there is nothing above"
+    QTest.keyClick(finder.line, Qt.Key.Key_Down)
+    assert finder.list.currentIndex().row() == 3
+    QTest.keyClick(finder.line, Qt.Key.Key_Up)
+    assert finder.list.currentIndex().row() == 1
+    QTest.keyClicks(finder.line, " long")
+    assert [choice.words for choice in finder.list.model().items] == ["long", "CLIP · s1"]
+    QTest.keyClick(finder.line, Qt.Key.Key_Return)
+    assert picked == [5]
+    picker.showPopup()
+    QTest.keyClicks(finder.line, "nothing")
+    QTest.keyClick(finder.line, Qt.Key.Key_Return)
+    assert picked == [5]

@@ -301,8 +301,14 @@ class ChangesView(View):
         runs = dict.fromkeys(int(target.run) for target in self.compared.request.targets)
         chosen = {(int(target.run), target.step) for target in self.compared.request.targets}
         steps = {run: steps_of(self.context.workspace, run, self.context.selection.dataset) for run in runs}
-        snapshots = [(run, step) for run, its_steps in steps.items() for step in its_steps]
-        self._finder.ask([Choice(each, self._name_of(*each)) for each in snapshots if each not in chosen], None)
+        rows = {run: self.context.jobs.run(run) for run in runs}
+        choices = [
+            Choice((run, step), self._name_of(run, step), group=row.experiment if (row := rows[run]) else "")
+            for run, its_steps in steps.items()
+            for step in its_steps
+            if (run, step) not in chosen
+        ]
+        self._finder.ask(choices, None)
 
     def _compare_with(self, choice: Choice) -> None:
         a = self.compared.request.targets[0]

@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QCheckBox, QComboBox, QLineEdit, QListWidget, QListWidgetItem, QPushButton, QWidget
+from PySide6.QtWidgets import QCheckBox, QLineEdit, QListWidget, QListWidgetItem, QPushButton, QWidget
 
 from explorer import theme
+from explorer.models.run_choices import run_choices
+from explorer.widgets.finder import Choice
 from explorer.widgets.number_box import NumberBox
+from explorer.widgets.searchable_combo_box import SearchableComboBox
 from explorer.widgets.sheet import Sheet
 from explorer.widgets.still import StillComboBox
 from trainer import config
@@ -107,7 +110,7 @@ class Repeat(Sheet):
         Raises:
             ConfigError: As `runs`.
         """
-        if typed(self.priority) or self.after.currentData() is not None:
+        if typed(self.priority) or self.after.key is not None:
             return None
         from trainer.experiments.experiment import of_grid
 
@@ -122,7 +125,7 @@ class Repeat(Sheet):
             arguments += ["--grid", f"{name}={','.join(values)}"]
         if typed(self.priority):
             arguments += ["--priority", str(typed(self.priority))]
-        after = self.after.currentData()
+        after = self.after.key
         return [*arguments, "--after", str(after)] if after is not None else arguments
 
     def accept(self) -> None:
@@ -133,7 +136,7 @@ class Repeat(Sheet):
             self.show_message(str(problem), wrong=True)
             return
         if experiment is None:
-            self.chosen.emit(runs, typed(self.priority), self.after.currentData())
+            self.chosen.emit(runs, typed(self.priority), self.after.key)
         else:
             self.compared.emit(experiment)
         super().accept()
@@ -189,7 +192,7 @@ class QueueSheet(Sheet):
 
     def accept(self) -> None:
         """Apply both."""
-        self.chosen.emit(typed(self.priority), self.after.currentData())
+        self.chosen.emit(typed(self.priority), self.after.key)
         super().accept()
 
 
@@ -289,14 +292,10 @@ def typed(box: NumberBox) -> int:
     return value if isinstance(value, int) else 0
 
 
-def after_box(runs: Sequence[RunRow], chosen: int | None) -> QComboBox:
-    """Return a combo box of the runs that have not ended, and "none"."""
-    box = StillComboBox(objectName="queue-after", accessibleName="Start after")
-    box.addItem("No run", None)
-    for run in runs:
-        if run.active:
-            box.addItem(f"{run.id}  {run.short_name}", run.id)
-    box.setCurrentIndex(max(0, box.findData(chosen)))
+def after_box(runs: Sequence[RunRow], chosen: int | None) -> SearchableComboBox:
+    """Return a list of the runs that have not ended, and "none"."""
+    box = SearchableComboBox(name="queue-after", label="Start after", width=0)
+    box.show_choices((Choice(None, "No run"), *run_choices([run for run in runs if run.active])), chosen)
     return box
 
 
