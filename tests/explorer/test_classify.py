@@ -39,6 +39,7 @@ from trainer.store.snapshot_files import snapshot_name
 class FakeJobs(QObject):
     runs_changed = Signal(list)
     run_ended = Signal(object)
+    snapshots_changed = Signal(int)
 
     is_read = True
     name_of = Jobs.name_of
@@ -726,6 +727,24 @@ def test_words_that_no_training_caption_holds_are_underlined_with_their_count(
     assert marked == [(5, 4)], "the word tent alone has a wavy line"
     view.questions.write("red, blue", "{}")
     assert label(view, "classifyUnseen") == ""
+
+
+def test_words_of_captions_are_read_again_when_the_data_of_a_run_change(
+    qtbot: QtBot, view: ClassifyView, context: Context, images: dict[str, Path]
+) -> None:
+    rows = [context.jobs.run(run) for run in context.selection.runs]
+    for row in rows:
+        write_caption_words(row.folder, ["a red circle"])
+    view.take([images["a-red"]])
+    view.questions.choose("own")
+    view.questions.write("red, tent", "{}")
+    view.refresh()
+    qtbot.waitUntil(lambda: view.questions.unseen_words("red tent") == ("tent",), timeout=10_000)
+    for row in rows:
+        (row.folder / "caption_words.json").unlink()
+        write_caption_words(row.folder, ["a red tent"])
+    context.jobs.snapshots_changed.emit(rows[0].id)  # no view is left, opened or asked again
+    qtbot.waitUntil(lambda: view.questions.unseen_words("red tent") == (), timeout=10_000)
 
 
 def test_two_runs_of_one_name_have_each_their_own_training_captions(

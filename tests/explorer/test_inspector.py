@@ -60,6 +60,8 @@ def test_it_shows_the_first_selected_pair_as_both_runs_see_it(inspector: PairIns
     for column, one in enumerate(wanted.runs, start=1):
         assert inspector.ranks.text(0, column) == f"{one.caption_rank:,}"
         assert inspector.ranks.text(1, column) == f"{one.image_rank:,}"
+    for row in range(3):  # the name of a measure explains it as its values do
+        assert inspector.ranks.cells[row, 1].toolTip() in inspector.ranks.cells[row, 0].toolTip() != ""
     assert inspector.place.text() == "1 of 3 selected"
     assert "n\u00a0=\u00a048" in inspector.about.text()
     inspector.about.setText("class orange of scenes " * 9)

@@ -66,9 +66,9 @@ def test_a_read_only_workspace_offers_no_check_that_it_refuses(qtbot, empty: Qua
 
 def test_finding_nothing_says_nothing_where_a_run_cannot_tell(qtbot, empty: QualityView, two_runs):
     measured = (Measured(two_runs[0], "one", 20, {}, {}, {}),)
-    titles = []
-    for detected in (2, 50):
-        judgment = Judgment("train", ((two_runs[0], "one", 20),), True, 100, 0, 50, detected)
+    titles, judges = [], tuple((run, "one", 20) for run in two_runs)
+    for who, runs, detected in (("It", judges[:1], 2), ("Both", judges, 3), ("Both", judges, 50)):
+        judgment = Judgment("train", runs, True, 100, 0, 50, detected)
         counts = {kind: {} for kind in ("mispair", "duplicate", "leak", "outlier")}
         report = QualityReport("scenes", 1.0 + detected, measured, {"train": 100}, {}, counts, (), (judgment,))
         write_quality(empty.context.workspace.runs.get(two_runs[0]).folder, report)
@@ -76,10 +76,14 @@ def test_finding_nothing_says_nothing_where_a_run_cannot_tell(qtbot, empty: Qual
         qtbot.waitUntil(lambda told=report: empty.loaded.report == told)
         titles.append(empty.areas["mispair"].page.title.text())
         if detected < 50:
-            assert empty.areas["mispair"].page.text.text() == "It detected 2 of 50 planted ones."
+            assert empty.areas["mispair"].page.text.text() == f"{who} detected {detected} of 50 planted ones."
         buttons = [empty.findChild(QPushButton, f"quality-{name}-button") for name in DECISIONS]
         assert not any(part.isVisible() for part in (empty.shown, empty.train, *buttons))
-    assert titles == ["This run cannot find mispairs", "No mispairs found"]
+    assert titles == [
+        "This run cannot find mispairs",
+        "These two runs cannot find mispairs",
+        "No mispairs found",
+    ]
 
 
 def states(workspace: Workspace) -> dict[str, str]:

@@ -402,6 +402,13 @@ class ClassifyView(View):
             arguments = self.context.workspace, self.context.selection.runs, folders
             self.context.background.run(self, _words_and_data, *arguments, done=take, key="caption words")
 
+    def _on_snapshots(self, run: int) -> None:
+        """Read them again: a run has begun, or is measured on data that the other was or was not measured on."""
+        if run in self.context.selection.runs:
+            self._caption_folders = []
+            if self.isVisible():
+                self._read_caption_words()
+
     def _take_caption_words(self, names: Sequence[str], read: tuple[list[CaptionWords | None], bool]) -> None:
         self._caption_words, apart = read
         self.questions.take_caption_words(names, self._caption_words)
@@ -443,6 +450,7 @@ class ClassifyView(View):
         client.state_changed.connect(lambda *_: self._show_bars(self.strip.current))
         jobs.runs_changed.connect(self._runs_changed)
         jobs.run_ended.connect(self._run_ended)
+        jobs.snapshots_changed.connect(self._on_snapshots)
         theme.theme().follow(self._recolor)
 
     def _current_changed(self, path: str) -> None:

@@ -37,7 +37,8 @@ NONE_FOUND: Final = {
     "leak": "No picture is both in the training pairs and in the held-out pairs.",
     "outlier": "No pair is far from all others.",
 }
-CANNOT_TELL: Final = "This run cannot find mispairs"
+CANNOT_TELL: Final = (("It", "This run cannot find mispairs"), ("Both", "These two runs cannot find mispairs"))
+"""Of one run, and of two that must agree: who, and the title."""
 ALL: Final = "all"
 SELECTED: Final = "selected"
 PICTURE_PX: Final = 40
@@ -226,11 +227,12 @@ class QualityView(View):
                 judged = report.judgments if kind == "mispair" and report is not None else ()
                 blind = [each for each in judged if not each.can_tell]
                 detected, planted = (sum(getattr(each, n) for each in blind) for n in ("detected", "planted"))
-                why = f"It detected {detected:,} of {planted:,} planted ones."
-                icon, title = (
-                    ("circle-help", CANNOT_TELL) if blind else ("circle-check", f"No {TABS[kind].lower()} found")
-                )
-                self.areas[kind].empty(icon, title, why if blind else NONE_FOUND[kind])
+                if blind:
+                    who, title = CANNOT_TELL[len({run for each in blind for run in each.runs}) > 1]
+                    why = f"{who} detected {detected:,} of {planted:,} planted ones."
+                    self.areas[kind].empty("circle-help", title, why)
+                else:
+                    self.areas[kind].empty("circle-check", f"No {TABS[kind].lower()} found", NONE_FOUND[kind])
         self.tab_menu.show_current()
         self._show_counts()
         self._mark()

@@ -51,9 +51,12 @@ class RanksTable(QWidget):
             self._build(len(lines), pair.runs)
         for row, line in enumerate(lines):
             for column, text in enumerate(line):
-                self.cells[row, column].setText(text.replace("-", "−"))
-                if column:  # an elided name has the whole of it there
-                    self.cells[row, column].setToolTip(_HINTS[line[0].split()[0]])
+                cell, hint = self.cells[row, column], _HINTS[line[0].split()[0]]
+                cell.setText(text.replace("-", "−"))
+                if isinstance(cell, ElidedLabel):
+                    cell.set_details(f"{text}: {hint}")
+                else:
+                    cell.setToolTip(hint)
         self.setVisible(bool(lines))
         self.setAccessibleName("Ranks of the pair")
         self.setAccessibleDescription("; ".join(" ".join(line) for line in lines))
