@@ -91,10 +91,15 @@ class TrainOnImport:
 
 
 @dataclass(frozen=True)
-class ShowRun:
-    """Select a run in the table of runs."""
+class ShowRuns:
+    """Select these runs in the table of runs."""
 
-    run_id: int
+    run_ids: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class CompareBoth:
+    """Open Compare with runs A and B as they are chosen."""
 
 
 @dataclass(frozen=True)
@@ -233,7 +238,8 @@ ViewIntent = (
     | FineTune
     | MixRuns
     | TrainOnImport
-    | ShowRun
+    | ShowRuns
+    | CompareBoth
     | ShowExperiment
     | AddSeeds
     | EvaluateBoth

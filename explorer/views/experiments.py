@@ -17,11 +17,12 @@ from explorer import theme
 from explorer.intents import (
     AddSeeds,
     ChooseModel,
+    CompareBoth,
     EvaluateBoth,
     Intent,
     OpenImport,
     ShowExperiment,
-    ShowRun,
+    ShowRuns,
     ViewIntent,
     WatchTraining,
 )
@@ -98,6 +99,17 @@ class ExperimentEntry:
         return self.state in ("new", "stopped") or (
             self.state == "ended" and bool(self.extension or self.repeat or self.unfinished)
         )
+
+    @property
+    def compared(self) -> tuple[SeedRun, ...]:
+        """Of the first two arms, their finished runs of the first seed that both have; none before there is one."""
+        finished = {row.id for row in self.rows if row.status == "finished" and row.deleted_at is None}
+        arms = list(dict.fromkeys(each.arm for each in self.seeds))[:2]
+        for seed in sorted({each.seed for each in self.seeds}):
+            pair = tuple(each for each in self.seeds if each.seed == seed and each.run in finished)
+            if len(arms) == 2 and [each.arm for each in pair][:2] == arms:
+                return pair[:2]
+        return ()
 
     @property
     def go_text(self) -> str:
@@ -275,12 +287,14 @@ class ExperimentsView(ChartView):
         self.share, self.left = QProgressBar(accessibleName="Progress of the experiment"), layouts.text(role="small")
         self.share.setFixedWidth(PROGRESS_PX)
         self.seeds = SeedRows()
+        self.compare = QPushButton(objectName="experiments-compare", clicked=self._compare)
+        self.runs = QPushButton(objectName="experiments-runs", toolTip="Selects them in Runs", clicked=self._show_runs)
         self.progress = layouts.text(role="secondary", name="experiments-progress", wrap=True)
         self.verdict = layouts.text(role="headline", name="experiments-verdict", wrap=True)
         layouts.add(
             self.above,
             layouts.row((self.verdict, 1), self.go, self.stop_menu),
-            layouts.row((self.progress, 1), self.share, self.left),
+            layouts.row((self.progress, 1), self.share, self.left, self.runs, self.compare),
             self.seeds,
         )
         self.body.addWidget(self._ways_in())
@@ -326,7 +340,7 @@ class ExperimentsView(ChartView):
         from explorer.views.last_runs_card import TrainingNow
 
         self.first_start.show_training(made := TrainingNow())
-        made.followed.connect(lambda run: self.requested.emit(ShowRun(run)))
+        made.followed.connect(lambda run: self.requested.emit(ShowRuns((run,))))
         return made
 
     @cached_property
@@ -494,6 +508,24 @@ class ExperimentsView(ChartView):
         self.go.setEnabled(entry.may_go and not reason)
         self.go.setVisible(entry.may_go)
         self._offer_stop(runs=entry.state == "going" and not reason, now=bool(entry.training) and not reason)
+        ended = entry.state in ("ended", "stopped") and bool(entry.rows)
+        self.runs.setVisible(ended)
+        self.runs.setText(f"Show {len(entry.rows)} runs" if len(entry.rows) > 1 else "Show the run")
+        self.compare.setVisible(ended and bool(entry.compared))
+        if entry.compared:
+            names = [self.context.jobs.name_of(each.run) for each in entry.compared]
+            self.compare.setText(f"Compare {names[0]} and {names[1]}")
+            self.compare.setToolTip(f"Opens Compare with {names[0]} as A and {names[1]} as B")
+            theme.set_role(self.compare, "" if entry.may_go else "primary")
+
+    def _show_runs(self) -> None:
+        if (entry := self.chosen) is not None:
+            self.requested.emit(ShowRuns(tuple(row.id for row in entry.rows)))
+
+    def _compare(self) -> None:
+        if (entry := self.chosen) is not None and entry.compared:
+            self.context.selection.select_runs(*(each.run for each in entry.compared))
+            self.requested.emit(CompareBoth())
 
     def _offer_stop(self, *, runs: bool, now: bool) -> None:
         """Show or hide the two actions that stop; the menu and the palette leave out hidden ones."""

@@ -291,7 +291,7 @@ class Window(CommandedFrame):
         if job.view == IMPORT:
             self.dialogs.show_import()
         elif job.run is not None:
-            self.router.send(intents.ShowRun(job.run))
+            self.router.send(intents.ShowRuns((job.run,)))
         else:
             self.navigation.go_to(job.view)
 

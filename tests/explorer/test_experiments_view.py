@@ -9,7 +9,7 @@ import pytest
 from PySide6.QtWidgets import QLabel, QPushButton, QVBoxLayout, QWidget
 
 from explorer import theme
-from explorer.intents import AddSeeds, EvaluateBoth, OpenImport, ShowExperiment, ShowRun
+from explorer.intents import AddSeeds, CompareBoth, EvaluateBoth, OpenImport, ShowExperiment, ShowRuns
 from explorer.models.runs import share_of
 from explorer.run_control import actions
 from explorer.views.evaluate import EvaluateView
@@ -126,7 +126,7 @@ def test_runs_without_an_experiment_are_seen_and_more_seeds_of_two_make_one(qtbo
     assert [each.property("role") for each in (ways["scenes"], curves, card.more)] == ["way", "primary", None]
     with qtbot.waitSignal(view.requested) as asked:
         curves.click()
-    assert asked.args == [ShowRun(ids[2])]
+    assert asked.args == [ShowRuns((ids[2],))]
     (cell,) = view.training_now.findChildren(RunCell)
     downloading = "Downloading open_clip_model.safetensors of ViT-B-32 from the hub: 34 of 605 MB, 12 minutes left"
     cell.words.setText(downloading)
@@ -350,6 +350,30 @@ def test_the_verdict_is_the_first_look(qtbot, context):
     assert not view.stop.isVisible(), "nothing goes on: it is not in the palette"
     assert not view.stop_now.isVisible()
     assert view.verdict.text().startswith("CLOOB is better than CLIP: +10")
+
+
+def test_after_the_end_its_runs_and_their_comparison_are_a_click_away(qtbot, context):
+    judged(context.workspace)
+    view = shown(qtbot, context)
+    context.jobs.poll()
+    qtbot.waitUntil(lambda: view.compare.isVisible() and view.compare.text() == "Compare CLIP · s0 and CLOOB · s0")
+    rows = context.workspace.runs.of_experiment("duel")
+    assert view.runs.text() == f"Show {len(rows)} runs"
+    with qtbot.waitSignal(view.requested) as asked:
+        view.runs.click()
+    assert asked.args == [ShowRuns(tuple(row.id for row in rows))]
+    with qtbot.waitSignal(view.requested) as asked:
+        view.compare.click()
+    assert asked.args == [CompareBoth()]
+    assert context.selection.runs == (rows[0].id, rows[1].id)
+    assert (rows[0].arm, rows[1].arm) == ("CLIP", "CLOOB")
+    entry = view.chosen
+    failed = dataclasses.replace(rows[0], status="failed")
+    later = dataclasses.replace(entry, rows=(failed, *rows[1:]))
+    assert {each.seed for each in later.compared} == {1}, "the first seed that both finished"
+    view._show_buttons(dataclasses.replace(entry, state="going"))
+    assert not view.compare.isVisible()
+    assert not view.runs.isVisible()
 
 
 def test_an_arm_has_the_hue_of_its_runs(qtbot, context):

@@ -22,7 +22,7 @@ from explorer.event_loop.background import Background
 from explorer.import_sheet import summary_text
 from explorer.import_sheet.report import ReportTable
 from explorer.import_sheet.sheet import ImportSheet, survey_result
-from explorer.intents import OpenImport, OpenNewRun, ShowRun
+from explorer.intents import OpenImport, OpenNewRun, ShowRuns
 from explorer.model_client.one_shot import WAITS
 from explorer.views import VIEWS
 from explorer.views.first_start import FirstStart
@@ -408,7 +408,7 @@ def test_a_new_run_that_is_cancelled_leaves_the_open_view(home: Window, qtbot: Q
     qtbot.keyClick(form, Qt.Key.Key_Escape)
     assert not form.isVisible()
     assert window.navigation.view_name == "experiments"
-    window.pages.views["runs"].requested.emit(ShowRun(1))
+    window.pages.views["runs"].requested.emit(ShowRuns((1,)))
     assert window.navigation.view_name == "runs"
 
 

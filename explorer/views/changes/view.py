@@ -13,7 +13,7 @@ from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QPushButton, QTabWidget
 
 from explorer import theme
-from explorer.intents import EvaluateBoth
+from explorer.intents import CompareBoth, EvaluateBoth, ViewIntent
 from explorer.models.pair_table import PAIR_ROLE
 from explorer.models.thumbnails import Thumbnails
 from explorer.views.changes.compared import Compared
@@ -92,6 +92,13 @@ class ChangesView(View):
     def found(self) -> Changes | None:
         """The comparison of A and B that is shown; None before it is known."""
         return self._shown
+
+    def carry_out(self, intent: ViewIntent) -> None:
+        match intent:
+            case CompareBoth():
+                self.tabs.setCurrentIndex(0)
+            case _:
+                super().carry_out(intent)
 
     def command(self) -> list[str] | None:
         if self.is_empty:

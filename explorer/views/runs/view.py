@@ -21,7 +21,7 @@ from explorer.intents import (
     OpenImport,
     OpenNewRun,
     ShowExperiment,
-    ShowRun,
+    ShowRuns,
     TrainCopy,
     TrainDecoder,
     TrainOnImport,
@@ -208,8 +208,10 @@ class RunsView(View):
                 self.fine_tune(run_id)
             case MixRuns(run_ids):
                 self.mix(run_ids)
-            case ShowRun(run_id):
-                self._choose_soon(run_id)
+            case ShowRuns(run_ids):
+                self._choose_again(run_ids, {})
+                groups = map(self.table.runs.group_of, run_ids)
+                self.table.collapse(self.table.shown.collapsed - {group.title for group in groups if group})
                 self.refresh()
             case _:
                 super().carry_out(intent)
@@ -443,7 +445,7 @@ class RunsView(View):
     def _show_new(self, run: int) -> None:
         """Open this view, which the form may have been opened without, on a run that was just made and stays drawn."""
         self._set_eyes((run,), opened=True)
-        self.requested.emit(ShowRun(run))
+        self.requested.emit(ShowRuns((run,)))
 
     def _choose_again(self, runs: tuple[int, ...], sides: dict[str, Any]) -> None:
         self._choose_when_there, self._sides_when_there = runs, sides
