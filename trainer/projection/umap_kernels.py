@@ -101,37 +101,38 @@ def move(points, moved, block, first, last, starts, neighbor, period, table, rat
         repelling: How many others for each use of an edge.
     """
     n = len(points)
-    single = np.empty(1, np.float32)
+    dx, dy = np.empty(repelling, np.float32), np.empty(repelling, np.float32)
+    single = np.empty(max(1, repelling), np.float32)
     bits = single.view(np.int32)
     for i in range(first, last):
         x, y = points[i, 0], points[i, 1]
         state = mixed(np.uint64(seed) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(epoch) * np.uint64(n) + np.uint64(i))
         state |= np.uint64(1)
         for edge in range(starts[i], starts[i + 1]):
-            if np.int64((epoch + 1) / period[edge]) == np.int64(epoch / period[edge]):
+            if np.int32(np.float32(epoch + 1) / period[edge]) == np.int32(np.float32(epoch) / period[edge]):
                 continue
             j = neighbor[edge]
             for _ in range(2):
-                dx, dy = x - points[j, 0], y - points[j, 1]
-                square = dx * dx + dy * dy
-                if square > 0:
-                    single[0] = square
+                across, along = x - points[j, 0], y - points[j, 1]
+                single[0] = across * across + along * along
+                if single[0] > 0:
                     pull = read_off(table, bits[0], 0)
-                    x += rate * clipped(pull * dx)
-                    y += rate * clipped(pull * dy)
-            for _ in range(repelling):
+                    x += rate * clipped(pull * across)
+                    y += rate * clipped(pull * along)
+            # All others push from where it stands now, so that the processor reads them at once and not in turn.
+            for other in range(repelling):
                 state ^= state << np.uint64(13)
                 state ^= state >> np.uint64(7)
                 state ^= state << np.uint64(17)
                 j = np.int64(((state >> np.uint64(32)) * np.uint64(n)) >> np.uint64(32))
-                if j == i:
-                    continue
-                dx, dy = x - points[j, 0], y - points[j, 1]
-                square = dx * dx + dy * dy
-                if square > 0:
-                    single[0] = square
-                    push = read_off(table, bits[0], 1)
-                    x += rate * clipped(push * dx)
-                    y += rate * clipped(push * dy)
+                dx[other], dy[other] = x - points[j, 0], y - points[j, 1]
+                single[other] = dx[other] * dx[other] + dy[other] * dy[other]
+            pushed_x, pushed_y = np.float32(0), np.float32(0)
+            for other in range(repelling):
+                push = read_off(table, bits[other], 1)
+                pushed_x += clipped(push * dx[other])
+                pushed_y += clipped(push * dy[other])
+            x += rate * pushed_x
+            y += rate * pushed_y
         moved[i - block, 0] = x
         moved[i - block, 1] = y

@@ -95,7 +95,9 @@ def test_of_many_points_the_own_umap_fits_all_and_says_how(monkeypatch: pytest.M
     quality = map_quality(vectors, fitted.points)
     on_map = cdist(fitted.points, fitted.points)
     near = [np.argsort(distance, axis=1)[:, 1:16].tolist() for distance in (-vectors @ vectors.T, on_map)]
-    assert quality.kept == pytest.approx(np.mean([len(set(a) & set(b)) / 15 for a, b in zip(*near, strict=True)]))
+    kept = [len(set(a) & set(b)) for a, b in zip(*near, strict=True)]
+    # Two neighbors may be nearly as far, and single precision tells them apart otherwise than double.
+    assert quality.kept * 15 * 400 == pytest.approx(sum(kept), abs=2)
     reference = trustworthiness(vectors, fitted.points, n_neighbors=15, metric="cosine")
     assert quality.trustworthiness == pytest.approx(reference, abs=1e-6)
     assert reference > 0.9
