@@ -34,7 +34,7 @@ from trainer.distribution import installed
 from trainer.distribution.bundle_files import DRAWING, FACTS, PACKED, USUAL, takes_choices
 from trainer.distribution.private_paths import PrivatePaths, shortened
 from trainer.errors import UserError
-from trainer.store import write_atomically
+from trainer.store.files import told_if_unwritable, write_atomically
 from trainer.untrusted import confined, shell
 from trainer.untrusted import files as untrusted_files
 from trainer.untrusted.files import spelled
@@ -132,14 +132,12 @@ def write_bundle(
         with shortened(shortener):
             values = _fill(workspace, rows, folder, figures, run_command, report, shortener, live=live)
         report(0.98, "Packing")
-        try:
+        with told_if_unwritable(out):
             out.absolute().parent.mkdir(parents=True, exist_ok=True)
             pack = _zip if out.suffix.lower() == PACKED else shutil.copytree
             if out.is_dir():
                 out.rmdir()
             write_atomically(out.absolute(), lambda draft: pack(folder, draft))
-        except OSError as error:
-            raise UserError(f"{out} cannot be written: {error.strerror or error}. Choose another place.") from error
     report(1.0, "Done")
     return values
 

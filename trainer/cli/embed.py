@@ -116,7 +116,7 @@ def _write(folder: Path, vectors: object, column: str, items: list[str]) -> list
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from trainer.store import write_atomically
+    from trainer.store.files import told_if_unwritable, write_atomically
 
     def write_vectors(draft: Path) -> None:
         with draft.open("wb") as stream:
@@ -124,10 +124,8 @@ def _write(folder: Path, vectors: object, column: str, items: list[str]) -> list
 
     # A file name that is no UTF-8 cannot stand in a table: its odd bytes are shown as question marks.
     table = pa.table({column: [item.encode("utf-8", "replace").decode() for item in items]})
-    try:
+    with told_if_unwritable(folder, "Choose another folder."):
         folder.mkdir(parents=True, exist_ok=True)
         write_atomically(folder / "embeddings.npy", write_vectors)
         write_atomically(folder / "items.parquet", lambda draft: pq.write_table(table, draft))
-    except OSError as error:
-        raise UserError(f"{folder} cannot be written: {error.strerror or error}. Choose another folder.") from error
     return [str(folder / "embeddings.npy"), str(folder / "items.parquet")]

@@ -134,15 +134,9 @@ def _store(args: argparse.Namespace, experiment: Experiment) -> int:
 
 def _write(file: Path, experiment: Experiment) -> None:
     from trainer.experiments.experiment import to_toml
-    from trainer.store import write_atomically
+    from trainer.store.files import write_for_user
 
-    def write(draft: Path) -> None:
-        draft.write_text(to_toml(experiment), encoding="utf-8")
-
-    try:
-        write_atomically(file.absolute(), write)
-    except OSError as error:
-        raise UserError(f"{file} cannot be written: {error.strerror or error}. Choose another place.") from error
+    write_for_user(file, lambda draft: draft.write_text(to_toml(experiment), encoding="utf-8"))
 
 
 def _name(args: argparse.Namespace) -> str:

@@ -15,7 +15,7 @@ from trainer.cli._chart_kinds import export_files
 from trainer.cli.export import map as export_map
 from trainer.distribution import installed
 from trainer.errors import UserError
-from trainer.store import write_atomically
+from trainer.store.files import told_if_unwritable, write_atomically, write_for_user
 from trainer.untrusted.terminal import say, say_json
 
 if TYPE_CHECKING:
@@ -87,11 +87,7 @@ def write_report(
     with tempfile.TemporaryDirectory() as scratch:
         values = _write_folder(workspace, runs, Path(scratch), title, live)
         page = Path(values["report"]).read_text(encoding="utf-8")
-    try:
-        out.absolute().parent.mkdir(parents=True, exist_ok=True)
-        _write(out.absolute(), page)
-    except OSError as error:
-        raise UserError(f"{out} cannot be written: {error.strerror or error}. Choose another place.") from error
+    write_for_user(out, lambda draft: draft.write_text(page, encoding="utf-8"))
     return values | {"report": str(out)}
 
 
@@ -106,7 +102,7 @@ def _write_folder(
     folder = folder.absolute()
     rows = [workspace.runs.get(ref) for ref in runs]
     table = comparison(workspace, runs)
-    try:
+    with told_if_unwritable(folder, "Choose another folder."):
         folder.mkdir(parents=True, exist_ok=True)
         figures = _figures(workspace, rows, folder)
         maps, large = _maps(workspace, rows, folder)
@@ -127,8 +123,6 @@ def _write_folder(
             made=f"Made on {values['made']} by Contrastive Explorer {values['version']}.",
         )
         _write(folder / "index.html", page(report, folder))
-    except OSError as error:
-        raise UserError(f"{folder} cannot be written: {error.strerror or error}. Choose another folder.") from error
     return {"report": str(folder / "index.html"), **values}
 
 

@@ -35,7 +35,8 @@ from trainer.models.towers import open_clip_sizes
 from trainer.pretrained import read_architecture
 from trainer.pretrained.peft_layout import adapter_files
 from trainer.pretrained.transformers_models import LEGACY_END
-from trainer.store import Workspace, write_atomically
+from trainer.store import Workspace
+from trainer.store.files import told_if_unwritable, write_atomically
 
 Format = Literal["open_clip", "hf", "safetensors", "onnx", "peft"]
 FORMATS: Final[tuple[Format, ...]] = ("open_clip", "hf", "safetensors", "onnx", "peft")
@@ -96,13 +97,9 @@ def export_model(
         draft.mkdir()
         write(draft, source)
 
-    try:
+    with told_if_unwritable(folder, "Name another folder: --out FOLDER."):
         folder.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(folder, fill)
-    except OSError as error:
-        raise UserError(
-            f"{folder} cannot be written: {error.strerror or error}. Name another folder: --out FOLDER."
-        ) from error
     return ExportedModel(folder, tuple(sorted(file.name for file in folder.iterdir())), opened.step)
 
 

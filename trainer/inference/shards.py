@@ -21,10 +21,9 @@ import numpy as np
 
 from trainer.data.content import pixel_digests
 from trainer.data.streamed_images import pictures_ahead
-from trainer.errors import UserError
 from trainer.images import file_of, location
 from trainer.inference.embed import embed_sentences
-from trainer.store import write_atomically
+from trainer.store.files import told_if_unwritable, write_atomically
 from trainer.store.manifests import sha256_in
 from trainer.untrusted import confined
 from trainer.untrusted import files as untrusted_files
@@ -127,7 +126,7 @@ def write_shard(model: OpenModel, shard: Shard, folder: Path, digest: str) -> Wr
     arrays, columns, unreadable, waited_s = _embedded(model, shard)
     waited = waited_s / (time.perf_counter() - began)
     names = {_PATTERNS[kind].format(shard.number): rows for kind, rows in arrays.items()}
-    try:
+    with told_if_unwritable(folder, "Choose another folder."):
         for name, rows in names.items():
             _write(folder / name, partial(_save_array, rows=rows))
         table = _TABLES.format(shard.number)
@@ -135,8 +134,6 @@ def write_shard(model: OpenModel, shard: Shard, folder: Path, digest: str) -> Wr
         files = {name: sha256_in(folder, name) for name in (*names, table)}
         manifest = {"key": key, "rows": len(columns["id"]), "unreadable": unreadable, "files": files}
         _write(folder / manifest_of(shard.number), lambda draft: draft.write_text(json.dumps(manifest)) and None)
-    except OSError as error:
-        raise UserError(f"{folder} cannot be written: {error.strerror or error}. Choose another folder.") from error
     return WrittenShard(shard.number, len(columns["id"]), unreadable, waited=waited)
 
 

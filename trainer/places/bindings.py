@@ -15,7 +15,7 @@ from typing import Any, Final
 from trainer.config import default_paths
 from trainer.places.remote_host import PlaceError, RemoteHost, parse, parse_folder
 from trainer.store.elsewhere import Elsewhere, elsewhere, write_elsewhere
-from trainer.store.files import make_folders, write_text
+from trainer.store.files import make_folders, told_if_unwritable, write_text
 from trainer.untrusted import files as untrusted_files
 from trainer.untrusted.documents import convert
 
@@ -159,11 +159,9 @@ def _change(change: Callable[[dict[str, Any]], Any]) -> None:
     document = _document()
     change(document)
     folder = default_paths.user_folder()
-    try:
+    with told_if_unwritable(folder / FILE, "", PlaceError):
         make_folders(folder)
         write_text(folder / FILE, json.dumps({"format": _FORMAT, **document}, indent=1) + "\n")
-    except OSError as error:
-        raise PlaceError(f"{folder / FILE} cannot be written: {error.strerror or error}.") from error
 
 
 def _document() -> dict[str, Any]:

@@ -19,7 +19,7 @@ from trainer.render_mpl import panel as figure
 from trainer.render_mpl.files import NumberRows, write_figure
 from trainer.render_mpl.report import POLICY, STYLE
 from trainer.store import Workspace
-from trainer.store.files import write_atomically
+from trainer.store.files import write_for_user
 from trainer.untrusted import shell
 
 
@@ -27,7 +27,7 @@ def write_verdict(workspace: Workspace, verdict: ExperimentVerdict, files: Seque
     """Write the verdict to every file in the format of its suffix.
 
     Raises:
-        ChartError: A file cannot be written.
+        UserError: A file cannot be written.
     """
     settings = chart.ExperimentSettings(verdict.experiment.name)
     drawn = chart.CHART.panel(verdict, settings)
@@ -45,15 +45,8 @@ def write_verdict(workspace: Workspace, verdict: ExperimentVerdict, files: Seque
         )
     pages = [file for file in files if file.suffix.lower() == ".html"]
     content = page(workspace, verdict, command) if pages else ""
-
-    def write(draft: Path) -> None:
-        draft.write_text(content, encoding="utf-8")
-
     for file in pages:
-        try:
-            write_atomically(file.absolute(), write)
-        except OSError as error:
-            raise ChartError(f"{file} cannot be written: {error.strerror or error}. Choose another place.") from error
+        write_for_user(file, lambda draft: draft.write_text(content, encoding="utf-8"))
 
 
 def page(workspace: Workspace, verdict: ExperimentVerdict, command: str) -> str:

@@ -21,7 +21,7 @@ from trainer.charts.panel_tables import as_latex, as_markdown
 from trainer.distribution import private_paths
 from trainer.errors import UserError
 from trainer.render_mpl.style import in_style
-from trainer.store import write_atomically
+from trainer.store.files import write_for_user
 from trainer.untrusted.escaping import cell
 from trainer.untrusted.files import encodable, is_text
 
@@ -95,14 +95,14 @@ def write_figure(
     drawn = figure() if any(file.suffix.lower() not in (*NUMBERS, *TABLES) for file in files) else None
     for file in files:
         if file.suffix.lower() == ".csv":
-            _write(file, lambda draft: write_csv(draft, rows()))
+            write_for_user(file, lambda draft: write_csv(draft, rows()))
         elif file.suffix.lower() == ".parquet":
-            _write(file, lambda draft: write_parquet(draft, rows(), command=command))
+            write_for_user(file, lambda draft: write_parquet(draft, rows(), command=command))
         elif panel is not None and file.suffix.lower() in TABLES:
             made = (as_latex if file.suffix.lower() == ".tex" else as_markdown)(panel())
-            _write(file, partial(_write_text, made))
+            write_for_user(file, partial(_write_text, made))
         else:
-            _write(file, lambda draft: _save(drawn, draft, command=command, title=title))
+            write_for_user(file, lambda draft: _save(drawn, draft, command=command, title=title))
     return None if drawn is None else FigureSize.of(drawn)
 
 
@@ -216,11 +216,3 @@ class FigureSize:
 
 def _write_text(text: str, draft: Path) -> None:
     draft.write_text(text, encoding="utf-8")
-
-
-def _write(file: Path, write: Callable[[Path], None]) -> None:
-    try:
-        file.absolute().parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(file.absolute(), write)
-    except OSError as error:
-        raise UserError(f"{file} cannot be written: {error.strerror or error}. Choose another place.") from error

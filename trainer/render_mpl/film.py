@@ -14,7 +14,7 @@ from jaxtyping import UInt8
 from PIL import Image
 
 from trainer.errors import UserError
-from trainer.store import write_atomically
+from trainer.store.files import write_for_user
 from trainer.untrusted import safe_subprocess
 
 if TYPE_CHECKING:
@@ -84,11 +84,7 @@ def write_film(file: Path, frames: Sequence[FilmFrame], *, command: str, title: 
     """
     check_film(file)
     ways = {".gif": _gif, ".mp4": _mp4}
-    try:
-        file.absolute().parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(file.absolute(), lambda draft: ways[file.suffix.lower()](draft, frames, command, title))
-    except OSError as error:
-        raise UserError(f"{file} cannot be written: {error.strerror or error}. Choose another place.") from error
+    write_for_user(file, lambda draft: ways[file.suffix.lower()](draft, frames, command, title))
 
 
 def _gif(draft: Path, frames: Sequence[FilmFrame], command: str, title: str) -> None:

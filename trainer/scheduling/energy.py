@@ -13,7 +13,7 @@ from typing import Final
 from trainer.config import default_paths
 from trainer.errors import UserError
 from trainer.scheduling.gpu_usage import Gpu
-from trainer.store.files import make_folders, write_text
+from trainer.store.files import make_folders, told_if_unwritable, write_text
 from trainer.untrusted import confined
 from trainer.untrusted import files as untrusted_files
 from trainer.untrusted.documents import convert
@@ -107,15 +107,13 @@ def set_tariff(price: float, currency: str) -> None:
     if not (math.isfinite(price) and price >= 0) or not (currency.isprintable() and 0 < len(currency) <= 8):
         raise UserError(f"{price} {currency[:20]!r} is not a price of a kilowatt-hour. Write it like 0.32 EUR.")
     folder = default_paths.user_folder()
-    try:
+    with told_if_unwritable(folder / FILE, ""):
         if not price:
             with contextlib.suppress(FileNotFoundError):
                 confined.remove(folder, FILE)
             return
         make_folders(folder)
         write_text(folder / FILE, json.dumps(asdict(Tariff(price, currency))) + "\n")
-    except OSError as error:
-        raise UserError(f"{folder / FILE} cannot be written: {error.strerror or error}.") from error
 
 
 def words(wh: float) -> str:

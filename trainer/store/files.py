@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
+from trainer.errors import UserError
 from trainer.store import crash_points
 from trainer.untrusted import confined
 
@@ -50,6 +52,28 @@ def write_atomically(path: Path, write: Callable[[Path], None], *, private: bool
         remove(draft)
         raise
     sync_folder(path.parent)
+
+
+@contextlib.contextmanager
+def told_if_unwritable(
+    path: Path, advice: str = "Choose another place.", error_type: type[UserError] = UserError
+) -> Iterator[None]:
+    """Raise an error for people, with `advice`, where the path cannot be written."""
+    try:
+        yield
+    except OSError as error:
+        raise error_type(f"{path} cannot be written: {error.strerror or error}. {advice}".rstrip()) from error
+
+
+def write_for_user(path: Path, write: Callable[[Path], Any]) -> None:
+    """Write a file or folder where a person asked for it, with `write_atomically`, and the folders above it.
+
+    Raises:
+        UserError: It cannot be written.
+    """
+    with told_if_unwritable(path):
+        path.absolute().parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(path.absolute(), write)
 
 
 def write_text(path: Path, text: str) -> None:

@@ -141,16 +141,14 @@ def write_selection(items: Items, rows: Int[np.ndarray, " k"], file: Path, progr
     Raises:
         StoreError: Another ending, or the file cannot be written.
     """
-    from trainer.store.files import write_atomically
+    from trainer.store.files import told_if_unwritable, write_atomically
 
     ways = {".parquet": _write_parquet, ".csv": _write_csv, ".txt": _write_paths}
     writer = ways.get(file.suffix.casefold())
     if writer is None:
         raise StoreError(f"{file.name} needs the ending .parquet, .csv, or .txt (image paths, one per line).")
-    try:
+    with told_if_unwritable(file, "Choose another folder.", StoreError):
         write_atomically(file, lambda draft: writer(items, rows, draft, progress))
-    except OSError as error:
-        raise StoreError(f"{file} cannot be written: {error.strerror or error}. Choose another folder.") from error
 
 
 def _table(items: Items, rows: Int[np.ndarray, " k"]) -> Any:
