@@ -403,7 +403,7 @@ def test_further_methods_and_parameters(qtbot, view: MapView, client: FakeClient
     qtbot.waitUntil(lambda: np.allclose(view.panels[0].map.layer.grid.xy, points), timeout=3000)
     assert "fitted on 50 of 96 points" in view.panels[0].note.toolTip()
     form.choose("file", "/somewhere/xy.csv")
-    assert client.asked[5]["question"].placement.file == "/somewhere/xy.csv"
+    assert client.asked[5]["question"].placement.coordinates == "/somewhere/xy.csv"
     assert view.command()[-6:-2] == ["--method", "file", "--coordinates", "/somewhere/xy.csv"]
     form.pca.click()
     assert form.other.text() == "More"

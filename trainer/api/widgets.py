@@ -65,7 +65,7 @@ def live_map(
     maps = live_maps(
         runs[0].store,
         Request(targets_of([run.id for run in runs], steps), dataset, split),
-        placement=PointPlacement(method=method),
+        placement=PointPlacement(method=method),  # type: ignore[arg-type]
         color=color,
         progress=silent,
     )

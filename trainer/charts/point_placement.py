@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Literal
 
-METHODS: Final = ("pca", "umap", "umap-learn", "tsne", "pacmap", "file")
-METRICS: Final = ("cosine", "euclidean")
+from trainer.config.fields import fields_of, option
+
 LABELS: Final = {
     "pca": "PCA",
     "umap": "UMAP",
@@ -21,24 +21,18 @@ CAUTION: Final = "distances between clusters are not meaningful"
 
 @dataclass(frozen=True, kw_only=True)
 class PointPlacement:
-    """A placement method with its parameters.
+    """A placement method with its parameters."""
 
-    Attributes:
-        method: One of `METHODS`; `umap` is umap-learn's up to 20,000 points and this program's own above, which
-            arranges on all cores; `umap-learn` is umap-learn's for any number.
-        neighbors: UMAP's and PaCMAP's size of a neighborhood, t-SNE's perplexity.
-        min_dist: UMAP: how close points may lie.
-        metric: UMAP and t-SNE: distance of two vectors, one of `METRICS`.
-        seed: Makes all but PCA reproducible.
-        file: Of the coordinates, for `file`.
-    """
-
-    method: str = "pca"
-    neighbors: int = 15
-    min_dist: float = 0.1
-    metric: str = "cosine"
-    seed: int = 0
-    file: str = ""
+    method: Literal["pca", "umap", "umap-learn", "tsne", "pacmap", "file"] = option(
+        "pca",
+        "Method",
+        "how points are placed; umap takes all cores above 20,000 points, umap-learn is always that package",
+    )
+    neighbors: int = option(15, "Neighbors", "size of a neighborhood; t-SNE: the perplexity", low=1)
+    min_dist: float = option(0.1, "Minimum distance", "UMAP: how close points may lie", low=0.0)
+    metric: Literal["cosine", "euclidean"] = option("cosine", "Distance", "UMAP, t-SNE: distance of vectors")
+    seed: int = option(0, "Seed", "random seed")
+    coordinates: str = option("", "Coordinates", "file: .npy, .csv or .parquet with x and y, images first")
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -74,7 +68,11 @@ class PointPlacement:
     def options(self) -> dict[str, Any]:
         """The relevant options of `trainer export` and `trainer project` that select this placement."""
         chosen = {name.replace("_", "-"): value for name, value in self.parameters.items()}
-        return chosen | ({"coordinates": self.file} if self.method == "file" else {})
+        return chosen | ({"coordinates": self.coordinates} if self.method == "file" else {})
+
+
+_CHOICES: Final = {field.name: field.options for field in fields_of(PointPlacement)}
+METHODS, METRICS = _CHOICES["method"], _CHOICES["metric"]
 
 
 def few_points(method: str, neighborhood: int, points: int) -> str:

@@ -53,7 +53,7 @@ def add_options(parser: argparse._ActionsContainer, kind: type) -> None:
     """Add one option per setting: `--beta 8`, `--csls` or `--no-csls`, `--pairs 3 17`."""
     for field in fields_of(kind):
         name, text = option_name(field), field.help.rstrip(".").replace("%", "%%")
-        if field.kind not in ("flag", *SEVERAL):
+        if field.kind not in ("flag", *SEVERAL) and field.default != "":
             text += f" ({_written(field.default)})".replace("%", "%%")
         if field.kind == "flag":
             parser.add_argument(name, action=argparse.BooleanOptionalAction, default=field.default, help=text)

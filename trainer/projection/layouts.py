@@ -234,9 +234,9 @@ def _compute(
 
 
 def _imported(workspace_folder: Path, snapshot: Snapshot, placement: PointPlacement) -> Layout:
-    points = read_coordinates(Path(placement.file))
+    points = read_coordinates(Path(placement.coordinates))
     images, texts = _counts(snapshot)
-    name = Path(placement.file).name
+    name = Path(placement.coordinates).name
     if len(points) == images and texts:
         # Coordinates of the images alone: each text stands at its image, which is better than nowhere.
         raise ProjectError(

@@ -60,12 +60,12 @@ class MethodForm(QWidget):
     def placement(self) -> PointPlacement:
         """The selected placement."""
         return PointPlacement(
-            method=self._method,
+            method=self._method,  # type: ignore[arg-type]
             neighbors=self.neighbors.value(),
             min_dist=round(self.min_dist.value(), 2),
             metric=self.distance.currentData(),
             seed=self.seed.value(),
-            file=self._file if self._method == "file" else "",
+            coordinates=self._file if self._method == "file" else "",
         )
 
     def set_placement(self, placement: PointPlacement) -> None:
@@ -76,7 +76,7 @@ class MethodForm(QWidget):
         self.min_dist.setValue(placement.min_dist)
         self.distance.setCurrentIndex(METRICS.index(placement.metric))
         self.seed.setValue(placement.seed)
-        self._method, self._file = placement.method, placement.file
+        self._method, self._file = placement.method, placement.coordinates
         self._show_fields()
         del blocked
 

@@ -358,7 +358,7 @@ class MapView(View):
             self.external_images.clear()
             return
         self._projecting.cancel()
-        self.toolbar.methods.set_placement(replace(self.toolbar.methods.placement, method="pca", file=""))
+        self.toolbar.methods.set_placement(replace(self.toolbar.methods.placement, method="pca", coordinates=""))
         self._project()
 
     def _on_projection_failed(self, failure: Failure) -> None:

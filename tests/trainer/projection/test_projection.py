@@ -254,7 +254,7 @@ def test_coordinates_of_a_file_are_shown_as_they_are(tmp_path: Path) -> None:
 
     parquet.write_table(pyarrow.table({"y": xy[:, 1], "x": xy[:, 0]}), tmp_path / "xy.parquet")
     for suffix in ("npy", "csv", "parquet"):
-        found = layout_file(tmp_path, folder, PointPlacement(method="file", file=str(tmp_path / f"xy.{suffix}")))
+        found = layout_file(tmp_path, folder, PointPlacement(method="file", coordinates=str(tmp_path / f"xy.{suffix}")))
         assert np.allclose(np.load(found.file), xy, atol=1e-6)
         assert found.note == f"coordinates of xy.{suffix}, shown as they are"
 
@@ -279,7 +279,7 @@ def test_coordinates_that_do_not_fit_are_refused(tmp_path: Path, name: str, cont
     else:
         np.save(tmp_path / name, content)
     with pytest.raises(ProjectError, match=words):
-        layout_file(tmp_path, folder, PointPlacement(method="file", file=str(tmp_path / name)))
+        layout_file(tmp_path, folder, PointPlacement(method="file", coordinates=str(tmp_path / name)))
 
 
 def test_what_cannot_be_projected_is_refused(asked: Workspace, tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from trainer.cli.export import (
     request_of,
 )
 from trainer.cli.project import add_placement_arguments, placement_of
+from trainer.config.fields import option
 from trainer.errors import UserError
 from trainer.untrusted.bounded.arrays import load_npy
 
@@ -39,41 +40,26 @@ HELP = "embedding maps side by side"
 class Placement(PointPlacement):
     """The placement and colors of a map's points."""
 
-    color: str = "modality"
-    turn: tuple[float, float] | None = None
-    """Azimuth and elevation in degrees from which three principal components are seen; None: a map in the plane."""
-    isolate: tuple[str, ...] = ()
-    """Classes that stay in color; none: all."""
-    pairs: str = ""
-    """Selected pairs that stay in color, as `0-59,70` or the name of a `.npy` file of rows; empty: all."""
+    color: str = option(
+        "modality",
+        "Color",
+        "modality, label, agreement or a measure of what changed (of the first two runs: image_rank_change, "
+        "text_rank_change, margin_change, overlap, residual, verdict), rank, cosine, or a column of the items",
+    )
+    turn: tuple[float, ...] = option(
+        (), "Side", "in space: three principal components, seen from this azimuth and elevation (degrees)"
+    )
+    isolate: tuple[str, ...] = option((), "In color", "classes in color, the others gray")
+    pairs: str = option(
+        "", "Pairs", "selected pairs in color, the others gray, of a few the others pale: 0-59,70 or a .npy"
+    )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the runs, their embeddings, and the placement and colors of points."""
     add_run_arguments(parser)
     add_snapshot_arguments(parser)
-    add_placement_arguments(parser)
-    parser.add_argument(
-        "--turn",
-        nargs=2,
-        type=float,
-        metavar=("AZIMUTH", "ELEVATION"),
-        help="in space: three principal components, seen from this side (degrees)",
-    )
-    parser.add_argument(
-        "--color",
-        default="modality",
-        metavar="BY",
-        help="modality, label, agreement or a measure of what changed (of the first two runs: image_rank_change, "
-        "text_rank_change, margin_change, overlap, residual, verdict), rank, cosine, or a column of the items",
-    )
-    parser.add_argument("--isolate", nargs="+", default=[], metavar="CLASS", help="classes in color, the others gray")
-    parser.add_argument(
-        "--pairs",
-        default="",
-        metavar="ROWS",
-        help="selected pairs in color, the others gray, of a few the others pale: 0-59,70 or a .npy",
-    )
+    add_placement_arguments(parser, Placement)
     add_figure_arguments(parser)
     add_file_arguments(parser)
 
@@ -81,13 +67,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Write the files and print their names."""
     check_arguments(args)
-    placement = Placement(
-        **vars(placement_of(args)),
-        color=args.color,
-        turn=tuple(args.turn) if args.turn else None,
-        isolate=tuple(args.isolate),
-        pairs=args.pairs,
-    )
+    placement = placement_of(args, Placement)
+    if len(placement.turn) not in (0, 2):
+        raise UserError("A side has two angles: --turn AZIMUTH ELEVATION.")
     choices = figure_choices(args)
     written = write(args.workspace, request_of(args), args.out, placement=placement, choices=choices)
     print_files(args, written)
@@ -118,7 +100,7 @@ def write(
         workspace, placed, color=placement.color, isolate=placement.isolate, pairs=pairs, progress=report
     )
     options: dict[str, Any] = {**placement.options}
-    if placement.turn is not None:
+    if placement.turn:
         options["turn"] = [f"{degrees:g}" for degrees in placement.turn]
     options |= {"color": placement.color, "isolate": list(placement.isolate) or None}
     options["pairs"] = placement.pairs or None
@@ -156,14 +138,14 @@ def rows_of(written: str) -> Any:
 def _placed(folder: Path, first: Path, placement: Placement, workspace: Workspace) -> Placed:
     from trainer.projection.live_maps import placed_snapshot
 
-    if placement.turn is None:
+    if not placement.turn:
         return placed_snapshot(workspace, folder, first, placement, report)
     if placement.method != "pca":
         raise UserError("Only PCA has a third dimension here: leave --turn away, or take --method pca.")
     return _in_space(folder, placement.turn)
 
 
-def _in_space(folder: Path, turn: tuple[float, float]) -> Placed:
+def _in_space(folder: Path, turn: tuple[float, ...]) -> Placed:
     from trainer.analysis.camera_3d import components, turned
     from trainer.charts.map import Placed
     from trainer.store.snapshot_files import read_snapshot
@@ -171,4 +153,4 @@ def _in_space(folder: Path, turn: tuple[float, float]) -> Placed:
     snapshot = read_snapshot(folder)
     points, near = turned(components((snapshot.image, snapshot.text)), *turn)
     seen = f"azimuth {turn[0]:g}°, elevation {turn[1]:g}°"
-    return Placed(folder, points, "pca", seen, side=turn, near=near)
+    return Placed(folder, points, "pca", seen, side=(turn[0], turn[1]), near=near)

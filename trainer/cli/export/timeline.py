@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from trainer.charts.point_placement import PointPlacement
 from trainer.cli._progress import report
 from trainer.cli.export import add_run_arguments, add_split_arguments, command_line
 from trainer.cli.project import add_placement_arguments, placement_of
@@ -15,7 +16,6 @@ from trainer.untrusted.bounded.arrays import load_npy
 from trainer.untrusted.terminal import say, say_json
 
 if TYPE_CHECKING:
-    from trainer.charts.point_placement import PointPlacement
     from trainer.charts.timeline import TimelineChart
     from trainer.store import Workspace
 
@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the runs, their embeddings, the placement of points, and the output."""
     add_run_arguments(parser)
     add_split_arguments(parser)
-    add_placement_arguments(parser)
+    add_placement_arguments(parser, PointPlacement)
     parser.add_argument(
         "--color",
         metavar="BY",
@@ -64,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
         args.workspace,
         args.runs,
         args.out,
-        placement=placement_of(args),
+        placement=placement_of(args, PointPlacement),
         color=args.color,
         **chosen,
     )
