@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from explorer.widgets.finder import Choice
-from trainer.store import RunRow
+
+if TYPE_CHECKING:  # the bar imports this, and its first paint waits for no store
+    from trainer.store import RunRow
 
 ALONE: Final = "No experiment"
 ARCHIVED: Final = "Archived"

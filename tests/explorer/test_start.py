@@ -31,9 +31,12 @@ AFTER_PAINT = (
 )
 
 PROGRAM = """
-import json, sys
-from PySide6.QtCore import QTimer
+import builtins, json, sys
+own_import = builtins.__import__
 from explorer import __main__ as explorer_main
+from explorer.event_loop.qt_import import import_qt
+import_qt()
+from PySide6.QtCore import QTimer
 from explorer.widgets.state_area import Skeleton
 from explorer.window import Window
 
@@ -49,6 +52,7 @@ def first_paint(window):
 Window.begin = first_paint
 seen["status"] = explorer_main.main(sys.argv[1:])
 seen["at_end"] = sorted(sys.modules)
+seen["own_import"] = builtins.__import__ is own_import
 print(json.dumps(seen))
 """
 
@@ -138,6 +142,11 @@ def test_the_window_paints_before_anything_heavy_is_loaded(start: Start) -> None
 def test_the_types_of_qt_are_made_before_a_thread_imports_the_views(start: Start) -> None:
     assert start.seen["there"] == ["PySide6.QtTest"]
     assert start.seen["thread"]
+
+
+@pytest.mark.slow
+def test_imports_are_those_of_python_and_not_of_qt(start: Start) -> None:
+    assert start.seen["own_import"], "PySide reads the source of every module that is imported"
 
 
 def test_a_second_window_of_a_workspace_says_so_and_leaves(qtbot, tmp_path: Path) -> None:
