@@ -10,7 +10,6 @@ from typing import Any, Final
 from PySide6.QtCore import QRectF, Qt, Signal
 from PySide6.QtGui import QCloseEvent, QColor, QKeyEvent, QKeySequence, QPainter, QPaintEvent, QPen, QPixmap, QShortcut
 from PySide6.QtWidgets import (
-    QAbstractButton,
     QButtonGroup,
     QCheckBox,
     QDialog,
@@ -42,12 +41,15 @@ PX_PER_MM: Final = 6.0
 """Of a figure that has room: 89 mm are seen as 534 pixels."""
 FIGURES: Final = ("pdf", "svg", "png")
 """Suffixes of pictures of the figure; all others hold numbers, tables or films."""
+FILMS: Final = ("gif", "mp4")
+"""Suffixes of films; the preview is the last frame."""
 ALSO: Final = (*FIGURES, "csv")
 """Suffixes of what can be written beside a figure."""
 FOLDER: Final = "folder"
 """In place of a suffix: a new folder."""
-_ALL_PARTS: Final = "{} holds everything that the view shows. Only PDF, SVG and PNG have a choice of panels and sizes."
+_ALL_PARTS: Final = "{} holds everything that the view shows."
 _FIXED: Final = "The layout of this figure is fixed."
+_FILM: Final = "The film plays every step of the view, in a layout that is fixed."
 
 
 class FigurePaper(QWidget):
@@ -55,27 +57,27 @@ class FigurePaper(QWidget):
 
     def __init__(self) -> None:
         super().__init__(accessibleName="Preview of the figure")
-        self._picture, self._size_mm = QPixmap(), (0.0, 0.0)
+        self.picture, self._size_mm = QPixmap(), (0.0, 0.0)
         self.setMinimumSize(280, 280)
 
     def show_figure(self, file: str, size_mm: tuple[float, float]) -> None:
         """Show this picture of a figure of this size."""
-        self._picture, self._size_mm = QPixmap(file), size_mm
+        self.picture, self._size_mm = QPixmap(file), size_mm
         self.update()
 
     def paintEvent(self, _event: QPaintEvent) -> None:
-        if self._picture.isNull():
+        if self.picture.isNull():
             return
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform)
-        width, height = self._size_mm if min(self._size_mm) > 0 else self._picture.size().toTuple()
+        width, height = self._size_mm if min(self._size_mm) > 0 else self.picture.size().toTuple()
         scale = min(PX_PER_MM, (self.width() - 2) / width, (self.height() - 2) / height)
         paper = QRectF(0, 0, round(width * scale), round(height * scale))
         paper.moveCenter(QRectF(self.rect()).center())
         # Smooth only when it is made smaller beforehand: one step of the painter drops thin lines.
         pixels = (paper.size() * self.devicePixelRatioF()).toSize()
         smooth = Qt.TransformationMode.SmoothTransformation
-        picture = self._picture.scaled(pixels, Qt.AspectRatioMode.IgnoreAspectRatio, smooth)
+        picture = self.picture.scaled(pixels, Qt.AspectRatioMode.IgnoreAspectRatio, smooth)
         painter.fillRect(paper, QColor("white"))
         painter.drawPixmap(paper, picture, QRectF(picture.rect()))
         painter.setPen(QPen(theme.color("line"), 1))
@@ -250,11 +252,13 @@ class ExportDialog(QDialog):
 
     def _ask(self) -> None:
         """Draw the figure as it is chosen."""
-        suffix = self.suffix if self.suffix in FIGURES else FIGURES[0]
+        suffix = self.suffix if self.suffix in (*FIGURES, *FILMS) else FIGURES[0]
         command = self._example or list(self._command_for(suffix) or ())
         if not command or command[0] not in DRAWING:
             self.size_note.setText("This format has no preview.")
             return
+        if suffix in FILMS:
+            command.append("--frame")
         self._previews.ask([*command, *options(self.choices)] if takes_choices(command) else command)
 
     def _show_figure(self, file: str, figure: dict[str, Any]) -> None:
@@ -265,6 +269,9 @@ class ExportDialog(QDialog):
         parts = [f"{size[0]:.0f} × {size[1]:.0f} mm"] if size[0] else []
         parts += [f"smallest text {figure['smallest_pt']:g} pt"] if figure.get("smallest_pt") else []
         parts += [facts[self.suffix]] if self.suffix in facts else []
+        if self.suffix in FILMS:
+            width, height = self.sheet.picture.size().toTuple()
+            parts = [f"{width:,} × {height:,} pixels", "last frame"]
         parts = ["Example", *parts] if self._example else [*parts, "command in the metadata"]
         self.size_note.setText(" · ".join(parts))
 
@@ -291,7 +298,6 @@ class ExportDialog(QDialog):
             box.toggled.connect(lambda _on, box=box: self._on_part(box))
             self.parts[str(part["name"])] = box
             self._part_rows.insertLayout(len(self.parts), layouts.row((box, 1), size, gap=theme.SPACE))
-        self._show_reason()
 
     def _on_part(self, box: QCheckBox) -> None:
         if not any(other.isChecked() for other in self.parts.values()):
@@ -302,23 +308,22 @@ class ExportDialog(QDialog):
 
     def _show_format(self) -> None:
         self._show_reason()
-        self._reading.setText("" if self.reason.text() else "Reading…")
+        self._reading.setText("Reading…")
         self.target.setText(f"{self.file.name} in {self.file.parent.name or self.file.parent}")
         self.target.setToolTip(str(self.file))
         self.start.setEnabled(bool(self._command_for(self.suffix)))
         self._ask()
 
     def _show_reason(self) -> None:
-        """Enable the choices that the format takes, and say why it does not take the others."""
+        """Show the choices if the format takes them, else why it does not."""
         has_choices = self._has_choices(list(self._command_for(self.suffix) or ()))
-        why_not = _FIXED if self.suffix in FIGURES else _ALL_PARTS.format(self.format_buttons[self.suffix].text())
-        self.reason.setText("" if has_choices else why_not)
+        all_parts = _ALL_PARTS.format(self.format_buttons[self.suffix].text())
+        fixed = {**dict.fromkeys(FIGURES, _FIXED), **dict.fromkeys(FILMS, _FILM)}
+        self.reason.setText("" if has_choices else fixed.get(self.suffix, all_parts))
         self.reason.setVisible(not has_choices)
-        for part in (*self.controls.values(), *self.parts.values(), *self.also.values()):
-            part.setEnabled(has_choices and part is not self.also.get(self.suffix))
-            help_text = part.setting.help if isinstance(part, Control) else part.accessibleName()
-            for widget in (part, *part.findChildren(QAbstractButton)):
-                widget.setToolTip(self.reason.text() or help_text)
+        self.choosing.setVisible(has_choices)
+        for suffix, box in self.also.items():
+            box.setEnabled(suffix != self.suffix)
 
     def _show_busy(self, busy: bool) -> None:
         if busy:
@@ -386,27 +391,23 @@ class ExportDialog(QDialog):
         if not self._example:
             parts = layouts.scroll(layouts.panel(self._part_rows), "export-panels")
             parts.setFixedHeight(PANELS_PX)  # What is below stays where it is when the panels are read.
-        form = layouts.panel(
+        beside = () if self._example else (layouts.row(also, *self.also.values(), layouts.STRETCH, gap=theme.INSIDE),)
+        self.choosing = layouts.panel(
             layouts.column(
+                layouts.hairline(),
                 layouts.text("Contents" if self._example else "Panels", "secondary"),
                 parts,
                 layouts.hairline(),
                 *choices,
-                self._format_rows(),
-                self.reason,
                 layouts.hairline(),
                 *checks,
-                *(
-                    ()
-                    if self._example
-                    else (layouts.row(also, *self.also.values(), layouts.STRETCH, gap=theme.INSIDE),)
-                ),
-                layouts.STRETCH,
+                *beside,
                 gap=theme.INSIDE,
-                margins=theme.BETWEEN,
             )
         )
-        scroll = layouts.scroll(form)
+        # The format stands first: it decides which of the others there are, and stays where it is.
+        rows = (self._format_rows(), self.reason, self.choosing, layouts.STRETCH)
+        scroll = layouts.scroll(layouts.panel(layouts.column(*rows, gap=theme.INSIDE, margins=theme.BETWEEN)))
         scroll.setFixedWidth(FORM_PX)
         stage = layouts.panel(layouts.column((self.sheet, 1), self.size_note, gap=theme.INSIDE, margins=theme.AROUND))
         stage.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)

@@ -144,13 +144,29 @@ def test_numbers_have_no_looks(qtbot: QtBot, make: Callable[..., ExportDialog], 
     assert dialog.suffix == "csv"
     assert dialog.file == tmp_path / "mine.csv"
     assert dialog.command() == COMMAND
-    assert not any(control.isEnabled() for control in dialog.controls.values())
+    choices = (*dialog.controls.values(), *dialog.also.values(), *dialog.parts.values())
+    assert not any(choice.isVisible() for choice in choices), "none of them acts"
     assert dialog.reason.isVisible()
     assert dialog.reason.text().startswith("CSV holds everything")
-    assert dialog.controls["width"].buttons["1"].toolTip() == dialog.reason.text()
+    place = dialog.format_buttons["svg"].mapTo(dialog, QPoint())
     dialog.format_buttons["svg"].click()
-    assert (dialog.reason.isVisible(), dialog.also["csv"].toolTip()) == (False, "Also as CSV")
+    QApplication.processEvents()
+    assert dialog.format_buttons["svg"].mapTo(dialog, QPoint()) == place, "the formats stay below the pointer"
+    assert (dialog.reason.isVisible(), dialog.controls["width"].isVisible()) == (False, True)
     assert dialog.parts["numbers"].text().count("\n") == 1, "two lines of a long title"
+
+
+def test_the_preview_of_a_film_is_its_last_frame(qtbot: QtBot, make: Callable[..., ExportDialog]) -> None:
+    dialog = make(formats=(("gif", "Film as GIF"), *EXPORTS))
+    answers: list[list[str]] = []
+    dialog.findChild(FigurePreviews).drawn.connect(lambda _file, figure: answers.append(figure["command"]))
+    qtbot.waitUntil(lambda: "1,050 × 525 pixels · last frame" in dialog.size_note.text(), timeout=20_000)
+    assert "--frame" in answers[-1]
+    assert not any(control.isVisible() for control in dialog.controls.values()), "a film has a layout of its own"
+    assert dialog.command() == COMMAND, "the whole film is exported"
+    dialog.format_buttons["png"].click()
+    drawn(qtbot, dialog)
+    assert "--frame" not in answers[-1]
 
 
 def test_a_bundle_has_the_same_choices(qtbot: QtBot, make: Callable[..., ExportDialog]) -> None:

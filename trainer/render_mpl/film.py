@@ -12,6 +12,7 @@ from typing import IO, TYPE_CHECKING, Final, cast
 import numpy as np
 from jaxtyping import UInt8
 from PIL import Image
+from PIL.PngImagePlugin import PngInfo
 
 from trainer.errors import UserError
 from trainer.store.files import write_for_user
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SUFFIXES: Final = (".gif", ".mp4")
+FRAME: Final = ".png"
+"""Suffix of a picture of the last frame."""
 RATE: Final = 25
 """Frames a second of an MP4; a GIF keeps the milliseconds of each frame."""
 _MOST_ERRORS: Final = 1 << 16
@@ -53,7 +56,7 @@ def check_film(file: Path) -> None:
     Raises:
         UserError: Another ending, or no ffmpeg.
     """
-    if file.suffix.lower() not in SUFFIXES:
+    if file.suffix.lower() not in (*SUFFIXES, FRAME):
         raise UserError(f"{file.name}: an animation's name ends in {', '.join(SUFFIXES)}.")
     if file.suffix.lower() == ".mp4":
         ffmpeg()
@@ -77,13 +80,13 @@ def ffmpeg() -> str:
 
 
 def write_film(file: Path, frames: Sequence[FilmFrame], *, command: str, title: str = "") -> None:
-    """Write the film atomically, with its command in the metadata.
+    """Write the film, or its last frame, atomically, with its command in the metadata.
 
     Raises:
         UserError: An ending we do not write, no ffmpeg, or a place that cannot be written.
     """
     check_film(file)
-    ways = {".gif": _gif, ".mp4": _mp4}
+    ways = {".gif": _gif, ".mp4": _mp4, FRAME: _frame}
     write_for_user(file, lambda draft: ways[file.suffix.lower()](draft, frames, command, title))
 
 
@@ -103,6 +106,13 @@ def _gif(draft: Path, frames: Sequence[FilmFrame], command: str, title: str) -> 
         comment=f"{title}: {command}".encode("ascii", "replace"),
         disposal=1,
     )
+
+
+def _frame(draft: Path, frames: Sequence[FilmFrame], command: str, title: str) -> None:
+    metadata = PngInfo()
+    metadata.add_itxt("Title", title)
+    metadata.add_itxt("Description", command)
+    Image.fromarray(frames[-1].pixels).save(draft, format="PNG", pnginfo=metadata)
 
 
 def _mp4(draft: Path, frames: Sequence[FilmFrame], command: str, title: str) -> None:

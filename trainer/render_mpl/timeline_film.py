@@ -27,10 +27,12 @@ HOLD_MS: Final = 600
 LAST_MS: Final = 1800
 
 
-def frames(chart: TimelineChart, progress: Callable[[float, str], None] | None = None) -> Iterator[FilmFrame]:
-    """Yield the film: each step is held for a while, then its points move to their next positions."""
+def frames(
+    chart: TimelineChart, progress: Callable[[float, str], None] | None = None, *, only_last: bool = False
+) -> Iterator[FilmFrame]:
+    """Yield the film, or its last frame: each step is held for a while, then its points move to their next places."""
     film = Film(chart)
-    steps = chart.steps
+    steps = chart.steps[-1:] if only_last else chart.steps
     for index, step in enumerate(steps):
         if progress:
             progress(index / len(steps), f"drawing step {step:,}")

@@ -166,6 +166,22 @@ def test_films_open_with_every_frame_and_what_made_them(films):
     assert b"trainer export timeline --runs 1" in file.read_bytes()
 
 
+@pytest.mark.slow
+def test_a_frame_is_the_last_one_of_the_film(charted: Workspace, films, tmp_path: Path):
+    from trainer.__main__ import main
+
+    file = tmp_path / "last.png"
+    line = ["export", "timeline", "--workspace", str(charted.folder), "--runs", "1", "--frame", "--out", str(file)]
+    assert main(line) == 0
+    (last,) = figure.frames(timeline(charted, [1]), only_last=True)
+    with Image.open(file) as opened:
+        assert np.array_equal(np.asarray(opened), last.pixels)
+        assert "export timeline --runs 1" in opened.text["Description"]
+    drawn, _ = films
+    assert last.pixels.shape == drawn[-1].pixels.shape
+    assert main([*line[:-1], str(tmp_path / "film.gif")]) != 0, "a film of one frame is none"
+
+
 def test_an_mp4_has_the_length_of_the_film(films):
     pytest.importorskip("imageio_ffmpeg")
     drawn, folder = films

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING
 
 from trainer.charts.point_placement import PointPlacement
 from trainer.cli._progress import report
-from trainer.cli.export import add_run_arguments, add_split_arguments, command_line
+from trainer.cli.export import WrittenFigure, add_run_arguments, add_split_arguments, command_line, print_files
 from trainer.cli.project import add_placement_arguments, placement_of
 from trainer.errors import UserError
 from trainer.untrusted.bounded.arrays import load_npy
-from trainer.untrusted.terminal import say, say_json
 
 if TYPE_CHECKING:
     from trainer.charts.timeline import TimelineChart
@@ -42,12 +41,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="animations: .gif, .mp4 (needs ffmpeg); figures: .svg, .pdf, .png; the curves: .csv",
     )
+    parser.add_argument("--frame", action="store_true", help="a .png is the last frame of the animation")
 
 
 def run(args: argparse.Namespace) -> int:
     """Write the files and print their names."""
-    from trainer.render_mpl.files import check_suffixes, json_text
-    from trainer.render_mpl.film import SUFFIXES, check_film
+    from dataclasses import replace
+
+    from trainer.charts.timeline import curve_rows, draw, point_colors
+    from trainer.render_mpl import film
+    from trainer.render_mpl.files import NumberRows, check_suffixes, write_figure
+    from trainer.render_mpl.panel import draw as drawn
+    from trainer.render_mpl.timeline_film import frames
 
     if not args.runs:
         raise UserError("Name the runs to draw: --runs 1 2. trainer runs list shows them; timeline needs one.")
@@ -55,63 +60,28 @@ def run(args: argparse.Namespace) -> int:
         raise UserError("Name what to write: --out timeline.gif.")
     if args.method == "file":
         raise UserError("Coordinates of a file are of one step; a timeline needs pca, umap, tsne or pacmap.")
-    films = [file for file in args.out if file.suffix.lower() in SUFFIXES]
+    moving = (film.FRAME,) if args.frame else film.SUFFIXES
+    films = [file for file in args.out if file.suffix.lower() in moving]
     for file in films:
-        check_film(file)
-    check_suffixes(file for file in args.out if file not in films)
+        film.check_film(file)
+    still = [file for file in args.out if file not in films]
+    check_suffixes(still)
+    placement = placement_of(args, PointPlacement)
     chosen = {"dataset": args.dataset, "split": args.split}
-    write(
-        args.workspace,
-        args.runs,
-        args.out,
-        placement=placement_of(args, PointPlacement),
-        color=args.color,
-        **chosen,
-    )
-    names = [str(file) for file in args.out]
-    say_json(json_text({"files": names})) if args.json else say("\n".join(names))
-    return 0
-
-
-def write(
-    workspace: Workspace,
-    runs: Sequence[int | str],
-    files: Sequence[Path],
-    *,
-    placement: PointPlacement,
-    dataset: str | None = None,
-    split: str | None = None,
-    color: str | None = None,
-) -> str:
-    """Write films, figures and numbers and return the equivalent command."""
-    from dataclasses import replace
-
-    from trainer.charts.timeline import curve_rows, draw, point_colors
-    from trainer.render_mpl import film
-    from trainer.render_mpl.files import NumberRows, write_figure
-    from trainer.render_mpl.panel import draw as drawn
-    from trainer.render_mpl.timeline_film import frames
-
-    chart = collect(workspace, runs, placement=placement, dataset=dataset, split=split)
-    chart = replace(chart, colors=point_colors(chart, color, workspace=workspace, progress=report))
-    options = {
-        "dataset": dataset,
-        "split": split,
-        **placement.options,
-        "color": color,
-    }
-    line = command_line("timeline", ["--runs", *map(str, runs)], files, options)
+    chart = collect(args.workspace, args.runs, placement=placement, **chosen)
+    chart = replace(chart, colors=point_colors(chart, args.color, workspace=args.workspace, progress=report))
+    options = {**chosen, **placement.options, "color": args.color}
+    more = ["--frame"] if args.frame else []
+    line = command_line("timeline", ["--runs", *map(str, args.runs)], args.out, options, more)
     title = "Geometry timeline"
-    films = [file for file in files if file.suffix.lower() in film.SUFFIXES]
     if films:
-        moving = list(frames(chart, report))
+        pictures = list(frames(chart, report, only_last=args.frame))
         for file in films:
-            film.write_film(file, moving, command=line, title=title)
-    still = [file for file in files if file not in films]
-    if still:
-        figure, rows = lambda: drawn(draw(chart)), lambda: NumberRows(*curve_rows(chart))
-        write_figure(still, figure=figure, rows=rows, command=line, title=title)
-    return line
+            film.write_film(file, pictures, command=line, title=title)
+    figure, rows = lambda: drawn(draw(chart)), lambda: NumberRows(*curve_rows(chart))
+    size = write_figure(still, figure=figure, rows=rows, command=line, title=title)
+    print_files(args, WrittenFigure(line, size))
+    return 0
 
 
 def collect(
