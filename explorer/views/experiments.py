@@ -63,7 +63,7 @@ class ExperimentEntry:
 
     Attributes:
         progress: Where it stands, and which runs do not count.
-        headline: Its verdict in a line.
+        headline: Its verdict in a line; while it stops, that it does.
         seeds_left: Of its budget, while nothing is decided; None where the budget has no end.
         minutes: That a seed of all arms takes; NaN where none has ended.
         training: Ids of its runs that train now.
@@ -95,10 +95,10 @@ class ExperimentEntry:
 
     @property
     def may_go(self) -> bool:
-        """Whether there is anything left to train that can still count."""
-        return self.state in ("new", "stopped") or (
-            self.state == "ended" and bool(self.extension or self.repeat or self.unfinished)
-        )
+        """Whether there is anything left to train that can still count, and nothing trains."""
+        if self.state == "ended":
+            return bool(self.extension or self.repeat or self.unfinished)
+        return self.state == "new" or (self.state == "stopped" and not self.training)
 
     @property
     def compared(self) -> tuple[SeedRun, ...]:
@@ -165,7 +165,7 @@ def _counted(run: RunRow) -> tuple[object, ...]:
     What it measured last is part of it: the differences beside it are of that step.
     """
     ended = run.step if run.status == "finished" else None
-    return run.id, run.arm, run.status, run.reason, ended, run.last, run.deleted_at, run.device
+    return run.id, run.arm, run.status, run.asked, run.reason, ended, run.last, run.deleted_at, run.device
 
 
 def _judged(workspace: Workspace, row: ExperimentRow) -> ExperimentEntry:
@@ -173,7 +173,14 @@ def _judged(workspace: Workspace, row: ExperimentRow) -> ExperimentEntry:
     from trainer.experiments.counted import counted_line
     from trainer.experiments.held_out import next_step, too_few, too_few_of
     from trainer.experiments.verdict import judge
-    from trainer.scheduling.experiments import MORE_SEEDS, is_spent, missing_seeds, planned_seeds, progress
+    from trainer.scheduling.experiments import (
+        MORE_SEEDS,
+        is_spent,
+        is_stopping,
+        missing_seeds,
+        planned_seeds,
+        progress,
+    )
 
     try:
         verdict = judge(workspace, row.name)
@@ -186,12 +193,15 @@ def _judged(workspace: Workspace, row: ExperimentRow) -> ExperimentEntry:
     few = too_few_of(rows)
     if few is not None:
         left = 0
-    parts = progress(row, experiment, verdict), counted_line(map(_ended, verdict.groups))
+    headline, stands = verdict.headline if few is None else too_few(few), progress(row, experiment, verdict)
+    if is_stopping(row, verdict):
+        headline, stands = f"{stands[:1].upper()}{stands[1:]}", headline
+    parts = stands, counted_line(map(_ended, verdict.groups)), next_step(few) if few is not None else ""
     return ExperimentEntry(
         row.name,
         row.state,
-        ". ".join(part.removesuffix(".") for part in (*parts, next_step(few) if few is not None else "") if part),
-        verdict.headline if few is None else too_few(few),
+        ". ".join(part.removesuffix(".") for part in parts if part),
+        headline,
         0 if verdict.decided else left,
         minutes,
         tuple(row.id for row in rows if row.active and row.status != "queued"),

@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QLabel, QProgressBar, QWidget
 
 from explorer import theme
 from explorer.models.quantities import steps_of, time_left
-from explorer.models.runs import RunColumn, display_text, ordinal, preparing, share_of
+from explorer.models.runs import ASKED, RunColumn, display_text, ordinal, preparing, share_of
 from explorer.widgets import layouts
 from explorer.widgets.legend import Legend, LegendEntry
 from explorer.widgets.progress_row import show_share
@@ -158,7 +158,8 @@ def state_text(run: RunRow, end: float | None, turn: int) -> str:
         return ", ".join(filter(None, (value, standing(run), flaw_of(run))))
     measure = RECALL_HEADING if run.metric == HEADLINE else metric(run.metric).label
     so_far = f"{measure} {value} so far, " if value else ""
-    left = f", {time_left(end)}" if end is not None else ""
+    does = ASKED[run.asked].lower() if run.asked in ASKED else time_left(end) if end is not None else ""
+    left = f", {does}" if does else ""
     return preparing(run) or f"{so_far}step {steps_of(run.step, run.total_steps).removeprefix('step ')}{left}"
 
 

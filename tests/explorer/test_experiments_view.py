@@ -176,6 +176,7 @@ def test_a_run_says_how_far_it_is(context):
     assert "about 3 min left" in words[-1], "as on Home"
     status.deleteLater()
     assert state_text(run, 6 * 3600.0, 0) == "step 240 of 384, about 6 h left"
+    assert state_text(dataclasses.replace(run, asked="stop"), 260.0, 0).endswith("step 240 of 384, stopping")
     assert state_text(dataclasses.replace(run, status="stopped"), None, 0) == "stopped at 240 of 384"
     measured = dataclasses.replace(run, metric="val/image_to_text_R@1", last=0.612)
     assert state_text(measured, 180.0, 0) == "R@1 61.2 % so far, step 240 of 384, about 3 min left"
@@ -308,7 +309,11 @@ def test_the_difference_follows_the_last_value(qtbot, context):
     assert listed(workspace, known)[0].headline == "CLIP 83.5 %; CLOOB is training"
     workspace.experiments.set_state("lone", "stopped")
     stopping = listed(workspace, known)[0]
-    assert (stopping.headline, stopping.progress) == ("CLIP 83.5 %; CLOOB is training", "stopping after CLOOB · s0")
+    assert (stopping.headline, stopping.progress) == ("Stopping after CLOOB · s0", "CLIP 83.5 %; CLOOB is training")
+    assert not stopping.may_go, "nothing can be resumed that has not ended"
+    workspace.runs.ask(cloob, "stop")
+    assert listed(workspace, known)[0].headline == "Stopping CLOOB · s0", "it ends now"
+    workspace.runs.change(cloob, asked="")
     workspace.experiments.set_state("lone", "going")
     with RunLog.claim(workspace, cloob) as log:
         log.scalars(192, {"val/image_to_text_R@1": 0.632})

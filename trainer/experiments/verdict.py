@@ -184,11 +184,9 @@ class ExperimentVerdict:
         measure, gaps = metric(f"val/{comparison.outcome.metric}"), [gap for _, gap in comparison.differences]
         arm, control, n = comparison.arm, comparison.control, len(gaps)
         if not n:
-            waits = self.state in ("new", "going") or self.training
-            arms = f"{control} and {arm}"
-            if not waits:
-                return f"No seed has finished in both {arms}"
-            return self._half_of_a_seed(comparison) or f"Waiting for the first seed of {arms}"
+            waits, arms = self.state in ("new", "going"), f"{control} and {arm}"
+            half = self._half_of_a_seed(comparison) if waits or self.training else ""
+            return half or (f"Waiting for the first seed of {arms}" if waits else f"No seed has finished in both {arms}")
         mean = difference_text(measure, comparison.interval.mean)
         if comparison.decision in ("better", "worse"):
             return f"{arm} is {comparison.decision} than {control}: {mean} after {n} seeds"

@@ -74,6 +74,11 @@ def missing_seeds(experiment: Experiment) -> int:
     return SEEDS_FOR_VERDICT - 1 if experiment.most_seeds == 1 else 0
 
 
+def is_stopping(row: ExperimentRow, verdict: ExperimentVerdict) -> bool:
+    """Return whether no run is added, and some of those begun still train."""
+    return row.state == "stopped" and bool(verdict.training)
+
+
 def is_spent(row: ExperimentRow, experiment: Experiment, verdict: ExperimentVerdict) -> bool:
     """Return whether no seed can be added: a further look would decide wrongly more often than alpha."""
     return row.state == "ended" and not verdict.decided and len(verdict.seeds) >= experiment.most_seeds > 1
@@ -209,8 +214,10 @@ def progress(row: ExperimentRow, experiment: Experiment, verdict: ExperimentVerd
         return f"not started: {most or 'any number of'} seeds of {' and '.join(arm.name for arm in experiment.arms)}"
     if row.state == "going":
         return f"running: {_seeds_by_arm(experiment, verdict)}"
-    if row.state == "stopped" and (training := [each.run.short_name for each in verdict.training]):
-        return f"stopping after {' and '.join(training)}"
+    if is_stopping(row, verdict):
+        runs = [each.run for each in verdict.training]
+        after = "" if all(run.asked == "stop" for run in runs) else "after "
+        return f"stopping {after}{' and '.join(run.short_name for run in runs)}"
     if is_spent(row, experiment, verdict):
         return f"ended after {seeds}, no winner. {_SPENT}"
     return f"{'stopped' if row.state == 'stopped' else 'ended'} after {seeds}{', decided' * verdict.decided}"
