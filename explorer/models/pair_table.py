@@ -35,6 +35,7 @@ class PairColumn:
         digits: After the point.
         signed: Whether a plus sign is written.
         names: What 0, 1, ... are called, where the numbers stand for words.
+        spare: A table without room leaves out the columns of the highest number first, then the last ones.
     """
 
     key: str
@@ -44,6 +45,7 @@ class PairColumn:
     digits: int = 2
     signed: bool = False
     names: tuple[str, ...] = ()
+    spare: int = 0
 
     def text(self, row: int) -> str:
         """Format the value with a true minus sign; a dash marks a missing one."""

@@ -70,7 +70,10 @@ class ElidedLabel(QLabel):
 
 
 def wrapped(text: str, metrics: QFontMetrics, width: int, most: int) -> list[str]:
-    """Return a text wrapped to a width, in `most` lines or fewer; the last one is elided if the text is longer."""
+    """Return a text wrapped to a width, in `most` lines or fewer; of a longer one the middle of the last is left out.
+
+    Captions that differ by their last words stay distinct.
+    """
     lines: list[str] = []
     parts = text.split()
     while parts:
@@ -78,7 +81,7 @@ def wrapped(text: str, metrics: QFontMetrics, width: int, most: int) -> list[str
         count = len(parts) if len(lines) == most - 1 else next(fits, 1)
         line = " ".join(parts[:count])
         fits_whole = metrics.horizontalAdvance(line) <= width  # Qt cuts what is as wide as its room
-        lines.append(line if fits_whole else metrics.elidedText(line, Qt.TextElideMode.ElideRight, width))
+        lines.append(line if fits_whole else metrics.elidedText(line, Qt.TextElideMode.ElideMiddle, width))
         parts = parts[count:]
     return lines
 

@@ -215,6 +215,13 @@ def test_a_wide_window_widens_numbers_and_pictures_a_narrow_one_hides_the_class(
     qtbot.waitUntil(lambda: view.neighborhoods.note.y() > view.neighborhoods.title.y())  # it cuts no title
     cells = [view.table.visualRect(view.table.pairs.index(0, n)) for n in columns if not header.isSectionHidden(n)]
     assert [cell.left() for cell in cells[1:]] == [cell.right() + 1 for cell in cells[:-1]], "no hole between columns"
+    words = [view.table.pairs.headerData(n, Qt.Orientation.Horizontal).replace("\n", " ") for n in columns]
+    heads = [word for n, word in enumerate(words) if not header.isSectionHidden(n)]
+    assert heads[:3] == ["Pair", "Caption rank A", "Caption rank B"]
+    assert not {"Procrustes residual", "Image rank A", "Image rank B"} & {*heads}, (
+        "what is needed least is left out first"
+    )
+    assert view.table.horizontalScrollBar().maximum() == 0, "nothing lies out of sight"
     view.resize(1100, 760)
     qtbot.waitUntil(lambda: rows[0].height() == high)
     assert [header.sectionSize(n) for n in columns] == before
@@ -235,6 +242,15 @@ def test_of_several_pairs_the_one_with_the_ring_is_told_about(qtbot, view: Chang
     place = view.table.visualRect(view.table.pairs.index(0, 0)).center()
     qtbot.mouseClick(view.table.viewport(), Qt.MouseButton.LeftButton, Qt.KeyboardModifier.ControlModifier, pos=place)
     assert view.context.selection.current == view.table.pairs.pairs[0], "what is clicked is the current one"
+    assert view.table.ringed() == 0
+    qtbot.keyClick(view.table, Qt.Key.Key_End, Qt.KeyboardModifier.ControlModifier)
+    assert view.table.ringed() == 0, "no key moves the ring alone"
+    qtbot.keyClick(view.table, Qt.Key.Key_Down, Qt.KeyboardModifier.ControlModifier)
+    line = view.table.pairs.lines_of(view.context.selection.pairs)[1]
+    assert view.table.ringed() == line, "the selected pair below"
+    assert view.context.selection.current == view.table.pairs.pairs[line], "every view tells about it"
+    assert view.context.selection.pair_count == 4, "all stay selected"
+    qtbot.keyClick(view.table, Qt.Key.Key_Up, Qt.KeyboardModifier.ControlModifier)
     assert view.table.ringed() == 0
     view.context.selection.pairs = [11]
     assert view.table.ringed() == -1, "one alone needs none"

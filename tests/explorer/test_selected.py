@@ -151,6 +151,31 @@ def test_the_class_gives_way_to_the_caption(qtbot, background, dressed):
         qtbot.waitUntil(lambda: not table.horizontalScrollBar().isVisible())
 
 
+def test_columns_that_are_needed_least_are_left_out_but_not_the_sorted_one(qtbot, background, dressed):
+    items = Items(np.arange(3), [""] * 3, ["a cross"] * 3, [""] * 3, [""] * 3)
+    table = PairTable(Thumbnails(background), name="t", label="t")
+    qtbot.addWidget(table)
+    table.resize(900, 300)
+    table.show()
+    spare = (2, 0, 1, 1)
+    table.pairs.show(items, np.arange(3), [PairColumn(f"{n}", f"{n}", "", np.zeros(3), spare=n) for n in spare])
+
+    def shown() -> list[int]:
+        return [column - 2 for column in range(2, 6) if not table.isColumnHidden(column)]
+
+    narrower = [shown()]
+    for width in range(table.width(), 180, -4):
+        table.resize(width, 300)
+        if shown() != narrower[-1]:
+            narrower.append(shown())
+    assert narrower == [[0, 1, 2, 3], [1, 2, 3], [1], []], "those of one number go together"
+    table.sortByColumn(2, Qt.SortOrder.AscendingOrder)
+    table.resize(260, 300)
+    assert shown() == [0]
+    table.resize(900, 300)
+    assert shown() == [0, 1, 2, 3]
+
+
 def test_without_classes_there_is_no_column_for_them(qtbot, background, dressed):
     items = Items(np.arange(3), [""] * 3, ["a cross"] * 3, [""] * 3, [""] * 3)
     for narrow in (False, True):

@@ -21,6 +21,8 @@ SHOWN = (
     "verdict",
 )
 """Columns of the table, in order."""
+SPARE = {"residual": 3, "text_rank_a": 2, "text_rank_b": 2, "margin_change": 1}
+"""Columns that a table without room leaves out, those of the highest number first; ranks of captions tell most."""
 
 
 def columns_of(changes: Changes, indices: Int[np.ndarray, " k"]) -> list[PairColumn]:
@@ -32,7 +34,8 @@ def columns_of(changes: Changes, indices: Int[np.ndarray, " k"]) -> list[PairCol
             hint = f"{about.words}. {about.hint}"
             names, head = (("differs", "same"), "Prediction") if key == "verdict" else ((), about.words)
             head = head.replace(", ", ",\n") if ", " in head else head.replace(" ", "\n", 1)
-            made.append(PairColumn(key, head, hint, changes.values[key][indices], about.digits, about.signed, names))
+            values, spare = changes.values[key][indices], SPARE.get(key, 0)
+            made.append(PairColumn(key, head, hint, values, about.digits, about.signed, names, spare))
     return made
 
 

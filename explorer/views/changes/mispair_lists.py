@@ -41,7 +41,7 @@ class MispairLists(QWidget):
         self.counts: dict[str, QLabel] = {}
         row = layouts.row(gap=theme.BETWEEN, margins=(0, theme.INSIDE, 0, 0), of=self)
         for key, heading, _hint in HEADS:
-            tiles = Tiles(pictures, name=f"changes-{key.replace('_', '-')}", label=heading, edge=88, lines=3)
+            tiles = Tiles(pictures, name=f"changes-{key.replace('_', '-')}", label=heading, edge=88, lines=5)
             count = layouts.text(role="small", wrap=True)
             title = layouts.text(heading, "strong")
             head = layouts.row(gap=theme.SPACE)

@@ -53,8 +53,10 @@ class Neighborhoods(QWidget):
         self._head.setDirection(down if self.width() < NARROW_PX else right)
         edge = 2 * EDGE_PX if self.width() >= SPACIOUS_PX else EDGE_PX
         across = self.rows[0].viewport().width() // max(len(self.rows[0].tiles.items), 1)
+        # A class is a word, and a caption is not.
+        lines = 1 if all(tile.words for row in self.rows for tile in row.tiles.items) else 2
         for row in self.rows:
-            row.enlarge(edge, min(across - 2 * theme.INSIDE - 1, MOST_TEXT_PX))
+            row.enlarge(edge, min(across - 2 * theme.INSIDE - 1, MOST_TEXT_PX), lines)
 
     def show_pair(self, changes: Changes | None, index: int) -> None:
         """Show the neighbors of the pair at `index` of the comparison; below 0 is none."""

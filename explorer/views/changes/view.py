@@ -69,7 +69,7 @@ class ChangesView(View):
         self._finder = Finder(self.versus, "Compare A with")
         self.groups = GroupChips()
         self._listed: Int[np.ndarray, " k"] = np.empty(0, np.int64)
-        self.note = layouts.elided(role="small")
+        self.note = layouts.text(role="small", wrap=True)
         self.suite = SearchableComboBox(name="changes-suite", label="Class prototypes of the predictions", width=206)
         yield
         self.table = PairTable(self.pictures, name="changes-table", label="Pairs that differ between A and B")

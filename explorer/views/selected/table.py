@@ -19,7 +19,7 @@ from PySide6.QtCore import (
     Qt,
     Signal,
 )
-from PySide6.QtGui import QPainter, QPaintEvent, QPen, QResizeEvent
+from PySide6.QtGui import QKeyEvent, QPainter, QPaintEvent, QPen, QResizeEvent
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QApplication,
@@ -52,6 +52,10 @@ MOST_CAPTION_PX: Final = 560
 """Of them at most: what is left widens the numbers."""
 NARROW_LINE_PX: Final = 32
 """Height of a line of a narrow table."""
+MOVING_KEYS: Final = (
+    *(Qt.Key.Key_Up, Qt.Key.Key_Down, Qt.Key.Key_Left, Qt.Key.Key_Right),
+    *(Qt.Key.Key_Home, Qt.Key.Key_End, Qt.Key.Key_PageUp, Qt.Key.Key_PageDown),
+)
 MOST_HINTED: Final = 1_000
 MOST_MARKED: Final = 20_000
 """More selected pairs are not marked line by line: Qt needs a range for each."""
@@ -78,7 +82,7 @@ class PairTable(QTableView):
         narrow: bool = False,
         parent: QWidget | None = None,
     ) -> None:
-        """Create a table; a `narrow` one has low lines and no horizontal scroll bar: its last columns are hidden."""
+        """Create a table; a `narrow` one has low lines, and leaves out numbers before the class."""
         super().__init__(parent, objectName=name, accessibleName=label, showGrid=False, wordWrap=False)
         self._narrow = narrow
         self.pairs = PairTableModel(pictures, self, background)
@@ -171,6 +175,20 @@ class PairTable(QTableView):
         self._ringed_line = line
         self.viewport().update()
 
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Handle keys like Qt, but with Ctrl make the selected pair above or below the current one.
+
+        Qt would move the ring alone, to a line that no view tells about.
+        """
+        if event.modifiers() != Qt.KeyboardModifier.ControlModifier or event.key() not in MOVING_KEYS:
+            super().keyPressEvent(event)
+            return
+        lines, here = self.pairs.lines_of(self.chosen_pairs()), self.currentIndex().row()
+        beyond = {Qt.Key.Key_Up: lines[lines < here][::-1], Qt.Key.Key_Down: lines[lines > here]}
+        if len(ahead := beyond.get(Qt.Key(event.key()), lines[:0])):
+            self._make_current(int(ahead[0]))
+            self._announce()
+
     def currentChanged(self, current: QModelIndex, previous: QModelIndex) -> None:
         super().currentChanged(current, previous)
         if current.isValid() and self.hasFocus():
@@ -191,21 +209,16 @@ class PairTable(QTableView):
             self.scrollTo(self.currentIndex())
 
     def _share(self, *, anew: bool = False) -> None:
-        """Give the picture and its caption what the numbers leave; where that is too little, the table scrolls.
+        """Give the picture and its caption what the numbers leave; where that is too little, columns are left out.
 
         With `anew` a width that a person has given the caption is forgotten, as those of the numbers are.
         """
         header = self.horizontalHeader()
         if not self.pairs.columnCount():
             return
-        if self._narrow:
-            self._hide_what_does_not_fit()
-        self._widen_numbers(0)
+        self._widen_numbers(0)  # before some are left out, which keep the width that they have then
+        self._leave_out()
         numbers = sum(header.sectionSize(column) for column in range(2, self.pairs.columnCount()))
-        if not self._narrow:
-            # The caption says most: the class gives way to it first.
-            is_tight = self.viewport().width() - numbers < CAPTION_PX + CLASS_PX
-            self.setColumnHidden(1, is_tight or not self.pairs.has_classes)
         if header.sectionSize(1) == self._class_px:  # a person gave it no other width
             self._class_px = min(max(self.viewport().width() - numbers - 2 * CAPTION_PX, CLASS_PX), 2 * CLASS_PX)
             header.resizeSection(1, self._class_px)
@@ -229,13 +242,22 @@ class PairTable(QTableView):
         for number, least in columns:
             header.resizeSection(number, least + self._spare_px)
 
-    def _hide_what_does_not_fit(self) -> None:
-        room = self.viewport().width() - CAPTION_PX
-        self.setColumnHidden(1, True)
-        for column in range(1 if self.pairs.has_classes else 2, self.pairs.columnCount()):
-            self.setColumnHidden(column, False)
-            room -= CLASS_PX if column == 1 else self.columnWidth(column)
-            self.setColumnHidden(column, room < 0)
+    def _leave_out(self) -> None:
+        """Hide the class and the numbers that are needed least where there is no room; what is sorted by stays."""
+        spare = {n: column.spare for n, column in enumerate(self.pairs.columns, 2)}
+        numbers, classes = sorted(spare, key=lambda n: (spare[n], n)), [1] * self.pairs.has_classes
+        # In a wide table the caption says most, and the class gives way to it first.
+        shown = [*classes, *numbers] if self._narrow else [*numbers, *classes]
+        room, last = self.viewport().width() - CAPTION_PX, 0
+        for column in shown[::-1]:
+            fits = sum(self._least_px[n] for n in shown) <= room
+            if fits and (not last or spare.get(column) != last):
+                break  # else a part of what is left out together would stay
+            if column != self.horizontalHeader().sortIndicatorSection():
+                shown.remove(column)
+                last = spare.get(column, 0)
+        for column in range(1, self.pairs.columnCount()):
+            self.setColumnHidden(column, column not in shown)
 
     def _fit_columns(self) -> None:
         header = self.horizontalHeader()
@@ -244,20 +266,17 @@ class PairTable(QTableView):
         metrics = self.fontMetrics()
         self._class_px = CLASS_PX
         headings = [str(self.pairs.headerData(n, Qt.Orientation.Horizontal)) for n in range(self.pairs.columnCount())]
+        wide = [max(map(metrics.horizontalAdvance, h.split("\n"))) + 3 * theme.INSIDE + 2 for h in headings]
+        # First: a header of another height resizes the table, which shares the room among the columns.
+        self._least_px = [max(px, CLASS_PX if n == 1 else LEAST_PX) for n, px in enumerate(wide)]
+        self._spare_px = 0
         lines = max(heading.count("\n") + 1 for heading in headings)
         # Qt measures a heading of two lines as one that is cut.
         header.setTextElideMode(Qt.TextElideMode.ElideNone if lines > 1 else Qt.TextElideMode.ElideRight)
         header.setMinimumHeight(lines * metrics.lineSpacing() + 2 * theme.SPACE)
         for column in range(1, self.pairs.columnCount()):
             header.setSectionResizeMode(column, QHeaderView.ResizeMode.Interactive)
-            self.setColumnWidth(
-                column,
-                max(
-                    CLASS_PX if column == 1 else LEAST_PX,
-                    max(map(metrics.horizontalAdvance, headings[column].split("\n"))) + 3 * theme.INSIDE + 2,
-                ),
-            )
-        self._least_px, self._spare_px = [header.sectionSize(n) for n in range(self.pairs.columnCount())], 0
+            self.setColumnWidth(column, self._least_px[column])
         self._share(anew=True)
         self.updateGeometry()
 

@@ -119,9 +119,12 @@ class Tiles(QListView):
         self.entered.connect(lambda index: self.hovered.emit(index.data(ITEM_ROLE).pair))
         theme.theme().changed.connect(self.viewport().update)
 
-    def enlarge(self, edge: int, text_px: int = 0) -> None:
-        """Show the pictures of the row with this edge, and their words as wide, or as `text_px` if that is wider."""
-        self.cell.enlarge(edge, text_px)
+    def enlarge(self, edge: int, text_px: int = 0, lines: int | None = None) -> None:
+        """Show the pictures of the row with this edge, and their words as wide, or as `text_px` if that is wider.
+
+        With `lines` the words have as many; else as many as before.
+        """
+        self.cell.enlarge(edge, text_px, lines)
         self.setFixedHeight(self.cell.size.height() + 12)
         self.doItemsLayout()
 
@@ -158,8 +161,9 @@ class _Cell(QStyledItemDelegate):
         self._room = theme.INSIDE if lines else theme.SPACE
         self.enlarge(edge)
 
-    def enlarge(self, edge: int, text_px: int = 0) -> None:
-        self._edge, self._text_px, lines = edge, max(edge, text_px), self._lines
+    def enlarge(self, edge: int, text_px: int = 0, lines: int | None = None) -> None:
+        self._lines = lines = self._lines if lines is None else lines
+        self._edge, self._text_px = edge, max(edge, text_px)
         high = edge + theme.INSIDE + theme.SPACE + lines * LINE_PX if lines else edge + 2 * theme.SPACE
         self.size = QSize(self._text_px + 2 * self._room, high)
 
@@ -197,7 +201,8 @@ class _Cell(QStyledItemDelegate):
         """Return the lines of the caption, without its `shared` first letters, and those of the words."""
         caption = f"…{tile.caption[shared:]}" if shared else tile.caption
         under = tile.words if self._lines > 1 else tile.words or caption
-        numbers = [metrics.elidedText(line, Qt.TextElideMode.ElideRight, self._text_px) for line in under.split("\n")]
+        lines = under.split("\n") if under else []
+        numbers = [metrics.elidedText(line, Qt.TextElideMode.ElideRight, self._text_px) for line in lines]
         if self._lines == 1:
             return [], numbers
         return wrapped(caption, metrics, self._text_px, max(1, self._lines - len(numbers))), numbers
