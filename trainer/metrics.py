@@ -71,15 +71,7 @@ class Metric:
             split: Name of the split, or of those of several runs; an empty one is left out.
             n: Pairs of the split, or those of several runs; None is left out.
         """
-        if not self.is_recall:
-            return self.label
-        splits = [split] if isinstance(split, str) else list(dict.fromkeys(split))
-        sizes = [n] if n is None or isinstance(n, int) else list(dict.fromkeys(n))
-        lines = [
-            " / ".join(split_label(part) for part in splits if part),
-            " / ".join(f"{part:,}" for part in sizes if part is not None),
-        ]
-        return ", ".join([self.label, *filter(None, (lines[0], f"n = {lines[1]}" if lines[1] else ""))])
+        return measured_name(self.label, split, n) if self.is_recall else self.label
 
     @property
     def is_recall(self) -> bool:
@@ -94,6 +86,15 @@ class Metric:
         number = f"{scaled:z,.{max(self.digits - 2, 0) if self.percent else self.digits}f}"
         unit = "%" if self.percent else self.unit
         return f"{number} {unit}" if unit else number
+
+
+def measured_name(label: str, split: str | Iterable[str] = "", n: int | Iterable[int | None] | None = None) -> str:
+    """Return the label of a measure with what it was measured on, as of `Metric.on`: `Modality gap, n = 1,024`."""
+    splits = [split] if isinstance(split, str) else list(dict.fromkeys(split))
+    sizes = [n] if n is None or isinstance(n, int) else list(dict.fromkeys(n))
+    named = " / ".join(split_label(part) for part in splits if part)
+    counts = " / ".join(f"{part:,}" for part in sizes if part is not None)
+    return ", ".join(filter(None, (label, named, f"n = {counts}" if counts else "")))
 
 
 def metric(name: str) -> Metric:

@@ -63,7 +63,7 @@ def test_it_opens_at_the_last_step_with_n_and_method(view: TimelineView):
     assert [panel.title.text() for panel in view.panels] == ["good · step 20", "bad · step 20"]
     assert all("48 pairs" in panel.note.text() for panel in view.panels)
     assert view.note.text().startswith("PCA: the axes of the last step")
-    assert view.curves[0].name.text() == "Image to text R@1"
+    assert [curve.name.text() for curve in view.curves[:2]] == ["Image to text R@1, n = 48", "Modality gap, n = 48"]
     assert view.curves[0].toolTip().startswith("Image to text R@1, ")
     assert stands_at(view, 20)
     assert view.transport.label.text() == "Step 20  ·  2 of 2"

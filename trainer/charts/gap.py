@@ -25,7 +25,7 @@ from trainer.charts.measure import facts_of, filled
 from trainer.charts.measures.gap import GapRun, GapSettings, gap
 from trainer.charts.snapshot_label import labels
 from trainer.charts.spec import Chart, PerRun, per_run
-from trainer.metrics import recall_name
+from trainer.metrics import measured_name, recall_name
 
 METHOD: Final = """\
 The gap is the mean image embedding minus the mean text embedding; its size is the length of that vector (Liang et \
@@ -53,6 +53,7 @@ WAYS: Final[tuple[Literal["image_to_text", "text_to_image"], ...]] = ("image_to_
 
 MEASURES: Final = (
     ("gap", "Gap", "Length of mean image − mean text.", 4),
+    ("n", "n pairs", "Pairs measured, as one batch.", 0),
     ("loss", "Loss", "The run's own objective of all n pairs as one batch.", 4),
     (
         "image_to_text",
@@ -67,7 +68,6 @@ MEASURES: Final = (
         3,
     ),
     ("matched", "Matched cosine", "Mean over the pairs.", 3),
-    ("n", "n pairs", "Pairs measured, as one batch.", 0),
 )
 """Numbers of a point: field, words, hint and digits."""
 
@@ -139,9 +139,10 @@ def _sizes(runs: Sequence[tuple[GapRun, int]]) -> XYPlot:
         Marker("", run_tone(index), run.step, run.measures.sizes[run.measures.steps.index(run.step)], 11, "ring")
         for run, index in runs
     )
+    title = measured_name("Size of the gap over training", n=[run.measures.pairs for run, _ in runs])
     x = axis_over("step", [c.x for c in curves], integer=True)
     y = axis_over("size of the gap", [c.y for c in curves], include=(0,))
-    return XYPlot("sizes", "Size of the gap over training", x, y, curves, dots=dots)
+    return XYPlot("sizes", title, x, y, curves, dots=dots)
 
 
 def _recalls(runs: Sequence[tuple[GapRun, int]], names: list[str], settings: GapSettings) -> XYPlot:

@@ -18,7 +18,7 @@ from trainer.analysis.spectra import covariance_spectrum, effective_rank
 from trainer.analysis.units import UNIT_OF
 from trainer.charts.matching import units_of
 from trainer.charts.snapshots import choose_snapshot, course_of
-from trainer.metrics import noted_n, recall_name
+from trainer.metrics import measured_name, noted_n, recall_name
 from trainer.store import RunRow, SnapshotRow, Workspace
 from trainer.store.snapshot_files import Items, read_snapshot
 
@@ -57,10 +57,9 @@ MEASURES: Final = (
 
 
 def measure_name(measure: TimelineMeasure, runs: Sequence[TimelineRun]) -> str:
-    """Return the label of a measure of these runs; that of a recall names split and n."""
-    if measure.key != "recall":
-        return measure.label
-    return recall_name("image_to_text", split=[run.split for run in runs], n=[run.pictures for run in runs])
+    """Return the label of a measure of these runs with n; that of a recall names the split, too."""
+    split = [run.split for run in runs] if measure.key == "recall" else ""
+    return measured_name(measure.label, split, [run.curves[measure.key].n for run in runs if measure.key in run.curves])
 
 
 @dataclass(frozen=True)
@@ -71,11 +70,13 @@ class MeasureCurve:
         x: Steps, ascending.
         y: Values; percent where the measure's unit is %.
         logged: Whether the run logged it or fixed it from the start; else it is computed from the snapshots.
+        n: Pairs that it was measured on, of recall distinct questions; None of what is no measure of pairs.
     """
 
     x: Float[np.ndarray, " s"]
     y: Float[np.ndarray, " s"]
     logged: bool
+    n: int | None = None
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,7 @@ class TimelineRun:
         sampled: The snapshots hold a sample of their split.
         measured: Pairs the computed curves are measured on; fewer than `n` when sampled.
         counted: As of a `SnapshotLabel`.
-        pictures: Distinct pictures among the pairs, the questions of recall; 0 where they are not known.
+        pictures: Distinct pictures that the computed recall asks with.
         curves: By the key of their measure; those that cannot be had are missing.
     """
 
@@ -142,14 +143,15 @@ def measured(workspace: Workspace, run: TimelineRun, *, progress: Progress | Non
     """Return the curves of one run: as logged if available, else computed from its snapshots."""
     report, curves = progress or silent, {}
     prefix = "val" if run.split != "combinations" else run.split
-    names = set(workspace.results.scalar_names(run.run))
+    names, facts = set(workspace.results.scalar_names(run.run)), workspace.runs.get(run.run).facts
     for measure in MEASURES:
         logged = next((n.format(prefix) for n in measure.logged if n.format(prefix) in names), None)
         if logged is not None:
             steps, values, _ = workspace.results.series(run.run, logged)
             y = 1 / np.maximum(values, 1e-12) if measure.key == "tau" else np.asarray(values, np.float64)
             scale = 100 if measure.unit == "%" else 1
-            curves[measure.key] = MeasureCurve(np.asarray(steps, np.float64), y * scale, True)
+            n = None if measure.key == "tau" else noted_n(logged, run.split, facts)
+            curves[measure.key] = MeasureCurve(np.asarray(steps, np.float64), y * scale, True, n)
     if "tau" not in curves and (tau := fixed_tau(workspace, run.run)) is not None:
         x = np.array([min(run.steps[0], 0), run.steps[-1]], np.float64)
         curves["tau"] = MeasureCurve(x, np.full(2, tau), True)
@@ -164,7 +166,8 @@ def measured(workspace: Workspace, run: TimelineRun, *, progress: Progress | Non
     for measure in missing:
         y = np.array([row[measure.key] for row in rows]) * (100 if measure.unit == "%" else 1)
         if np.isfinite(y).any():
-            curves[measure.key] = MeasureCurve(x, y, False)
+            n = run.pictures if measure.key == "recall" else run.measured
+            curves[measure.key] = MeasureCurve(x, y, False, n)
     return curves
 
 
@@ -226,5 +229,5 @@ def timeline_run(
         n=last.n,
         sampled=last.sampled,
         measured=len(units.sample(MOST_PAIRS, UNIT_OF["image" if last.image is not None else "text"])),
-        pictures=noted_n("val/image_to_text_R@1", last.split, row.facts) or min(units.count("picture"), MOST_PAIRS),
+        pictures=min(units.count("picture"), MOST_PAIRS),
     )

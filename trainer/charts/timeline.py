@@ -194,8 +194,7 @@ def _rows(chart: TimelineChart) -> Iterator[tuple[Any, ...]]:
                 continue
             for step, value in zip(curve.x.tolist(), curve.y.tolist(), strict=True):
                 facts = (run.run, run.name, run.objective, run.dataset, run.split, run.n)
-                measured_on = run.n if curve.logged else run.measured
-                yield *facts, measured_on, measure.key, measure.unit, int(step), value, str(curve.logged).lower()
+                yield *facts, curve.n, measure.key, measure.unit, int(step), value, str(curve.logged).lower()
 
 
 def _chosen(steps: Sequence[int]) -> list[int]:

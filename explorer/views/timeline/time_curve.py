@@ -16,6 +16,7 @@ from explorer.widgets import layouts
 from trainer.charts.run_tones import mark_with_sides
 from trainer.charts.snapshot_curves import by_data, measure_plot, value_at
 from trainer.charts.snapshot_series import MeasureCurve, TimelineMeasure, TimelineRun
+from trainer.metrics import measured_name
 
 AXIS_PX: Final = 52
 """The same for all, so that one step stands at one place in every curve."""
@@ -64,6 +65,7 @@ class TimeCurve(QWidget):
         """Draw the runs' curves; `bottom` adds numbers to the horizontal axis."""
         self._curves = {run.index: run.curves[self.measure.key] for run in runs if self.measure.key in run.curves}
         self._recolor()
+        self.name.setText(measured_name(self.measure.label, n=[curve.n for curve in self._curves.values()]))
         parts = by_data(runs) or (runs,)
         self.prepare(len(parts))
         self._heads[len(parts) - 1].addWidget(self.values[1])

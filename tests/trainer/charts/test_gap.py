@@ -97,6 +97,7 @@ def test_a_sample_says_so(charted, monkeypatch):
 def test_one_run_at_two_steps_has_one_course(charted):
     data = gap(charted, 1, steps=(80, 240))
     sizes = CHART.draw(data, GapSettings()).mark("sizes")
+    assert sizes.title == "Size of the gap over training, n = 240"
     assert [(curve.tone, curve.x.tolist()) for curve in sizes.curves] == [("run_a", [0, 80, 160, 240])]
     assert [(dot.tone, dot.x) for dot in sizes.dots] == [("run_a", 80), ("run_b", 240)]
 

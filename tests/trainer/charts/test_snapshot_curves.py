@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
+import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,7 +16,8 @@ from trainer.charts.settings import NoSettings
 from trainer.charts.snapshot_curves import measure_plot, value_at
 from trainer.charts.snapshot_series import MEASURES, MeasureCurve, TimelineRun
 from trainer.charts.spec import PerRun, Request, Target
-from trainer.store import Workspace, read_snapshot
+from trainer.charts.timeline import curve_rows, timeline
+from trainer.store import RunLog, Workspace, read_snapshot
 
 CHART = registry.load("snapshot-curves")
 
@@ -47,8 +51,24 @@ def test_the_table_tells_the_values_of_the_step(charted: Workspace, found: PerRu
         snapshot = read_snapshot(one.run.folders[1])
         image, text = (np.asarray(part, np.float64) for part in (snapshot.image, snapshot.text))
         distances = [float(((a - b) ** 2).sum()) for a, b in zip(image, text, strict=True)]
-        assert rows["Alignment"][place] == pytest.approx(sum(distances) / len(distances), rel=1e-4)
+        assert rows["Alignment, n = 240"][place] == pytest.approx(sum(distances) / len(distances), rel=1e-4)
     assert panel.mark("gap").cursor == step
+
+
+def test_each_measure_names_the_n_that_it_was_measured_on(tmp_path: Path, charted: Workspace):
+    shutil.copytree(charted.folder, tmp_path / "own")
+    with contextlib.closing(Workspace(tmp_path / "own")) as own:
+        own.adopt()
+        with RunLog.claim(own, 1) as log:
+            log.scalars(240, {"val/modality_gap": 0.1})
+        own.runs.add_facts(1, {"heldout_pairs": {"renderings": 999}})
+        panel = CHART.panel(CHART.result(own, Request((Target(1),)), NoSettings(), silent), NoSettings())
+        assert panel.mark("gap").title == "Modality gap, n = 999", "logged, of all pairs"
+        assert panel.mark("uniformity").title == "Uniformity, images, n = 240", "of the pairs of the snapshot"
+        assert panel.mark("tau").title == "τ", "no measure of pairs"
+        rows = curve_rows(timeline(own, [1]))
+        at = rows[0].index("measured_on")
+        assert {row[at] for row in rows[1] if row[rows[0].index("measure")] == "gap"} == {999}
 
 
 def curve_of(*values: float) -> MeasureCurve:
