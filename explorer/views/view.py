@@ -297,7 +297,7 @@ class View(QWidget):
         self.area.ready()
 
     def shorten(self, on: bool) -> None:
-        """Make the main controls narrower, because the bar has no room for them, or wide again."""
+        """Make the main controls narrower or fewer, because the bar has no room for them, or all wide again."""
 
     @property
     def is_empty(self) -> bool:

@@ -6,7 +6,7 @@ import time
 from typing import Final
 
 import shiboken6
-from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtCore import QSize, Qt, QTimer, Signal
 from PySide6.QtWidgets import QProgressBar, QPushButton, QWidget
 
 from explorer import theme
@@ -143,6 +143,10 @@ class ProgressRow(QWidget):
     def busy(self) -> bool:
         """Whether work is in progress."""
         return self.ticket is not None
+
+    def sizeHint(self) -> QSize:
+        """Return room for the whole note, which gives way where there is less."""
+        return super().sizeHint() + QSize(max(0, self.note.sizeHint().width() - self.note.minimumWidth()), 0)
 
     def start(self) -> Ticket:
         """End earlier work and return the ticket of the new one."""

@@ -7,7 +7,7 @@ from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import QEvent, QObject, Qt, QTimer, Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QFrame, QSizePolicy, QToolButton, QWidget
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from trainer.store import RunRow
 
 HEIGHT = 40
-LEAST_RUN_PX, LEAST_DATA_PX, MOST_RUN_PX = 76, 112, 200
+LEAST_RUN_PX, MOST_RUN_PX = 76, 200
 WIDEST_PX, LINE_PX = 320, 1
 PICKER_FRAME_PX = 44
 """Of a picker, beside its text."""
@@ -51,7 +51,7 @@ class Bar(QWidget):
         more_asked: The other controls of the view are wanted.
         command_asked: The command that does the same is to be copied.
         requested: The button of exports or of charts was clicked: an `Intent`.
-        narrowed: There is room for the view's main controls now, or there is none any more.
+        narrowed: There is room for the view's main controls now, for fewer of them, or none any more.
     """
 
     palette_asked = Signal()
@@ -121,6 +121,8 @@ class Bar(QWidget):
         """Offer the main controls and the exports of a view; None: a page that is no view."""
         main = view.main_panel if view is not None else None
         self._view, self._main = view, main if view is not None and view.offers_controls else None
+        if self._main is not None:
+            self._main.installEventFilter(self)
         self.charts.setVisible(view is not None and view.offers_charts)
         self._show_lines()
         # Those that are not offered are taken, too: they would stand in the view.
@@ -138,6 +140,14 @@ class Bar(QWidget):
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         self._fit()
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        # A button that appears, or a longer word: there may be no room for all of them any more.
+        if event.type() == QEvent.Type.LayoutRequest and watched is self._main is not None:
+            key = self._main, self._main in self._shortened
+            if self._main.sizeHint().width() > self._controls_px.get(key, 0):
+                QTimer.singleShot(0, self, self._fit)  # the bar is told of it after them
+        return super().eventFilter(watched, event)
 
     def _order_focus(self, controls: QWidget) -> None:
         """Have Tab go through a view's controls where they stand: after the pickers, before the last buttons."""
@@ -159,13 +169,8 @@ class Bar(QWidget):
         self.copy.show()
         self.export.show()
         self.charts.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonIconOnly)
-        # The name of the data is cut before the main controls go.
         data_px = self.dataset.minimumWidth()
-        self.dataset.setMinimumWidth(min(data_px, LEAST_DATA_PX))
         self._measure()
-        self.dataset.setMinimumWidth(data_px)
-        if self.minimumSizeHint().width() > self.width():
-            self.dataset.setMinimumWidth(min(data_px, LEAST_DATA_PX))
         self.charts.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
         if self.minimumSizeHint().width() > self.width():
             self.charts.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonIconOnly)
@@ -202,9 +207,9 @@ class Bar(QWidget):
         # Beside controls the search is a sign.
         rest_px -= max(0, self.search.sizeHint().width() - self.more.sizeHint().width())
         room_px = self.width() - rest_px - gap - len(lines) * (LINE_PX + gap)
-        fits = self._fits(room_px)
-        if fits != self.has_room:
-            self.has_room = fits
+        before = self.has_room, self._main in self._shortened
+        self.has_room = self._fits(room_px)
+        if before != (self.has_room, self._main in self._shortened):
             self.narrowed.emit()
 
     def _fits(self, room_px: int) -> bool:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 LOAD_MS: Final = 2_000
 FOLDER_PX: Final = 180
 """Width of the name of the workspace: what a message says has the rest."""
+MOST_PROGRESS_PX: Final = 360
+"""Kept for a computation that says how far it is; a longer note is cut."""
 SHOWN: Final = 2
 """Jobs with a bar of their own; the rest is a number."""
 _MODEL_WORDS: Final = {
@@ -162,6 +164,10 @@ class StatusBar(QStatusBar):
         parts += tuple(self._slots[1 : self._drawn_runs])
         px = {part: part.minimumSizeHint().width() + theme.BETWEEN for part in parts}
         room = self.width() - self.minimumSizeHint().width() + sum(px[part] for part in parts if not part.isHidden())
+        # What is computed now is read whole: its note would give way to the name of the folder.
+        for progress in (self.writing, self._progress):
+            wanted = 0 if progress.isHidden() else min(progress.sizeHint().width() + theme.SPACE, MOST_PROGRESS_PX)
+            room -= max(0, wanted - progress.minimumSizeHint().width())
         for part in parts:
             room -= px[part]
             part.setVisible(room >= 0)

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PySide6.QtCore import QPoint, Qt, QTimer
-from PySide6.QtGui import QAction, QDesktopServices, QImage, QPaintEvent
+from PySide6.QtGui import QAction, QDesktopServices, QFontMetrics, QImage, QPaintEvent
 from PySide6.QtWidgets import (
     QApplication,
     QDoubleSpinBox,
@@ -29,6 +29,7 @@ from explorer.widgets.command_palette import PaletteEntry, matching
 from explorer.widgets.curves import CurveLine, CurvePlot, CurvePlotData
 from explorer.widgets.finder import Choice
 from explorer.widgets.help_panel import HelpPanel, escape
+from explorer.widgets.progress_row import JobSlot, ProgressRow
 from explorer.widgets.tab_menu import TabMenu
 from explorer.window import Window
 from explorer.window.bar import HEIGHT, MOST_RUN_PX
@@ -120,6 +121,16 @@ def test_the_bar_holds_nothing_that_it_has_no_room_for(window: Window, qtbot) ->
     assert held == {False, True}
 
 
+def test_controls_that_grow_are_whole_or_behind_the_dots(window: Window, qtbot) -> None:
+    view = window.pages.open_view
+    spare = window.bar.width() - window.bar.minimumSizeHint().width()
+    for width in range(spare // 2, spare + 400, 40):
+        view.go.setText("i" * (width // QFontMetrics(view.go.font()).horizontalAdvance("i")))
+        behind = lambda: window.more_panel.isAncestorOf(view.go)  # noqa: E731
+        qtbot.waitUntil(lambda: behind() or view.go.width() >= view.go.sizeHint().width())
+    assert window.more_panel.isAncestorOf(view.go)
+
+
 def test_long_names_of_a_and_b_are_cut_alike(window: Window, qtbot) -> None:
     names = (window.bar.run_a, window.bar.run_b)
     for picker in names:
@@ -160,6 +171,27 @@ def test_the_status_bar_leaves_out_whole_items_and_cuts_none(qtbot: QtBot, dress
         qtbot.waitUntil(lambda runs=runs: shown() == runs)
         qtbot.waitUntil(lambda width=width: status.minimumSizeHint().width() <= width == status.width())
         assert status.findChild(QToolButton, "statusJobs").isVisible()
+
+
+def test_what_is_computed_is_read_whole_before_the_folder_is_named(qtbot: QtBot, dressed, tmp_path: Path) -> None:
+    status, slot = StatusBar(tmp_path), JobSlot()
+    qtbot.addWidget(status)
+    status.resize(560, status.height())
+    status.show()
+    slot.take(row := ProgressRow("ranking"))
+    folder = status.findChild(QToolButton, "statusFolder")
+    status.show_progress_of(slot)
+    row.show_progress(0.0, "ranking the pairs: 0 %")
+    qtbot.waitUntil(row.isVisible)
+    qtbot.waitUntil(lambda: row.note.text() == "ranking the pairs: 0 %…")
+    seen = set()
+    for width in range(400, 1000, 20):
+        status.resize(width, status.height())
+        qtbot.wait(20)
+        seen.add((folder.isVisible(), row.note.elided == row.note.text()))
+    assert (True, False) not in seen
+    assert {(False, True), (True, True)} <= seen
+    row.end()
 
 
 def test_a_command_of_another_view_opens_it_first(window: Window, qtbot) -> None:

@@ -385,6 +385,11 @@ class TimelineView(View):
             mask[run.images + rows[rows < run.texts]] = True
             panel.map.set_selected(mask)
 
+    def shorten(self, on: bool) -> None:
+        # Where the points stand is the first question; what their colors are is asked behind `...` then.
+        (self.more if on else self.main).addWidget(self.color)
+        self.main.activate()  # the bar measures it at once
+
     # Wiring -----------------------------------------------------------------------------------------------------
 
     def _make_actions(self) -> list[QAction]:
