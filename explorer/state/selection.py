@@ -280,7 +280,9 @@ class Selection(QObject):
             self.hovered_changed.emit()
 
     def select_runs(self, run_a: int | None, run_b: int | None) -> None:
-        """Select these two runs, as one undo step."""
+        """Select these two runs, as one undo step; nothing changes if both are one, which no view could compare."""
+        if run_a is not None and run_a == run_b:
+            return
         self._change("Choose runs", run_a=run_a, run_b=run_b, step_b=None)
 
     def select_snapshots(self, a: tuple[int, int | None], b: tuple[int, int]) -> None:

@@ -115,9 +115,14 @@ def test_a_run_chosen_for_the_other_side_swaps_with_it(selection: Selection) -> 
     assert (selection.run_a, selection.run_b) == (None, None)
 
 
-def test_runs_says_no_run_twice(selection: Selection) -> None:
+def test_one_run_is_not_both_sides_but_at_two_steps(selection: Selection) -> None:
+    selection.select_runs(3, 4)
     selection.select_runs(3, 3)
-    assert selection.runs == (3,)
+    assert (selection.run_a, selection.run_b) == (3, 4)
+    selection.select_snapshots((3, 10), (3, 20))
+    assert selection.runs == (3,), "none is named twice"
+    selection.run_a = 3
+    assert (selection.step_of(0), selection.step_of(1)) == (10, 20)
 
 
 def test_what_is_remembered_comes_back(qapp, selection: Selection) -> None:

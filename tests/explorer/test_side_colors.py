@@ -73,7 +73,7 @@ def test_a_and_b_have_the_colors_of_their_runs(qtbot: QtBot, context: Context) -
     context.selection.select_runs(5, 1)
     assert sides() == (theme.run_shade(2, 0), blue)
     assert theme.run_color(2, window) == orange, "what is no run has none of their hues"
-    context.selection.select_runs(2, 2)
+    context.selection.select_snapshots((2, None), (2, 1))
     assert sides() == (orange, theme.run_shade(1, 1)), "one run at two steps"
     assert theme.sides_of(QObject()) == (), "of another window nothing is known"
 
