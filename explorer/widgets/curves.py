@@ -20,7 +20,7 @@ from explorer.theme import BETWEEN, INSIDE, SPACE, color, set_role, stroke, them
 from explorer.theme import faint as faint_of
 from explorer.widgets import layouts
 from explorer.widgets.accessible import announce
-from explorer.widgets.elided_label import heading
+from explorer.widgets.elided_label import ElidedLabel, heading
 from explorer.widgets.end_labels import EndLabel, EndLabels, give_room
 from explorer.widgets.plot import Plot
 from trainer.charts.marks import Axis
@@ -96,6 +96,20 @@ class CurvePlotData:
     about: str = ""
 
 
+class UnitLabel(ElidedLabel):
+    """A unit and what stands behind it, which the tool tip has where both do not fit: a part of a number is none.
+
+    Attributes:
+        unit: What is painted then.
+    """
+
+    unit = ""
+
+    @property
+    def elided(self) -> str:
+        return self.text() if super().elided == self.text() else self.unit
+
+
 class CurvePlot(QWidget):
     """One curve plot.
 
@@ -117,7 +131,8 @@ class CurvePlot(QWidget):
         self._curves: dict[int, tuple[pg.PlotDataItem, pg.PlotDataItem]] = {}
         self._spare: list[tuple[pg.PlotDataItem, pg.PlotDataItem]] = []
         self.title = heading()
-        self.unit = layouts.elided(role="small")  # cut before the title is
+        self.unit = UnitLabel()  # cut before the title is
+        set_role(self.unit, "small")
         self.plot = Plot(self)
         self.plot.setMinimumHeight(PANEL_HEIGHT - 30)
         self.plot.getViewBox().setMouseEnabled(x=True, y=False)
@@ -142,6 +157,7 @@ class CurvePlot(QWidget):
         """Draw `panel`, with a yield after each curve; existing curves only receive new data."""
         self.panel = panel
         self.title.setText(panel.title)
+        self.unit.unit = panel.unit
         self.unit.setText(f"{panel.unit}  {panel.about}".strip())
         self.plot.setAccessibleName(" ".join(filter(None, (panel.title, panel.unit, panel.about))))
         # A point at 0 or 100 is drawn as a whole.

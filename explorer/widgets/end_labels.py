@@ -10,8 +10,9 @@ from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QFont, QFontMetrics, QPainter, QPaintEvent
 from PySide6.QtWidgets import QWidget
 
-from explorer.theme import INSIDE, SMALL_PX, color, pixel_font
+from explorer.theme import INSIDE, SMALL_PX, color, pixel_font, theme
 from explorer.widgets.plot import EDGE_PX, Plot
+from trainer.analysis.palette import LEAST_TEXT, readable
 
 MOST: Final = 8
 """More names than this hide each other."""
@@ -82,7 +83,7 @@ class EndLabels(QWidget):
         for label, point, top in zip(self.labels, points, tops, strict=True):
             left = min(max(point.x(), rect.left()), rect.right()) + INSIDE // 2 + 1
             text_rect = QRectF(left, top, self.width() - left, LINE_PX)
-            painter.setPen(color(label.color))
+            painter.setPen(color(readable(color(label.color).name(), theme().dark, LEAST_TEXT)))
             room, right = int(text_rect.width()), Qt.TextElideMode.ElideRight
             text = painter.fontMetrics().elidedText(self.written(label), right, room)
             painter.drawText(text_rect, int(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter), text)

@@ -27,7 +27,7 @@ from PySide6.QtWidgets import (
 from explorer import theme
 from explorer.models.runs import SHARE_ROLE, TONE_ROLE
 from explorer.render_qt.shaded_table import ShadedTableCard
-from explorer.render_qt.xy_plot import XYPlotCard
+from explorer.render_qt.xy_plot import XYPlotCard, tone_color
 from explorer.theme.tokens import class_colors
 from explorer.views.prompts.heat_table import HeatData, HeatTable
 from explorer.widgets.bars import BarChart, BarColumn
@@ -160,6 +160,27 @@ def test_every_mark_of_a_chart_can_be_seen(qtbot, mode: str, tone: marks.Tone) -
         ground = theme.color("surface").name()
         least = TEXT if kind == "word of a dot" else MARK
         assert max(theme.contrast(color, ground) for color in seen) >= least, (kind, seen.most_common(4))
+
+
+@pytest.mark.parametrize("mode", ["light", "dark"], indirect=True)
+def test_the_thin_line_of_a_second_seed_can_be_seen(qtbot, mode: str) -> None:
+    """It has the darkest shade of its hue, and lies over the band of its arm."""
+    card = XYPlotCard("test", "thin")
+    shown(qtbot, card)
+    card.plot.getPlotItem().showGrid(x=False, y=False)
+    for tone in RUNS[:3]:
+        second = marks.shade(tone, 1)
+        seed = marks.Series("", second, X, 0.5 + 0.01 * X, width=1.0)
+        band = marks.Series("", tone, X, np.full(30, 0.1), low=np.full(30, -0.1), high=np.full(30, 1.1))
+        card.show_plot(plot(curves=[seed, band]))
+        qtbot.wait(20)
+        found = pixels(qtbot, card.plot, inside(card))
+        ground = found.most_common(1)[0][0]
+        assert ground != theme.color("surface").name(), "it is the band"
+        # Less than the strokes of the dashed mean, which is as long and twice as thick.
+        strokes = Counter({c: n for c, n in found.items() if theme.contrast(c, ground) >= MARK})
+        thin = palette.readable(tone_color(second).name(), theme.theme().dark, palette.LEAST_THIN)
+        assert strokes[thin] >= 100, (tone, strokes.most_common(4))
 
 
 def test_tones_of_runs_are_told_apart_without_their_colors() -> None:

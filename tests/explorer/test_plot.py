@@ -14,6 +14,7 @@ from PySide6.QtWidgets import QApplication
 
 from explorer.render_qt.xy_plot import XYPlotWidget
 from explorer.theme import SMALL_PX, SPACE, pixel_font
+from explorer.widgets.curves import UnitLabel
 from explorer.widgets.plot import Plot
 from trainer.charts.marks import SHARE_ROOM, Axis, Bars, Marker, Series, XYPlot, axis_over, categories
 from trainer.render_mpl.xy_plot import draw_plot
@@ -197,3 +198,15 @@ def test_an_axis_shows_its_text_as_it_is(qtbot) -> None:
     plot.show()
     axis = plot.getPlotItem().getAxis("bottom")
     assert axis.label.toPlainText().strip() == text
+
+
+def test_what_stands_behind_a_unit_is_whole_or_in_the_tip(qtbot, dressed) -> None:
+    label = UnitLabel()
+    qtbot.addWidget(label)
+    label.unit = "%"
+    label.setText("%  chance < 0.1 %")
+    label.resize(label.sizeHint())
+    label.show()
+    assert (label.elided, label.toolTip()) == ("%  chance < 0.1 %", "")
+    label.resize(label.width() - 6, label.height())
+    assert (label.elided, label.toolTip()) == ("%", "%  chance < 0.1 %")

@@ -17,6 +17,8 @@ DARK_GROUNDS: Final = ("#1c1f25", "#15171c")
 
 LEAST_MARK: Final = 3.05
 """Contrast of a mark to its ground; a little more than the 3 that is asked for, for pixels are rounded."""
+LEAST_THIN: Final = 5.5
+"""Of a thin line, which is still seen over the band of its hue."""
 LEAST_TEXT: Final = 4.55
 """Of words, of which 4.5 is asked (1.4.3)."""
 

@@ -186,7 +186,8 @@ class ExperimentVerdict:
         if not n:
             waits, arms = self.state in ("new", "going"), f"{control} and {arm}"
             half = self._half_of_a_seed(comparison) if waits or self.training else ""
-            return half or (f"Waiting for the first seed of {arms}" if waits else f"No seed has finished in both {arms}")
+            none = f"Waiting for the first seed of {arms}" if waits else f"No seed has finished in both {arms}"
+            return half or none
         mean = difference_text(measure, comparison.interval.mean)
         if comparison.decision in ("better", "worse"):
             return f"{arm} is {comparison.decision} than {control}: {mean} after {n} seeds"
