@@ -123,10 +123,10 @@ def test_the_bar_holds_nothing_that_it_has_no_room_for(window: Window, qtbot) ->
 
 def test_controls_that_grow_are_whole_or_behind_the_dots(window: Window, qtbot) -> None:
     view = window.pages.open_view
+    behind = lambda: window.more_panel.isAncestorOf(view.go)  # noqa: E731
     spare = window.bar.width() - window.bar.minimumSizeHint().width()
     for width in range(spare // 2, spare + 400, 40):
         view.go.setText("i" * (width // QFontMetrics(view.go.font()).horizontalAdvance("i")))
-        behind = lambda: window.more_panel.isAncestorOf(view.go)  # noqa: E731
         qtbot.waitUntil(lambda: behind() or view.go.width() >= view.go.sizeHint().width())
     assert window.more_panel.isAncestorOf(view.go)
 
