@@ -346,7 +346,8 @@ def _doing(row: RunRow, position: int) -> str:
     if row.phase and (row.step == 0 or row.is_watched):
         return row.phase
     steps = f"step {row.step:,} of {row.total_steps:,}" if row.total_steps else row.phase
-    return steps if row.status == "running" else f"{row.status}, {steps}"
+    working = " · ".join(filter(None, (steps, row.beside)))
+    return working if row.status == "running" else f"{row.status}, {steps}"
 
 
 def _how_ended(row: RunRow | None) -> tuple[State, str]:

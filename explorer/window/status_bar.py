@@ -220,7 +220,8 @@ class _Job(QWidget):
         self._bar.setValue(round(1000 * share))
         self._bar.setAccessibleName(f"Progress of {run.short_name}")
         left = f", {time_left(run.eta_s)}" if run.eta_s is not None else ""
-        working = run.phase if run.step == 0 and run.phase else f"{100 * share:.0f} %{left}"
+        steps = " · ".join(filter(None, (f"{100 * share:.0f} %{left}", run.beside)))
+        working = run.phase if run.step == 0 and run.phase else steps
         self._rest.setText(working if run.status == "running" else run.status)
 
 

@@ -63,20 +63,19 @@ def _training(tars: Path, workspace: Path, *, at_once: bool, batch: int, side: i
 
     from trainer import config
     from trainer.config import presets
-    from trainer.data import load, splits
+    from trainer.data import load
     from trainer.data.tokenizer import train_tokenizer
     from trainer.training.session import TrainingSession
 
     run = config.replace(presets.preset("clip-folder"), "model.image_size", str(side))
     run = replace(run, data=config.Shards(path=str(tars)), optimizer=replace(run.optimizer, batch_size=batch))
-    splits.MOST_PREPARED_FIRST = 0
     pairs = load(
         run.data,
         image_size=side,
         workspace_folder=workspace,
         progress=lambda share, note: None,
         loading=loading,
-        at_once=at_once,
+        prepared_first=0 if at_once else None,
     ).train
     return TrainingSession(run, pairs, train_tokenizer(pairs.captions[:20_000], 1_000), torch.device("cpu"))
 

@@ -31,7 +31,7 @@ from explorer.widgets.finder import Choice
 from explorer.widgets.help_panel import HelpPanel, escape
 from explorer.widgets.progress_row import JobSlot, ProgressRow
 from explorer.widgets.tab_menu import TabMenu
-from explorer.window import Window
+from explorer.window import Window, job_list
 from explorer.window.bar import HEIGHT, MOST_RUN_PX
 from explorer.window.status_bar import StatusBar
 from explorer.window.synonyms import SYNONYMS
@@ -192,6 +192,17 @@ def test_what_is_computed_is_read_whole_before_the_folder_is_named(qtbot: QtBot,
     assert (True, False) not in seen
     assert {(False, True), (True, True)} <= seen
     row.end()
+
+
+def test_what_a_run_does_beside_its_steps_is_told(qtbot: QtBot, dressed, tmp_path: Path) -> None:
+    workspace, status = Workspace(tmp_path / "runs"), StatusBar(tmp_path)
+    qtbot.addWidget(status)
+    number = workspace.runs.create(config.Run(name="clip-own"), status="running")
+    phase = "training · preparing images: 8,192 of 40,000"
+    run = replace(workspace.runs.get(number), step=12, total_steps=600, phase=phase)
+    status.show_runs([run])
+    assert "2 % · preparing images: 8,192 of 40,000" in [label.text() for label in status.findChildren(QLabel)]
+    assert job_list._doing(run, 0) == "step 12 of 600 · preparing images: 8,192 of 40,000"
 
 
 def test_a_command_of_another_view_opens_it_first(window: Window, qtbot) -> None:

@@ -1,48 +1,55 @@
-"""Batches of streamed images, decoded ahead of training by the worker processes of a DataLoader.
+"""Batches of streamed images, decoded ahead of training by helper processes.
 
-Which pairs a batch holds is decided here, and a worker only decodes: so a batch is a function of (seed, step) whatever
-the number of workers, and a resumed run sees what it would have seen.
+Which pairs a batch holds is decided here, and a helper only decodes: so a batch is a function of (seed, step) whatever
+the number of helpers, and a resumed run sees what it would have seen.
 """
 
 from __future__ import annotations
 
-import multiprocessing
+import itertools
+import math
+import queue
 import threading
+import time
+import weakref
 from collections import deque
 from collections.abc import Callable, Iterator
-from typing import Any, Final
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Final
 
 import numpy as np
 from jaxtyping import Int, UInt8
-from torch.utils.data import DataLoader, Dataset, Sampler
 
 from trainer.data.errors import DataError
 from trainer.data.streamed_images import StreamedImages
 from trainer.data.workers import processes
 from trainer.errors import UserError
-from trainer.images import Decoder, Preprocessing, scratch_file
+from trainer.images import Decoder, scratch_file
+from trainer.store.run_log import HEARTBEAT_S
 
 Rows = Int[np.ndarray, " batch"]
+Pixels = UInt8[np.ndarray, "batch size size 3"]
 
-_TRIES: Final = 3
-"""How often workers are started for one batch."""
+_AHEAD: Final = 2
+"""Batches that are asked of each helper before they are needed."""
 _FEW: Final = 4
 
 
 class _Ended(Exception):
-    """The cache is no longer needed by this session."""
+    """The cache, or a batch, is no longer needed by this session."""
 
 
 class BatchStream:
     """The batches of a training, in order.
 
     Attributes:
-        news: A sentence for each picture that could be read when the run began and cannot any more, and for each
-            worker that was replaced, and what became of the cache; whoever tells them clears it.
+        news: A sentence for each picture that could be read when the run began and cannot any more, and what became of
+            the cache; whoever tells them clears it.
+        preparing: What is done of that cache, while it is made, as a part of a sentence.
     """
 
     def __init__(self, images: StreamedImages, upcoming: Callable[[int], Iterator[Rows]], *, workers: int = 0) -> None:
-        """Create the stream without starting workers.
+        """Create the stream without starting helpers.
 
         Args:
             images: Of the training split.
@@ -50,15 +57,20 @@ class BatchStream:
             workers: Processes that decode; 0 for as many as there are cores.
         """
         self.news: list[str] = []
+        self.preparing = ""
         self._images, self._upcoming = images, upcoming
         self._workers = workers or processes()
-        self._loading: Iterator[Any] | None = None
-        self._asked: deque[Rows] = deque()
+        self._threads: ThreadPoolExecutor | None = None
+        self._decoders: queue.SimpleQueue[Decoder] = queue.SimpleQueue()
+        self._coming: Iterator[Rows] = iter(())
+        self._asked: deque[tuple[Rows, Future[tuple[Pixels, list[str]]]]] = deque()
         self._step = -1
-        self._held: tuple[Rows, UInt8[np.ndarray, "batch size size 3"]] | None = None
+        self._held: tuple[Rows, Pixels] | None = None
         self._broken: dict[int, str] = {}
+        self._counted_at = -math.inf
         self._reads_kept = False
-        self._ended = threading.Event()
+        self._closed, self._ended = threading.Event(), threading.Event()
+        weakref.finalize(self, _close, self._decoders)
 
     def keep(self) -> None:
         """Begin to make the cache of listed images, by half of the cores, from which they are read once it is whole."""
@@ -73,87 +85,91 @@ class BatchStream:
     def _keep(self) -> None:
         assert self._images.keep is not None
         try:
-            self._images.kept = self._images.keep(self._go_on)
-            self.news.append("all images are prepared now, and read from the cache")
+            self._images.kept = cache = self._images.keep(self._go_on)
+            lost = f"; {len(cache.reasons):,} of them cannot be read" if cache.reasons else ""
+            self.news.append(f"all images are prepared now, and read from the cache{lost}")
         except _Ended:
             pass
         except (UserError, OSError) as error:
             self.news.append(f"the images are decoded again in every epoch, because they cannot be kept: {error}")
+        self.preparing = ""
 
     def _go_on(self, share: float, note: str) -> None:
         if self._ended.is_set():
             raise _Ended
+        # Each change of it is written to the run's row.
+        if time.monotonic() - self._counted_at >= HEARTBEAT_S:
+            self._counted_at = time.monotonic()
+            self.preparing = f"{note[:1].lower()}{note[1:]}"
 
-    def batch(self, step: int) -> tuple[Rows, UInt8[np.ndarray, "batch size size 3"]]:
+    @property
+    def unreadable(self) -> dict[int, str]:
+        """Row of each picture that is known not to be readable -> why."""
+        return self._broken if self._images.kept is None else self._images.kept.reasons
+
+    def batch(self, step: int) -> tuple[Rows, Pixels]:
         """Return the rows of a step and their images; an unreadable row is replaced by the next readable one.
 
         Raises:
-            DataError: Most of them cannot be read, or the workers were ended again and again.
+            DataError: Most of them cannot be read, or nothing can be decoded.
         """
         if self._held is None or step != self._step:
-            if self._loading is None or step != self._step + 1 or self._reads_kept != (self._images.kept is not None):
+            if self._held is None or step != self._step + 1 or self._reads_kept != (self._images.kept is not None):
                 self._begin(step)
-            rows, pixels, reasons = self._next(step)
+            rows, pixels, reasons = self._next()
             self._held = self._mended(rows, pixels, reasons), pixels
             self._step = step
         return self._held
 
     def close(self) -> None:
-        """Stop the workers."""
-        self._loading, self._held = None, None
+        """Stop the helpers."""
+        self._held = None
         self._asked.clear()
+        if self._threads is not None:
+            self._closed.set()
+            self._threads.shutdown(cancel_futures=True)
+            self._threads = None
+        _close(self._decoders)
 
     def _begin(self, step: int) -> None:
         self.close()
+        self._coming = self._upcoming(step)
         self._reads_kept = self._images.kept is not None
-        if self._reads_kept:
-            self._loading = self._from_cache(step)
-            return
-        # The workers come from a small process without threads: a fork of this one may hang, and would hold its locks.
-        method = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
-        context = multiprocessing.get_context(method)
-        if method == "forkserver":
-            context.set_forkserver_preload(["trainer.data.batch_stream"])
-        self._loading = iter(
-            DataLoader(
-                _Decoding(self._images.size, self._images.preprocessing),
-                batch_size=None,
-                sampler=_Ahead(self._places_from(step)),
-                num_workers=self._workers,
-                collate_fn=_as_it_is,
-                multiprocessing_context=context,
-            )
-        )
+        if not self._reads_kept:
+            self._closed.clear()
+            self._threads = ThreadPoolExecutor(self._workers, thread_name_prefix="decode batches")
+            for _ in range(self._workers):
+                self._decoders.put(Decoder())
 
-    def _from_cache(self, step: int) -> Iterator[tuple[UInt8[np.ndarray, "batch size size 3"], list[str]]]:
-        for rows in self._upcoming(step):
-            self._asked.append(rows)
-            yield self._images.read(rows)
+    def _next(self) -> tuple[Rows, Pixels, list[str]]:
+        if self._threads is None:
+            rows = next(self._coming)
+            return rows, *self._images.read(rows)
+        for rows in itertools.islice(self._coming, _AHEAD * self._workers - len(self._asked)):
+            self._asked.append((rows, self._threads.submit(self._decoded, rows)))
+        rows, decoded = self._asked.popleft()
+        try:
+            return rows, *decoded.result()
+        except (UserError, OSError) as error:
+            raise DataError(f"Pictures cannot be decoded: {error}") from error
 
-    def _places_from(self, step: int) -> Iterator[list[str]]:
-        for rows in self._upcoming(step):
-            self._asked.append(rows)
-            yield [self._images.locations[row] for row in rows]
+    def _decoded(self, rows: Rows) -> tuple[Pixels, list[str]]:
+        """Return the pixels of a batch, and why some are black; by one helper."""
+        images, reasons, decoder = self._images, [], self._decoders.get()
+        try:
+            with scratch_file(len(rows) * images.size**2 * 3) as file:
+                locations = [images.locations[row] for row in rows]
+                answers = decoder.decode(locations, size=images.size, file=file, preprocessing=images.preprocessing)
+                for answer in answers:
+                    if self._closed.is_set():
+                        answers.close()
+                        raise _Ended
+                    reasons.append(answer.reason)
+                return np.fromfile(file, np.uint8).reshape(len(rows), images.size, images.size, 3), reasons
+        finally:
+            self._decoders.put(decoder)
 
-    def _next(self, step: int) -> tuple[Rows, UInt8[np.ndarray, "batch size size 3"], list[str]]:
-        for tried in range(1, _TRIES + 1):
-            try:
-                pixels, reasons = next(self._loading)
-            except RuntimeError as error:  # how a DataLoader says that a worker has died
-                if tried < _TRIES:
-                    self.news.append(f"a decoding process was killed ({error}); another one continues")
-                    self._begin(step)
-                continue
-            if isinstance(reasons, str):
-                raise DataError(reasons)
-            return self._asked.popleft(), pixels, reasons
-        self.close()
-        raise DataError(
-            f"The decoding processes were killed {_TRIES} times in a row, most likely by the "
-            f"system for lack of memory: there are {self._workers}. Set workers to fewer and resume the run."
-        )
-
-    def _mended(self, rows: Rows, pixels: UInt8[np.ndarray, "batch size size 3"], reasons: list[str]) -> Rows:
+    def _mended(self, rows: Rows, pixels: Pixels, reasons: list[str]) -> Rows:
         """Return the rows with unreadable ones replaced, and update their pixels."""
         broken = [position for position, reason in enumerate(reasons) if reason]
         if not broken:
@@ -188,37 +204,6 @@ class BatchStream:
             self.news.append(f"left out from now on: {self._images.locations[row]}: {reason}")
 
 
-class _Ahead(Sampler):
-    """The batches requested from the workers, slightly ahead of training."""
-
-    def __init__(self, batches: Iterator[list[str]]) -> None:
-        self._places = batches
-
-    def __iter__(self) -> Iterator[list[str]]:
-        return self._places
-
-
-class _Decoding(Dataset):
-    """A worker: a helper process with resource limits that decodes batches of images."""
-
-    def __init__(self, size: int, preprocessing: Preprocessing | None) -> None:
-        self._size, self._preprocessing = size, preprocessing
-        self._decoder: Decoder | None = None
-
-    def __getitem__(self, locations: list[str]) -> tuple[UInt8[np.ndarray, "n size size 3"] | None, list[str] | str]:
-        """Return pixels and why some are black, or a message if nothing can be decoded."""
-        self._decoder = self._decoder or Decoder()
-        try:
-            with scratch_file(len(locations) * self._size * self._size * 3) as file:
-                answers = list(
-                    self._decoder.decode(locations, size=self._size, file=file, preprocessing=self._preprocessing)
-                )
-                pixels = np.fromfile(file, np.uint8).reshape(len(locations), self._size, self._size, 3)
-        except (UserError, OSError) as error:
-            return None, f"Pictures cannot be decoded: {error}"
-        return pixels, [answer.reason for answer in answers]
-
-
-def _as_it_is(decoded: Any) -> Any:
-    """Return arrays unchanged, because tensors would use shared memory, which is scarce in containers."""
-    return decoded
+def _close(decoders: queue.SimpleQueue[Decoder]) -> None:
+    while not decoders.empty():
+        decoders.get().close()

@@ -115,7 +115,16 @@ class DataSplits:
     report: ImportReport
     training_pairs: int
     """How many there are to train on; more than in `train` where only some were asked for."""
-    copies: dict[str, int] = field(default_factory=dict)
-    """Held-out pairs of each split whose picture has the pixels of a training picture; none where that is unknown."""
+    digests: dict[str, list[bytes]] = field(default_factory=dict)
+    """Hash of the pixels of each picture of a split; none where that is unknown."""
     reference_suite: PromptSuite | None = None
     """Zero-shot task of the reference set of a fine-tuning, which is then the held-out split `reference`."""
+
+    @property
+    def copies(self) -> dict[str, int]:
+        """Held-out pairs of each split whose picture has the pixels of a training picture; none while unknown."""
+        images = self.train.images
+        cache = images.kept if isinstance(images, StreamedImages) else None
+        learned = set(self.digests.get("train", ()) if cache is None else cache.digests)
+        held = {split: digests for split, digests in self.digests.items() if split != "train"}
+        return {split: sum(map(learned.__contains__, digests)) for split, digests in held.items()} if learned else {}

@@ -42,9 +42,6 @@ from trainer.untrusted.bounded.arrays import map_npy
 _VERSION: Final = 2
 """Raised when the decoder changes what it returns, so that older caches are not taken for its work."""
 
-MOST_PREPARED_FIRST: Final = 65_536
-"""Pictures that are prepared before a training begins; with more it begins at once."""
-
 _CHUNK: Final = 256
 
 _UNUSED_DAYS: Final = 30
@@ -158,7 +155,8 @@ def listed_images(
         at[prepared.rows] = np.arange(len(prepared.rows))
         # Problems are told in the order of their rows.
         lost = zip(np.flatnonzero(at < 0).tolist(), prepared.problems, strict=True)
-        return KeptImages(prepared.images, at, {row: reason for row, (_, reason) in lost})
+        digests = digests_of(sources, size=size, cache=cache, preprocessing=preprocessing)
+        return KeptImages(prepared.images, at, {row: reason for row, (_, reason) in lost}, digests)
 
     locations = [str(source.path) for source in sources]
     images = StreamedImages(

@@ -15,7 +15,7 @@ from trainer.analysis.sampling import at_most
 from trainer.data import scenes
 from trainer.data.dataset_index import DatasetIndex, listing
 from trainer.data.pairs import DataError, DataSplits, ImportLog, ImportReport, Pairs, Source
-from trainer.data.prepared import MOST_PREPARED_FIRST, Loading, digests_of, listed_images, prepare
+from trainer.data.prepared import Loading, digests_of, listed_images, prepare
 from trainer.data.query_balance import balanced, read_queries
 from trainer.data.streamed_images import StreamedImages
 from trainer.images import Preprocessing
@@ -37,7 +37,7 @@ def load(
     loading: Loading = "auto",
     preprocessing: Preprocessing | None = None,
     most_training: int | None = None,
-    at_once: bool = False,
+    prepared_first: int | None = None,
 ) -> DataSplits:
     """Return the pairs of a data set, decoded at `image_size`, from the workspace's caches if up to date.
 
@@ -50,7 +50,7 @@ def load(
             over, are wherever they fit.
         preprocessing: Of the published model that the images are for; None for towers of our own.
         most_training: How many training pairs are prepared, drawn as `at_most` does; None for all.
-        at_once: Whether the training images are but listed where preparing them would take long.
+        prepared_first: How many training images are prepared at the most; of more they are but listed. None: all are.
 
     Raises:
         DataError: There is nothing to train on or to measure with, or the workspace cannot be written.
@@ -73,7 +73,7 @@ def load(
     }
     for split, sources in parts.items():
         low, high = (start + (1 - start) * part / total for part in (done, done + len(sources)))
-        lists = at_once and split == "train" and len(sources) > MOST_PREPARED_FIRST
+        lists = prepared_first is not None and split == "train" and len(sources) > prepared_first
         how: dict[str, Any] = {
             "progress": between(progress, low, high),
             "loading": loading if split == "train" else "auto",
@@ -96,10 +96,8 @@ def load(
         listed.log.other_parts,
     )
     training = splits.pop("train")
-    learned = set(digests.pop("train"))
-    copies = {split: sum(digest in learned for digest in digests[split]) for split in splits} if learned else {}
     count = drawn if drawn > len(parts["train"]) else len(training)
-    return DataSplits(training, splits, listed.suite, report, count, copies)
+    return DataSplits(training, splits, listed.suite, report, count, digests)
 
 
 def load_untrained(

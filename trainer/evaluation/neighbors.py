@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Sequence
 from typing import Final
@@ -34,13 +35,14 @@ class NeighborReference:
 
     Each distinct picture is stored once (each caption for a model of texts alone): a copy is no second neighbor.
 
+    They are drawn when they are first asked for: which of listed pictures can be read, only decoding them tells.
+
     Attributes:
-        drawn: How many they are, copies among them.
         whole: How many they were drawn from.
     """
 
     def __init__(self, pairs: Pairs, *, tokenizer: AnyTokenizer, context_length: int, total: int | None = None) -> None:
-        """Draw them.
+        """Create it without drawing them.
 
         Args:
             pairs: To draw from.
@@ -48,17 +50,32 @@ class NeighborReference:
             context_length: Of the model.
             total: How many pairs `pairs` were drawn from in their turn; None where they are all.
         """
-        self._rows = readable(pairs.images, at_most(len(pairs), STORED))
-        self._pairs = pairs
-        self.drawn, self.whole = len(self._rows), total or len(pairs)
+        self._pairs, self.whole = pairs, total or len(pairs)
+        self._encode = functools.partial(tokenizer.encode, context_length=context_length)
         self._distinct: Int[np.ndarray, " m"] | None = None
-        self._tokens = tokenizer.encode([pairs.captions[row] for row in self._rows], context_length)
-        columns = {"acc1": pairs.labels, **pairs.metadata}
+
+    @functools.cached_property
+    def _rows(self) -> Int[np.ndarray, " n"]:
+        return readable(self._pairs.images, at_most(len(self._pairs), STORED))
+
+    @functools.cached_property
+    def _captions(self) -> list[str]:
+        return [self._pairs.captions[row] for row in self._rows]
+
+    @functools.cached_property
+    def _known(self) -> dict[str, list[str]]:
+        columns = {"acc1": self._pairs.labels, **self._pairs.metadata}
         attributes = {name: [values[row] for row in self._rows] for name, values in columns.items()}
-        self._known = {
-            name: values for name, values in attributes.items() if 2 <= len(set(values) - {""}) <= _MOST_VALUES
-        }
-        self._words = [words_of(pairs.captions[row]) for row in self._rows]
+        return {name: values for name, values in attributes.items() if 2 <= len(set(values) - {""}) <= _MOST_VALUES}
+
+    @functools.cached_property
+    def _words(self) -> list[frozenset[str]]:
+        return [words_of(caption) for caption in self._captions]
+
+    @property
+    def drawn(self) -> int:
+        """How many they are, copies among them."""
+        return len(self._rows)
 
     def embed(self, towers: TwoTowers, where: torch.device, *, alive: Alive = None) -> Float[np.ndarray, "m d"]:
         """Return unit embeddings by the image tower, or of captions without one; calls `alive` in between.
@@ -69,8 +86,8 @@ class NeighborReference:
         towers.eval()
         try:
             if towers.visual is None:
-                content = [self._pairs.captions[row] for row in self._rows]
-                rows = embed_tokens(towers, self._tokens, where, alive=alive)
+                content = self._captions
+                rows = embed_tokens(towers, self._encode(content), where, alive=alive)
             else:
                 content, parts = [], []
                 for start in range(0, len(self._rows), _IMAGES_AT_ONCE):
@@ -119,9 +136,8 @@ class NeighborReference:
     def _others(self, pairs: Pairs, distinct: Int[np.ndarray, " m"]) -> Int[np.ndarray, " k"]:
         """Return the stored pairs whose captions do not occur in `pairs`, since equal captions prove nothing."""
         captions = set(pairs.captions)
-        stored = [self._pairs.captions[row] for row in self._rows[distinct]]
-        others = [number for number, caption in enumerate(stored) if caption not in captions]
-        return np.array(others or range(len(stored)))
+        others = [number for number, row in enumerate(distinct) if self._captions[row] not in captions]
+        return np.array(others or range(len(distinct)))
 
     def _overlap(self, captions: Sequence[str], neighbor: Int[np.ndarray, " n"]) -> float:
         shared = [

@@ -11,7 +11,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -90,7 +90,7 @@ class Decoder:
         uncropped: bool = False,
         sync: bool = False,
         preprocessing: Preprocessing | None = None,
-    ) -> Iterator[Decoded]:
+    ) -> Generator[Decoded]:
         """Yield the result of each image, in order, after writing its pixels to the file.
 
         A picture that takes too long, or twice ends the process that decodes it, has that for its reason, and the
@@ -202,7 +202,8 @@ class Decoder:
         if process is not None:
             process.kill()
             process.wait()
-            process.stdin.close()
+            with contextlib.suppress(OSError):  # a job that it did not live to read
+                process.stdin.close()
             process.stdout.close()
 
     def _why(self) -> str:

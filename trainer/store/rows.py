@@ -150,6 +150,11 @@ class RunRow:
     last_step: int | None = None
 
     @property
+    def beside(self) -> str:
+        """What the trainer does between its steps (`preparing images: 8,192 of 40,000`); empty for nothing."""
+        return self.phase.partition(" · ")[2]
+
+    @property
     def short_name(self) -> str:
         """The label, or the name where a damaged row has none."""
         return self.label or self.name

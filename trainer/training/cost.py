@@ -47,7 +47,10 @@ def measure_cost(run: config.Run, workspace_folder: Path, progress: Progress, *,
     tokenizer = start.tokenizer or _tokenizer(run, pairs.captions, workspace_folder / "cache", preparing)
     predicted = check_fits(Trained(run, pairs, tokenizer, start.sizes), where)
     training = TrainingSession(run, pairs, tokenizer, where, **start.session_arguments)
-    took = _times(training, lambda share, note: progress((1 + share) / 2, note), steps)
+    try:
+        took = _times(training, lambda share, note: progress((1 + share) / 2, note), steps)
+    finally:
+        training.end()
     memory = system_metrics.memory(where)
     return RunCost(
         steps=training.total_steps,

@@ -10,7 +10,7 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import torch
@@ -43,13 +43,15 @@ from trainer.training.memory_prediction import Trained, proposal
 from trainer.training.metric_logger import SAY_S, MetricLogger
 from trainer.training.mixing import mix_until_end
 from trainer.training.provenance import session_facts, sessions_of, threads_to_resume, with_session
-from trainer.training.session import FitError, TrainingSession, load_splits
+from trainer.training.session import PREPARED_FIRST, FitError, TrainingSession, load_splits, prepared_first
 from trainer.training.starting_point import TOKENIZER, StartingPoint, keep, start_config, starting_point
 from trainer.training.text_log import TextLog
 from trainer.training.untrained import may_be_measured_ahead
 from trainer.untrusted import confined
 from trainer.untrusted import files as untrusted_files
 from trainer.vectors import open_vectors
+
+_LEFT_OUT: Final = "left_out"
 
 _MOST_SPELLED: Final = 100_000
 """Captions that a tokenizer is trained on."""
@@ -183,6 +185,7 @@ class _Job:
         room: Waits for a full disk.
         shared: The processes that share each batch; None for one alone.
         where: The device.
+        warned: Held-out splits of whose copies was warned.
     """
 
     workspace: Workspace
@@ -193,6 +196,7 @@ class _Job:
     room: DiskGuard
     shared: ranks.Ranks | None
     where: torch.device
+    warned: set[str] = field(default_factory=set)
 
 
 @dataclass(frozen=True)
@@ -244,7 +248,7 @@ def _train(
         if run.tuning.mix:
             return mix_until_end(workspace, log, control, text_log, training, logger)
         training.keep_images()
-        return _update_until_end(job, training, logger)
+        return _update_until_end(job, prepared.splits, training, logger)
     except torch.OutOfMemoryError as error:
         if where.type != "cuda":
             raise
@@ -285,7 +289,7 @@ def _load(job: _Job, start: StartingPoint, progress: Progress) -> DataSplits:
     run, folder = job.run, job.workspace.folder
     # A model that is only measured needs no more than those among which neighbors are sought.
     most = None if run.optimizer.epochs else STORED
-    splits = load_splits(run, start.sizes, folder, progress, most_training=most)
+    splits = load_splits(run, start.sizes, folder, progress, most_training=most, facts=job.log.run.facts)
     if not (run.optimizer.epochs or run.tuning.start):
         return replace(splits, suite=untrained_suite(splits.suite))
     return with_reference(splits, run, start.sizes, folder, progress, start=start_config(job.log.folder))
@@ -299,12 +303,14 @@ def _session(job: _Job, prepared: _Prepared) -> TrainingSession:
     training = TrainingSession(
         job.run, splits.train, tokenizer, job.where, shared=job.shared, **start.session_arguments
     )
-    _record_facts(job.log, splits, training)
+    _record_facts(job, splits, training)
     _introduce(job.text_log, splits, training)
     return training
 
 
-def _update_until_end(job: _Job, training: TrainingSession, logger: MetricLogger) -> tuple[str, str]:
+def _update_until_end(
+    job: _Job, splits: DataSplits, training: TrainingSession, logger: MetricLogger
+) -> tuple[str, str]:
     """Make the updates that remain, and do between them what is asked of the run."""
     while training.step < training.total_steps:
         request = _request(job, training)
@@ -321,8 +327,10 @@ def _update_until_end(job: _Job, training: TrainingSession, logger: MetricLogger
             job.shared.lead()
         for update in training.updates(logger.updates_until_due):
             logger.saw(update)
-        for sentence in training.news():
-            job.text_log.say(sentence)
+        if news := training.news():
+            for sentence in news:
+                job.text_log.say(sentence)
+            _record_unreadable(job, splits, training)
     logger.save()
     return "finished", ""
 
@@ -402,13 +410,13 @@ def _tokenizer(job: _Job, splits: DataSplits, progress: Progress) -> AnyTokenize
     return train_tokenizer([captions[row] for row in at_most(len(captions), _MOST_SPELLED)], model.vocabulary)
 
 
-def _record_facts(log: RunLog, splits: DataSplits, training: TrainingSession) -> None:
+def _record_facts(job: _Job, splits: DataSplits, training: TrainingSession) -> None:
     """Record what the run is trained on.
 
     Raises:
         FitError: The training pairs are not those the run began with.
     """
-    pairs = splits.train
+    log, pairs = job.log, splits.train
     # A kill may have come before the row knew of steps that a checkpoint has.
     begun = max(log.run.step, *checkpoint.steps(log.folder / "checkpoints"), 0)
     if begun and log.run.facts.get("fingerprint", pairs.fingerprint) != pairs.fingerprint:
@@ -422,14 +430,35 @@ def _record_facts(log: RunLog, splits: DataSplits, training: TrainingSession) ->
         parameters=_parameters(training),
         train_pairs=splits.training_pairs,
         heldout_pairs={split: len(held) for split, held in splits.heldout.items()},
-        heldout_copies=splits.copies,
         fingerprint=pairs.fingerprint,
+        **{PREPARED_FIRST: prepared_first(job.run, log.run.facts)},
         **_held_data(splits),
-        left_out=len(splits.report.problems) + len(splits.report.other_parts),
         split=splits.report.split,
         **{ZERO_SHOT: suite_facts(splits.suite)},
         sessions=with_session(sessions_of(log.run.facts), session_facts(training.device, step=begun)),
     )
+    _record_unreadable(job, splits, training, earlier=log.run.facts.get(_LEFT_OUT, 0) if begun else 0)
+
+
+def _record_unreadable(job: _Job, splits: DataSplits, training: TrainingSession, *, earlier: int = 0) -> None:
+    """Record what only decoding tells, and warn of it: of listed pictures that is known bit by bit.
+
+    Args:
+        job: Of the run.
+        splits: Its data.
+        training: Its session.
+        earlier: How many an earlier session had left out.
+    """
+    count = len(splits.report.problems) + len(splits.report.other_parts) + len(training.unreadable)
+    copies = splits.copies
+    job.log.facts(**{_LEFT_OUT: max(count, earlier)}, heldout_copies=copies)
+    for split, number in copies.items():
+        if number and split not in job.warned:
+            job.warned.add(split)
+            job.text_log.say(
+                f"warning: {number:,} of {len(splits.heldout[split]):,} {split} pairs show pictures with the pixels "
+                "of a training picture; trainer data duplicates lists them"
+            )
 
 
 def _held_data(splits: DataSplits) -> dict[str, Any]:
@@ -461,12 +490,6 @@ def _introduce(text_log: TextLog, splits: DataSplits, training: TrainingSession)
     _warn_of_batch_norm(text_log, training)
     if training.method.takes_all_as_negatives:
         warn_of_equal_captions(text_log, pairs.captions, training.batch_size)
-    for split, copies in splits.copies.items():
-        if copies:
-            text_log.say(
-                f"warning: {copies:,} of {len(splits.heldout[split]):,} {split} pairs show pictures with the pixels "
-                "of a training picture; trainer data duplicates lists them"
-            )
     for path, reason in splits.report.problems[:10]:
         text_log.say(f"left out: {path}: {reason}")
     if len(splits.report.problems) > 10:

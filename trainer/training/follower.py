@@ -76,7 +76,7 @@ def _session(folder: Path, workspace: Path, shared: ranks.Ranks) -> TrainingSess
     where = shared.device_of(device.choose(run.device))
     device.be_polite(where)
     sizes = read_architecture(run.model, folder)
-    splits = load_splits(run, sizes, workspace, lambda share, note: shared.check_peers())
+    splits = load_splits(run, sizes, workspace, lambda share, note: shared.check_peers(), facts=facts)
     if facts.get("fingerprint", splits.train.fingerprint) != splits.train.fingerprint:
         raise FitError("The training pairs are not those that rank 0 reads. Check the path on this computer.")
     tokenizer = read_tokenizer(untrusted_files.read_text(folder / "tokenizer.json", untrusted_files.MOST_TOKENIZER))

@@ -350,6 +350,8 @@ class MetricLogger:
 
     def _report(self, phase: str) -> None:
         step, total = self._training.step, self._training.total_steps
+        if phase == TRAINING and (beside := self._training.preparing):
+            phase = f"{TRAINING} · {beside}"
         self._log.progress(step=step, total_steps=total, phase=phase, eta_s=self._session.eta_s(step, total))
 
     def _log_curves(self, update: Update, step: int) -> None:
@@ -426,9 +428,9 @@ class MetricLogger:
         numbers |= self._plugin_numbers(embedded)
         questions = measurement.questions(heldout)
         neighbors: dict[str, float] = {}
-        if self._reference is not None and heldout.prefix != REFERENCE:
+        if self._reference is not None and stored is not None and heldout.prefix != REFERENCE:
             questions["knn"] = of_reference(self._reference, heldout, images=embedded.image is not None)
-            neighbors = {} if stored is None else self._reference.numbers(heldout, embedded, stored)
+            neighbors = self._reference.numbers(heldout, embedded, stored)
         evaluation.add(heldout, numbers | neighbors if measurement.by_neighbors else numbers, questions)
         if measurement.makes_embeddings and heldout is self._heldout[0]:
             self._watch_collapse(embedded)

@@ -316,7 +316,8 @@ def replay_state(workspace: Workspace, run_row: RunRow, most: int, until: int, p
     _compute_as_trained(run_row, verified)
     run = workspace.runs.config_of(run_row.id)
     where, sizes = device.choose(run.device), read_architecture(run.model, run_row.folder)
-    splits = load_splits(run, sizes, workspace.folder, lambda share, note: progress(0.0, note))
+    report = lambda share, note: progress(0.0, note)  # noqa: E731
+    splits = load_splits(run, sizes, workspace.folder, report, facts=run_row.facts)
     pairs = splits.train
     if run_row.facts.get("fingerprint", pairs.fingerprint) != pairs.fingerprint:
         raise ReplayError(

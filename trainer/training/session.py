@@ -8,7 +8,8 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from types import MappingProxyType
+from typing import Any, Final
 
 import numpy as np
 import torch
@@ -37,6 +38,13 @@ AHEAD_S: Final = 1.0
 """Seconds of updates that are enqueued on a GPU before their losses are read: so late a stop is heard."""
 
 
+PREPARED_FIRST: Final = "prepared_first"
+"""The fact that says what `prepared_first` was as the run began."""
+
+MOST_PREPARED_FIRST: Final = 65_536
+FEW_PREPARED_FIRST: Final = 2_048
+"""Fewer pictures are prepared in less time than it takes to start what decodes them as they come."""
+
 MIX_STEPS: Final = 100
 """Steps of a run that mixes others: alpha in percent."""
 
@@ -52,6 +60,7 @@ def load_splits(
     progress: Progress,
     *,
     most_training: int | None = None,
+    facts: Mapping[str, Any] = MappingProxyType({}),
 ) -> data.DataSplits:
     """Return the pairs of a run, with images as towers of these sizes take them.
 
@@ -61,10 +70,11 @@ def load_splits(
         workspace_folder: Whose caches are used.
         progress: Called while pairs are read; may raise to cancel.
         most_training: At most so many training pairs, drawn once and for all; None: all.
+        facts: Of the run, which tell how one that has begun reads its pairs.
     """
     return data.load(
         run.data,
-        at_once=run.objective.compares_pairs,
+        prepared_first=None if most_training is not None else prepared_first(run, facts),
         image_size=sizes.image_size,
         workspace_folder=workspace_folder,
         progress=progress,
@@ -72,6 +82,21 @@ def load_splits(
         preprocessing=models.preprocessing_of(sizes),
         most_training=most_training,
     )
+
+
+def prepared_first(run: config.Run, facts: Mapping[str, Any]) -> int | None:
+    """Return how many training pictures are prepared before the first step; of more none is. None: all are.
+
+    A run stays with what it began with: of pictures that are but listed, a broken one is replaced when its batch asks
+    for it and not left out beforehand, so batches differ.
+    """
+    if not run.objective.compares_pairs:
+        return None
+    if "fingerprint" in facts:
+        return facts.get(PREPARED_FIRST, MOST_PREPARED_FIRST)
+    # Drawing takes longer than preparing. Equal pictures in different files are masked only where all are prepared.
+    masks = getattr(run.objective, "mask_duplicates", False)
+    return MOST_PREPARED_FIRST if run.data.is_drawn or masks else FEW_PREPARED_FIRST
 
 
 @dataclass(frozen=True)
@@ -207,6 +232,16 @@ class TrainingSession:
             return []
         news, self._stream.news = self._stream.news, []
         return news
+
+    @property
+    def unreadable(self) -> dict[int, str]:
+        """Row of each listed picture that is known not to be readable -> why."""
+        return self._stream.unreadable if self._stream is not None else {}
+
+    @property
+    def preparing(self) -> str:
+        """What is done of the cache while it is made; empty where none is."""
+        return self._stream.preparing if self._stream is not None else ""
 
     def keep_images(self) -> None:
         """Begin to make the cache of listed images, where another epoch reads it."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 import dataclasses
 import io
 import json
-import os
-import signal
 import tarfile
 import threading
 import time
 from collections import namedtuple
 from pathlib import Path
+from typing import Any, Final
+from unittest.mock import Mock
 
 import numpy as np
 import psutil
@@ -30,7 +30,7 @@ from trainer.data.order import batches
 from trainer.data.streamed_images import StreamedImages, pictures_ahead
 from trainer.data.tokenizer import train_tokenizer
 from trainer.images import read_pictures
-from trainer.store import Workspace
+from trainer.store import RunLog, Workspace
 from trainer.store.disk import SPARE
 from trainer.training.fit import fit
 from trainer.training.session import TrainingSession, Update
@@ -39,6 +39,7 @@ pytestmark = pytest.mark.slow
 
 SIZE = 32
 COUNT = 40
+HELPER: Final = "trainer.images.helper"
 
 
 def png(number: int) -> bytes:
@@ -170,7 +171,7 @@ def test_a_run_that_is_stopped_and_resumed_ends_with_the_weights_of_one_from_the
     """With "auto" the pictures are many: the run begins before they are prepared, and goes on from the cache."""
     monkeypatch.setattr("trainer.device.be_polite", lambda where: None)
     if way == "auto":
-        monkeypatch.setattr("trainer.data.splits.MOST_PREPARED_FIRST", 10)
+        monkeypatch.setattr("trainer.training.session.FEW_PREPARED_FIRST", 10)
     base = run_of(folder(root), workers=1, device="cpu")
     watching = dataclasses.replace(base.watching, snapshots=2, log_every=1, evaluate_every=1000)
     workspace = Workspace(tmp_path / "workspace")
@@ -203,27 +204,21 @@ def test_a_run_that_is_stopped_and_resumed_ends_with_the_weights_of_one_from_the
     assert trained(way, stop_at=6) == trained("prepared")
 
 
-def begun_at_once(data: config.Data, workspace: Path, monkeypatch: pytest.MonkeyPatch, loading: str) -> DataSplits:
-    monkeypatch.setattr("trainer.data.splits.MOST_PREPARED_FIRST", 10)
-    return load(
-        data,
-        image_size=SIZE,
-        workspace_folder=workspace,
-        progress=lambda share, note: None,
-        loading=loading,
-        at_once=True,
-    )
+def begun_at_once(data: config.Data, workspace: Path, loading: str) -> DataSplits:
+    quiet = lambda share, note: None  # noqa: E731
+    how: dict[str, Any] = {"image_size": SIZE, "workspace_folder": workspace, "progress": quiet}
+    return load(data, loading=loading, prepared_first=10, **how)
 
 
 @pytest.mark.parametrize("damaged", [True, False])
 def test_many_pictures_give_the_same_batches_before_while_and_after_they_are_prepared(
-    damaged: bool, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    damaged: bool, root: Path, tmp_path: Path
 ) -> None:
     run = run_of(data := tars(root), workers=1)
     if damaged:
         tar = (root / "0.tar").read_bytes()
         (root / "0.tar").write_bytes(tar.replace(png(8)[:200], png(8)[:100] + bytes(100)))
-    streamed = begun_at_once(data, tmp_path / "streamed", monkeypatch, "streamed")
+    streamed = begun_at_once(data, tmp_path / "streamed", "streamed")
     assert streamed.train.images.listed
     assert streamed.report.problems == []
     assert len(list((tmp_path / "streamed" / "cache").glob("*/prepared.json"))) == len(["held-out ones"])
@@ -232,7 +227,7 @@ def test_many_pictures_give_the_same_batches_before_while_and_after_they_are_pre
     assert ["left out from now on" in news for news in plain.news()] == [True] * damaged
     plain.end()
 
-    begun = training_of(run, begun_at_once(data, tmp_path, monkeypatch, "auto"))
+    begun = training_of(run, begun_at_once(data, tmp_path, "auto"))
     first = losses(begun, 4)
     begun.keep_images()
     deadline = time.monotonic() + 60
@@ -242,7 +237,7 @@ def test_many_pictures_give_the_same_batches_before_while_and_after_they_are_pre
     assert first + losses(begun, 5) == expected
     begun.end()
 
-    after = begun_at_once(data, tmp_path, monkeypatch, "auto")
+    after = begun_at_once(data, tmp_path, "auto")
     assert after.train.fingerprint == streamed.train.fingerprint
     assert len(after.train.images.kept.pixels) == len(after.train) - damaged
     training = training_of(run, after)
@@ -255,7 +250,7 @@ def test_a_cache_that_is_made_beside_a_training_ends_with_it_and_is_continued(
 ) -> None:
     monkeypatch.setattr(prepared, "_CHUNK", 4)
     data, parts, decode = tars(root), [], prepared.decode_part
-    begun = training_of(run_of(data, workers=1), begun_at_once(data, tmp_path, monkeypatch, "auto"))
+    begun = training_of(run_of(data, workers=1), begun_at_once(data, tmp_path, "auto"))
 
     def ending(part: prepared.Part, *more: object) -> prepared.DonePart:
         parts.append(part.first)
@@ -269,7 +264,7 @@ def test_a_cache_that_is_made_beside_a_training_ends_with_it_and_is_continued(
     thread.join(60)
     assert not thread.is_alive()
     before, parts[:] = set(parts), []
-    after = begun_at_once(data, tmp_path, monkeypatch, "prepared").train.images
+    after = begun_at_once(data, tmp_path, "prepared").train.images
     assert len(after.kept.pixels) == len(after)
     assert set(parts) < set(range(0, len(after), 4))
     assert before | set(parts) == set(range(0, len(after), 4))
@@ -358,45 +353,32 @@ def test_a_drive_that_is_gone_ends_the_training_with_a_sentence(root: Path, tmp_
     stream.close()
 
 
-def workers_of() -> list[psutil.Process]:
-    """Return child processes that decode: those that have a helper."""
-    below = psutil.Process().children(recursive=True)
-    return [one.parent() for one in below if "trainer.images.helper" in one.cmdline() and one.parent() is not None]
-
-
-def test_a_worker_that_is_killed_is_replaced_and_said(root: Path, tmp_path: Path) -> None:
+def test_a_helper_that_is_killed_is_replaced_and_no_batch_is_another(root: Path, tmp_path: Path) -> None:
     pairs = read(folder(root), tmp_path, "streamed").train
     order = list(batches(len(pairs), 1, 0, 0))
     stream = BatchStream(pairs.images, lambda step: iter(order[step:]), workers=1)
+    before = set(psutil.Process().children(recursive=True))
     stream.batch(0)
-    mine = [worker for worker in workers_of() if worker.pid != os.getpid()]
-    assert mine
-    for worker in mine:
-        os.kill(worker.pid, signal.SIGKILL)
+    helpers = [one for one in set(psutil.Process().children(recursive=True)) - before if HELPER in one.cmdline()]
+    assert len(helpers) == 1
+    helpers[0].kill()
     for step in range(1, len(order)):
         rows, pixels = stream.batch(step)
         assert (rows == order[step]).all()
         assert (pixels == pairs.images[rows]).all()
-    assert len(stream.news) == 1
-    assert "another one continues" in stream.news[0]
+    assert stream.news == []
     stream.close()
 
 
-def test_workers_that_are_always_killed_end_the_training_with_a_sentence(
+def test_that_nothing_can_be_decoded_ends_the_training_with_a_sentence(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pairs = read(folder(root), tmp_path, "streamed").train
     stream = BatchStream(pairs.images, lambda step: batches(len(pairs), 8, 0, 0), workers=1)
-
-    def dead(step: int) -> None:
-        def fail() -> None:
-            raise RuntimeError("DataLoader worker (pid(s) 77) exited unexpectedly")
-
-        stream._loading = iter(fail, None)
-
-    monkeypatch.setattr(stream, "_begin", dead)
-    with pytest.raises(DataError, match=r"3 times in a row.*Set workers to fewer"):
+    monkeypatch.setattr("trainer.images.decoder.safe_subprocess.start_helper", Mock(side_effect=OSError("no memory")))
+    with pytest.raises(DataError, match="Pictures cannot be decoded: no memory"):
         stream.batch(0)
+    stream.close()
 
 
 def test_auto_streams_what_does_not_fit_and_says_so(
@@ -446,3 +428,54 @@ def test_equal_pictures_are_known_without_decoding_them_again(root: Path, tmp_pa
     sides = [matching_of(pairs, pixel_digests(pairs.images)) for pairs in (streamed, kept)]
     assert all((a == b).all() for a, b in zip(vars(sides[0].images).values(), vars(sides[1].images).values()))
     assert len(sides[0].images) < len(streamed)
+
+
+def test_what_only_decoding_tells_is_recorded_once_a_run_has_prepared_its_pictures(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Broken pictures and held-out copies are counted as where everything is prepared before the first step."""
+    monkeypatch.setattr("trainer.device.be_polite", lambda where: None)
+    monkeypatch.setattr("trainer.training.session.FEW_PREPARED_FIRST", 10)
+    monkeypatch.setattr("trainer.data.batch_stream.HEARTBEAT_S", 0)
+    monkeypatch.setattr(prepared, "_CHUNK", 8)
+    data = dataclasses.replace(folder(root), heldout_share=0.2)
+    held = sorted(read(data, tmp_path / "look", "auto").heldout["heldout"].paths)
+    train = sorted(set(map(str, root.glob("*.png"))) - set(held))
+    Path(train[3]).write_bytes(b"no image")
+    Path(train[5]).write_bytes(Path(held[0]).read_bytes())
+    phases, told, report = [], threading.Event(), RunLog.progress
+    decode, update = prepared.decode_part, TrainingSession.update
+
+    def reported(log: RunLog, **now: Any) -> None:
+        phases.append(now["phase"])
+        if now["phase"] == "training · preparing images: 8 of 35":
+            told.set()
+        report(log, **now)
+
+    def decoded(part: prepared.Part, *more: Any) -> prepared.DonePart:
+        if part.first and "training" in phases:  # what is held out was prepared before
+            assert told.wait(60)
+        return decode(part, *more)
+
+    def updated(training: TrainingSession) -> Update:
+        making = [thread for thread in threading.enumerate() if thread.name == "keep images"]
+        while making and making[0].is_alive() and not training.preparing:
+            time.sleep(0.01)
+        for thread in making if training.step == 6 else ():  # in the second epoch
+            thread.join(60)
+        return update(training)
+
+    monkeypatch.setattr(RunLog, "progress", reported)
+    monkeypatch.setattr(prepared, "decode_part", decoded)
+    monkeypatch.setattr(TrainingSession, "update", updated)
+    workspace, facts = Workspace(tmp_path / "workspace"), []
+    base = run_of(data, workers=1, device="cpu")
+    base = dataclasses.replace(base, watching=dataclasses.replace(base.watching, snapshots=2, evaluate_every=1000))
+    for epochs, loading in ((3, "auto"), (1, "auto"), (1, "prepared")):
+        run = dataclasses.replace(base, loading=loading, optimizer=dataclasses.replace(base.optimizer, epochs=epochs))
+        number = workspace.runs.create(run, preset="")
+        fit(workspace, number)
+        facts.append(workspace.runs.get(number).facts)
+    assert [(each["left_out"], each["heldout_copies"]) for each in facts] == [(1, {"heldout": 1})] * 3
+    assert told.is_set()
+    assert not phases[-1].startswith("training ·")
