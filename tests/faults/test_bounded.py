@@ -212,6 +212,21 @@ def test_a_reader_without_end_is_ended(
     parts.close()
 
 
+LOOKING = """
+import sys, pyarrow as pa
+def imported(path, options):
+    pa.array([0])
+    return {"pandas": "pandas" in sys.modules}, pa.schema([]), []
+"""
+
+
+def test_an_array_in_a_reader_does_not_import_pandas(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "looking.py").write_text(LOOKING)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), *sys.path]))
+    (part,) = bounded.read("looking:imported", [tmp_path / "looking.py"], {})
+    assert part.facts == {"pandas": False}
+
+
 def test_no_row_is_lost_between_many_files(tmp_path: Path):
     folder = tmp_path / "shards"
     folder.mkdir()
