@@ -377,7 +377,7 @@ _now_quick = False
 
 def is_quick(item: pytest.Item) -> bool:
     """Return whether a test belongs to `-m quick`: without a window, a slow mark, or a slow folder."""
-    slow = _room(item) in SLOW_ROOMS or any(item.get_closest_marker(mark) for mark in SLOW_MARKS)
+    slow = _room(item) in SLOW_ROOMS or any(mark.name in SLOW_MARKS for mark in item.iter_markers())
     return not slow and not set(WINDOW) & set(getattr(item, "fixturenames", ()))
 
 
