@@ -12,6 +12,7 @@ from typing import Final
 import numpy as np
 from jaxtyping import Float, Int
 
+from trainer.analysis.distinct import answers
 from trainer.analysis.pair_ranks import AGREEMENTS, agreement, rank_groups, rank_names, ranks_among
 from trainer.analysis.progress import Progress
 from trainer.analysis.retrieval import ranks
@@ -119,6 +120,23 @@ def pair_numbers(snapshot: Snapshot, progress: Progress | None = None) -> PairNu
     sample = at_most(texts.rows, CAPTIONS)
     rank = ranks_among(snapshot.image, snapshot.text, sample, texts, progress=progress)
     return PairNumbers(cosine, rank, len(sample), len(texts))
+
+
+def numbers_of_pair(snapshot: Snapshot, row: int, most: int = CAPTIONS) -> PairNumbers | None:
+    """Return cosine and rank of one pair, ranked among `most` captions drawn at random where there are more.
+
+    None without both modalities.
+    """
+    if snapshot.image is None or snapshot.text is None or not 0 <= row < min(len(snapshot.image), len(snapshot.text)):
+        return None
+    texts = matching_of(snapshot).texts
+    # The one image's question alone: its own captions, and the sampled ones that are not.
+    matching = texts.rows[texts.cells(texts.question[row : row + 1])[1]]
+    others = np.setdiff1d(at_most(texts.rows, most), matching)
+    image, text = snapshot.image[row : row + 1], np.concatenate([snapshot.text[matching], snapshot.text[others]])
+    groups = answers(np.repeat([0, 1], [len(matching), len(others)]), np.arange(len(text)))
+    rank = ranks_among(image, text, np.arange(len(text)), groups)
+    return PairNumbers(matched_cosines(image, snapshot.text[row : row + 1]), rank, len(text), len(texts))
 
 
 def pair_colors(by: str, maps: Sequence[ColoredMap]) -> list[ColoredPoints]:

@@ -282,7 +282,7 @@ def point_colors(
     numbers = [pair_numbers(read_snapshot(run.folders[-1])) if by in COMPUTED else None for run in runs]
     if by in COMPUTED and not any(numbers):
         raise ChartError(f"{words(by)} needs images and texts. {BOTH}")
-    columns = [_column_of(run.items, by) for run in runs]
+    columns = [column_of(run.items, by) for run in runs]
     if by in CHANGED and workspace is not None:
         changed = what_changed(workspace, runs, progress)
         if by not in changed:
@@ -296,7 +296,8 @@ def point_colors(
     return tuple(pair_colors(by, maps))
 
 
-def _column_of(items: Items, by: str) -> dict[str, MetadataColumn]:
+def column_of(items: Items, by: str) -> dict[str, MetadataColumn]:
+    """Return the column that colors pairs by this, under its name; nothing where there is none."""
     values = items.label if by == CLASS else items.metadata.get(by)
     prepared = column(values) if values is not None and by not in (MODALITY, *COMPUTED) else None
     return {} if prepared is None else {by: prepared}

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from trainer.cli.export import add_step_argument, step_words
+from trainer.cli.export import add_out_argument, add_step_argument, step_words
 from trainer.errors import UserError
 from trainer.untrusted import shell
 from trainer.untrusted.terminal import say, say_json
@@ -40,9 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--suite", metavar="NAME", help="labels and templates that come with the application")
     add_step_argument(parser, "checkpoints")
-    parser.add_argument(
-        "--out", nargs="+", action="extend", type=Path, default=[], metavar="FILE", help=".svg, .pdf, .png or .csv"
-    )
+    add_out_argument(parser, ".svg, .pdf, .png or .csv")
 
 
 def run(args: argparse.Namespace) -> int:

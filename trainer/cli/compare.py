@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from trainer.cli.export import add_out_argument
 from trainer.errors import UserError
 from trainer.untrusted.terminal import say, say_json
 
@@ -30,9 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="table",
         help="groups: adjust p for every line of the table (table), or for the groups of a line alone",
     )
-    parser.add_argument(
-        "--out", nargs="+", action="extend", default=[], type=Path, metavar="FILE", help=".md, .csv or .tex"
-    )
+    add_out_argument(parser, ".md, .csv or .tex")
 
 
 def run(args: argparse.Namespace) -> int:

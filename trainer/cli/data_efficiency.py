@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import Final
+
+from trainer.cli.export import add_out_argument
 
 GROUP = "Train"
 HELP = "train on shares of the training pairs as an experiment: how few suffice?"
@@ -34,9 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--equal", choices=("updates", "epochs"), default="updates", help="what all arms have equal (updates)"
     )
     parser.add_argument("--queue", action="store_true", help="return immediately; the queue trains")
-    parser.add_argument(
-        "--out", nargs="+", action="extend", default=[], type=Path, metavar="FILE", help="figure or page to write"
-    )
+    add_out_argument(parser, "figure or page to write")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from trainer.cli.export import add_step_argument, step_words
+from trainer.cli.export import add_out_argument, add_step_argument, step_words
 from trainer.errors import UserError
 from trainer.untrusted import shell
 from trainer.untrusted.terminal import say, say_json
@@ -50,14 +50,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--along", type=int, default=0, metavar="K", help="move along the K-th principal direction")
     parser.add_argument("--distance", type=float, default=0.5, metavar="X", help="with --along: how far (0.5)")
     add_step_argument(parser, "checkpoints")
-    parser.add_argument(
-        "--out",
-        nargs="+",
-        action="extend",
-        type=Path,
-        default=[],
-        metavar="FILE",
-        help="figures: .svg, .pdf, .png; numbers: .csv; over the steps of a run: .gif, .mp4 (needs ffmpeg); "
+    add_out_argument(
+        parser,
+        "figures: .svg, .pdf, .png; numbers: .csv; over the steps of a run: .gif, .mp4 (needs ffmpeg); "
         "with --measure: recovered attributes by step or run",
     )
 

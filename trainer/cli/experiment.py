@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from trainer.cli.export import add_out_argument
 from trainer.errors import UserError
 from trainer.untrusted.terminal import say, say_json
 
@@ -56,7 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--hours", type=float, default=0.0, metavar="H", help="hours of training after which no seed is added"
     )
     parser.add_argument("--queue", action="store_true", help="run: return immediately; the queue trains")
-    parser.add_argument("--out", nargs="+", action="extend", default=[], type=Path, metavar="FILE", help="to write")
+    add_out_argument(parser, "to write")
 
 
 def run(args: argparse.Namespace) -> int:

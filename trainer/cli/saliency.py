@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trainer.analysis.number_text import signed
-from trainer.cli.export import add_step_argument, step_words
+from trainer.cli.export import add_out_argument, add_step_argument, step_words
 from trainer.untrusted import shell
 from trainer.untrusted.terminal import say, say_json
 
@@ -31,9 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--caption", required=True, metavar="TEXT", help="the caption to locate")
     add_options(parser, Saliency)
     add_step_argument(parser, "checkpoints")
-    parser.add_argument(
-        "--out", nargs="+", action="extend", type=Path, default=[], metavar="FILE", help=".svg, .pdf, .png or .csv"
-    )
+    add_out_argument(parser, ".svg, .pdf, .png or .csv")
 
 
 def run(args: argparse.Namespace) -> int:

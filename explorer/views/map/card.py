@@ -11,6 +11,7 @@ from explorer.theme import run_ink
 from explorer.views.map.load import MapSide
 from explorer.views.map.panel import MapPanel
 from explorer.widgets.hover_card import HoverCard, HoverRow
+from trainer.analysis.number_text import number
 from trainer.charts.pair_colors import PairNumbers
 
 HEADS = ("cosine", "rank of its caption")
@@ -50,7 +51,7 @@ def written(numbers: PairNumbers | None, row: int) -> tuple[str, ...]:
     """Format cosine and rank of a pair; dots while they are being computed."""
     if numbers is None or row >= len(numbers.rank):
         return ("…", "…")
-    return (f"{numbers.cosine[row]:.3f}", f"{numbers.rank[row]:,} of {numbers.among:,}")
+    return (number(numbers.cosine[row], 3), f"{numbers.rank[row]:,} of {numbers.among:,}")
 
 
 def _of(panel: MapPanel, row: int) -> tuple[str, ...]:

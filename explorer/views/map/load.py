@@ -14,18 +14,14 @@ from jaxtyping import Float, Int
 from explorer.views.map.coloring import choices
 from trainer.analysis.camera_3d import approximate_components
 from trainer.analysis.cluster_words import ClusterWords, cluster_words
-from trainer.analysis.distinct import answers
-from trainer.analysis.pair_ranks import ranks_among
 from trainer.analysis.progress import Progress
 from trainer.analysis.projection import total_variance
 from trainer.analysis.sampling import at_most
-from trainer.analysis.similarity import matched_cosines
 from trainer.analysis.tiled_neighbors import nearest
 from trainer.charts.common_pairs import looked_at
-from trainer.charts.matching import matching_of
 from trainer.charts.metadata_columns import MetadataColumn, column
 from trainer.charts.pair_changes import changes
-from trainer.charts.pair_colors import CAPTIONS, CLASS, MOST_RANKED, PairNumbers, changed_columns, pair_numbers
+from trainer.charts.pair_colors import CLASS, MOST_RANKED, PairNumbers, changed_columns, numbers_of_pair, pair_numbers
 from trainer.charts.snapshots import choose_snapshot
 from trainer.store import SnapshotRow, SplitKey, Workspace, of_split
 from trainer.store.columns import taken
@@ -237,19 +233,8 @@ def read_changes(workspace: Workspace, a: MapSide, b: MapSide, progress: Progres
 
 
 def read_one(side: MapSide, row: int) -> PairNumbers | None:
-    """Return cosine and rank of one pair, ranked among a sample of captions; for the card of a large map."""
-    snapshot: Snapshot = read_snapshot(side.row.folder, side.items)
-    if snapshot.image is None or snapshot.text is None:
-        return None
-    texts = matching_of(snapshot).texts
-    sample = at_most(texts.rows, CAPTIONS)
-    # The one image's question alone: its own captions, and the sampled ones that are not.
-    matching = texts.rows[texts.cells(texts.question[row : row + 1])[1]]
-    others = np.setdiff1d(sample, matching)
-    image, text = snapshot.image[row : row + 1], np.concatenate([snapshot.text[matching], snapshot.text[others]])
-    groups = answers(np.repeat([0, 1], [len(matching), len(others)]), np.arange(len(text)))
-    rank = ranks_among(image, text, np.arange(len(text)), groups)
-    return PairNumbers(matched_cosines(image, snapshot.text[row : row + 1]), rank, len(text), len(texts))
+    """Return cosine and rank of one pair, as `numbers_of_pair` does; for the card of a large map."""
+    return numbers_of_pair(read_snapshot(side.row.folder, side.items), row)
 
 
 def read_words(side: MapSide, progress: Progress | None = None) -> ClusterWords:

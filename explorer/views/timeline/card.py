@@ -5,23 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-import numpy as np
 from PySide6.QtWidgets import QWidget
 
 from explorer.models.thumbnails import Thumbnails
 from explorer.theme import run_ink
+from explorer.views.map.card import written
 from explorer.widgets.hover_card import HoverCard, HoverRow
-from trainer.analysis.sampling import at_most
 from trainer.charts.common_pairs import same_pairs
-from trainer.charts.matching import matching_of
+from trainer.charts.pair_colors import PairNumbers, numbers_of_pair
 from trainer.charts.snapshot_series import TimelineRun
 from trainer.store.snapshot_files import read_snapshot
 
 HEADS: Final = ("step", "cosine", "caption rank")
 MOST_CAPTIONS: Final = 20_000
-
-OnePair = tuple[float, int, int]
-"""Cosine of a pair, rank of its caption, and among how many distinct ones."""
 
 
 class TimelineCard(HoverCard):
@@ -32,7 +28,7 @@ class TimelineCard(HoverCard):
         self._pictures = pictures
         self._run: TimelineRun | None = None
         self.row = -1
-        self._rows: dict[int, tuple[int, OnePair | None]] = {}
+        self._rows: dict[int, tuple[int, PairNumbers | None]] = {}
 
     def show_pair(self, run: TimelineRun, row: int, steps: dict[int, int]) -> None:
         """Show pair `row` of `run`; `steps` maps each run's place to its current step."""
@@ -40,7 +36,7 @@ class TimelineCard(HoverCard):
         self._rows = {index: (step, None) for index, step in steps.items()}
         self.fill()
 
-    def take(self, index: int, row: int, step: int, numbers: OnePair | None) -> None:
+    def take(self, index: int, row: int, step: int, numbers: PairNumbers | None) -> None:
         """Show computed numbers of the pair if it is still the current one."""
         if row == self.row and self._rows.get(index, (None,))[0] == step:
             self._rows[index] = (step, numbers)
@@ -56,7 +52,8 @@ class TimelineCard(HoverCard):
         if self._run is None:
             return
         rows = [
-            HoverRow("AB"[i], run_ink(i, self), _written(step, pair)) for i, (step, pair) in sorted(self._rows.items())
+            HoverRow("AB"[i], run_ink(i, self), (f"{step:,}", *written(pair, 0)))
+            for i, (step, pair) in sorted(self._rows.items())
         ]
         items = self._run.items
         path = items.path[self.row]
@@ -77,25 +74,6 @@ def is_same_pair(run: TimelineRun, other: TimelineRun, row: int) -> bool:
     return bool(mine.caption[row] == theirs.caption[row]) or same_pairs(mine, theirs)
 
 
-def one_pair(folder: Path, row: int) -> OnePair | None:
-    """Return one pair's numbers in a snapshot; None without both modalities. Reads all captions: for a thread.
-
-    Of more than 20,000 distinct captions so many are drawn at random, as the number says.
-    """
-    snapshot = read_snapshot(folder)
-    if snapshot.image is None or snapshot.text is None or not 0 <= row < min(len(snapshot.image), len(snapshot.text)):
-        return None
-    texts = matching_of(snapshot).texts
-    matching = texts.cells(texts.question[row : row + 1])[1]
-    ranked = np.union1d(at_most(len(texts), MOST_CAPTIONS), matching)
-    cosines = np.asarray(snapshot.text[texts.rows[ranked]], np.float32) @ np.asarray(snapshot.image[row], np.float32)
-    right = np.isin(ranked, matching)
-    best = cosines[right].max()
-    rank = 1 + int((~(cosines < best) & ~right).sum())
-    return float(cosines[np.searchsorted(ranked, texts.place[row])]), rank, len(ranked)
-
-
-def _written(step: int, numbers: OnePair | None) -> tuple[str, ...]:
-    if numbers is None:
-        return (f"{step:,}", "…", "…")
-    return (f"{step:,}", f"{numbers[0]:.3f}".replace("-", "−"), f"{numbers[1]:,} of {numbers[2]:,}")
+def read_pair(folder: Path, row: int) -> PairNumbers | None:
+    """Return one pair's numbers in a snapshot, as `numbers_of_pair` does. Reads all captions: for a thread."""
+    return numbers_of_pair(read_snapshot(folder), row, MOST_CAPTIONS)

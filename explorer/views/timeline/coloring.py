@@ -13,10 +13,10 @@ from explorer.theme import theme
 from explorer.views.map.coloring import CLASS, COMPUTED, MODALITY, SHADES, Coloring, choices, colorings
 from explorer.widgets.legend import LegendEntry
 from trainer.charts.common_pairs import same_pairs
-from trainer.charts.metadata_columns import MetadataColumn, column
+from trainer.charts.metadata_columns import MetadataColumn
 from trainer.charts.pair_colors import AGREEMENT, BETTER_IN_B, CHANGED, ColoredMap, PairNumbers, pair_numbers
 from trainer.charts.snapshot_series import TimelineRun
-from trainer.charts.timeline import compared, compared_words
+from trainer.charts.timeline import column_of, compared, compared_words
 from trainer.store.snapshot_files import read_snapshot
 
 MOST_NAMED: Final = 12
@@ -49,11 +49,6 @@ def choices_of(runs: Sequence[TimelineRun]) -> list[str]:
     return [*offered, *computed, *(CHANGED if pairs and compared(runs) else ())]
 
 
-def first_choice(offered: Sequence[str]) -> str:
-    """Return the class column if available, else modality."""
-    return CLASS if CLASS in offered else MODALITY
-
-
 def numbers_at_the_end(run: TimelineRun) -> PairNumbers | None:
     """Return cosine and rank of every pair at the run's last step; None without both modalities. For a thread."""
     return pair_numbers(read_snapshot(run.folders[-1]))
@@ -70,27 +65,21 @@ def colors_of(
 
     Args:
         runs: What is shown.
-        by: One of `choices_of`; anything else is `first_choice`.
+        by: One of `choices_of`; anything else is the class where there is one, else modality.
         numbers: How each run, by its place, sees its pairs at its last step, as far as that is known.
         changed: What changed between the snapshots that are compared, once it is known.
         sides: The colors of A and B.
     """
     offered = choices_of(runs)
-    by = by if by in offered else first_choice(offered)
+    by = by if by in offered else CLASS if CLASS in offered else MODALITY
     numbers, changed = numbers or {}, changed or {}
     maps = [
-        (ColoredMap(run.n, {**_columns(run, by), **changed}, numbers.get(run.index)), run.images, run.texts)
+        (ColoredMap(run.n, {**column_of(run.items, by), **changed}, numbers.get(run.index)), run.images, run.texts)
         for run in runs
     ]
     made = colorings(by, maps, sides)
     index = {run.index: coloring.index for run, coloring in zip(runs, made, strict=True)}
     return Colors(by, index, made[0].palette, tuple(_legend(by, runs, made)))
-
-
-def _columns(run: TimelineRun, by: str) -> dict[str, MetadataColumn]:
-    values = run.items.label if by == CLASS else run.items.metadata.get(by)
-    metadata = column(values) if values is not None else None
-    return {} if metadata is None else {by: metadata}
 
 
 def _legend(by: str, runs: Sequence[TimelineRun], made: Sequence[Coloring]) -> list[LegendEntry]:

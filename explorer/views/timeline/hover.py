@@ -9,7 +9,7 @@ from PySide6.QtCore import QObject, QPoint
 from PySide6.QtWidgets import QWidget
 
 from explorer.models.thumbnails import Thumbnails
-from explorer.views.timeline.card import TimelineCard, is_same_pair, one_pair, pair_of
+from explorer.views.timeline.card import TimelineCard, is_same_pair, pair_of, read_pair
 from explorer.views.timeline.panel import TimelinePanel
 from explorer.views.view import Context
 
@@ -53,4 +53,4 @@ class TimelineHover(QObject):
         for same in of:
             folder = same.run.folders[same.run.at(same.step)]
             taken = partial(self.card.take, same.index, row, same.step)
-            self._context.background.run(self._view, one_pair, folder, row, done=taken, key=f"one {same.index}")
+            self._context.background.run(self._view, read_pair, folder, row, done=taken, key=f"one {same.index}")

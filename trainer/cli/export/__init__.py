@@ -27,15 +27,13 @@ HELP = "draw any chart of the window as SVG, PDF or PNG, and its numbers as CSV"
 
 def add_file_arguments(parser: argparse.ArgumentParser, more: str = "") -> None:
     """Add the output files; `more` names formats besides figures and numbers."""
-    parser.add_argument(
-        "--out",
-        nargs="+",
-        action="extend",
-        required=True,
-        type=Path,
-        metavar="FILE",
-        help=f"files to write; .svg, .pdf, .png or .csv{more}",
-    )
+    add_out_argument(parser, f"files to write; .svg, .pdf, .png or .csv{more}", required=True)
+
+
+def add_out_argument(parser: argparse.ArgumentParser, text: str, *, required: bool = False) -> None:
+    """Add the output files, of which there may be several; `text` says what they can be."""
+    options: dict[str, Any] = {"required": True} if required else {"default": []}
+    parser.add_argument("--out", nargs="+", action="extend", type=Path, metavar="FILE", help=text, **options)
 
 
 def add_run_arguments(parser: argparse.ArgumentParser) -> None:

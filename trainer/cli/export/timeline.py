@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING
 
 from trainer.charts.point_placement import PointPlacement
 from trainer.cli._progress import report
-from trainer.cli.export import WrittenFigure, add_run_arguments, add_split_arguments, command_line, print_files
+from trainer.cli.export import (
+    WrittenFigure,
+    add_out_argument,
+    add_run_arguments,
+    add_split_arguments,
+    command_line,
+    print_files,
+)
 from trainer.cli.project import add_placement_arguments, placement_of
 from trainer.errors import UserError
 from trainer.untrusted.bounded.arrays import load_npy
@@ -32,15 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="modality, a column (label where there are classes), agreement, rank, cosine or what changed: "
         "image_rank_change, text_rank_change, margin_change, overlap, residual, verdict",
     )
-    parser.add_argument(
-        "--out",
-        nargs="+",
-        action="extend",
-        default=[],
-        type=Path,
-        metavar="FILE",
-        help="animations: .gif, .mp4 (needs ffmpeg); figures: .svg, .pdf, .png; the curves: .csv",
-    )
+    add_out_argument(parser, "animations: .gif, .mp4 (needs ffmpeg); figures: .svg, .pdf, .png; the curves: .csv")
     parser.add_argument("--frame", action="store_true", help="a .png is the last frame of the animation")
 
 
