@@ -23,7 +23,7 @@ from explorer.widgets.image_row import ImageRowItem, ImageRowWidget
 from explorer.widgets.min_size_scroll import SidewaysScroll
 from explorer.widgets.run_badge import RunBadge
 from trainer.charts.marks import HeatMap, ImageRow, Mark, NumberTable, Panel, ShadedTable, XYPlot
-from trainer.charts.panel_rows import cells_of
+from trainer.charts.panel_rows import values_of
 from trainer.charts.run_tones import with_sides
 
 PLOT_PX = 210
@@ -342,7 +342,7 @@ class PanelWidget(QScrollArea):
             card: QWidget = self._spare.pop() if self._spare else self._new_plot()
             card.name(self._name, mark.key)
         elif isinstance(mark, ShadedTable):
-            card = _TableCard(name)
+            card = ShadedTableCard(name)
         elif isinstance(mark, HeatMap):
             card = HeatMapCard(name)
             card.chosen.connect(lambda row, key=mark.key: self.row_chosen.emit(key, row))
@@ -385,24 +385,6 @@ class _PlotCard(XYPlotCard):
         """Return how high title, legend and plot are at least in this width."""
         return self._column.totalMinimumHeightForWidth(width)
 
-    def show_mark(self, mark: XYPlot) -> None:
-        """Show the plot."""
-        self.show_plot(mark)
-
-    def shown(self) -> Iterator[tuple[Any, ...]]:
-        """Return the points of the plot's items."""
-        return self.plot.shown()
-
-
-class _TableCard(ShadedTableCard):
-    def show_mark(self, mark: ShadedTable) -> None:
-        """Show the table."""
-        self.show_table(mark)
-
-    def shown(self) -> Iterator[tuple[Any, ...]]:
-        """Yield row, column and value of every cell."""
-        return iter(()) if self.table is None else cells_of(self.table)
-
 
 class HeatMapCard(QWidget):
     """A heat map with a title and a readout of the cell under the pointer.
@@ -415,7 +397,6 @@ class HeatMapCard(QWidget):
 
     def __init__(self, name: str, parent: QWidget | None = None) -> None:
         super().__init__(parent, objectName=name)
-        self.grid: HeatMap | None = None
         self.title, self.note = heading(), layouts.elided(role="small")
         self.map = HeatMapWidget()
         self.map.setObjectName(f"{name}-map")
@@ -427,7 +408,6 @@ class HeatMapCard(QWidget):
 
     def show_mark(self, mark: HeatMap) -> None:
         """Show the heat map."""
-        self.grid = mark
         self.title.setText(mark.title)
         self.map.setAccessibleName(f"{mark.title}: {mark.unit}")
         self.map.show_heat(mark)
@@ -440,14 +420,10 @@ class HeatMapCard(QWidget):
 
     def shown(self) -> Iterator[tuple[Any, ...]]:
         """Yield row, column and value of every drawn cell."""
-        grid = self.grid
-        if grid is not None and self.map.heat is not None:
-            for (row, column), value in np.ndenumerate(self.map.heat.values):
-                where = grid.columns[column] if grid.columns else column
-                yield grid.rows[row] if grid.rows else str(row), where, float(value)
+        return iter(()) if self.map.heat is None else values_of(self.map.heat)
 
     def _show_values(self, row: int, column: int) -> None:
-        grid = self.grid
+        grid = self.map.heat
         if grid is None:
             return
         if row < 0:
@@ -458,8 +434,8 @@ class HeatMapCard(QWidget):
         self.map.setAccessibleDescription(self.note.text())
 
     def _choose(self, row: int) -> None:
-        if self.grid is not None and row < len(self.grid.row_ids):
-            self.chosen.emit(self.grid.row_ids[row])
+        if self.map.heat is not None and row < len(self.map.heat.row_ids):
+            self.chosen.emit(self.map.heat.row_ids[row])
 
 
 class ImageRowCard(QWidget):
@@ -513,10 +489,7 @@ class ImageRowCard(QWidget):
 
     def shown(self) -> Iterator[tuple[Any, ...]]:
         """Yield the caption, text and share of every image."""
-        if self.strip is not None:
-            for cell in self.strip.cells:
-                share = None if cell.share != cell.share else cell.share
-                yield cell.name, cell.words, share
+        return iter(()) if self.strip is None else values_of(self.strip)
 
     def _choose(self, index: int) -> None:
         if self.strip is not None and self.strip.cells[index].row >= 0:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 import numpy as np
 from PySide6.QtCore import QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainter, QPaintEvent, QPen
@@ -11,6 +14,7 @@ from explorer import theme
 from explorer.render_qt.xy_plot import tone_color
 from explorer.widgets import layouts
 from trainer.charts.marks import ShadedTable
+from trainer.charts.panel_rows import values_of
 
 CELL_PX = 30
 MOST_CELL_PX = 128
@@ -31,7 +35,7 @@ class ShadedTableCard(QWidget):
         layouts.column(self.title, self.cells, layouts.STRETCH, gap=theme.SPACE, of=self)
         theme.theme().changed.connect(self.cells.update)
 
-    def show_table(self, table: ShadedTable) -> None:
+    def show_mark(self, table: ShadedTable) -> None:
         """Show the table."""
         self.table = table
         self.title.setText(table.title)
@@ -39,6 +43,10 @@ class ShadedTableCard(QWidget):
         self.setAccessibleDescription(_in_words(table))
         self.cells.updateGeometry()
         self.cells.update()
+
+    def shown(self) -> Iterator[tuple[Any, ...]]:
+        """Yield row, column and value of every cell."""
+        return iter(()) if self.table is None else values_of(self.table)
 
 
 class _Cells(QWidget):

@@ -629,7 +629,7 @@ class XYPlotCard(QWidget):
         self._column.addWidget(self.legend)
         self._column.addWidget(self.plot, 1)
 
-    def show_plot(self, spec: marks.XYPlot) -> None:
+    def show_mark(self, spec: marks.XYPlot) -> None:
         """Show the plot."""
         self.plot.show_plot(spec)
         self.plot.setAccessibleName(spec.title)
@@ -637,6 +637,10 @@ class XYPlotCard(QWidget):
         self.title.setText(spec.title)
         self._show_values(math.nan)
         self._show_legend()
+
+    def shown(self) -> Iterator[tuple[Any, ...]]:
+        """Return the points of the plot's items."""
+        return self.plot.shown()
 
     def _show_values(self, x: float) -> None:
         spec = self.plot.spec

@@ -152,7 +152,7 @@ def test_every_mark_of_a_chart_can_be_seen(qtbot, mode: str, tone: marks.Tone) -
         card = XYPlotCard("test", kind)
         shown(qtbot, card)
         card.plot.getPlotItem().showGrid(x=False, y=False)
-        card.show_plot(piece)
+        card.show_mark(piece)
         qtbot.wait(20)
         found = pixels(qtbot, card.plot, inside(card))
         # The grid and the smoothed edges are no marks: a color counts from ten pixels on.
@@ -199,7 +199,7 @@ def test_b_is_dashed_in_a_plot_and_its_bars_are_hatched(qtbot, dressed) -> None:
             card = XYPlotCard("test", kind)
             shown(qtbot, card)
             card.plot.getPlotItem().showGrid(x=False, y=False)
-            card.show_plot(drawn(tone)[kind])
+            card.show_mark(drawn(tone)[kind])
             qtbot.wait(20)
             found = pixels(qtbot, card.plot, inside(card))
             shares[tone] = found[theme.color(tone).name()]
@@ -360,7 +360,7 @@ def test_words_on_a_map_can_be_read_also_behind_a_selection(qtbot, mode: str, di
 def test_numbers_of_a_shaded_table_can_be_read(qtbot, mode: str) -> None:
     card = ShadedTableCard("test")
     shown(qtbot, card, 420, 200)
-    card.show_table(marks.ShadedTable("t", "", ("a", "b"), ("x", "y", "z"), np.linspace(0, 1, 6).reshape(2, 3), 2))
+    card.show_mark(marks.ShadedTable("t", "", ("a", "b"), ("x", "y", "z"), np.linspace(0, 1, 6).reshape(2, 3), 2))
     qtbot.wait(20)
     for row, column in itertools.product(range(2), range(3)):
         room = card.cells._room(row, column).toRect().adjusted(6, 6, -6, -6)

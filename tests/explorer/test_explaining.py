@@ -59,13 +59,13 @@ def test_a_click_on_a_row_shows_its_negatives(qtbot, view: ExplainingView):
     go_to(qtbot, view, "batch-negatives")
     card = view.pane.panel.cards["infoloob-1"]
     frame = card.map.room()
-    rows = len(card.grid.values)
+    rows = len(card.map.heat.values)
     place = QPointF(frame.center().x(), frame.top() + 6.5 / rows * frame.height())
     qtbot.mouseClick(card.map, Qt.MouseButton.LeftButton, pos=place.toPoint())
     settle(qtbot, view)
     assert view.pane.answer.settings.anchor == 6
     strip = shown(view).mark("negatives-1")
-    weights = card.grid.values[6]
+    weights = card.map.heat.values[6]
     assert strip.cells[0].row == view.pane.answer.data.found[0].rows[6]
     assert strip.cells[1].share == pytest.approx(float(weights.max()))
     card.map.setFocus()
@@ -78,8 +78,8 @@ def test_hovering_a_cell_tells_its_weight(qtbot, view: ExplainingView):
     go_to(qtbot, view, "batch-negatives")
     card = view.pane.panel.cards["logits-0"]
     card.map.pointed.emit(2, 5)
-    assert card.note.text().startswith(f"logit {card.grid.values[2, 5]:.3g}".replace("-", "−"))
-    assert card.grid.rows[2] in card.note.text()
+    assert card.note.text().startswith(f"logit {card.map.heat.values[2, 5]:.3g}".replace("-", "−"))
+    assert card.map.heat.rows[2] in card.note.text()
 
 
 def test_collapse_is_warned_of(qtbot, view: ExplainingView, two_runs: tuple[int, int]):

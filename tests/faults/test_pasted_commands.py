@@ -14,7 +14,6 @@ import pytest
 from explorer.export import shell_command
 from tests.nightly import few_plain
 from tests.rules.sources import nodes
-from trainer.cli.export import command_line
 from trainer.untrusted import shell
 
 pytestmark = pytest.mark.faults
@@ -74,7 +73,6 @@ def test_a_real_shell_gets_the_words_back(locale: str, faults) -> None:
 def test_nothing_in_a_line_acts_on_a_terminal(word: str, posix: bool) -> None:
     assert not re.search(f"[{shell.ACTING}]", shell.join(["trainer", word], posix=posix))
     assert not re.search(f"[{shell.ACTING}]", shell_command(["classify", word], Path("/w")))
-    assert not re.search(f"[{shell.ACTING}]", command_line("map", ["1"], [Path("a.svg")], {"split": word}))
 
 
 @pytest.mark.parametrize("word", ORDINARY)

@@ -29,7 +29,8 @@ def values_of(mark: Mark) -> Iterator[tuple[Any, ...]]:
     if isinstance(mark, XYPlot):
         yield from _plot_values(mark)
     elif isinstance(mark, ShadedTable):
-        yield from cells_of(mark)
+        for name, row_values in zip(mark.rows, mark.values.tolist(), strict=True):
+            yield from ((name, column, value) for column, value in zip(mark.columns, row_values, strict=True))
     elif isinstance(mark, HeatMap):
         for (row, column), value in np.ndenumerate(mark.values):
             where = mark.columns[column] if mark.columns else column
@@ -72,9 +73,3 @@ def points(curve: Series) -> Iterator[tuple[float, float]]:
     """Yield the points of a curve; for a stepped one the bin centers."""
     x = (curve.x[1:] + curve.x[:-1]) / 2 if curve.stepped else curve.x
     return zip(x.tolist(), curve.y.tolist(), strict=True)
-
-
-def cells_of(table: ShadedTable) -> Iterator[tuple[str, str, float]]:
-    """Yield row name, column name and number of every cell."""
-    for name, values in zip(table.rows, table.values.tolist(), strict=True):
-        yield from ((name, column, value) for column, value in zip(table.columns, values, strict=True))

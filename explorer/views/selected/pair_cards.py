@@ -120,7 +120,7 @@ class CourseCard(XYPlotCard):
         axis = Axis("rank", 0.8, max(worst, 10) * 1.25, log=True, integer=True)
         steps = Axis("step", 0.0, float(max(last, 1)), integer=True)
         plot = XYPlot("course", "Caption rank over training", steps, axis, curves, note="1 is best")
-        self.show_plot(mark_with_sides(plot, theme.sides_of(self)))
+        self.show_mark(mark_with_sides(plot, theme.sides_of(self)))
 
 
 class NeighborRows(QWidget):

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trainer.errors import UserError
-from trainer.untrusted import shell
 from trainer.untrusted.terminal import say, say_json
 
 if TYPE_CHECKING:
@@ -134,14 +133,3 @@ def print_files(args: argparse.Namespace, written: WrittenFigure | None = None) 
     if written is not None and written.size is not None:
         facts["figure"] = {**vars(written.size), "parts": [vars(part) for part in written.parts]}
     say_json(json_text(facts)) if args.json else say("\n".join(names))
-
-
-def command_line(
-    kind: str, runs: Sequence[str], files: Sequence[Path], options: dict[str, Any], more: Sequence[str] = ()
-) -> str:
-    """Return a shell command that writes these files, without options that are None, with `runs` and `more` as is."""
-    arguments = ["trainer", "export", kind, *runs]
-    for name, value in options.items():
-        if value is not None:
-            arguments += [f"--{name}", *([str(part) for part in value] if isinstance(value, list) else [f"{value}"])]
-    return shell.join([*arguments, *more, "--out", *(file.name for file in files)])

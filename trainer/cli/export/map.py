@@ -17,7 +17,6 @@ from trainer.cli.export import (
     add_run_arguments,
     add_snapshot_arguments,
     check_arguments,
-    command_line,
     figure_choices,
     print_files,
     request_of,
@@ -25,6 +24,7 @@ from trainer.cli.export import (
 from trainer.cli.project import add_placement_arguments, placement_of
 from trainer.config.fields import option
 from trainer.errors import UserError
+from trainer.untrusted import shell
 from trainer.untrusted.bounded.arrays import load_npy
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def write(
     from trainer.charts.figure_choices import FigureChoices
     from trainer.charts.map import draw, embedding_maps, point_rows
     from trainer.charts.opened_snapshot import open_target
-    from trainer.charts.settings import options as setting_options
+    from trainer.charts.settings import options
     from trainer.charts.spec import request_words
     from trainer.render_mpl.files import NumberRows, write_figure
     from trainer.render_mpl.panel import draw as drawn
@@ -99,13 +99,9 @@ def write(
     charts = embedding_maps(
         workspace, placed, color=placement.color, isolate=placement.isolate, pairs=pairs, progress=report
     )
-    options: dict[str, Any] = {**placement.options}
-    if placement.turn:
-        options["turn"] = [f"{degrees:g}" for degrees in placement.turn]
-    options |= {"color": placement.color, "isolate": list(placement.isolate) or None}
-    options["pairs"] = placement.pairs or None
     choices = choices or FigureChoices()
-    line = command_line("map", request_words(request), files, options, setting_options(choices))
+    words = ["trainer", "export", "map", *request_words(request), *options(placement), *options(choices)]
+    line = shell.join([*words, "--out", *(file.name for file in files)])
     size = write_figure(
         files,
         figure=lambda: drawn(draw(charts), choices, [chart.name for chart in charts]),

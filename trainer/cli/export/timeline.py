@@ -9,16 +9,10 @@ from typing import TYPE_CHECKING
 
 from trainer.charts.point_placement import PointPlacement
 from trainer.cli._progress import report
-from trainer.cli.export import (
-    WrittenFigure,
-    add_out_argument,
-    add_run_arguments,
-    add_split_arguments,
-    command_line,
-    print_files,
-)
+from trainer.cli.export import WrittenFigure, add_out_argument, add_run_arguments, add_split_arguments, print_files
 from trainer.cli.project import add_placement_arguments, placement_of
 from trainer.errors import UserError
+from trainer.untrusted import shell
 from trainer.untrusted.bounded.arrays import load_npy
 
 if TYPE_CHECKING:
@@ -47,6 +41,8 @@ def run(args: argparse.Namespace) -> int:
     """Write the files and print their names."""
     from dataclasses import replace
 
+    from trainer.charts.settings import options
+    from trainer.charts.spec import Request, request_words, targets_of
     from trainer.charts.timeline import curve_rows, draw, point_colors
     from trainer.render_mpl import film
     from trainer.render_mpl.files import NumberRows, check_suffixes, write_figure
@@ -69,9 +65,10 @@ def run(args: argparse.Namespace) -> int:
     chosen = {"dataset": args.dataset, "split": args.split}
     chart = collect(args.workspace, args.runs, placement=placement, **chosen)
     chart = replace(chart, colors=point_colors(chart, args.color, workspace=args.workspace, progress=report))
-    options = {**chosen, **placement.options, "color": args.color}
-    more = ["--frame"] if args.frame else []
-    line = command_line("timeline", ["--runs", *map(str, args.runs)], args.out, options, more)
+    words = ["trainer", "export", "timeline", *request_words(Request(targets_of(args.runs), **chosen))]
+    words += [*options(placement), *(["--color", args.color] if args.color else [])]
+    words += ["--frame"] if args.frame else []
+    line = shell.join([*words, "--out", *(file.name for file in args.out)])
     title = "Geometry timeline"
     if films:
         pictures = list(frames(chart, report, only_last=args.frame))
