@@ -33,6 +33,7 @@ class Prediction:
         cosines: One a label.
         shares: Whether the probabilities sum to 1 or are each for itself.
         step: Updates the model had seen: those asked for, or those of the newest checkpoint where that one is gone.
+        unlike: That the image is unlike the pictures of the run's data; empty where it is not, or that is not known.
     """
 
     labels: tuple[str, ...]
@@ -40,6 +41,7 @@ class Prediction:
     cosines: Float[np.ndarray, " labels"]
     step: int
     shares: Shares = "softmax"
+    unlike: str = ""
 
     @property
     def label(self) -> str:
@@ -207,9 +209,10 @@ class ClassifyQuery(QObject):
         self._models[model].open_question = None
         said = answer.runs[model[0]]
         shares = said.probabilities or [[np.nan] * len(question.labels)] * len(answer.images)
-        for path, row, cosines in zip(answer.images, shares, said.cosines, strict=True):
+        for index, (path, row, cosines) in enumerate(zip(answer.images, shares, said.cosines, strict=True)):
+            unlike = "" if said.likeness is None else said.likeness.sentence(index)
             self._predictions[path, model] = StoredPrediction(
-                Prediction(question.labels, np.array(row), np.array(cosines), said.step, said.shares)
+                Prediction(question.labels, np.array(row), np.array(cosines), said.step, said.shares, unlike)
             )
         self._unreadable |= answer.unreadable
         self._next(model)
