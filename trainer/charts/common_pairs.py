@@ -22,6 +22,19 @@ def same_pairs(a: Items, b: Items) -> bool:
     return np.array_equal(np.asarray(a.id), np.asarray(b.id)) and _agree(a, b, *[np.arange(len(a.id))] * 2)
 
 
+def row_of_pair(mine: Items, theirs: Items, row: int) -> int:
+    """Return the row of one of their pairs among mine; -1 without it."""
+    ids, pair_id = mine.id, theirs.id[row]
+    at = row
+    if row >= len(ids) or ids[row] != pair_id:
+        same_kind = ids.dtype.kind == theirs.id.dtype.kind
+        matches = np.flatnonzero(ids == pair_id if same_kind else np.asarray(ids, str) == str(pair_id))
+        at = int(matches[0]) if len(matches) else -1
+    # Equal ids may be of other pairs. In the same pairs, a caption may have been corrected since.
+    same = at >= 0 and (mine.caption[at] == theirs.caption[row] or same_pairs(mine, theirs))
+    return at if same else -1
+
+
 def common_rows(a: Items, b: Items) -> tuple[Int[np.ndarray, " n"], Int[np.ndarray, " n"]]:
     """Return rows of A, ascending, and the rows of B with the same pairs; none where the captions are others."""
     if np.array_equal(np.asarray(a.id), np.asarray(b.id)):

@@ -20,6 +20,7 @@ from trainer.analysis.label_shares import percent
 from trainer.charts.hopfield_patterns import (
     KEPT,
     Patterns,
+    Query,
     StoredSettings,
     beta_setting,
     beta_words,
@@ -28,6 +29,7 @@ from trainer.charts.hopfield_patterns import (
     head,
     minus,
     patterns,
+    query_of,
     query_setting,
 )
 from trainer.charts.marks import Axis, ImageRow, NumberRow, NumberTable, Panel, Series, Tone, XYPlot, run_tone
@@ -66,12 +68,14 @@ class PairRetrievals:
     """The retrievals of a pair in one run.
 
     Attributes:
+        query: The pair in this run.
         rows: Pairs of the snapshot that are stored.
         tops: For U_x, U_y, V_x and V_y: places among `rows` of the largest weights, the weights, and the rest.
         matched: Cosines of all matched pairs: before, and of U_x with U_y and V_x with V_y.
     """
 
     run: Patterns
+    query: Query
     rows: Int[np.ndarray, " n"]
     four: FourRetrievals
     tops: tuple[tuple[Int[np.ndarray, " k"], Float[np.ndarray, " k"], float], ...]
@@ -88,15 +92,16 @@ def pair_retrievals(
         StoreError: No such run.
     """
     run = patterns(workspace, target, request, StoredSettings(), progress=progress)
-    image, text, rows = both_of(run, settings.query)
-    row, beta = int(np.flatnonzero(rows == settings.query)[0]), settings.beta
+    query = query_of(workspace, target, request, run, settings.query)
+    image, text, rows = both_of(run, query.row)
+    row, beta = int(np.flatnonzero(rows == query.row)[0]), settings.beta
     ways = ((image[row], image), (text[row], image), (image[row], text), (text[row], text))
     tops = tuple(
         top_shares(retrieval_shares(state.astype(np.float64), stored, beta).astype(np.float64), KEPT)
         for state, stored in ways
     )
     four = four_retrievals(image, text, row, beta)
-    return PairRetrievals(run, rows, four, tops, matched_after_retrieval(image, text, beta))
+    return PairRetrievals(run, query, rows, four, tops, matched_after_retrieval(image, text, beta))
 
 
 def draw(data: PerRun[PairRetrievals], settings: PairSettings) -> Panel:
@@ -110,7 +115,7 @@ def draw(data: PerRun[PairRetrievals], settings: PairSettings) -> Panel:
         if len(retrievals.rows) < retrievals.run.pairs
     )
     histograms = tuple(_matched(*retrievals) for retrievals in drawn)
-    strips = tuple((strip,) for retrievals in drawn for strip in _strips(*retrievals, settings.query))
+    strips = tuple((strip,) for retrievals in drawn for strip in _strips(*retrievals))
     return Panel(
         title="Four Hopfield retrievals of a pair",
         head=head(runs, f"pair {settings.query}", beta_words(settings.beta)),
@@ -131,13 +136,14 @@ def _numbers(pairs: Sequence[PairRetrievals], names: Sequence[str], query: int) 
     return NumberTable("pair", f"Pair {query}", tuple(names), tuple(lines))
 
 
-def _strips(retrievals: PairRetrievals, index: int, label: str, query: int) -> list[ImageRow]:
+def _strips(retrievals: PairRetrievals, index: int, label: str) -> list[ImageRow]:
     """Return the images and texts that both modalities retrieve; a text is shown as its image."""
     strips = []
     for (name, label_of_way), (positions, tops, rest) in zip(_WAYS, retrievals.tops, strict=True):
         rows = retrievals.rows[positions].tolist()
         cells = tuple(
-            cell(retrievals.run, row, float(s), strong=row == query) for row, s in zip(rows, tops, strict=True)
+            cell(retrievals.run, row, float(share), retrievals.query, strong=row == retrievals.query.row)
+            for row, share in zip(rows, tops, strict=True)
         )
         note = f"{percent(rest)} of the weight outside the top {len(cells)}"
         strips.append(

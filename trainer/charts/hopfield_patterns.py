@@ -16,6 +16,7 @@ from trainer.analysis.sampling import at_most
 from trainer.analysis.tiles import exact
 from trainer.analysis.units import UNIT_OF, Unit, Units
 from trainer.charts import BOTH, ChartError
+from trainer.charts.common_pairs import row_of_pair, same_pairs
 from trainer.charts.marks import RowImage
 from trainer.charts.opened_snapshot import OpenedSnapshot, open_target
 from trainer.charts.snapshot_label import SnapshotLabel
@@ -212,9 +213,43 @@ def _read(opened: OpenedSnapshot, settings: StoredSettings, plane: Plane) -> Pat
     )
 
 
-def cell(run: Patterns, row: int, share: float, *, strong: bool) -> RowImage:
-    """Return a stored pattern's image with its share."""
-    return RowImage(row, run.items.path[row], run.items.caption[row], percent(share), share, strong)
+@dataclass(frozen=True)
+class Query:
+    """The query's pair in a run.
+
+    Attributes:
+        row: Of the run's snapshot; -1 for a query from outside.
+        same: Whether the run has the pairs of the first run in the same rows: what is clicked is a row of that one.
+    """
+
+    row: int
+    same: bool
+
+
+def query_of(workspace: Workspace, target: Target, request: Request, run: Patterns, query: int) -> Query:
+    """Return the query's pair in this run: `query` is a row of the first run, which may have other data, or -1.
+
+    Raises:
+        ChartError: One of the two has no such pair.
+        StoreError: No such run.
+    """
+    items, name = run.items, run.name
+    if target != request.targets[0]:
+        first = open_target(workspace, request.targets[0], request)
+        items, name = first.snapshot.items, first.run.short_name
+    if query >= len(items):
+        raise ChartError(f"There is no pair {query}; the snapshot of {name} has 0 to {len(items) - 1}.")
+    same = items is run.items or same_pairs(items, run.items)
+    row = query if same or query < 0 else row_of_pair(run.items, items, query)
+    if row < 0 <= query:
+        raise ChartError(f"Run {run.name} has no such pair: its data are not those of {name}. Choose a pair of both.")
+    return Query(row, same)
+
+
+def cell(run: Patterns, row: int, share: float, query: Query, *, strong: bool) -> RowImage:
+    """Return a stored pattern's image with its share; of other data than those of the first run it asks nothing."""
+    asks = row if query.same else -1
+    return RowImage(asks, run.items.path[row], run.items.caption[row], percent(share), share, strong)
 
 
 def both_of(

@@ -24,6 +24,7 @@ from trainer.analysis.label_shares import percent
 from trainer.charts.hopfield_patterns import (
     KEPT,
     Patterns,
+    Query,
     StoredSettings,
     asks_setting,
     beta_setting,
@@ -31,6 +32,7 @@ from trainer.charts.hopfield_patterns import (
     cell,
     head,
     patterns,
+    query_of,
     query_setting,
     stored_words,
 )
@@ -73,9 +75,14 @@ class RetrievalSettings(OutsideQuery, StoredSettings):
 
 @dataclass(frozen=True)
 class Retrieval:
-    """One run's retrieval: the weight of each stored pattern, and the path of repeated updates."""
+    """One run's retrieval: the weight of each stored pattern, and the path of repeated updates.
+
+    Attributes:
+        query: Its pair in this run, or that it is from outside.
+    """
 
     run: Patterns
+    query: Query
     shares: Float[np.ndarray, " n"]
     path: Trail
 
@@ -96,17 +103,18 @@ def retrieval(
     """
     run = patterns(workspace, target, request, settings, settings.plane, progress)
     state = outside_vector(request, target, settings)
-    state = run.state(settings.query, settings.asks) if state is None else state
+    query = query_of(workspace, target, request, run, settings.query if state is None else -1)
+    state = run.state(query.row, settings.asks) if state is None else state
     shares = retrieval_shares(state, run.stored, settings.beta).astype(np.float64)
-    return Retrieval(run, shares, updates(state, run.stored, settings.beta, progress=progress))
+    return Retrieval(run, query, shares, updates(state, run.stored, settings.beta, progress=progress))
 
 
 def draw(data: PerRun[Retrieval], settings: RetrievalSettings) -> Panel:
     """Draw the largest weights with their images, the facts, the energy and the path."""
     retrievals, names = data.found, labels([retrieval.run for retrieval in data.found])
     drawn = list(zip(retrievals, data.places, names, strict=True))
-    strips = tuple((_strip(retrieval, index, settings),) for retrieval, index, _ in drawn)
-    lines = [_facts(retrieval, settings) for retrieval in retrievals]
+    strips = tuple((_strip(retrieval, index),) for retrieval, index, _ in drawn)
+    lines = [_facts(retrieval) for retrieval in retrievals]
     table = tuple(NumberRow(w, h, tuple(line[w] for line in lines), digits, strong) for w, h, digits, strong in _LINES)
     numbers = NumberTable("numbers", "This retrieval", tuple(names), table)
     energy = _energy(retrievals, data.places, names)
@@ -135,8 +143,8 @@ _LINES: Final = (
 )
 
 
-def _facts(retrieval: Retrieval, settings: RetrievalSettings) -> dict[str, Any]:
-    own_pattern = np.flatnonzero(retrieval.run.is_own(settings.query) & (not settings.is_outside))
+def _facts(retrieval: Retrieval) -> dict[str, Any]:
+    own_pattern = np.flatnonzero(retrieval.run.is_own(retrieval.query.row))
     updated = len(retrieval.path.states) - 1
     return {
         "Effective patterns": effective_number(retrieval.shares),
@@ -152,12 +160,12 @@ def _facts(retrieval: Retrieval, settings: RetrievalSettings) -> dict[str, Any]:
     }
 
 
-def _strip(retrieval: Retrieval, index: int, settings: RetrievalSettings) -> ImageRow:
+def _strip(retrieval: Retrieval, index: int) -> ImageRow:
     run = retrieval.run
     positions, tops, rest = top_shares(retrieval.shares, KEPT)
-    is_own = run.is_own(settings.query)[positions] & (not settings.is_outside)
+    is_own = run.is_own(retrieval.query.row)[positions]
     cells = tuple(
-        cell(run, row, float(share), strong=strong)
+        cell(run, row, float(share), retrieval.query, strong=strong)
         for row, share, strong in zip(run.rows[positions].tolist(), tops, is_own.tolist(), strict=True)
     )
     ends = "a metastable state" if retrieval.kind == "metastable" else f"a {retrieval.kind}"

@@ -17,7 +17,7 @@ from trainer.analysis.progress import Progress
 from trainer.analysis.rank_margins import cosines_with_all, standing_of_one
 from trainer.analysis.tiled_neighbors import largest
 from trainer.charts import ChartError
-from trainer.charts.common_pairs import same_pairs
+from trainer.charts.common_pairs import row_of_pair
 from trainer.charts.matching import matching_of
 from trainer.charts.opened_snapshot import open_target
 from trainer.charts.snapshot_label import SnapshotLabel, shown
@@ -53,16 +53,7 @@ class OpenSnapshot:
 
     def row_of(self, other: OpenSnapshot, row: int) -> int:
         """Return this snapshot's row of a pair of another one; -1 without it."""
-        mine, theirs = self.snapshot.items, other.snapshot.items
-        ids, pair_id = mine.id, theirs.id[row]
-        at = row
-        if row >= len(ids) or ids[row] != pair_id:
-            same_kind = ids.dtype.kind == theirs.id.dtype.kind
-            matches = np.flatnonzero(ids == pair_id if same_kind else np.asarray(ids, str) == str(pair_id))
-            at = int(matches[0]) if len(matches) else -1
-        # Equal ids may be of other pairs. In the same pairs, a caption may have been corrected since.
-        same = at >= 0 and (mine.caption[at] == theirs.caption[row] or same_pairs(mine, theirs))
-        return at if same else -1
+        return row_of_pair(self.snapshot.items, other.snapshot.items, row)
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from trainer import config
 from trainer.analysis.geometry import effective_eigenvalues
 from trainer.analysis.hopfield import effective_number, four_retrievals, retrieval_shares
 from trainer.analysis.losses import hopfield_retrieval
@@ -16,7 +17,7 @@ from trainer.charts.hopfield_patterns import StoredSettings, patterns
 from trainer.charts.marks import Panel, run_tone
 from trainer.charts.settings import checked
 from trainer.charts.spec import Request, Target, targets_of
-from trainer.store import read_snapshot
+from trainer.store import Items, RunLog, Workspace, read_snapshot
 
 
 def panel(workspace, name: str, runs: tuple[int, ...] = (1,), vectors=(), **settings: Any) -> Panel:
@@ -62,6 +63,38 @@ def test_retrieval(charted, side: str, asks: str):
         assert (np.diff(energy) <= 1e-6).all()  # float32, as stored
         trail = board.mark(f"map-{place}").curves[0]
         assert len(trail.x) == len(energy)
+
+
+@pytest.fixture
+def apart(tmp_path) -> Workspace:
+    """Two runs whose snapshots have the same pairs in another order, without the first three of A in B."""
+    workspace = Workspace(tmp_path / "workspace")
+    for dataset, names in (("one", range(12)), ("two", reversed(range(3, 12)))):
+        kept = list(names)
+        run = workspace.runs.create(config.Run(name=dataset))
+        captions = [f"a caption {name}" for name in kept]
+        items = Items(np.array([f"pair {n}" for n in kept]), [""] * len(kept), captions, [""] * len(kept),
+                      ["val"] * len(kept), {})  # fmt: skip
+        rows = np.random.default_rng(run).normal(size=(2, len(kept), 6)).astype(np.float32)
+        image, text = rows / np.linalg.norm(rows, axis=2, keepdims=True)
+        with RunLog.claim(workspace, run) as log:
+            log.write_snapshot(step=4, dataset=dataset, split="val", image=image, text=text, items=items)
+            log.status("finished")
+    return workspace
+
+
+@pytest.mark.parametrize("name", ["retrieval", "pair"])
+def test_a_run_of_other_data_is_asked_with_the_same_pair_or_has_none(apart, name: str):
+    board = panel(apart, name, (1, 2), query=5)
+    cells = [[cell for strip in board.marks if getattr(strip, "tone", "") == run_tone(place) for cell in
+              getattr(strip, "cells", ())] for place in (0, 1)]  # fmt: skip
+    assert {cell.caption for cell in cells[1] if cell.strong} == {"a caption 5"}
+    assert {cell.row for cell in cells[0] if cell.strong} == {5}
+    assert {cell.row for cell in cells[1]} == {-1}, "its rows are no rows of A"
+    without = panel(apart, name, (1, 2), query=1)
+    assert any("has no such pair" in note for note in without.warnings)
+    with pytest.raises(ChartError, match="no pair 40"):
+        panel(apart, name, (1, 2), query=40)
 
 
 def test_a_class_and_selected_pairs_are_stored(charted):
