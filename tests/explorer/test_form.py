@@ -340,6 +340,20 @@ def few(tmp_path: Path) -> config.Folder:
     return config.Folder(path=str(tmp_path))
 
 
+def test_what_cloob_does_on_few_pairs_is_said_before_it_is_trained(
+    qtbot: QtBot, background: Background, few: config.Folder
+):
+    made = NewRun(PRESETS, background, data=few, pairs=42)
+    qtbot.addWidget(made)
+    made.show()
+    run = config.replace(made.run(), "optimizer.batch_size", "4")
+    told = []
+    for objective in (config.Clip(), config.Cloob(), config.Cloob(retrieval_share=0.5)):
+        made.show_run(dataclasses.replace(run, objective=objective))
+        told.append("set objective.retrieval_share to 0.5" in made.estimate.text())
+    assert told == [False, True, False]
+
+
 def test_too_few_pairs_are_told_at_the_field_and_one_click_mends_them(
     qtbot: QtBot, background: Background, few: config.Folder
 ):

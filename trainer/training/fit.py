@@ -20,6 +20,7 @@ from trainer.analysis.progress import Progress
 from trainer.analysis.sampling import at_most
 from trainer.charts.measures.forgetting import HELD
 from trainer.checkpoints import checkpoint
+from trainer.config.few_pairs import few_pairs_of_cloob
 from trainer.data import DataSplits
 from trainer.data.streamed_images import StreamedImages
 from trainer.data.tokenizer import train_tokenizer
@@ -304,7 +305,7 @@ def _session(job: _Job, prepared: _Prepared) -> TrainingSession:
         job.run, splits.train, tokenizer, job.where, shared=job.shared, **start.session_arguments
     )
     _record_facts(job, splits, training)
-    _introduce(job.text_log, splits, training)
+    _introduce(job.text_log, splits, training, job.run)
     return training
 
 
@@ -472,7 +473,7 @@ def _parameters(training: TrainingSession) -> int:
     return sum(p.numel() for module in (training.towers, training.method) for p in module.parameters())
 
 
-def _introduce(text_log: TextLog, splits: DataSplits, training: TrainingSession) -> None:
+def _introduce(text_log: TextLog, splits: DataSplits, training: TrainingSession, run: config.Run) -> None:
     """Say what the run is trained on, and what is unusual about it."""
     pairs = splits.train
     held = ", ".join(f"{len(part):,} {split}" for split, part in splits.heldout.items())
@@ -482,6 +483,8 @@ def _introduce(text_log: TextLog, splits: DataSplits, training: TrainingSession)
     )
     if splits.report.split:
         text_log.say(splits.report.split)
+    if expected := few_pairs_of_cloob(run, splits.training_pairs):
+        text_log.say(expected)
     images = pairs.images
     if isinstance(images, StreamedImages) and images.keep is not None:
         text_log.say("images are decoded as they come, and prepared meanwhile where further epochs need them")
