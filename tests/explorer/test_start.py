@@ -26,7 +26,7 @@ HEAVY = (
     *("pyqtgraph.parametertree", "pyqtgraph.multiprocess", "pyqtgraph.imageview"),
 )
 AFTER_PAINT = (
-    *("numpy", "matplotlib", "sqlalchemy", "scipy", "numba", "pyqtgraph", "pyarrow", "jaxtyping"),
+    *("numpy", "matplotlib", "sqlalchemy", "scipy", "numba", "pyqtgraph", "pyarrow", "jaxtyping", "tomllib"),
     *("trainer.store", "trainer.config.contents", "explorer.import_sheet.sheet"),
 )
 

@@ -10,7 +10,6 @@ import json
 import os
 import re
 import stat
-import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -240,6 +239,8 @@ def parse_toml(text: str) -> dict[str, Any]:
     Raises:
         ValueError: It is none, too long or too deep.
     """
+    import tomllib  # 2 % of the time to the first paint, which reads none
+
     if len(text) > MOST_TOML:
         raise ValueError(f"it is longer than {MOST_TOML:,} characters")
     if _DEEP_KEY.search(text):
