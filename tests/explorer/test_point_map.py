@@ -154,6 +154,21 @@ def test_levels_are_a_sample_that_leaves_no_cell_out(deep: PointGrid):
     )
 
 
+def test_points_are_sorted_and_selected_alike_on_any_number_of_threads(
+    deep: PointGrid, monkeypatch: pytest.MonkeyPatch
+):
+    star = np.stack([np.cos(np.arange(5) * 4 * np.pi / 5), np.sin(np.arange(5) * 4 * np.pi / 5)], axis=1)
+    expected = np.flatnonzero(winding(deep.xy.astype(np.float64), star) != 0)
+    monkeypatch.setattr(grid_module, "FIRST_LEVEL", 5_000)
+    monkeypatch.setattr(grid_module, "_MANY", 0)
+    for processors in (1, 3):
+        monkeypatch.setattr(grid_module, "cores", lambda processors=processors: processors)
+        grid = PointGrid(deep.xy, kernels=load_kernels())
+        for name in ("counts", "start", "order", "x", "y"):
+            assert np.array_equal(getattr(grid, name), getattr(deep, name))
+        assert np.array_equal(grid.in_polygon(star), expected)
+
+
 def test_numpy_sorts_into_the_same_cells(deep: PointGrid):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(grid_module, "FIRST_LEVEL", 5_000)

@@ -6,6 +6,7 @@ The compiled kernels do the work where they are loaded; numpy does the same, slo
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from types import ModuleType
 from typing import Final
 
@@ -13,12 +14,17 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from explorer.widgets.point_map.loaded import loaded_kernels
+from trainer.analysis.worker_threads import cores, share_out
 
 POINTS_PER_CELL: Final = 4
 MOST_CELLS: Final = 1024
 """Cells along one side at most: past it a cell holds more points, and the index stays small."""
 FIRST_LEVEL: Final = 300_000
 """Points of the coarsest level; each further one has four times as many, together with those before it."""
+
+_MANY: Final = 4_000_000
+"""Points that are worth a thread for each processor."""
+_MOST_PARTS: Final = 16
 
 Progress = Callable[[float], None]
 
@@ -46,26 +52,33 @@ class PointGrid:
         self, xy: Float[np.ndarray, "n 2"], *, kernels: ModuleType | None = None, progress: Progress = lambda _: None
     ) -> None:
         self.xy = _floats(xy)
-        bounds = kernels.bounds(self.xy) if kernels else _bounds(self.xy)
+        bounds = self._bounds(kernels)
         if not np.isfinite(bounds).all():
             bounds = (0.0, 0.0, 1.0, 1.0)
         self.low, high = np.array(bounds[:2]), np.array(bounds[2:])
         self.side = int(np.clip(np.sqrt(len(self.xy) / POINTS_PER_CELL), 1, MOST_CELLS))
         self.cell = np.where(high > self.low, (high - self.low) / self.side, 1.0)
         progress(0.05)
-        number, self.counts = self._numbers(kernels)
+        number, counted = self._numbers(kernels)
+        self.counts = counted.sum(axis=0, dtype=np.int32)
         progress(0.25)
         n = int(self.counts.sum())
         shares = level_shares(n)
         self.levels = len(shares)
         self.order = np.empty(n, np.int32)
         self.start = np.empty(self.levels * self.side**2 + 1, np.int32)
-        (kernels.order_cells if kernels else order_cells)(number, self.counts, shares, self.order, self.start)
+        if kernels:
+            _order_in_parallel(kernels, number, counted, shares, self.order, self.start)
+        else:
+            order_cells(number, self.counts, shares, self.order, self.start)
         del number
         progress(0.7)
         self.x, self.y = np.empty(n, np.float32), np.empty(n, np.float32)
         if kernels:
-            kernels.offsets(self.xy, self.order, *self.low, self.x, self.y)
+            _in_parallel(
+                *(n, _parts(n)),
+                lambda _, first, last: kernels.offsets(self.xy, self.order, first, last, *self.low, self.x, self.y),
+            )
         else:
             self.x[:], self.y[:] = (self.xy[self.order].astype(np.float64) - self.low).T
         progress(1.0)
@@ -153,10 +166,13 @@ class PointGrid:
         if len(polygon) < 3 or not len(self.order):
             return np.empty(0, np.int64)
         corners = (polygon - self.low) / self.cell
-        inside = np.zeros(len(self.xy), bool)
+        n = len(self.xy)
         if kernels := loaded_kernels():
-            kernels.outline(self.xy, (self.start, self.side, self.levels), self.order, corners, polygon, inside)
-            return np.flatnonzero(inside)
+            inside = np.empty(n, bool)
+            shape = (*self.low, *(1 / self.cell), polygon, kernels.outline(self.side, corners), inside)
+            _in_parallel(n, _parts(n), lambda _, first, last: kernels.mark_inside(self.xy, first, last, *shape))
+            return _marked(kernels, inside)
+        inside = np.zeros(n, bool)
         touched = self._touched(corners)
         within = _winding_of_cells(corners, self.side) != 0
         per_point = np.repeat(np.tile(np.arange(self.side**2), self.levels), np.diff(self.start))
@@ -170,17 +186,35 @@ class PointGrid:
         x, y = self.xy[points].astype(np.float64).T
         return (x >= left) & (x <= right) & (y >= bottom) & (y <= top)
 
-    def _numbers(self, kernels: ModuleType | None) -> tuple[Int[np.ndarray, " n"], Int[np.ndarray, " cells"]]:
-        """Return each point's cell, -1 if not finite, and the number of points per cell."""
+    def _bounds(self, kernels: ModuleType | None) -> tuple[float, float, float, float]:
+        """Return left, bottom, right, top of the finite points; infinite if there are none."""
+        if not kernels:
+            return _bounds(self.xy)
+        n = len(self.xy)
+        ends = np.empty((_parts(n), 4))
+
+        def bound(part: int, first: int, last: int) -> None:
+            ends[part] = kernels.bounds(self.xy, first, last)
+
+        _in_parallel(n, len(ends), bound)
+        return (*ends[:, :2].min(axis=0), *ends[:, 2:].max(axis=0))
+
+    def _numbers(self, kernels: ModuleType | None) -> tuple[Int[np.ndarray, " n"], Int[np.ndarray, "parts cells"]]:
+        """Return each point's cell, -1 if not finite, and the number of points per cell, for each part of them."""
+        n = len(self.xy)
         if kernels:
-            number, counts = np.empty(len(self.xy), np.int32), np.zeros(self.side**2, np.int32)
-            kernels.number_cells(self.xy, *self.low, *self.cell, self.side, number, counts)
-            return number, counts
-        number = np.full(len(self.xy), -1, np.int32)
+            number, counted = np.empty(n, np.int32), np.zeros((_parts(n), self.side**2), np.int32)
+            shape = (*self.low, *self.cell, self.side, number)
+            _in_parallel(
+                *(n, len(counted)),
+                lambda part, first, last: kernels.number_cells(self.xy, first, last, *shape, counted[part]),
+            )
+            return number, counted
+        number = np.full(n, -1, np.int32)
         good = np.flatnonzero(np.isfinite(self.xy).all(axis=1))
         column, row = np.clip((self.xy[good] - self.low) / self.cell, 0, self.side - 1).astype(np.int64).T
         number[good] = row * self.side + column
-        return number, np.bincount(number[good], minlength=self.side**2).astype(np.int32)
+        return number, np.bincount(number[good], minlength=self.side**2).astype(np.int32)[None]
 
     def _clipped(self, values: np.ndarray, axis: int) -> np.ndarray:
         cells = np.floor((values - self.low[axis]) / self.cell[axis])
@@ -229,7 +263,7 @@ def order_cells(
     order: Int[np.ndarray, " k"],
     start: Int[np.ndarray, " starts"],
 ) -> None:
-    """Fill `order` and `start` with numpy, like `kernels.order_cells`."""
+    """Fill `order` and `start` with numpy, as `_order_in_parallel` does."""
     good = np.random.default_rng(0).permutation(np.flatnonzero(number >= 0))
     by_cell = good[np.argsort(number[good], kind="stable")]
     cell = np.repeat(np.arange(len(counts)), counts)
@@ -240,6 +274,58 @@ def order_cells(
     order[:] = by_cell[np.argsort(key, kind="stable")]
     start[0] = 0
     np.cumsum(np.bincount(key, minlength=len(start) - 1), out=start[1:])
+
+
+def _order_in_parallel(
+    kernels: ModuleType,
+    number: Int[np.ndarray, " n"],
+    counted: Int[np.ndarray, "parts cells"],
+    shares: Float[np.ndarray, " levels"],
+    order: Int[np.ndarray, " k"],
+    start: Int[np.ndarray, " starts"],
+) -> None:
+    """Fill `order` and `start`, the same on any number of threads."""
+    counts = counted.sum(axis=0, dtype=np.int32)
+    begin = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
+    filled = begin[:-1] + np.cumsum(counted, axis=0, dtype=np.int64) - counted
+    by_cell = np.empty(len(order), np.int32)
+    _in_parallel(
+        *(len(number), len(counted)),
+        lambda part, first, last: kernels.sort_points(number, first, last, filled[part], by_cell),
+    )
+    kernels.level_starts(counts, shares, start)
+    _in_parallel(
+        *(len(counts), 2 * len(counted)),  # some cells hold more points than others
+        lambda _, first, last: kernels.fill_levels(begin, shares, first, last, by_cell, start, order),
+    )
+
+
+def _marked(kernels: ModuleType, marked: Bool[np.ndarray, " n"]) -> Int[np.ndarray, " k"]:
+    """Return the places of what is marked, ascending."""
+    parts = _parts(len(marked))
+    edges = _edges(len(marked), parts)
+    ends = np.cumsum([0, *(np.count_nonzero(marked[first:last]) for first, last in pairwise(edges))])
+    rows = np.empty(ends[-1], np.int64)
+    _in_parallel(
+        *(len(marked), parts),
+        lambda part, first, last: kernels.write_marked(marked, first, last, rows[ends[part] : ends[part + 1]]),
+    )
+    return rows
+
+
+def _parts(n: int) -> int:
+    """Return in how many parts so many points are worked at: one for each processor if they are many."""
+    return min(cores(), _MOST_PARTS) if n >= _MANY else 1
+
+
+def _edges(count: int, parts: int) -> list[int]:
+    return [count * part // parts for part in range(parts + 1)]
+
+
+def _in_parallel(count: int, parts: int, work: Callable[[int, int, int], None]) -> None:
+    """Call `work` with the number of each part, its first and the one after its last, on as many threads as may run."""
+    tasks = [(part, *ends) for part, ends in enumerate(pairwise(_edges(count, parts)))]
+    share_out(tasks, lambda task, _: work(*task), lambda: None)
 
 
 def winding(points: Float[np.ndarray, "k 2"], polygon: Float[np.ndarray, "m 2"]) -> Int[np.ndarray, " k"]:

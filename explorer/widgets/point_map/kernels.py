@@ -43,11 +43,11 @@ def pack(color, diamond, lit, visible, order, states):
 
 
 @compiled
-def bounds(xy):
-    """Return the bounds of finite positions: left, bottom, right, top. Infinite if there are none."""
+def bounds(xy, first, last):
+    """Return the bounds of the finite positions in a part: left, bottom, right, top. Infinite if there are none."""
     left = bottom = np.inf
     right = top = -np.inf
-    for i in range(xy.shape[0]):
+    for i in range(first, last):
         x, y = float(xy[i, 0]), float(xy[i, 1])
         if math.isfinite(x) and math.isfinite(y):
             left, right = min(left, x), max(right, x)
@@ -56,51 +56,65 @@ def bounds(xy):
 
 
 @compiled
-def number_cells(xy, low_x, low_y, cell_x, cell_y, side, number, counts):
-    """Write each point's cell, -1 if not finite, and count the points of every cell."""
-    for i in range(xy.shape[0]):
+def number_cells(xy, first, last, low_x, low_y, cell_x, cell_y, side, number, counts):
+    """Write the cell of each point of a part, -1 if not finite, and count the points of every cell."""
+    for i in range(first, last):
         x, y = float(xy[i, 0]), float(xy[i, 1])
         if not (math.isfinite(x) and math.isfinite(y)):
             number[i] = -1
             continue
-        column = int(min(max((x - low_x) / cell_x, 0.0), side - 1.0))
-        row = int(min(max((y - low_y) / cell_y, 0.0), side - 1.0))
+        column, row = _cell_at((x - low_x) / cell_x, side), _cell_at((y - low_y) / cell_y, side)
         number[i] = row * side + column
         counts[row * side + column] += 1
 
 
 @compiled
-def order_cells(number, counts, shares, order, start):
-    """Order point numbers by level, then by cell, randomly inside each cell. See `PointGrid` for the levels."""
-    cells, levels = len(counts), len(shares)
-    first = np.empty(cells + 1, np.int64)
-    first[0] = 0
-    for c in range(cells):
-        first[c + 1] = first[c] + counts[c]
-    filled = first[:-1].copy()
-    mixed = np.empty(len(order), np.int32)
-    for i in range(len(number)):
+def sort_points(number, first, last, filled, by_cell):
+    """Write the points of a part behind those that already lie in their cells.
+
+    filled: Where the next point of each cell goes; moved on.
+    """
+    for i in range(first, last):
         if number[i] >= 0:
-            mixed[filled[number[i]]] = i
+            by_cell[filled[number[i]]] = i
             filled[number[i]] += 1
-    bits = np.uint64(88172645463325252)
-    for c in range(cells):
-        for k in range(first[c + 1] - first[c] - 1, 0, -1):
-            bits ^= bits << np.uint64(13)
-            bits ^= bits >> np.uint64(7)
-            bits ^= bits << np.uint64(17)
-            other = first[c] + np.int64((bits >> np.uint64(11)) % np.uint64(k + 1))
-            current = first[c] + k
-            mixed[current], mixed[other] = mixed[other], mixed[current]
+
+
+@compiled
+def level_starts(counts, shares, start):
+    """Write where each cell of each level begins. See `PointGrid` for the levels."""
+    cells, levels = len(counts), len(shares)
     position = 0
     for level in range(levels):
         for c in range(cells):
             start[level * cells + c] = position
-            low = _taken(counts[c], shares, level - 1)
-            for k in range(low, _taken(counts[c], shares, level)):
-                order[position] = mixed[first[c] + k]
-                position += 1
+            position += _taken(counts[c], shares, level) - _taken(counts[c], shares, level - 1)
     start[levels * cells] = position
+
+
+@compiled
+def fill_levels(begin, shares, first, last, by_cell, start, order):
+    """Order the points of a part of the cells by level, then by cell, randomly inside each cell.
+
+    begin: Where the points of each cell begin in `by_cell`, which is shuffled.
+    """
+    cells, levels = len(begin) - 1, len(shares)
+    for c in range(first, last):
+        bits = np.uint64(88172645463325252) ^ (np.uint64(c + 1) * np.uint64(0x9E3779B97F4A7C15))
+        for k in range(begin[c + 1] - begin[c] - 1, 0, -1):
+            bits ^= bits << np.uint64(13)
+            bits ^= bits >> np.uint64(7)
+            bits ^= bits << np.uint64(17)
+            other = begin[c] + np.int64((bits >> np.uint64(11)) % np.uint64(k + 1))
+            current = begin[c] + k
+            by_cell[current], by_cell[other] = by_cell[other], by_cell[current]
+        low = 0
+        for level in range(levels):
+            high = _taken(begin[c + 1] - begin[c], shares, level)
+            position = start[level * cells + c]
+            for k in range(low, high):
+                order[position + k - low] = by_cell[begin[c] + k]
+            low = high
 
 
 @compiled
@@ -112,9 +126,9 @@ def _taken(count, shares, level):
 
 
 @compiled
-def offsets(xy, order, low_x, low_y, x, y):
-    """Return positions relative to the lower left corner, in cell order."""
-    for i in range(len(order)):
+def offsets(xy, order, first, last, low_x, low_y, x, y):
+    """Write the positions of a part of the order relative to the lower left corner."""
+    for i in range(first, last):
         x[i] = xy[order[i], 0] - low_x
         y[i] = xy[order[i], 1] - low_y
 
@@ -160,26 +174,24 @@ def _span(middle, reach, cell, least, greatest):
 
 
 @compiled
-def outline(xy, cells, order, corners, polygon, inside):
-    """Mark in `inside` the points inside the closed polygon (nonzero rule, Sunday's crossing test).
+def outline(side, corners):
+    """Return what is known of each cell for a polygon in units of cells, and the edges that share each row.
 
-    corners: The polygon in units of cells. Cells that no edge comes near are decided whole; the points of the others
-    are tested exactly, against the edges that share their row.
+    Cells: 0 outside, 1 inside, 2 near an edge. Edges: their numbers row after row, and where each row begins.
     """
-    start, side, levels = cells
-    touched, turns = np.zeros((side, side), np.bool_), np.zeros((side, side + 1), np.int32)
-    edges_of = np.zeros(side + 1, np.int64)
+    decided, turns = np.zeros((side, side), np.uint8), np.zeros((side, side + 1), np.int32)
+    begin = np.zeros(side + 1, np.int64)
     count = len(corners)
     for e in range(count):
         f = (e + 1) % count
-        _touch(touched, corners[e, 0], corners[e, 1], corners[f, 0], corners[f, 1])
+        _touch(decided, corners[e, 0], corners[e, 1], corners[f, 0], corners[f, 1])
         _turn(turns, corners[e, 0], corners[e, 1], corners[f, 0], corners[f, 1])
         low, high = _rows(corners[e, 1], corners[f, 1], side)
         for row in range(low, high):
-            edges_of[row + 1] += 1
+            begin[row + 1] += 1
     for row in range(side):
-        edges_of[row + 1] += edges_of[row]
-    edges, filled = np.empty(edges_of[side], np.int32), edges_of[:-1].copy()
+        begin[row + 1] += begin[row]
+    edges, filled = np.empty(begin[side], np.int32), begin[:-1].copy()
     for e in range(count):
         low, high = _rows(corners[e, 1], corners[(e + 1) % count, 1], side)
         for row in range(low, high):
@@ -189,16 +201,49 @@ def outline(xy, cells, order, corners, polygon, inside):
         turn = 0
         for column in range(side):
             turn += turns[row, column]
-            if not touched[row, column] and turn == 0:
-                continue
-            for level in range(levels):
-                cell = (level * side + row) * side + column
-                for i in range(start[cell], start[cell + 1]):
-                    point = order[i]
-                    if not touched[row, column] or _winds(
-                        xy[point, 0], xy[point, 1], polygon, edges[edges_of[row] : edges_of[row + 1]]
-                    ):
-                        inside[point] = True
+            if decided[row, column] == 0 and turn != 0:
+                decided[row, column] = 1
+    return decided, edges, begin
+
+
+@compiled
+def mark_inside(xy, first, last, low_x, low_y, per_x, per_y, polygon, outline, inside):
+    """Mark the points of a part that are inside the closed polygon (nonzero rule, Sunday's crossing test).
+
+    Points of cells near an edge are tested exactly. All are read in the order in which they lie in memory: to visit
+    those of the cells alone would jump.
+
+    per_x, per_y: Cells per unit; what rounding moves across an edge of a cell is near no edge of the polygon.
+    """
+    decided, edges, begin = outline
+    side, cells = np.uint32(decided.shape[0]), decided.ravel()
+    for i in range(first, last):
+        x, y = float(xy[i, 0]), float(xy[i, 1])
+        if not (math.isfinite(x) and math.isfinite(y)):
+            inside[i] = False
+            continue
+        row = np.uint32(_cell_at((y - low_y) * per_y, side))
+        decision = cells[row * side + np.uint32(_cell_at((x - low_x) * per_x, side))]
+        if decision == 2:
+            decision = _winds(xy[i, 0], xy[i, 1], polygon, edges[begin[row] : begin[row + 1]])
+        inside[i] = decision
+
+
+@compiled
+def _cell_at(value, side):
+    return int(min(max(value, 0.0), side - 1.0))
+
+
+@compiled
+def write_marked(marked, first, last, rows):
+    """Fill `rows` with the places of what is marked in a part, ascending."""
+    position = 0
+    for i in range(first, last):
+        if position == len(rows):
+            break
+        # Without a branch on the mark, which a processor would guess wrong half of the time.
+        rows[position] = i
+        position += marked[i]
 
 
 @compiled
@@ -225,7 +270,7 @@ def _touch(touched, x0, y0, x1, y1):
         b = y1 if column + 1 >= x1 else y0 + slope * (column + 1 - x0)
         low, high = _rows(a, b, side)
         for row in range(low, high):
-            touched[row, column] = True
+            touched[row, column] = 2
 
 
 @compiled

@@ -22,7 +22,9 @@ def run_each(kernels: ModuleType) -> None:
         coordinates = (grid.x, grid.y, 0.2, 0.2, 0.1, 0.1)
         kernels.nearest(xy, coordinates, cells, window, grid.order, empty, (0.2, 0.2), (0.1, 0.1), 1e-6)
         corners = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
-        kernels.outline(xy, cells, grid.order, corners, corners, np.zeros(2, bool))
+        shape = (*grid.low, *(1 / grid.cell), corners, kernels.outline(1, corners), inside := np.empty(2, bool))
+        kernels.mark_inside(xy, 0, 2, *shape)
+        kernels.write_marked(inside, 0, 2, np.empty(2, np.int64))
     look = rasterizer.PointStyle(np.array([0, 0], np.uint16), np.zeros(2, bool), np.zeros((1, 3), np.uint8))
     for lit in (None, np.array([True, False])):
         points = rasterizer.arrange(grid, look, rasterizer.States(lit=lit), kernels)
