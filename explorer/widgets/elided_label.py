@@ -17,7 +17,12 @@ class ElidedLabel(QLabel):
     """A label that uses the available width and never asks for more.
 
     It is for captions: what two runs are called is short, and is painted whole.
+
+    Attributes:
+        mode: Where a text without room is cut.
     """
+
+    mode = Qt.TextElideMode.ElideRight
 
     def __init__(self, text: str = "", parent: QWidget | None = None) -> None:
         super().__init__(text, parent, textFormat=Qt.TextFormat.PlainText)
@@ -42,7 +47,7 @@ class ElidedLabel(QLabel):
         if self.width() < min(NARROWEST_PX, self.sizeHint().width()):
             return ""
         width = self.contentsRect().width()
-        return self.fontMetrics().elidedText(self.text(), Qt.TextElideMode.ElideRight, width)
+        return self.fontMetrics().elidedText(self.text(), self.mode, width)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)

@@ -59,6 +59,16 @@ def stands_at(view: TimelineView, step: int) -> bool:
     return all(np.allclose(now, wanted, atol=1e-6) for now, wanted in places)
 
 
+def test_without_room_its_colors_go_behind_the_dots_and_the_method_stays(view: TimelineView):
+    view.shorten(True)
+    assert not view.more.isEmpty(), "the panel behind them takes it at once"
+    assert view.more_panel.isAncestorOf(view.color)
+    assert view.main_panel.isAncestorOf(view.umap)
+    view.shorten(False)
+    assert view.more.isEmpty()
+    assert view.main_panel.isAncestorOf(view.color)
+
+
 def test_it_opens_at_the_last_step_with_n_and_method(view: TimelineView):
     assert [panel.title.text() for panel in view.panels] == ["good · step 20", "bad · step 20"]
     assert all("48 pairs" in panel.note.text() for panel in view.panels)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from PySide6.QtCore import Signal
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QWidget
 
 from explorer import theme
@@ -37,6 +37,7 @@ class TimeCurve(QWidget):
         self.measure = measure
         self._curves: dict[int, MeasureCurve] = {}
         self.name = layouts.elided(measure.label, "small")
+        self.name.mode = Qt.TextElideMode.ElideMiddle  # n stays
         self.values = (layouts.text(), layouts.text())
         self.plots: list[XYPlotWidget] = []
         self._lay_out()

@@ -388,6 +388,7 @@ class TimelineView(View):
     def shorten(self, on: bool) -> None:
         # Where the points stand is the first question; what their colors are is asked behind `...` then.
         (self.more if on else self.main).addWidget(self.color)
+        self.color.show()  # of another parent now, which hid it
         self.main.activate()  # the bar measures it at once
 
     # Wiring -----------------------------------------------------------------------------------------------------
