@@ -166,8 +166,8 @@ class StatusBar(QStatusBar):
         room = self.width() - self.minimumSizeHint().width() + sum(px[part] for part in parts if not part.isHidden())
         # What is computed now is read whole: its note would give way to the name of the folder.
         for progress in (self.writing, self._progress):
-            wanted = 0 if progress.isHidden() else min(progress.sizeHint().width() + theme.SPACE, MOST_PROGRESS_PX)
-            room -= max(0, wanted - progress.minimumSizeHint().width())
+            whole_px = 0 if progress.isHidden() else min(progress.sizeHint().width() + theme.SPACE, MOST_PROGRESS_PX)
+            room -= max(0, whole_px - progress.minimumSizeHint().width())
         for part in parts:
             room -= px[part]
             part.setVisible(room >= 0)

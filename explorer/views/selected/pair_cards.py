@@ -79,6 +79,8 @@ class RanksTable(QWidget):
         for row in range(lines):
             for column in range(len(runs) + 1):
                 cell = QLabel(textFormat=Qt.TextFormat.PlainText) if column else ElidedLabel()
+                if isinstance(cell, ElidedLabel):
+                    cell.mode = Qt.TextElideMode.ElideMiddle  # of how many it is a rank, stays
                 theme.set_role(cell, "strong" if column else "secondary")
                 if column:
                     cell.setAlignment(right)

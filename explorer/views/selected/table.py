@@ -183,8 +183,8 @@ class PairTable(QTableView):
         if event.modifiers() != Qt.KeyboardModifier.ControlModifier or event.key() not in MOVING_KEYS:
             super().keyPressEvent(event)
             return
-        lines, here = self.pairs.lines_of(self.chosen_pairs()), self.currentIndex().row()
-        beyond = {Qt.Key.Key_Up: lines[lines < here][::-1], Qt.Key.Key_Down: lines[lines > here]}
+        lines, current = self.pairs.lines_of(self.chosen_pairs()), self.currentIndex().row()
+        beyond = {Qt.Key.Key_Up: lines[lines < current][::-1], Qt.Key.Key_Down: lines[lines > current]}
         if len(ahead := beyond.get(Qt.Key(event.key()), lines[:0])):
             self._make_current(int(ahead[0]))
             self._announce()
@@ -247,17 +247,17 @@ class PairTable(QTableView):
         spare = {n: column.spare for n, column in enumerate(self.pairs.columns, 2)}
         numbers, classes = sorted(spare, key=lambda n: (spare[n], n)), [1] * self.pairs.has_classes
         # In a wide table the caption says most, and the class gives way to it first.
-        shown = [*classes, *numbers] if self._narrow else [*numbers, *classes]
+        columns = [*classes, *numbers] if self._narrow else [*numbers, *classes]
         room, last = self.viewport().width() - CAPTION_PX, 0
-        for column in shown[::-1]:
-            fits = sum(self._least_px[n] for n in shown) <= room
+        for column in columns[::-1]:
+            fits = sum(self._least_px[n] for n in columns) <= room
             if fits and (not last or spare.get(column) != last):
                 break  # else a part of what is left out together would stay
             if column != self.horizontalHeader().sortIndicatorSection():
-                shown.remove(column)
+                columns.remove(column)
                 last = spare.get(column, 0)
         for column in range(1, self.pairs.columnCount()):
-            self.setColumnHidden(column, column not in shown)
+            self.setColumnHidden(column, column not in columns)
 
     def _fit_columns(self) -> None:
         header = self.horizontalHeader()
