@@ -65,15 +65,16 @@ def folder_sources(
         raise DataError(f"{root} is not a folder. Choose the folder that holds the images and their captions.")
     sources: list[Source] = []
     problems: list[tuple[str, str]] = []
-    images = images_below(root, SUFFIXES | NOT_READ.keys(), progress=progress, problems=problems)
+    texts: set[str] = set()
+    images = images_below(root, SUFFIXES | NOT_READ.keys(), progress=progress, problems=problems, texts=texts)
     tree = text_tree(root) if captions == "txt" else None
-    read = _Captions(encoding, lines, tree)
+    read = _Captions(encoding, lines, texts, tree)
     if tree and log is not None:
         log.notes.append(f"Captions are also read from {tree[1].name}, whose folders are those of {tree[0].name}.")
     for number, image in enumerate(images):
         if number and number % TOLD_EVERY == 0:
             progress(number / len(images), f"Reading captions: {number:,} of {len(images):,}")
-        relative = image.relative_to(root).as_posix()
+        relative = image.as_posix().removeprefix(root.as_posix()).lstrip("/")
         if not untrusted_files.is_text(relative):
             problems.append((untrusted_files.spelled(relative), NO_NAME))
             continue
@@ -130,6 +131,7 @@ def images_below(
     *,
     progress: Progress = silent,
     problems: list[tuple[str, str]] | None = None,
+    texts: set[str] | None = None,
 ) -> list[Path]:
     """Return files with image suffixes at any depth of a folder, by path; links are followed, hidden ones skipped.
 
@@ -138,11 +140,15 @@ def images_below(
         endings: Of the files.
         progress: Told how many there are.
         problems: Receives the folders that cannot be entered.
+        texts: Receives the paths of files that are named as captions are.
     """
     images: list[Path] = []
     for folder, _, files in untrusted_files.walk(root, problems):
         for name in files:
-            if not name.startswith(".") and os.path.splitext(name)[1].lower() in endings:
+            ending = os.path.splitext(name)[1].lower()
+            if texts is not None and ending in CAPTION_SUFFIXES:
+                texts.add(os.path.join(folder, name))
+            elif not name.startswith(".") and ending in endings:
                 images.append(Path(folder, name))
                 if len(images) % TOLD_EVERY == 0:
                     progress(0.0, f"Looking for images: {len(images):,} found")
@@ -181,8 +187,8 @@ class CaptionLines:
 class _Captions:
     """Reads the captions next to images, and counts what is odd about all of them."""
 
-    def __init__(self, encoding: str, lines: Lines, tree: tuple[Path, Path] | None = None) -> None:
-        self._encoding, self._lines, self._tree = encoding, CaptionLines(lines), tree
+    def __init__(self, encoding: str, lines: Lines, texts: set[str], tree: tuple[Path, Path] | None = None) -> None:
+        self._encoding, self._lines, self._texts, self._tree = encoding, CaptionLines(lines), texts, tree
         self._both: list[str] = []
 
     def of(self, image: Path) -> tuple[list[str], str]:
@@ -191,15 +197,22 @@ class _Captions:
         Raises:
             ValueError: There is none; the message is the reason.
         """
-        beside = [image.with_suffix(ending) for ending in CAPTION_SUFFIXES]
-        present = _present(beside) or _present([image.with_name(image.name + ending) for ending in CAPTION_SUFFIXES])
+        beside = [image.with_suffix(CAPTION_SUFFIXES[0])]
+        present = self._listed(os.path.splitext(image)[0]) or self._listed(str(image))
+        # Where letters of either case are one, the file is named otherwise than it is asked for.
+        present = present or list(filter(Path.is_file, beside))
         if not present and self._tree and image.is_relative_to(self._tree[0]):
             in_tree = self._tree[1] / image.relative_to(self._tree[0])
-            present = _present([in_tree.with_suffix(ending) for ending in CAPTION_SUFFIXES])
+            present = self._listed(os.path.splitext(in_tree)[0])
         if len(present) > 1:
             self._both.append(present[0].name)
         text, odd = _caption((present or beside)[0], self._encoding)
         return self._lines.of((present or beside)[0].name, text), odd
+
+    def _listed(self, stem: str) -> list[Path]:
+        """Return the captions of this stem among the files that were listed, of each ending one."""
+        either = ((stem + ending, stem + ending.upper()) for ending in CAPTION_SUFFIXES)
+        return [Path(path) for pair in either if (path := next(filter(self._texts.__contains__, pair), ""))]
 
     def notes(self) -> list[str]:
         """Return sentences about captions of several lines, and of images with two files."""
@@ -207,15 +220,6 @@ class _Captions:
         if self._both:
             notes.append(f"{_files(self._both)} next to a .caption of the same name: the .txt is read.")
         return notes
-
-
-def _present(paths: Sequence[Path]) -> list[Path]:
-    either = ((path, path.with_suffix(path.suffix.upper())) for path in paths)
-    return [caption_file for pair in either if (caption_file := next(filter(_is_there, pair), None))]
-
-
-def _is_there(path: Path) -> bool:
-    return path.is_file() or path.is_symlink()
 
 
 def _files(names: list[str]) -> str:

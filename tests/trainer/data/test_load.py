@@ -399,6 +399,18 @@ def test_the_room_is_entered_without_torch() -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
+def test_captions_are_not_looked_for_again_where_files_were_listed(folder: Path, monkeypatch) -> None:
+    """Each look costs as much as reading a caption."""
+    looks: list[Path] = []
+    is_file = Path.is_file
+    monkeypatch.setattr(Path, "is_file", lambda path: looks.append(path) or is_file(path))
+    (folder / "0" / "00.png").with_suffix(".txt").rename(folder / "0" / "00.CAPTION")
+    (folder / "1" / "01.png").with_suffix(".txt").rename(folder / "1" / "01.png.TXT")
+    sources, problems = folder_sources(str(folder))
+    assert ([source.caption for source in sources[:2]], len(sources), problems) == (["number 0", "number 3"], 40, [])
+    assert looks == []
+
+
 @pytest.mark.shared
 def test_real_drawings_all_load(shared_data: Path, tmp_path: Path, workspace: Path) -> None:
     import tarfile
