@@ -7,6 +7,7 @@ members by their ending. Here a member is an image, a text, a class or a JSON ob
 from __future__ import annotations
 
 import codecs
+import contextlib
 import errno
 import gzip
 import hashlib
@@ -22,7 +23,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import Any, BinaryIO, Final, Self
 
 from trainer import config
 from trainer.data.atomic_folder import written_once
@@ -266,7 +267,7 @@ def _samples(tar: Path, name: str, problems: Problems, skipped: Counter[str]) ->
     """Yield consecutive members with one key; a truncated tar gives what it contains, and a problem."""
     sample: _Sample | None = None
     size, end, last = tar.stat().st_size, 0, "the beginning"
-    with tar.open("rb") as file, tarfile.open(fileobj=_Sober(file), mode="r:") as archive:
+    with tar.open("rb") as file, tarfile.open(fileobj=_Sober(file), mode="r:", tarinfo=_ListedInfo) as archive:
         try:
             for info in archive:
                 # It would keep what it has read of every member.
@@ -289,7 +290,7 @@ def _samples(tar: Path, name: str, problems: Problems, skipped: Counter[str]) ->
                     if sample is not None:
                         yield sample
                     sample = _Sample(key)
-                if not _put(sample, ending, info, tar, archive):
+                if not _put(sample, ending, info, tar, file):
                     skipped[f".{ending.rpartition('.')[2][:_MOST_ENDINGS]}"] += 1
             # Two empty blocks end a tar; tarfile does not miss them.
             if size - end < 2 * tarfile.BLOCKSIZE:
@@ -317,7 +318,27 @@ class _Sober:
         return self._file.read(size)
 
 
-def _put(sample: _Sample, ending: str, info: tarfile.TarInfo, tar: Path, archive: tarfile.TarFile) -> bool:
+class _ListedInfo(tarfile.TarInfo):
+    """A member whose header is read as far as a listing needs it: name, size and kind."""
+
+    @classmethod
+    def frombuf(cls, buf: bytes, encoding: str | None, errors: str) -> Self:
+        """Return the member of a header as tarfile does, which reads all but plain headers, and tells of damage."""
+        # Owner, times and devices take most of the time.
+        if len(buf) == tarfile.BLOCKSIZE and buf[156:157] == tarfile.REGTYPE and buf[345] == 0:
+            with contextlib.suppress(ValueError):
+                if _octal(buf[148:156]) == 256 + sum(buf) - sum(buf[148:156]):
+                    info = cls(buf[:100].partition(b"\0")[0].decode(encoding or "utf-8", errors))
+                    info.size = _octal(buf[124:136])
+                    return info
+        return super().frombuf(buf, encoding, errors)
+
+
+def _octal(digits: bytes) -> int:
+    return int(digits.partition(b"\0")[0].strip() or b"0", 8)
+
+
+def _put(sample: _Sample, ending: str, info: tarfile.TarInfo, tar: Path, opened: BinaryIO) -> bool:
     """Add a member to its sample; return whether it is of a kind that is read."""
     between, _, kind = ending.rpartition(".")
     if f".{kind}" in SUFFIXES:
@@ -325,8 +346,8 @@ def _put(sample: _Sample, ending: str, info: tarfile.TarInfo, tar: Path, archive
             sample.again.append(info.name)
         sample.images.setdefault(between, Member(tar, info.offset_data, info.size, info.name))
     elif kind in _TEXT_KINDS:
-        file = archive.extractfile(info)
-        sample.texts[between, kind] = file.read(MOST_TEXT + 1) if file is not None else b""
+        opened.seek(info.offset_data)
+        sample.texts[between, kind] = opened.read(min(info.size, MOST_TEXT + 1))
     elif f".{kind}" in NOT_READ and (reason := not_read(f"a.{kind}")):
         sample.not_read.append((info.name, reason))
     else:

@@ -12,6 +12,7 @@ import tarfile
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -24,7 +25,7 @@ from trainer import config
 from trainer.analysis.progress import silent
 from trainer.data import DataError, DataSplits, load, named
 from trainer.data.pairs import ImportLog
-from trainer.data.tar_files import expand, shard_sources
+from trainer.data.tar_files import _ListedInfo, expand, shard_sources
 from trainer.evaluation.task_data import choose_pairs
 from trainer.format_detection import recognize
 
@@ -324,6 +325,32 @@ def test_links_out_of_a_tar_are_passed_over(tmp_path: Path) -> None:
 def test_addresses_and_commands_are_refused(pattern: str, tmp_path: Path) -> None:
     with pytest.raises(DataError, match="address or a command"):
         read(config.Shards(path=pattern), tmp_path)
+
+
+@pytest.mark.parametrize("format_", [tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.PAX_FORMAT])
+def test_members_are_listed_as_tarfile_lists_them_damage_included(format_: int) -> None:
+    stream, names = io.BytesIO(), ["a.jpg", "dé/b.txt", f"{'long/' * 30}c.png", "d"]
+    with tarfile.open(fileobj=stream, mode="w", format=format_) as archive:
+        for size, name in enumerate(names, start=600):
+            info = tarfile.TarInfo(name)
+            info.size, info.mtime, info.type = size, 1.5 * size, tarfile.DIRTYPE if name == "d" else tarfile.REGTYPE
+            archive.addfile(info, io.BytesIO(bytes(size)))
+    rng = np.random.default_rng(0)
+
+    def listed(content: bytes, kind: type[tarfile.TarInfo]) -> list[Any]:
+        members: list[Any] = []
+        try:
+            with tarfile.open(fileobj=io.BytesIO(content), tarinfo=kind) as archive:
+                members += [(each.name, each.offset_data, each.size, each.type) for each in archive]
+        except tarfile.TarError as error:
+            members.append(str(error))
+        return members
+
+    assert [name for name, *_ in listed(stream.getvalue(), _ListedInfo)] == names
+    for _ in range(200):
+        content = bytearray(stream.getvalue())
+        content[rng.integers(len(content))] ^= int(rng.integers(1, 256))
+        assert listed(bytes(content), _ListedInfo) == listed(bytes(content), tarfile.TarInfo)
 
 
 def test_a_mistyped_range_is_refused_at_once() -> None:
