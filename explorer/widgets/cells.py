@@ -47,7 +47,7 @@ class ProgressCell(QStyledItemDelegate):
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
         text, share = str(index.data() or ""), index.data(self._share_role)
-        _paint_ground(self, painter, option, index)
+        paint_ground(self, painter, option, index)
         room = QRectF(option.rect).adjusted(CELL_PX, 0, -CELL_PX, 0)
         room.setWidth(min(room.width(), MOST_BAR_PX))
         painter.save()
@@ -83,7 +83,7 @@ class StateCell(QStyledItemDelegate):
         if not state or not isinstance(view, QAbstractItemView):
             super().paint(painter, option, index)
             return
-        _paint_ground(self, painter, option, index)
+        paint_ground(self, painter, option, index)
         rects = [view.visualRect(index.sibling(index.row(), column)) for column in self._columns]
         room = QRectF(rects[0].united(rects[-1])).adjusted(SPACE, 0, -CELL_PX, 0)
         painter.save()
@@ -111,7 +111,7 @@ class SwatchCell(QStyledItemDelegate):
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
         swatch, letters = str(index.data(self._swatch_role) or ""), str(index.data(self._letters_role) or "")
-        _paint_ground(self, painter, option, index)
+        paint_ground(self, painter, option, index)
         room = QRectF(option.rect).adjusted(EYE_ROOM_PX, 0, -SPACE, 0)
         painter.save()
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
@@ -163,7 +163,7 @@ def paint_bar(painter: QPainter, track: QRectF, share: float, tone: str) -> None
         painter.drawRoundedRect(done, BAR_HEIGHT / 2, BAR_HEIGHT / 2)
 
 
-def _paint_ground(delegate: QStyledItemDelegate, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
+def paint_ground(delegate: QStyledItemDelegate, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
     """Paint the cell in its stylesheet look (selection, hover, hairline), without its text."""
     bare: Any = QStyleOptionViewItem(option)
     delegate.initStyleOption(bare, index)

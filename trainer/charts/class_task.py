@@ -299,13 +299,9 @@ def open_task(
 def write_class_texts(file: Path, texts: ClassTexts) -> None:
     """Write `texts` as an array `file` and a description next to it, for `read_class_texts`."""
     about = {name: getattr(texts, name) for name in ("run", "step", "inv_tau", "labels", "templates", "bias")}
-
-    def write(draft: Path) -> None:
-        with draft.open("wb") as stream:
-            np.save(stream, np.asarray(texts.vectors, np.float32), allow_pickle=False)
-
+    vectors = np.asarray(texts.vectors, np.float32)
     write_text(file.with_suffix(".json"), json.dumps(about))
-    write_atomically(file, write, private=True)
+    write_atomically(file, lambda draft: np.save(draft, vectors, allow_pickle=False), private=True)
 
 
 def read_class_texts(file: Path) -> ClassTexts:

@@ -118,14 +118,10 @@ def _write(folder: Path, vectors: object, column: str, items: list[str]) -> list
 
     from trainer.store.files import told_if_unwritable, write_atomically
 
-    def write_vectors(draft: Path) -> None:
-        with draft.open("wb") as stream:
-            np.save(stream, vectors)
-
     # A file name that is no UTF-8 cannot stand in a table: its odd bytes are shown as question marks.
     table = pa.table({column: [item.encode("utf-8", "replace").decode() for item in items]})
     with told_if_unwritable(folder, "Choose another folder."):
         folder.mkdir(parents=True, exist_ok=True)
-        write_atomically(folder / "embeddings.npy", write_vectors)
+        write_atomically(folder / "embeddings.npy", lambda draft: np.save(draft, vectors))
         write_atomically(folder / "items.parquet", lambda draft: pq.write_table(table, draft))
     return [str(folder / "embeddings.npy"), str(folder / "items.parquet")]

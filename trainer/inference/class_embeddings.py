@@ -65,6 +65,11 @@ def _usable(file: Path) -> bool:
 def _check(labels: Sequence[str], templates: Sequence[str]) -> None:
     if len(labels) < 2:
         raise AnswerError("bad_question", "There are no two labels to choose from.", "Write at least two.")
+    check_templates(templates)
+
+
+def check_templates(templates: Sequence[str]) -> None:
+    """Raise an `AnswerError` where there is no template, or one without a place for the label."""
     if not templates:
         raise AnswerError("bad_question", "There is no template.", "Write one such as: a photo of a {}.")
     for template in templates:

@@ -10,6 +10,7 @@ from jaxtyping import Float
 
 from trainer.analysis.calibration import probabilities
 from trainer.analysis.progress import Progress
+from trainer.inference.class_embeddings import check_templates
 from trainer.inference.embed import embed_files
 from trainer.inference.model_cache import AnswerError, ModelCache
 from trainer.messages import Classify, ClassifyAnswer, RunPrediction, Shares
@@ -72,10 +73,4 @@ def _check(runs: Sequence[int], labels: Sequence[str], templates: Sequence[str])
         raise AnswerError("bad_question", "No run was given.", "Choose at least one.")
     if not labels:
         raise AnswerError("bad_question", "There is no label to choose from.", "Write at least one.")
-    if not templates:
-        raise AnswerError("bad_question", "There is no template.", "Write one such as: a photo of a {}.")
-    for template in templates:
-        if "{}" not in template:
-            raise AnswerError(
-                "bad_question", f"The template {template!r} has no {{}}.", "Write {} where the label belongs."
-            )
+    check_templates(templates)

@@ -128,7 +128,7 @@ def write_shard(model: OpenModel, shard: Shard, folder: Path, digest: str) -> Wr
     names = {_PATTERNS[kind].format(shard.number): rows for kind, rows in arrays.items()}
     with told_if_unwritable(folder, "Choose another folder."):
         for name, rows in names.items():
-            _write(folder / name, partial(_save_array, rows=rows))
+            _write(folder / name, partial(np.save, arr=rows))
         table = _TABLES.format(shard.number)
         _write(folder / table, partial(_save_table, columns=columns))
         files = {name: sha256_in(folder, name) for name in (*names, table)}
@@ -207,11 +207,6 @@ def _embedded(
 def _write(path: Path, write: Any) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, write)
-
-
-def _save_array(draft: Path, *, rows: np.ndarray) -> None:
-    with draft.open("wb") as stream:
-        np.save(stream, rows)
 
 
 def _save_table(draft: Path, *, columns: dict[str, list[str]]) -> None:

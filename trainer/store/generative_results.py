@@ -114,12 +114,7 @@ def write_comparison(run_folder: Path, comparison: GenerativeComparison) -> None
     file = confined.make_in_run(run_folder, _FOLDER) / "comparison.npz"
     classes = comparison.by_class
     arrays = {} if classes is None else {name: getattr(classes, name) for name in _ARRAYS}
-
-    def write(draft: Path) -> None:
-        with draft.open("wb") as stream:
-            np.savez_compressed(stream, **arrays)
-
-    write_atomically(file, write, private=True)
+    write_atomically(file, lambda draft: np.savez_compressed(draft, **arrays), private=True)
     plain = asdict(replace(comparison, by_class=None))
     if classes is not None:
         plain["by_class"] = {"classes": classes.classes, "models": classes.models}

@@ -118,12 +118,7 @@ def write_replay(run_folder: Path, record: ReplayRecord | WordReplay) -> None:
         arrays |= dict(zip(_EMBEDDINGS, (*plain.pop("before"), *plain.pop("after")), strict=True))
         plain.pop("gradients", None)
         plain["paths"] = picture_paths.stored(run_folder, record.paths)
-
-    def write(draft: Path) -> None:
-        with draft.open("wb") as stream:
-            np.savez_compressed(stream, **arrays)
-
-    write_atomically(file, write, private=True)
+    write_atomically(file, lambda draft: np.savez_compressed(draft, **arrays), private=True)
     write_text(file.with_suffix(".json"), json.dumps(plain) + "\n")
 
 

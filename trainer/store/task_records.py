@@ -63,12 +63,7 @@ def write_task(folder: Path, record: TaskRecord) -> None:
     confined.make_in_run(folder.parents[1], f"{folder.parent.name}/{folder.name}")
     name = record.task + (f"-{record.question.digest}" if record.question else "")
     arrays = _with_paths(record.arrays, folder, picture_paths.stored)
-
-    def write(draft: Path) -> None:
-        with draft.open("wb") as stream:
-            np.savez_compressed(stream, **arrays)
-
-    write_atomically(folder / f"{name}.npz", write, private=True)
+    write_atomically(folder / f"{name}.npz", lambda draft: np.savez_compressed(draft, **arrays), private=True)
     plain = {"format": 1, "task": record.task, "n": record.n, "whole": record.whole}
     plain |= {"metrics": null_for_nan(record.metrics), "details": null_for_nan(record.details)}
     plain |= {"question": asdict(record.question)} if record.question else {}

@@ -22,7 +22,6 @@ from PySide6.QtCore import (
 from PySide6.QtGui import QKeyEvent, QPainter, QPaintEvent, QPen, QResizeEvent
 from PySide6.QtWidgets import (
     QAbstractItemView,
-    QApplication,
     QHeaderView,
     QStyle,
     QStyledItemDelegate,
@@ -35,7 +34,7 @@ from explorer import theme
 from explorer.event_loop.background import Background
 from explorer.models.pair_table import PAIR_ROLE, PairTableModel
 from explorer.models.thumbnails import Thumbnails
-from explorer.widgets.cells import CELL_PX
+from explorer.widgets.cells import CELL_PX, paint_ground
 from explorer.widgets.elided_label import wrapped
 from explorer.widgets.sort_header import SortHeader
 
@@ -287,12 +286,7 @@ class PictureCell(QStyledItemDelegate):
     def paint(
         self, painter: QPainter, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex
     ) -> None:
-        bare = QStyleOptionViewItem(option)
-        self.initStyleOption(bare, index)
-        bare.text = ""
-        bare.icon = type(bare.icon)()
-        style = bare.widget.style() if bare.widget is not None else QApplication.style()
-        style.drawControl(QStyle.ControlElement.CE_ItemViewItem, bare, painter, bare.widget)
+        paint_ground(self, painter, option, index)
         painter.save()
         painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform)
         edge = min(PICTURE_PX, option.rect.height() - theme.SPACE)
