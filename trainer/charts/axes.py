@@ -14,6 +14,7 @@ from trainer.analysis.progress import Progress
 from trainer.analysis.sampling import at_most
 from trainer.charts import ChartError
 from trainer.charts.marks import Panel, Points, XYPlot, axis_over, run_tone
+from trainer.charts.measure import facts_of
 from trainer.charts.opened_snapshot import open_target
 from trainer.charts.snapshot_label import SnapshotLabel, labels, shown
 from trainer.charts.spec import Chart, PerRun, Records, Request, Target, per_run
@@ -173,9 +174,8 @@ def pairs_inside(data: PerRun[AxesRun], key: str, box: tuple[float, float, float
 
 def values(data: PerRun[AxesRun], settings: AxesSettings) -> list[dict[str, Any]]:
     """Return facts, and the mean of each modality along each axis."""
-    facts = ("run", "name", "objective", "step", "dataset", "split", "n")
     return [
-        {name: getattr(run, name) for name in facts}
+        facts_of(run, "n")
         | {"x": settings.x, "y": settings.y}
         | {
             f"mean_{name}_{side}": float(points[:, at].mean())

@@ -15,6 +15,7 @@ from trainer.analysis.separation import unmatched_deviation
 from trainer.charts import BOTH, ChartError
 from trainer.charts.marks import Bars, NumberRow, NumberTable, Panel, XYPlot, axis_over, categories, run_tone
 from trainer.charts.matching import matching_of
+from trainer.charts.measure import facts_of
 from trainer.charts.opened_snapshot import open_target
 from trainer.charts.snapshot_label import SnapshotLabel, labels, shown
 from trainer.charts.spec import Chart, PerRun, Records, Request, Target, per_run
@@ -178,9 +179,8 @@ def _table(runs: Sequence[WordsRun], names: list[str]) -> NumberTable:
 
 def values(data: PerRun[WordsRun], _settings: WordsSettings) -> list[dict[str, Any]]:
     """Return facts, cosine and rank of the whole caption, then the drops and ranks without each word."""
-    facts = ("run", "name", "objective", "step", "dataset", "split", "pair", "caption", "n", "deviation", "cosine")
     return [
-        {name: getattr(run, name) for name in (*facts, "rank")}
+        facts_of(run, "pair", "caption", "n", "deviation", "cosine", "rank")
         | {"falls": run.falls.tolist(), "ranks": run.ranks.tolist()}
         for run in data.found
     ]

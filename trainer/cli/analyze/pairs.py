@@ -32,9 +32,9 @@ def values(seen: Any) -> dict[str, Any]:
     import numpy as np
 
     from trainer.analysis.pair_ranks import AGREEMENTS, rank_groups, rank_names
+    from trainer.charts.measure import facts_of
 
-    facts = ("run", "name", "objective", "step", "dataset", "split")
-    numbers: dict[str, Any] = {name: getattr(seen, name) for name in facts}
+    numbers = facts_of(seen)
     cosine, rank = seen.numbers.cosine, seen.numbers.rank
     numbers |= {"n": len(rank), "captions_ranked": seen.numbers.among}
     numbers |= {"mean_cosine": float(np.mean(cosine)), "median_cosine": float(np.median(cosine))}
