@@ -267,7 +267,10 @@ def _samples(tar: Path, name: str, problems: Problems, skipped: Counter[str]) ->
     """Yield consecutive members with one key; a truncated tar gives what it contains, and a problem."""
     sample: _Sample | None = None
     size, end, last = tar.stat().st_size, 0, "the beginning"
-    with tar.open("rb") as file, tarfile.open(fileobj=_Sober(file), mode="r:", tarinfo=_ListedInfo) as archive:
+    with (
+        tar.open("rb") as file,
+        tarfile.open(fileobj=_Sober(file), mode="r:", tarinfo=_ListedInfo) as archive,  # type: ignore[call-overload]
+    ):
         try:
             for info in archive:
                 # It would keep what it has read of every member.
@@ -322,19 +325,19 @@ class _ListedInfo(tarfile.TarInfo):
     """A member whose header is read as far as a listing needs it: name, size and kind."""
 
     @classmethod
-    def frombuf(cls, buf: bytes, encoding: str | None, errors: str) -> Self:
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
         """Return the member of a header as tarfile does, which reads all but plain headers, and tells of damage."""
         # Owner, times and devices take most of the time.
         if len(buf) == tarfile.BLOCKSIZE and buf[156:157] == tarfile.REGTYPE and buf[345] == 0:
             with contextlib.suppress(ValueError):
                 if _octal(buf[148:156]) == 256 + sum(buf) - sum(buf[148:156]):
-                    info = cls(buf[:100].partition(b"\0")[0].decode(encoding or "utf-8", errors))
+                    info = cls(buf[:100].partition(b"\0")[0].decode(encoding, errors))
                     info.size = _octal(buf[124:136])
                     return info
         return super().frombuf(buf, encoding, errors)
 
 
-def _octal(digits: bytes) -> int:
+def _octal(digits: bytes | bytearray) -> int:
     return int(digits.partition(b"\0")[0].strip() or b"0", 8)
 
 
