@@ -100,8 +100,8 @@ def write(
         workspace, placed, color=placement.color, isolate=placement.isolate, pairs=pairs, progress=report
     )
     choices = choices or FigureChoices()
-    words = ["trainer", "export", "map", *request_words(request), *options(placement), *options(choices)]
-    line = shell.join([*words, "--out", *(file.name for file in files)])
+    arguments = ["trainer", "export", "map", *request_words(request), *options(placement), *options(choices)]
+    line = shell.join([*arguments, "--out", *(file.name for file in files)])
     size = write_figure(
         files,
         figure=lambda: drawn(draw(charts), choices, [chart.name for chart in charts]),

@@ -65,10 +65,10 @@ def run(args: argparse.Namespace) -> int:
     chosen = {"dataset": args.dataset, "split": args.split}
     chart = collect(args.workspace, args.runs, placement=placement, **chosen)
     chart = replace(chart, colors=point_colors(chart, args.color, workspace=args.workspace, progress=report))
-    words = ["trainer", "export", "timeline", *request_words(Request(targets_of(args.runs), **chosen))]
-    words += [*options(placement), *(["--color", args.color] if args.color else [])]
-    words += ["--frame"] if args.frame else []
-    line = shell.join([*words, "--out", *(file.name for file in args.out)])
+    arguments = ["trainer", "export", "timeline", *request_words(Request(targets_of(args.runs), **chosen))]
+    arguments += [*options(placement), *(["--color", args.color] if args.color else [])]
+    arguments += ["--frame"] if args.frame else []
+    line = shell.join([*arguments, "--out", *(file.name for file in args.out)])
     title = "Geometry timeline"
     if films:
         pictures = list(frames(chart, report, only_last=args.frame))
