@@ -28,11 +28,11 @@ def _import_qt() -> None:
     case that one asks for snake_case names by `from __feature__ import`; none here does. It is 5 % of a start. It would
     also compile at each start the text of a module that writes stubs for editors: 3 % of what precedes the first paint.
     """
-    own = builtins.__import__
+    python_import = builtins.__import__
     sys.modules.setdefault(_WRITES_STUBS, module_from_spec(ModuleSpec(_WRITES_STUBS, None)))
     import PySide6.QtCore  # noqa: F401
 
-    builtins.__import__ = own
+    builtins.__import__ = python_import
 
 
 def _compile_methods_late() -> None:
@@ -50,8 +50,8 @@ def _compile_methods_late() -> None:
         if name not in _RARELY_CALLED:
             return compiled()
 
-        def method(*given: object) -> object:
-            return compiled()(*given)
+        def method(*arguments: object) -> object:
+            return compiled()(*arguments)
 
         method.__name__ = name
         return method

@@ -314,7 +314,7 @@ class ExperimentsView(ChartView):
         self.bring.triggered.connect(self._ask_for_file)
         for action in (self.repeat, self.bring):
             guarded(self.context.jobs, action)
-        self.context.jobs.look_only_changed.connect(lambda _why: self._show_buttons(self.chosen))
+        self.context.jobs.look_only_changed.connect(lambda _why: self.show_buttons(self.chosen))
         self.picker.picked.connect(self.choose)
         self.go.clicked.connect(self._go)
         self.stop.triggered.connect(lambda: self._change_state(experiments.stop))
@@ -498,7 +498,7 @@ class ExperimentsView(ChartView):
             self.verdict.setText(entry.headline)
             self.verdict.setVisible(bool(entry.headline))
             self.progress.setText(f"{entry.progress[:1].upper()}{entry.progress[1:].removesuffix('.')}.")
-            self._show_buttons(entry)
+            self.show_buttons(entry)
             self._show_share()
             if entry.state == "going" and not any(run.active or run.status == "queued" for run in entry.rows):
                 self._again.start()
@@ -507,7 +507,8 @@ class ExperimentsView(ChartView):
         if self.isVisible():
             super().refresh()
 
-    def _show_buttons(self, entry: ExperimentEntry | None) -> None:
+    def show_buttons(self, entry: ExperimentEntry | None) -> None:
+        """Show what can be done next with an experiment."""
         if entry is None:
             return
         self.go.setText(entry.go_text)

@@ -59,7 +59,7 @@ CHOICE_ROLES: Final[Roles] = {
 
 def under_headings(choices: Sequence[Choice]) -> Sequence[Choice]:
     """Return the entries with a heading before each group; groups stand in the order of their first entries."""
-    order = {group: place for place, group in enumerate(dict.fromkeys(choice.group for choice in choices))}
+    order = {group: position for position, group in enumerate(dict.fromkeys(choice.group for choice in choices))}
     if not any(order):
         return choices
     rows: list[Choice] = []

@@ -75,7 +75,7 @@ class Rail(QWidget):
     def _make_room(self) -> None:
         """Make the buttons as low as the window asks for, and widen the rail by the scroll bar that it still needs."""
         buttons = [button for button in self.findChildren(QToolButton) if not button.isHidden()]
-        rest = self._content.sizeHint().height() - sum(one.height() for one in self.buttons.values())
+        rest = self._content.sizeHint().height() - sum(button.height() for button in self.buttons.values())
         rest += 2 * theme.INSIDE + GAP_PX * (self._column.count() - 1)
         height = min(theme.ROW_PX, max(LEAST_PX, (self.height() - rest) // len(buttons)))
         for button in buttons:

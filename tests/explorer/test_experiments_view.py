@@ -376,7 +376,7 @@ def test_after_the_end_its_runs_and_their_comparison_are_a_click_away(qtbot, con
     failed = dataclasses.replace(rows[0], status="failed")
     later = dataclasses.replace(entry, rows=(failed, *rows[1:]))
     assert {each.seed for each in later.compared} == {1}, "the first seed that both finished"
-    view._show_buttons(dataclasses.replace(entry, state="going"))
+    view.show_buttons(dataclasses.replace(entry, state="going"))
     assert not view.compare.isVisible()
     assert not view.runs.isVisible()
 

@@ -136,7 +136,9 @@ def _shared_by_flag(
         if not set(cells) <= _FLAG_VALUES.keys() or not 0 < sum(heldout) < len(heldout):
             continue
         if 2 * sum(heldout) > len(heldout):
-            log.notes.append(f"The column {names[column]!r} would hold out more than half of the rows: it is no split.")
+            log.notes.append(
+                f"The column {names[column]!r} would hold out more than half of the rows, so it states no split."
+            )
             continue
         cell = cells[heldout.index(True)]
         log.split = f"The column {names[column]!r} states the split: {cell!r} is held out."
