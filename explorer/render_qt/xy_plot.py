@@ -633,6 +633,7 @@ class XYPlotCard(QWidget):
         """Show the plot."""
         self.plot.show_plot(spec)
         self.plot.setAccessibleName(spec.title)
+        self.plot.setAccessibleDescription(spec.in_words)
         show_badge(self.badge, spec.tone)
         self.title.setText(spec.title)
         self._show_values(math.nan)

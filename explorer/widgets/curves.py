@@ -173,6 +173,9 @@ class CurvePlot(QWidget):
         for line in panel.lines:
             self._draw(line)
             yield
+        lines = [line for line in panel.lines if len(line.x)]
+        ends = [f"{line.name}: {line.smooth[-1]:.{panel.digits}f} at {line.x[-1]:g}" for line in lines]
+        self.plot.setAccessibleDescription("; ".join(ends) or panel.waiting)
         self.names.show_labels(
             [EndLabel(line.name, line.color, *end) for line in panel.lines if (end := _end_of(line)) is not None]
         )

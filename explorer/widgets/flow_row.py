@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import pairwise
 
-from PySide6.QtCore import QEvent, QSize
+from PySide6.QtCore import QEvent, QSize, Qt
 from PySide6.QtGui import QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
@@ -67,7 +67,11 @@ class FlowRow(QWidget):
         at = [part.widget for part in self._parts].index(before) if before is not None else len(self._parts)
         self._parts.insert(at, _Part(widget, gap, stretch, right))
         if before is not None:
-            QWidget.setTabOrder(widget, before)
+            # Not behind the widget: `before`, and what follows it, would go with it to the end of the window.
+            last = before.previousInFocusChain()
+            while last is widget or (last.focusPolicy() == Qt.FocusPolicy.NoFocus and last is not before):
+                last = last.previousInFocusChain()
+            QWidget.setTabOrder(last, widget)
         self.updateGeometry()
 
     def sizeHint(self) -> QSize:

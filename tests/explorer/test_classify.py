@@ -732,6 +732,23 @@ def test_words_that_no_training_caption_holds_are_underlined_with_their_count(
     assert label(view, "classifyUnseen") == ""
 
 
+def test_tab_goes_through_the_labels_before_the_pictures(
+    qtbot: QtBot, view: ClassifyView, images: dict[str, Path]
+) -> None:
+    view.take([images["a-red"]])
+    view.questions.choose("own")
+    view.questions.write("red, tent, blue", "{}")
+    chips = view.questions.chips
+    qtbot.waitUntil(lambda: sum(chip.isVisible() for chip in chips) == 3, timeout=10_000)
+    seen, widget = [], chips[0]
+    while widget is not view.strip and len(seen) < 400:
+        seen.append(widget)
+        widget = widget.nextInFocusChain()
+    assert widget is view.strip, "before the chain is once around"
+    stops = [*chips, view.questions.new_label]
+    assert [each for each in seen if each in stops] == stops
+
+
 def test_a_picture_unlike_the_data_of_a_run_is_told(
     qtbot: QtBot, view: ClassifyView, images: dict[str, Path], tmp_path: Path
 ) -> None:

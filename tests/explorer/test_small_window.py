@@ -114,14 +114,18 @@ def faults_of(qtbot, window: Window) -> list[str]:
 
 
 def nameless(shown: QWidget) -> set[str]:
-    """Return focusable widgets without an accessible name or role."""
+    """Return focusable widgets without an accessible name or role, and charts without a description."""
     found = set()
     for widget in shown.findChildren(QWidget):
         # The focus of a proxy's widget goes to the proxy.
         if not widget.isVisible() or widget.focusPolicy() == Qt.FocusPolicy.NoFocus or widget.focusProxy():
             continue
         known = QAccessible.queryAccessibleInterface(widget)
-        if known is None or known.role() in NOTHING or not known.text(QAccessible.Text.Name):
+        told = known is not None and known.role() not in NOTHING and bool(known.text(QAccessible.Text.Name))
+        # A chart's name is its title; what it shows is its description.
+        if told and known.role() is QAccessible.Role.Chart:
+            told = bool(known.text(QAccessible.Text.Description))
+        if not told:
             parents = [widget]
             while parents[-1].parentWidget() is not None and len(parents) < 5:
                 parents.append(parents[-1].parentWidget())

@@ -397,6 +397,18 @@ class XYPlot:
     ids_are: Literal["pairs", "concepts"] = "pairs"
 
     @property
+    def in_words(self) -> str:
+        """What it shows, in words: axes with their ends, and from where to where each named curve and dot goes."""
+        x, y = self.x.label or "x", self.y.label or "y"
+        parts = [f"{y} from {self.y.low:.3g} to {self.y.high:.3g} over {x} from {self.x.low:.3g} to {self.x.high:.3g}"]
+        parts = [f"{y} of {', '.join(self.names)}"] if self.names else parts
+        for curve in self.curves:
+            if curve.name and len(curve.y):
+                parts.append(f"{curve.name}: {curve.y[0]:.3g} at first, {curve.y[-1]:.3g} at last")
+        parts += [f"{len(cloud.xy):,} points{f' of {cloud.name}' if cloud.name else ''}" for cloud in self.points]
+        return "; ".join([*parts, *([self.note] if self.note else [])])
+
+    @property
     def curve_labels(self) -> dict[str, str]:
         """The name of each curve that a marker names -> the label of that marker, `matched, mean 0.94`."""
         return {dot.curve: dot.label for dot in self.dots if dot.curve}

@@ -107,6 +107,8 @@ class PointMap(DeferredPaint, pg.GraphicsView):
         self._few = np.empty(0, np.int64)
         self.set_hovered()
         self.note.expect(len(xy))
+        texts = int(diamond.sum())
+        self.setAccessibleDescription(f"{len(xy) - texts:,} images and {texts:,} texts as points of a plane")
         self.layer.set_points(xy, diamond=diamond, instead=instead)
         self._diamond = diamond
         self.set_colors(color, palette)

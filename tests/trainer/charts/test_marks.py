@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from trainer.charts.marks import Axis, HeatMap, Marker, Panel, Series, XYPlot
+from trainer.charts.marks import Axis, HeatMap, Marker, Panel, Points, Series, XYPlot
 from trainer.render_mpl import panel as files
 from trainer.render_mpl.xy_plot import draw_plot
 
@@ -83,3 +83,13 @@ def test_labels_of_near_points_do_not_overlap_in_a_file(tmp_path: Path) -> None:
 )
 def test_an_axis_is_labeled_in_sentence_case(given_label: str, label: str) -> None:
     assert Axis(given_label, 0, 1).label == label
+
+
+def test_a_plot_says_in_words_what_it_shows() -> None:
+    x = np.array([0.0, 10.0, 40.0])
+    curves = (Series("CLIP", "run_a", x, np.array([0.1, 0.4, 0.512])), Series("", "quiet", x, x))
+    plot = XYPlot("p", "Recall", Axis("step", 0, 40), Axis("share", 0, 1), curves, note="n = 512")
+    assert plot.in_words == "Share from 0 to 1 over Step from 0 to 40; CLIP: 0.1 at first, 0.512 at last; n = 512"
+    cloud = (Points("images", "quiet", np.zeros((1_200, 2))),)
+    named = XYPlot("p", "Seeds", Axis("", -1, 2), Axis("points", 0, 1), names=("seed 0", "seed 1"), points=cloud)
+    assert named.in_words == "Points of seed 0, seed 1; 1,200 points of images"
