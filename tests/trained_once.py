@@ -1,7 +1,7 @@
-"""Runs that are trained once for all sessions of tests, and copied.
+"""Runs that are trained, and files that other programs write, once for all sessions of tests.
 
 They lie in the user's cache, by a digest of the code that trains and stores, of the libraries, and of the file of tests
-that says what is trained: a change of any of these trains them anew. Training itself is tested on runs of its own.
+that says what is made: a change of any of these makes them anew. Training itself is tested on runs of its own.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -44,19 +44,28 @@ KEPT_S: Final = 7 * 24 * 3600
 @functools.cache
 def code_digest() -> str:
     """Return a digest of the code and the libraries that train and store runs."""
-    digest = hashlib.sha256(sys.version.encode())
-    for library in LIBRARIES:
-        digest.update(f"{library} {importlib.metadata.version(library)}".encode())
+    digest = hashlib.sha256(_versions(LIBRARIES))
     for room in FORMAT:
         for file in sorted((ROOT / "trainer" / room).rglob("*.py")):
             digest.update(file.relative_to(ROOT).as_posix().encode() + file.read_bytes())
     return digest.hexdigest()
 
 
-def folder_of(fill: Callable[[Path], object], name: str) -> Path:
-    """Return the folder that `fill` has filled, in this session or an earlier one; nobody changes what it holds."""
+def _versions(libraries: Sequence[str]) -> bytes:
+    return " ".join([sys.version, *(f"{name} {importlib.metadata.version(name)}" for name in libraries)]).encode()
+
+
+def folder_of(fill: Callable[[Path], object], name: str, *, written_by: Sequence[str] = ()) -> Path:
+    """Return the folder that `fill` has filled, in this session or an earlier one; nobody changes what it holds.
+
+    Args:
+        fill: Trains runs in a folder, or has other programs write there.
+        name: Of the folder.
+        written_by: The libraries that write it, where that is nothing of this program.
+    """
     source = Path(inspect.getsourcefile(fill) or __file__).read_bytes()
-    key = hashlib.sha256(code_digest().encode() + source + os.environ.get("OMP_NUM_THREADS", "").encode()).hexdigest()
+    trained_by = code_digest() + os.environ.get("OMP_NUM_THREADS", "")
+    key = hashlib.sha256((_versions(written_by) if written_by else trained_by.encode()) + source).hexdigest()
     CACHE.mkdir(parents=True, exist_ok=True)
     folder = CACHE / f"{name}-{key[:16]}"
     filled = folder.with_suffix(".filled")

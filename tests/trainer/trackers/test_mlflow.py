@@ -6,6 +6,7 @@ import importlib.util
 import json
 import os
 import re
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.trained_once import folder_of
 from tests.trainer.trackers.test_importing import points
 from trainer.errors import UserError
 from trainer.store import Workspace
@@ -57,18 +59,24 @@ A process of its own: MLflow configures logging for all.
 """
 
 
+def _log(folder: Path) -> None:
+    for store, address in (("mlruns", "{}/mlruns"), ("mlflow.db", "sqlite:///{}/mlflow.db")):
+        project = folder / f"project of {store}"
+        project.mkdir()
+        environment = os.environ | {"MLFLOW_ALLOW_FILE_STORE": "true", "MLFLOW_DISABLE_TELEMETRY": "true"}
+        command = [sys.executable, "-c", PEER, str(project), address.format(project)]
+        ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        assert ended.returncode == 0, ended.stderr
+        (folder / f"{store}.json").write_text(ended.stdout)
+
+
 @pytest.mark.parametrize("store", ["mlruns", "mlflow.db"])
 def test_runs_have_the_numbers_that_mlflow_reads(store: str, tmp_path: Path) -> None:
     if importlib.util.find_spec("mlflow") is None:
         pytest.skip("mlflow is not installed")
-    project = tmp_path / "project"
-    project.mkdir()
-    address = f"{project}/mlruns" if store == "mlruns" else f"sqlite:///{project}/mlflow.db"
-    environment = os.environ | {"MLFLOW_ALLOW_FILE_STORE": "true", "MLFLOW_DISABLE_TELEMETRY": "true"}
-    command = [sys.executable, "-c", PEER, str(project), address]
-    ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert ended.returncode == 0, ended.stderr
-    peers = json.loads(ended.stdout)
+    logged = folder_of(_log, "mlflow", written_by=["mlflow-skinny"])
+    project = shutil.copytree(logged / f"project of {store}", tmp_path / "project")
+    peers = json.loads((logged / f"{store}.json").read_text())
     assert tracker_of(project) == tracker_of(project / store) == "mlflow"
     assert tracker_of(project / store, quick=True) == "mlflow"
     workspace = Workspace(tmp_path / "ws")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.trained_once import folder_of
 from tests.trainer.trackers.test_importing import notes, points
 from trainer.errors import UserError
 from trainer.store import Workspace
@@ -31,14 +33,40 @@ def curves_of(file: Path, tmp_path: Path) -> tuple[dict[str, dict[int, float]], 
         workspace.close()
 
 
-def test_a_summary_of_timm_has_the_numbers_that_pandas_reads(tmp_path: Path) -> None:
-    import pandas as pd
+def _log(folder: Path) -> None:
+    from lightning.pytorch.loggers import CSVLogger
     from timm.utils.summary import update_summary
+    from transformers import TrainerState
 
-    file = tmp_path / "summary.csv"
     for epoch in range(7):
         train, evaluation = {"loss": 5 / (epoch + 1)}, {"loss": 6 / (epoch + 1), "top1": 10.0 * epoch}
+        file = folder / "summary.csv"
         update_summary(epoch, train, evaluation, str(file), lr=1e-3 * epoch, write_header=not epoch)
+    for version in range(2):
+        logger = CSVLogger(str(folder / "logs"), name="clip")
+        for step in range(6):
+            logger.log_metrics({"train_loss": 5 - version - step / 10, "epoch": step // 3}, step=step)
+        logger.log_metrics({"val_loss": 4.0 - version}, step=5)
+        logger.save()
+    for step in (9, 10):
+        log = [{"loss": 5 - n / 2, "epoch": n / 4, "step": n} for n in range(1, step + 1)]
+        evaluated = [*log[:-1], {"eval_loss": 2.0, "epoch": step / 4, "step": step}]
+        for name, history in (("trained", log), ("evaluated", evaluated)):
+            file = folder / name / f"checkpoint-{step}" / "trainer_state.json"
+            file.parent.mkdir(parents=True)
+            TrainerState(log_history=history).save_to_json(str(file))
+
+
+@pytest.fixture
+def logged() -> Path:
+    """Return what timm, Lightning and transformers have written, which takes ten seconds to import."""
+    return folder_of(_log, "training-logs", written_by=["timm", "lightning", "transformers"])
+
+
+def test_a_summary_of_timm_has_the_numbers_that_pandas_reads(tmp_path: Path, logged: Path) -> None:
+    import pandas as pd
+
+    file = Path(shutil.copy(logged / "summary.csv", tmp_path))
     curves, said = curves_of(tmp_path, tmp_path)
     table = pd.read_csv(file)
     for name in ("train_loss", "eval_loss", "eval_top1"):
@@ -46,16 +74,10 @@ def test_a_summary_of_timm_has_the_numbers_that_pandas_reads(tmp_path: Path) -> 
     assert said == "Its steps are epochs, by the column 'epoch'."
 
 
-def test_versions_of_lightning_are_runs_wherever_one_points_to(tmp_path: Path) -> None:
+def test_versions_of_lightning_are_runs_wherever_one_points_to(tmp_path: Path, logged: Path) -> None:
     import pandas as pd
-    from lightning.pytorch.loggers import CSVLogger
 
-    for version in range(2):
-        logger = CSVLogger(str(tmp_path / "logs"), name="clip")
-        for step in range(6):
-            logger.log_metrics({"train_loss": 5 - version - step / 10, "epoch": step // 3}, step=step)
-        logger.log_metrics({"val_loss": 4.0 - version}, step=5)
-        logger.save()
+    shutil.copytree(logged / "logs", tmp_path / "logs")
     workspace = Workspace(tmp_path / "ws")
     try:
         for folder, before in ((tmp_path / "logs", "clip-"), (tmp_path / "logs" / "clip", "")):
@@ -320,14 +342,8 @@ def test_lines_that_a_training_prints_have_their_numbers(tmp_path: Path, printed
     assert "which is a guess; " in said
 
 
-def test_the_state_of_a_trainer_of_transformers_has_what_it_logged(tmp_path: Path) -> None:
-    from transformers import TrainerState
-
-    for step in (9, 10):
-        state = TrainerState(log_history=[{"loss": 5 - n / 2, "epoch": n / 4, "step": n} for n in range(1, step)])
-        state.log_history.append({"eval_loss": 2.0, "epoch": step / 4, "step": step})
-        (tmp_path / f"checkpoint-{step}").mkdir()
-        state.save_to_json(str(tmp_path / f"checkpoint-{step}" / "trainer_state.json"))
+def test_the_state_of_a_trainer_of_transformers_has_what_it_logged(tmp_path: Path, logged: Path) -> None:
+    shutil.copytree(logged / "evaluated", tmp_path, dirs_exist_ok=True)
     newest = tmp_path / "checkpoint-10"
     for path in (newest / "trainer_state.json", newest, tmp_path):
         curves, said = curves_of(path, tmp_path)
@@ -395,18 +411,11 @@ def test_what_a_log_holds_beside_its_steps_is_told() -> None:
     assert list(reading.notes) == ["Steps are counted by 'step'; 'iter' is not read."]
 
 
-def state(folder: Path, steps: int) -> None:
-    from transformers import TrainerState
-
-    folder.mkdir(parents=True)
-    log = [{"loss": 5 - n / 2, "epoch": n / 4, "step": n} for n in range(1, steps + 1)]
-    TrainerState(log_history=log).save_to_json(str(folder / "trainer_state.json"))
-
-
-def test_checkpoints_and_summaries_of_one_training_are_one_run_and_those_of_two_are_two(tmp_path: Path) -> None:
+def test_checkpoints_and_summaries_of_one_training_are_one_run_and_those_of_two_are_two(
+    tmp_path: Path, logged: Path
+) -> None:
     for name in ("a", "b"):
-        for steps in (9, 10):
-            state(tmp_path / name / f"checkpoint-{steps}", steps)
+        shutil.copytree(logged / "trained", tmp_path / name)
     (tmp_path / "a" / "all_results.json").write_text(json.dumps({"epoch": 3.0, "train_loss": 3.0}))
     (tmp_path / "a" / "eval").mkdir()
     (tmp_path / "a" / "eval" / "triplet_evaluation_results.csv").write_text("epoch,steps,accuracy\n0.5,5,0.5\n")
