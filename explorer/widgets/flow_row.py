@@ -69,9 +69,10 @@ class FlowRow(QWidget):
         if before is not None:
             # Not behind the widget: `before`, and what follows it, would go with it to the end of the window.
             last = before.previousInFocusChain()
-            while last is widget or (last.focusPolicy() == Qt.FocusPolicy.NoFocus and last is not before):
+            while last and (last is widget or (last.focusPolicy() == Qt.FocusPolicy.NoFocus and last is not before)):
                 last = last.previousInFocusChain()
-            QWidget.setTabOrder(last, widget)
+            if last:
+                QWidget.setTabOrder(last, widget)
         self.updateGeometry()
 
     def sizeHint(self) -> QSize:

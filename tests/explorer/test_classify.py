@@ -129,7 +129,7 @@ class FakeClient(QObject):
         }
         if run == 2:
             nearest = [0.31 if "odd" in Path(path).stem else 0.9 for path in images]
-            said["likeness"] = {"nearest": nearest, "least": 0.62, "pictures": 1000, "split": "held-out"}
+            said["nearest_images"] = {"nearest": nearest, "least": 0.62, "pictures": 1000, "split": "held-out"}
         unreadable = {path: "The image is damaged: cut short." for path in question.images if path not in images}
         return decode_answer(question, {"runs": {str(run): said}, "images": images, "unreadable": unreadable})
 

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Float
 
 from trainer.analysis.class_prompts import captioned
-from trainer.analysis.likeness import MOST, Likeness, least_usual, nearest_cosines
+from trainer.analysis.nearest_images import MOST, NearestImages, least_usual, nearest_cosines
 from trainer.analysis.progress import Progress
 from trainer.analysis.tiles import exact
 from trainer.charts import ChartError
@@ -85,7 +85,7 @@ class CachedModel:
                 "Choose a run of CLIP, CLOOB or another objective of image-text pairs.",
             )
 
-    def likeness(self, workspace: Workspace, vectors: Float[np.ndarray, "n d"]) -> Likeness | None:
+    def nearest_images(self, workspace: Workspace, vectors: Float[np.ndarray, "n d"]) -> NearestImages | None:
         """Return how near new pictures are to those of the snapshot of this step; None where there is none."""
         if self._pictures is None:
             try:
@@ -98,7 +98,7 @@ class CachedModel:
             self._pictures = opened, rows, least_usual(nearest_cosines(rows, rows, own=True))
         opened, rows, least = self._pictures
         nearest = nearest_cosines(vectors, rows).tolist() if len(vectors) else []
-        return Likeness(nearest, least, len(rows), split_label(opened.row.split))
+        return NearestImages(nearest, least, len(rows), split_label(opened.row.split))
 
     def class_weights(
         self, labels: Sequence[str], templates: Sequence[str], progress: Progress | None = None

@@ -210,7 +210,7 @@ class ClassifyQuery(QObject):
         said = answer.runs[model[0]]
         shares = said.probabilities or [[np.nan] * len(question.labels)] * len(answer.images)
         for index, (path, row, cosines) in enumerate(zip(answer.images, shares, said.cosines, strict=True)):
-            unlike = "" if said.likeness is None else said.likeness.sentence(index)
+            unlike = "" if said.nearest_images is None else said.nearest_images.sentence(index)
             self._predictions[path, model] = StoredPrediction(
                 Prediction(question.labels, np.array(row), np.array(cosines), said.step, said.shares, unlike)
             )

@@ -60,8 +60,8 @@ def test_probabilities_are_the_softmax_of_the_runs_own_temperature_times_cosine(
             pixels = read_image(path, opened.image_size, preprocessing=opened.file_preprocessing)
             vector = opened.embed_images(pixels[None])[0].astype(float)
             nearest = max(float(vector @ stored.image[k].astype(float)) for k in distinct)
-            assert said.likeness.nearest[i] == pytest.approx(nearest, abs=1e-3)
-        assert said.likeness.pictures == len(distinct)
+            assert said.nearest_images.nearest[i] == pytest.approx(nearest, abs=1e-3)
+        assert said.nearest_images.pictures == len(distinct)
 
 
 def test_siglip_answers_by_its_sigmoid_and_a_single_label_has_no_share(

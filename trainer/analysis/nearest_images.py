@@ -22,7 +22,7 @@ MOST: Final = 4_096
 
 
 @dataclass(frozen=True)
-class Likeness:
+class NearestImages:
     """The highest cosine of each new picture to pictures of the data, and what is usual among these.
 
     Attributes:

@@ -7,8 +7,8 @@ import functools
 import numpy as np
 import pytest
 
-from trainer.analysis import likeness as likeness_module
-from trainer.analysis.likeness import Likeness, least_usual, nearest_cosines
+from trainer.analysis import nearest_images as nearest_images_module
+from trainer.analysis.nearest_images import NearestImages, least_usual, nearest_cosines
 from trainer.analysis.tiles import row_blocks
 
 
@@ -23,7 +23,7 @@ def highest(row: np.ndarray, others: list[np.ndarray]) -> float:
 
 def test_the_nearest_is_the_highest_cosine_to_another(monkeypatch: pytest.MonkeyPatch) -> None:
     stored, asking = unit(23, 0), unit(5, 1)
-    monkeypatch.setattr(likeness_module, "row_blocks", functools.partial(row_blocks, cells=50))
+    monkeypatch.setattr(nearest_images_module, "row_blocks", functools.partial(row_blocks, cells=50))
     loop = [highest(row, [*stored]) for row in asking]
     assert nearest_cosines(asking, stored) == pytest.approx(loop, abs=1e-6)
     others = [highest(row, [*stored[:i], *stored[i + 1 :]]) for i, row in enumerate(stored)]
@@ -45,10 +45,10 @@ def test_one_in_a_hundred_at_most_is_below_the_least_usual(n: int, place: int | 
 
 
 def test_a_picture_is_unlike_the_data_only_below_the_least_usual() -> None:
-    likeness = Likeness([0.31, 0.62, 0.9], 0.62, 1_000, "held-out")
-    assert likeness.sentence(0) == (
+    nearest_images = NearestImages([0.31, 0.62, 0.9], 0.62, 1_000, "held-out")
+    assert nearest_images.sentence(0) == (
         "Unlike the pictures of its data (held-out): the nearest is at cosine 0.31; "
         "99 % of these have one above 0.62 (n = 1,000)."
     )
-    assert [likeness.sentence(image) for image in (1, 2)] == ["", ""]
-    assert Likeness([-0.5], None, 9, "held-out").sentence(0) == "", "nine pictures tell nothing of 1 %"
+    assert [nearest_images.sentence(image) for image in (1, 2)] == ["", ""]
+    assert NearestImages([-0.5], None, 9, "held-out").sentence(0) == "", "nine pictures tell nothing of 1 %"
