@@ -326,7 +326,7 @@ class _ListedInfo(tarfile.TarInfo):
 
     @classmethod
     def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
-        """Return the member of a header as tarfile does, which reads all but plain headers, and tells of damage."""
+        """Return the member of a header as tarfile does, which reads all but plain headers and names damage."""
         # Owner, times and devices take most of the time.
         if len(buf) == tarfile.BLOCKSIZE and buf[156:157] == tarfile.REGTYPE and buf[345] == 0:
             with contextlib.suppress(ValueError):
