@@ -314,7 +314,7 @@ def _marked(kernels: ModuleType, marked: Bool[np.ndarray, " n"]) -> Int[np.ndarr
 
 
 def _parts(n: int) -> int:
-    """Return in how many parts so many points are worked at: one for each processor if they are many."""
+    """Return the number of parts that `n` points are divided into: one for each processor above `_MANY`."""
     return min(cores(), _MOST_PARTS) if n >= _MANY else 1
 
 
