@@ -102,10 +102,10 @@ def tab_stops(root: QWidget) -> Iterator[QWidget]:
 
 
 def _stops_in(layout: QLayout) -> Iterator[QWidget]:
-    places = list(range(layout.count()))
+    indices = list(range(layout.count()))
     if isinstance(layout, QGridLayout):
-        places.sort(key=lambda place: layout.getItemPosition(place)[:2])  # type: ignore[index,return-value,arg-type]
-    for item in map(layout.itemAt, places):
+        indices.sort(key=lambda index: layout.getItemPosition(index)[:2])  # type: ignore[index,return-value,arg-type]
+    for item in map(layout.itemAt, indices):
         if item is not None and (widget := item.widget()) is not None:
             yield from tab_stops(widget)
         elif item is not None and (inner := item.layout()) is not None:

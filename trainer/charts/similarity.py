@@ -104,8 +104,8 @@ def _asked(run: SimilarityRun) -> str:
     every = max(run.pairs, run.of_split)
     sampled = f" of {every:,}" if run.n < every else ""
     pictures = f" of {run.pictures:,} pictures" if run.pictures < run.n else ""
-    asked = f"{run.n:,}{sampled} pairs{pictures}, {run.n_unmatched:,} unmatched"
-    return f"step {run.step:,} · {asked} · {data_label(run)}"
+    sizes = f"{run.n:,}{sampled} pairs{pictures}, {run.n_unmatched:,} unmatched"
+    return f"step {run.step:,} · {sizes} · {data_label(run)}"
 
 
 def _notes(runs: Sequence[SimilarityRun], settings: SimilaritySettings) -> list[str]:

@@ -182,8 +182,8 @@ def _embedded(
     unreadable: dict[str, str] = {}
     if model.model.visual is not None:
         good = []
-        places = [row.place for row in rows]
-        for part, pictures, reasons, waited in pictures_ahead(places, model.image_size, model.preprocessing):
+        paths = [row.place for row in rows]
+        for part, pictures, reasons, waited in pictures_ahead(paths, model.image_size, model.preprocessing):
             waited_s += waited
             unreadable |= {row.id: reason for row, reason in zip(rows[part], reasons, strict=True) if reason}
             read = [index for index, reason in enumerate(reasons) if not reason]

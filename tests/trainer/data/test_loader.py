@@ -252,11 +252,16 @@ def test_a_cache_that_is_made_beside_a_training_ends_with_it_and_is_continued(
     data, parts, decode = tars(root), [], prepared.decode_part
     begun = training_of(run_of(data, workers=1), begun_at_once(data, tmp_path, "auto"))
 
-    def ending(part: prepared.Part, *more: object) -> prepared.DonePart:
+    def counted(part: prepared.Part, decoder: Any, ended: threading.Event) -> prepared.DonePart:
         parts.append(part.first)
-        if len(parts) == 3:
+        return decode(part, decoder, ended)
+
+    def ending(part: prepared.Part, decoder: Any, ended: threading.Event) -> prepared.DonePart:
+        if len(parts) == 2:
             begun.end()
-        return decode(part, *more)
+        elif len(parts) > 2:
+            assert ended.wait(60), "the others wait until the end is seen"
+        return counted(part, decoder, ended)
 
     monkeypatch.setattr(prepared, "decode_part", ending)
     begun.keep_images()
@@ -264,6 +269,7 @@ def test_a_cache_that_is_made_beside_a_training_ends_with_it_and_is_continued(
     thread.join(60)
     assert not thread.is_alive()
     before, parts[:] = set(parts), []
+    monkeypatch.setattr(prepared, "decode_part", counted)
     after = begun_at_once(data, tmp_path, "prepared").train.images
     assert len(after.kept.pixels) == len(after)
     assert set(parts) < set(range(0, len(after), 4))
