@@ -48,19 +48,19 @@ class NearestImages:
 
 
 def nearest_cosines(
-    asking: Float[np.ndarray, "m d"], stored: Float[np.ndarray, "n d"], *, own: bool = False
+    asking: Float[np.ndarray, "m d"], stored: Float[np.ndarray, "n d"], *, is_stored: bool = False
 ) -> Float[np.ndarray, " m"]:
-    """Return the highest cosine of each unit row to a stored one; `own`: they are the stored ones, and not themselves.
+    """Return the highest cosine of each unit row to a stored one; `is_stored`: to another one, they are the stored.
 
     It is -1, the lowest that there is, where no stored row is left.
     """
     asking, stored = exact(asking), exact(stored)
     nearest = np.full(len(asking), -1.0)
-    if len(stored) <= own:
+    if len(stored) <= is_stored:
         return nearest
     for rows in row_blocks(len(asking), len(stored)):
         cosines = asking[rows] @ stored.T
-        if own:
+        if is_stored:
             np.fill_diagonal(cosines[:, rows], -1.0)
         nearest[rows] = cosines.max(axis=1)
     return nearest
@@ -72,5 +72,5 @@ def least_usual(nearest: Float[np.ndarray, " n"]) -> float | None:
     A picture drawn like these is below with a probability of at most 1 %, as its rank among n + 1 is uniform.
     Vovk et al., Algorithmic Learning in a Random World, 2005, section 2.2.
     """
-    place = (len(nearest) + 1) // ONE_IN
-    return float(np.sort(nearest)[place - 1]) if place else None
+    rank = (len(nearest) + 1) // ONE_IN
+    return float(np.sort(nearest)[rank - 1]) if rank else None

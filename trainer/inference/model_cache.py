@@ -95,7 +95,7 @@ class CachedModel:
                 rows = exact(opened.snapshot.image[opened.units.rows("picture", MOST)])
             except (ChartError, StoreError):
                 return None
-            self._pictures = opened, rows, least_usual(nearest_cosines(rows, rows, own=True))
+            self._pictures = opened, rows, least_usual(nearest_cosines(rows, rows, is_stored=True))
         opened, rows, least = self._pictures
         nearest = nearest_cosines(vectors, rows).tolist() if len(vectors) else []
         return NearestImages(nearest, least, len(rows), split_label(opened.row.split))

@@ -27,9 +27,9 @@ def test_the_nearest_is_the_highest_cosine_to_another(monkeypatch: pytest.Monkey
     loop = [highest(row, [*stored]) for row in asking]
     assert nearest_cosines(asking, stored) == pytest.approx(loop, abs=1e-6)
     others = [highest(row, [*stored[:i], *stored[i + 1 :]]) for i, row in enumerate(stored)]
-    assert nearest_cosines(stored, stored, own=True) == pytest.approx(others, abs=1e-6)
+    assert nearest_cosines(stored, stored, is_stored=True) == pytest.approx(others, abs=1e-6)
     assert nearest_cosines(stored, stored) == pytest.approx([1.0] * 23, abs=1e-6)
-    assert nearest_cosines(stored[:1], stored[:1], own=True).tolist() == [-1.0], "nothing else is there"
+    assert nearest_cosines(stored[:1], stored[:1], is_stored=True).tolist() == [-1.0], "nothing else is there"
 
 
 @pytest.mark.parametrize(("n", "place"), [(98, None), (99, 0), (198, 0), (199, 1), (1_000, 9)])
