@@ -18,7 +18,6 @@ from typing import Any, ClassVar, Final, Generic, Literal, TypeAlias, TypeVar, g
 
 import msgspec
 
-from trainer.analysis.nearest_images import NearestImages
 from trainer.charts.decode import NOISES, STEPS, MeasuredAttribute, NearPicture
 from trainer.charts.point_placement import PointPlacement
 from trainer.config.fields import option
@@ -82,7 +81,6 @@ class RunPrediction:
         shares: What `probabilities` are.
         probabilities: A row an image, one a label; None where `shares` is "none": a single label has no softmax.
         cosines: A row an image, one a label.
-        nearest_images: Of each image to the pictures of the run's data; None without a snapshot of them at this step.
     """
 
     step: int
@@ -92,7 +90,6 @@ class RunPrediction:
     shares: Shares
     probabilities: list[list[float]] | None
     cosines: list[list[float]]
-    nearest_images: NearestImages | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

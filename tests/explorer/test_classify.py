@@ -12,7 +12,7 @@ from PIL import Image
 from PySide6.QtCore import QDir, QObject, QPoint, Qt, QTimer, Signal
 from PySide6.QtGui import QFontMetrics
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QFileDialog, QLabel
+from PySide6.QtWidgets import QApplication, QFileDialog
 from pytestqt.qtbot import QtBot
 
 from explorer import theme
@@ -127,9 +127,6 @@ class FakeClient(QObject):
             "inv_tau": 1.0,
             "bias": None,
         }
-        if run == 2:
-            nearest = [0.31 if "odd" in Path(path).stem else 0.9 for path in images]
-            said["nearest_images"] = {"nearest": nearest, "least": 0.62, "pictures": 1000, "split": "held-out"}
         unreadable = {path: "The image is damaged: cut short." for path in question.images if path not in images}
         return decode_answer(question, {"runs": {str(run): said}, "images": images, "unreadable": unreadable})
 
@@ -747,22 +744,6 @@ def test_tab_goes_through_the_labels_before_the_pictures(
     assert widget is view.strip, "before the chain is once around"
     stops = [*chips, view.questions.new_label]
     assert [each for each in seen if each in stops] == stops
-
-
-def test_a_picture_unlike_the_data_of_a_run_is_told(
-    qtbot: QtBot, view: ClassifyView, images: dict[str, Path], tmp_path: Path
-) -> None:
-    odd = tmp_path / "odd-red.png"
-    odd.write_bytes(images["a-red"].read_bytes())
-    view.take([odd, images["a-red"]])
-    unlike = view.findChild(QLabel, "classifyUnlike")
-    qtbot.waitUntil(unlike.isVisible, timeout=10_000)
-    assert unlike.text().startswith(
-        "B: Unlike the pictures of its data (held-out): the nearest is at cosine 0.31; 99 %"
-    )
-    view.strip.choose(str(images["a-red"]))
-    qtbot.waitUntil(lambda: label(view, "classifyVerdict").startswith("Both predict"), timeout=10_000)
-    assert not unlike.isVisible()
 
 
 def test_words_of_captions_are_read_again_when_the_data_of_a_run_change(

@@ -340,7 +340,7 @@ def few(tmp_path: Path) -> config.Folder:
     return config.Folder(path=str(tmp_path))
 
 
-def test_what_cloob_does_on_few_pairs_is_said_before_it_is_trained(
+def test_what_cloob_does_in_small_batches_is_said_before_it_is_trained(
     qtbot: QtBot, background: Background, few: config.Folder
 ):
     made = NewRun(PRESETS, background, data=few, pairs=42)
@@ -350,7 +350,7 @@ def test_what_cloob_does_on_few_pairs_is_said_before_it_is_trained(
     told = []
     for objective in (config.Clip(), config.Cloob(), config.Cloob(retrieval_share=0.5)):
         made.show_run(dataclasses.replace(run, objective=objective))
-        told.append("set objective.retrieval_share to 0.5" in made.estimate.text())
+        told.append("Set optimizer.batch_size to 32" in made.estimate.text())
     assert told == [False, True, False]
 
 

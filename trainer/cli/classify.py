@@ -132,8 +132,6 @@ def as_text(predictions: Predictions) -> str:
             tops.append(int(order[0]))
             said = ", ".join(f"{predictions.labels[i]} {run.words(index, i)}" for i in order[:5])
             lines.append(f"  {name:<{width}}  {said}")
-            if run.nearest_images is not None and (unlike := run.nearest_images.sentence(index)):
-                lines.append(f"  {'':<{width}}  {unlike}")
         if len(tops) == 2:
             both = f"both predict {predictions.labels[tops[0]]}" if tops[0] == tops[1] else "they disagree"
             lines.append(f"  {'':<{width}}  {both}")
@@ -166,9 +164,7 @@ def _numbers(said: RunPrediction) -> dict[str, Any]:
     shares = np.full(cosines.shape, np.nan)
     if said.probabilities is not None:
         shares = np.asarray(said.probabilities, np.float64)
-    facts = {
-        name: getattr(said, name) for name in ("step", "inv_tau", "bias", "shares", "milliseconds", "nearest_images")
-    }
+    facts = {name: getattr(said, name) for name in ("step", "inv_tau", "bias", "shares", "milliseconds")}
     return facts | {"probabilities": shares, "cosines": cosines}
 
 
@@ -187,7 +183,6 @@ def _document(predictions: Predictions) -> dict[str, Any]:
         {name: getattr(run, name) for name in plain}
         | {"probabilities": None if run.shares == "none" else run.probabilities.tolist()}
         | {"cosines": run.cosines.tolist()}
-        | {"nearest_images": None if run.nearest_images is None else dataclasses.asdict(run.nearest_images)}
         for run in predictions.runs
     ]
     words = {name: list(getattr(predictions, name)) for name in ("images", "labels", "templates")}

@@ -10,15 +10,9 @@ import numpy as np
 from jaxtyping import Float
 
 from trainer.analysis.class_prompts import captioned
-from trainer.analysis.nearest_images import MOST, NearestImages, least_usual, nearest_cosines
 from trainer.analysis.progress import Progress
-from trainer.analysis.tiles import exact
-from trainer.charts import ChartError
-from trainer.charts.opened_snapshot import OpenedSnapshot, open_target
-from trainer.charts.spec import Request, Target
 from trainer.errors import UserError
 from trainer.inference.embed import embed_sentences
-from trainer.metrics import split_label
 from trainer.store import StoreError, Workspace, on_demand
 
 if TYPE_CHECKING:
@@ -49,18 +43,14 @@ class CachedModel:
     Attributes:
         opened: The model.
         method: What it was trained with, as it was at that step; None where it compares no images with texts.
-        run: Its number.
         name: Of the run.
         objective: Label of its objective.
     """
 
-    def __init__(
-        self, opened: OpenModel, method: Method | None, *, run: int = 0, name: str = "", objective: str = ""
-    ) -> None:
-        self.run, self.name, self.objective = run, name, objective
+    def __init__(self, opened: OpenModel, method: Method | None, *, name: str = "", objective: str = "") -> None:
+        self.name, self.objective = name, objective
         self.opened, self.method = opened, method
         self._classes: dict[tuple[str, ...], dict[str, np.ndarray]] = {}
-        self._pictures: tuple[OpenedSnapshot, np.ndarray, float | None] | None = None
 
     @property
     def inv_tau(self) -> float:
@@ -84,21 +74,6 @@ class CachedModel:
                 f"Run {self.name!r} ({self.objective}) compares no images with texts, so labels mean nothing to it.",
                 "Choose a run of CLIP, CLOOB or another objective of image-text pairs.",
             )
-
-    def nearest_images(self, workspace: Workspace, vectors: Float[np.ndarray, "n d"]) -> NearestImages | None:
-        """Return how near new pictures are to those of the snapshot of this step; None where there is none."""
-        if self._pictures is None:
-            try:
-                opened = open_target(workspace, Target(self.run, self.opened.step), Request())
-                if opened.snapshot.image is None:
-                    return None
-                rows = exact(opened.snapshot.image[opened.units.rows("picture", MOST)])
-            except (ChartError, StoreError):
-                return None
-            self._pictures = opened, rows, least_usual(nearest_cosines(rows, rows, is_stored=True))
-        opened, rows, least = self._pictures
-        nearest = nearest_cosines(vectors, rows).tolist() if len(vectors) else []
-        return NearestImages(nearest, least, len(rows), split_label(opened.row.split))
 
     def class_weights(
         self, labels: Sequence[str], templates: Sequence[str], progress: Progress | None = None
@@ -191,4 +166,4 @@ class ModelCache:
             checkpoint.load_weights(loaded, {} if method is None else {"method": method})
         except checkpoint.CheckpointError as error:
             raise AnswerError("no_checkpoint", str(error)) from error
-        return CachedModel(opened, method, run=run_id, name=run_row.short_name, objective=objective.label)
+        return CachedModel(opened, method, name=run_row.short_name, objective=objective.label)

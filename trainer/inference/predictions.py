@@ -53,7 +53,6 @@ def predict(models: ModelCache, question: Classify, progress: Progress | None = 
             shares=kind,
             probabilities=None if kind == "none" else shares.tolist(),
             cosines=cosines.tolist(),
-            nearest_images=model.nearest_images(models.workspace, embedded.vectors),
         )
         read, unreadable = embedded.images, embedded.unreadable
     return ClassifyAnswer(runs=answers, images=tuple(read), unreadable=unreadable)

@@ -11,7 +11,6 @@ import numpy as np
 from jaxtyping import Float, UInt8
 
 from trainer.analysis.label_shares import percent
-from trainer.analysis.nearest_images import NearestImages
 from trainer.charts import objective_label
 from trainer.messages import Shares
 from trainer.render_mpl.files import NumberRows
@@ -41,7 +40,6 @@ class RunPredictions:
         cosines: Of image and class vector.
         bias: Of SigLIP's logits.
         shares: Whether rows of probabilities sum to 1 ("softmax") or each label is judged by itself ("sigmoid").
-        nearest_images: Of each image to the pictures of the run's data; None where that is not known.
     """
 
     index: int
@@ -55,7 +53,6 @@ class RunPredictions:
     cosines: Float[np.ndarray, "images labels"]
     bias: float | None = None
     shares: Shares = "softmax"
-    nearest_images: NearestImages | None = None
 
     def words(self, image: int, label: int) -> str:
         """Return the share of a label in percent, or its cosine where it has none."""

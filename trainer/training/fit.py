@@ -20,7 +20,7 @@ from trainer.analysis.progress import Progress
 from trainer.analysis.sampling import at_most
 from trainer.charts.measures.forgetting import HELD
 from trainer.checkpoints import checkpoint
-from trainer.config.few_pairs import few_pairs_of_cloob
+from trainer.config.small_batches import small_batch_of_cloob
 from trainer.data import DataSplits
 from trainer.data.streamed_images import StreamedImages
 from trainer.data.tokenizer import train_tokenizer
@@ -483,7 +483,7 @@ def _introduce(text_log: TextLog, splits: DataSplits, training: TrainingSession,
     )
     if splits.report.split:
         text_log.say(splits.report.split)
-    if expected := few_pairs_of_cloob(run, splits.training_pairs):
+    if expected := small_batch_of_cloob(run):
         text_log.say(expected)
     images = pairs.images
     if isinstance(images, StreamedImages) and images.keep is not None:

@@ -33,7 +33,6 @@ class Prediction:
         cosines: One a label.
         shares: Whether the probabilities sum to 1 or are each for itself.
         step: Updates the model had seen: those asked for, or those of the newest checkpoint where that one is gone.
-        unlike: That the image is unlike the pictures of the run's data; empty where it is not, or that is not known.
     """
 
     labels: tuple[str, ...]
@@ -41,7 +40,6 @@ class Prediction:
     cosines: Float[np.ndarray, " labels"]
     step: int
     shares: Shares = "softmax"
-    unlike: str = ""
 
     @property
     def label(self) -> str:
@@ -209,10 +207,9 @@ class ClassifyQuery(QObject):
         self._models[model].open_question = None
         said = answer.runs[model[0]]
         shares = said.probabilities or [[np.nan] * len(question.labels)] * len(answer.images)
-        for index, (path, row, cosines) in enumerate(zip(answer.images, shares, said.cosines, strict=True)):
-            unlike = "" if said.nearest_images is None else said.nearest_images.sentence(index)
+        for path, row, cosines in zip(answer.images, shares, said.cosines, strict=True):
             self._predictions[path, model] = StoredPrediction(
-                Prediction(question.labels, np.array(row), np.array(cosines), said.step, said.shares, unlike)
+                Prediction(question.labels, np.array(row), np.array(cosines), said.step, said.shares)
             )
         self._unreadable |= answer.unreadable
         self._next(model)

@@ -333,9 +333,6 @@ class ClassifyView(View):
 
     def _show_verdict(self, path: str, said: Sequence[Prediction | None]) -> None:
         sides = self.context.selection.sides
-        unlike = [f"{LETTERS[side.place]}: {p.unlike}" for side, p in zip(sides, said, strict=True) if p and p.unlike]
-        self._unlike.setText("\n".join(unlike))
-        self._unlike.setVisible(bool(unlike))
         outcome = self._verdict_of(path, said)
         if problem := self.asking.problem(path):
             self._show_message("triangle-alert", "bad", problem)
@@ -485,16 +482,13 @@ class ClassifyView(View):
     def _build(self) -> None:
         self._verdict = layouts.text(role="title", name="classifyVerdict", wrap=True)
         self._verdict_sign, self._sign_now = QLabel(), ("image", "secondary")
-        self._unlike = layouts.text(role="small", name="classifyUnlike", wrap=True)
         self._count = layouts.elided(role="secondary")
         self._count.setObjectName("classifyCount")
         self._count.setMinimumWidth(SUMMARY_PX)  # with less room the buttons take a line of their own, from the start
         self.strip.setObjectName("classifyStrip")
         line = layouts.row((self._verdict_sign, 0, Qt.AlignmentFlag.AlignTop), (self._verdict, 1))
         right = layouts.panel(
-            layouts.column(
-                line, self._unlike, theme.INSIDE, (self.bars, 1), gap=theme.SPACE, margins=(theme.BETWEEN, 0, 0, 0)
-            )
+            layouts.column(line, theme.INSIDE, (self.bars, 1), gap=theme.SPACE, margins=(theme.BETWEEN, 0, 0, 0))
         )
         self.splitter = QSplitter(Qt.Orientation.Horizontal, objectName="classifySplitter")
         self.splitter.setChildrenCollapsible(False)

@@ -12,14 +12,11 @@ import numpy as np
 import pytest
 
 from trainer.__main__ import main
-from trainer.charts.matching import units_of
-from trainer.charts.snapshots import choose_snapshot
 from trainer.data import read_image
 from trainer.inference.model_cache import AnswerError, ModelCache
 from trainer.inference.predictions import predict
 from trainer.messages import Classify
 from trainer.store import Workspace
-from trainer.store.snapshot_files import read_snapshot
 
 pytestmark = pytest.mark.slow
 
@@ -54,14 +51,6 @@ def test_probabilities_are_the_softmax_of_the_runs_own_temperature_times_cosine(
             expected = [math.exp(z) / total for z in logits]
             assert said.probabilities[i] == pytest.approx(expected, abs=2e-4)
             assert sum(said.probabilities[i]) == pytest.approx(1)
-        stored = read_snapshot(choose_snapshot(asked, asked.runs.get(run), step=8).folder)
-        distinct = [int(first) for first in units_of(stored).rows("picture")]
-        for i, path in enumerate(images):
-            pixels = read_image(path, opened.image_size, preprocessing=opened.file_preprocessing)
-            vector = opened.embed_images(pixels[None])[0].astype(float)
-            nearest = max(float(vector @ stored.image[k].astype(float)) for k in distinct)
-            assert said.nearest_images.nearest[i] == pytest.approx(nearest, abs=1e-3)
-        assert said.nearest_images.pictures == len(distinct)
 
 
 def test_siglip_answers_by_its_sigmoid_and_a_single_label_has_no_share(
