@@ -7,6 +7,7 @@ share of the room that is left, and with `(widget, stretch, alignment)` it does 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 from typing import Final, TypeVar
 
 from PySide6.QtCore import Qt
@@ -110,6 +111,27 @@ def _stops_in(layout: QLayout) -> Iterator[QWidget]:
             yield from tab_stops(widget)
         elif item is not None and (inner := item.layout()) is not None:
             yield from _stops_in(inner)
+
+
+def tab_in_order(*parts: QWidget) -> None:
+    """Let Tab go through these parts of a window one after the other, in each as it did.
+
+    Qt goes through widgets in the order in which they got into the window, whatever their place.
+    """
+    window = parts[0].window()
+    stops: list[list[QWidget]] = [[] for _ in parts]
+    before: list[QWidget] = []
+    widget = window.nextInFocusChain()
+    while widget is not window:
+        for part, inside in zip(parts, stops, strict=True):
+            if widget.focusPolicy() & Qt.FocusPolicy.TabFocus and part.isAncestorOf(widget):
+                inside.append(widget)
+                before.append(widget)
+        widget = widget.nextInFocusChain()
+    ordered = [widget for inside in stops for widget in inside]
+    if ordered != before:
+        for first, second in pairwise(ordered):
+            QWidget.setTabOrder(first, second)
 
 
 def scroll(content: QWidget, name: str = "") -> QScrollArea:

@@ -70,6 +70,8 @@ class Frame(QMainWindow):
         self.banner.setParent(self._middle)
         self.banner.lie_over(self.pages.stack)
         theme.theme().divide(self, self._middle, self._stage)
+        parts = (self.rail, self.bar, self.pages.stack, self.pages.details, self.status)
+        self.pages.arranged.connect(lambda: layouts.tab_in_order(*parts))
 
     def _build_panels(self) -> None:
         self.job_panel = JobPanel(self._stage)

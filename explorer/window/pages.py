@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from PySide6.QtCore import QEasingCurve, QEvent, QObject, Qt, QVariantAnimation
+from PySide6.QtCore import QEasingCurve, QEvent, QObject, Qt, QVariantAnimation, Signal
 from PySide6.QtGui import QCursor, QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QApplication, QWidget
 
@@ -58,7 +58,16 @@ class _Stage(QWidget):
 
 
 class Pages(HairlineSplitter):
-    """Views by name, and the details panel of the open one."""
+    """Views by name, and the details panel of the open one.
+
+    Signals:
+        arranged: A view or the panel is shown or hidden.
+
+    Attributes:
+        details: The panel.
+    """
+
+    arranged = Signal()
 
     def __init__(self, settings: Settings, selection: Selection, parent: QWidget | None = None) -> None:
         super().__init__(Qt.Orientation.Horizontal, parent)
@@ -71,13 +80,13 @@ class Pages(HairlineSplitter):
         self._inspector: PairInspector | None = None
         self.blank = _Blank()
         self.stack.addWidget(self.blank)
-        self._details = SidePanel()
-        self._details.setMinimumWidth(LEAST_DETAILS)
-        self._details.hide()
-        self._details.installEventFilter(self)
+        self.details = SidePanel()
+        self.details.setMinimumWidth(LEAST_DETAILS)
+        self.details.hide()
+        self.details.installEventFilter(self)
         self.addWidget(self._stage)
-        self.addWidget(self._details)
-        side = self._details
+        self.addWidget(self.details)
+        side = self.details
         theme.theme().divide(self, self._stage, self.stack, side, side.parts, side.own, side.host)
         self.setStretchFactor(0, 1)
         self.setStretchFactor(1, 0)
@@ -145,7 +154,7 @@ class Pages(HairlineSplitter):
     def set_inspector(self, inspector: PairInspector) -> None:
         """Put the inspector of the selected pair into the right panel."""
         self._inspector = inspector
-        self._details.set_inspector(inspector)
+        self.details.set_inspector(inspector)
         self._show_details(self.open_view)
 
     @property
@@ -162,18 +171,19 @@ class Pages(HairlineSplitter):
         details = view.details() if view is not None else None
         if self._inspector is not None:
             self._inspector.near_panel.setVisible(view is None or not view.shows_neighbors)
-        if not self._details.show_parts(details, pair=view is not None and view.shows_pairs and self._has_pair):
+        if not self.details.show_parts(details, pair=view is not None and view.shows_pairs and self._has_pair):
             self._slide.stop()
-            self._details.hide()
+            self.details.hide()
             self.refresh()  # at once: the view gets back the room that it had
             self._stage.hold(0)
-        elif self._details.isHidden():
+        elif self.details.isHidden():
             if view is not None and view.holds_plot and self._is_pointed_at(view):
                 # A point that was clicked stays under the pointer, until that goes to the details.
                 self._stage.hold(self._stage.width())
-            self._details.show()
+            self.details.show()
             # What belongs to the view is there with it; the inspector comes with a selection.
             self._slide_in() if details is None else self._share()
+        self.arranged.emit()
 
     def _is_pointed_at(self, view: View) -> bool:
         return view.isVisible() and view.rect().contains(view.mapFromGlobal(QCursor.pos()))
@@ -194,7 +204,7 @@ class Pages(HairlineSplitter):
             self._share()
             return
         self._slide.stop()
-        self._details.setMinimumWidth(0)
+        self.details.setMinimumWidth(0)
         self._slide.start()
 
     def _widen(self, share: float) -> None:
@@ -206,7 +216,7 @@ class Pages(HairlineSplitter):
         was = event.oldSize().width()
         self._stage.hold(0)
         if (
-            self._details.isVisible()
+            self.details.isVisible()
             and self._slide.state() != self._slide.State.Running
             and (was < NARROW_PX) != (self.width() < NARROW_PX)
         ):
@@ -217,10 +227,10 @@ class Pages(HairlineSplitter):
         return int(self._settings.value(DETAILS_KEY, DETAILS_WIDTH)) if self.width() >= NARROW_PX else LEAST_DETAILS
 
     def _share(self) -> None:
-        self._details.setMinimumWidth(LEAST_DETAILS)  # less while it slides in, which may have been stopped
+        self.details.setMinimumWidth(LEAST_DETAILS)  # less while it slides in, which may have been stopped
         width = self._panel_width
         self.setSizes([max(400, self.width() - width), width])
 
     def _remember(self) -> None:
-        if self._details.isVisible() and self.width() >= NARROW_PX:
-            self._settings.set(DETAILS_KEY, self._details.width())
+        if self.details.isVisible() and self.width() >= NARROW_PX:
+            self._settings.set(DETAILS_KEY, self.details.width())

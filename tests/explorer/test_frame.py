@@ -97,6 +97,24 @@ def test_a_view_begins_under_one_bar_that_has_its_controls(window: Window) -> No
     assert not window.more_panel.controls.count(), "a panel without controls takes no room"
 
 
+def test_tab_goes_from_the_rail_through_bar_view_and_panel_to_the_status_bar(window: Window, monkeypatch) -> None:
+    view, beside = window.pages.open_view, QPushButton("Beside")
+    monkeypatch.setattr(view, "details", lambda: beside)
+    view.details_changed.emit()
+    late = QPushButton("Late")
+    view.body.addWidget(late)
+    window.navigation.go_to("losslab")
+    window.navigation.go_to("map")
+    widget, stops = window.nextInFocusChain(), []
+    while widget is not window:
+        stops += [widget] if widget.focusPolicy() & Qt.FocusPolicy.TabFocus else []
+        widget = widget.nextInFocusChain()
+    parts = (window.rail, window.bar, window.pages.stack, window.pages.details, window.status)
+    order = [part for widget in stops for part in parts if part.isAncestorOf(widget)]
+    assert order == sorted(order, key=parts.index)
+    assert {late, beside, view.go} <= set(stops)
+
+
 def test_a_narrow_window_has_all_controls_behind_the_dots(window: Window) -> None:
     view, narrow = window.pages.open_view, window.minimumWidth()
     view.go.setMinimumWidth(250)
