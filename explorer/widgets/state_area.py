@@ -13,7 +13,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final, Literal
 
-from PySide6.QtCore import QRectF, QSize, Qt, QTimer
+from PySide6.QtCore import QElapsedTimer, QRectF, QSize, Qt, QTimer
 from PySide6.QtGui import QAction, QGuiApplication, QPainter, QPaintEvent, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QFrame, QLabel, QPushButton, QVBoxLayout, QWidget
 
@@ -50,6 +50,8 @@ class StatePage(QWidget):
         theme.set_role(self.button, "primary")
         self.other, self.third = (QPushButton(objectName=f"state{name}") for name in ("Other", "Third"))
         self._actions: list[QAction | None] = [None, None, None]
+        self._clicked: QAction | None = None
+        self._since_click = QElapsedTimer()
         for index, button in enumerate(self.buttons):
             button.clicked.connect(partial(self._trigger, index))
         self._lay_out()
@@ -63,6 +65,7 @@ class StatePage(QWidget):
         """Show this; buttons are visible if they have actions, labeled with the actions' texts."""
         self._icon_name = icon
         self._actions = [*actions, None, None, None][:3]
+        theme.set_role(self.button, "" if icon == "loader" else "primary")
         self._draw_icon()
         self.title.setText(title)
         self.text.setText(text)
@@ -96,8 +99,14 @@ class StatePage(QWidget):
         self.text.setMinimumHeight(max(0, self.text.heightForWidth(width)))
 
     def _trigger(self, index: int, _checked: bool = False) -> None:
-        if (action := self._actions[index]) is not None:
-            action.trigger()
+        interval = QGuiApplication.styleHints().mouseDoubleClickInterval()
+        is_double = self._since_click.isValid() and self._since_click.elapsed() < interval
+        action = self._actions[index]
+        if action is None or (is_double and action is not self._clicked and index == 0):
+            return  # the second click of two is meant for what stood there before, not for "Cancel" in its place
+        self._clicked = action
+        self._since_click.restart()
+        action.trigger()
 
     def _draw_icon(self) -> None:
         self._icon.setPixmap(theme.icon(self._icon_name, 40, "outline").pixmap(40, 40))

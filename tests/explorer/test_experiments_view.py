@@ -86,7 +86,7 @@ def test_without_one_the_first_button_makes_and_queues_it(qtbot, context):
     qtbot.waitUntil(lambda: view.pane.area.kind == "empty")
     assert view.pane.area.page.text.text().startswith("The curves begin with the first evaluation.")
     assert "The result comes when both have finished a seed." in view.pane.area.page.text.text()
-    assert view.progress.text() == "Running: CLIP 0/3 seeds, CLOOB 0/3."
+    assert view.progress.text() == "Waiting to start: CLIP 0/3 seeds, CLOOB 0/3."
     waiting = [f"waiting, {turn}" for turn in ("1st", "2nd", "3rd", "4th", "5th", "6th")]
     qtbot.waitUntil(lambda: sorted(view.seeds.texts()) == waiting)
     assert view.seeds.isVisible()
@@ -257,7 +257,7 @@ def test_one_seed_decides_nothing_and_two_can_be_added(qtbot, context):
     context.jobs.poll()
     qtbot.waitUntil(lambda: view.seeds.isVisible() and view.seeds.differences() == ["+3.9 points"])
     view.go.click()
-    qtbot.waitUntil(lambda: view.progress.text() == "Running: CLIP 1/3 seeds, CLOOB 1/3.")
+    qtbot.waitUntil(lambda: view.progress.text() == "Waiting to start: CLIP 1/3 seeds, CLOOB 1/3.")
     assert [row.status for row in workspace.runs.of_experiment("lone")] == ["finished"] * 2 + ["queued"] * 4
     experiments.extend(workspace, "lone")
     *rows, last = workspace.runs.of_experiment("lone")
@@ -415,7 +415,7 @@ def test_what_is_left_of_the_budget_is_a_button(qtbot, context):
         workspace.results.add_evaluation(row.id, 40, "scenes", "renderings", numbers, ASKED)
     view = shown(qtbot, context)
     qtbot.waitUntil(lambda: view.pane.answer is not None and not view.busy)
-    assert view.progress.text() == "Running: CLIP 3/3 seeds, CLOOB 2/3."
+    assert view.progress.text() == "Waiting to start: CLIP 3/3 seeds, CLOOB 2/3."
     assert view.verdict.text() == "Too early to say: CLOOB 0.0 points on the 2 seeds that both have finished"
     learning, difference = view.pane.answer.panel.rows[0]
     legends = [line.name for line in learning.curves if line.name]

@@ -350,7 +350,7 @@ def test_what_cloob_does_in_small_batches_is_said_before_it_is_trained(
     told = []
     for objective in (config.Clip(), config.Cloob(), config.Cloob(retrieval_share=0.5)):
         made.show_run(dataclasses.replace(run, objective=objective))
-        told.append("Set optimizer.batch_size to 32" in made.estimate.text())
+        told.append("Choose a batch size of 32" in made.estimate.text())
     assert told == [False, True, False]
 
 

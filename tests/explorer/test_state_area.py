@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QAction
+from PySide6.QtGui import QAction, QGuiApplication
 from PySide6.QtWidgets import QApplication, QLabel, QPushButton
 from pytestqt.qtbot import QtBot
 
@@ -69,6 +69,21 @@ def test_empty_offers_what_fills_it(area: StateArea, qtbot: QtBot):
     area.empty("info", "No run yet", "Train one.", action)
     qtbot.mouseClick(area.page.button, LEFT)
     assert (area.kind, done) == ("empty", ["demo"])
+
+
+def test_a_double_click_does_not_cancel_what_its_first_click_began(area: StateArea, qtbot: QtBot):
+    done: list[str] = []
+    begin, cancel = QAction("Evaluate", area), QAction("Cancel", area)
+    cancel.triggered.connect(lambda: done.append("cancelled"))
+    begin.triggered.connect(lambda: area.page.show_message("loader", "Evaluating", "", cancel))
+    area.empty("info", "Not evaluated yet", "", begin)
+    qtbot.mouseClick(area.page.button, LEFT)
+    qtbot.mouseClick(area.page.button, LEFT)
+    assert (area.page.button.text(), done) == ("Cancel", [])
+    assert area.page.button.property("role") != "primary"
+    qtbot.wait(QGuiApplication.styleHints().mouseDoubleClickInterval() + 20)
+    qtbot.mouseClick(area.page.button, LEFT)
+    assert done == ["cancelled"]
 
 
 def test_a_failure_is_a_sentence_with_repair_retry_and_details(area: StateArea, qtbot: QtBot):

@@ -10,7 +10,7 @@ ENOUGH: Final = 32
 """The least batch in which it was not seen to collapse."""
 COLLAPSES: Final = (
     "CLOOB in small batches may collapse: on 93 photos batches of 8 left image embeddings 3 to 7 directions, those of "
-    "32 left 53 to 70. Set optimizer.batch_size to 32, or objective.retrieval_share to 0.5."
+    "32 left 53 to 70. Choose a batch size of 32, or a retrieval share of 0.5."
 )
 """Measured with 5 seeds each: `assets/docs/measurements/cloob-share.md`."""
 

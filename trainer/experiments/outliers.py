@@ -16,15 +16,15 @@ from trainer.store import Question
 FAR: Final = 3.0
 """Robust deviations from the median at which a difference is outlying.
 
-Of normal differences the farthest of 3 is so in 33 of 100 experiments, of 5 in 26, of 8 in 21: a reason to look."""
+Of normal differences the farthest of 5 is so in 26 of 100 experiments, of 8 in 21: a reason to look."""
 _NORMAL: Final = 1.4826
 """Makes the median absolute deviation of normal values their standard deviation."""
-FEWEST: Final = 3
-"""Values that have a median to be far from."""
+FEWEST: Final = 5
+"""Values of which a median deviation says something: that of 3 is small where two of them happen to be alike."""
 
 
 def robust_deviations(values: Float[np.ndarray, " n"], *, resolution: float = 0.0) -> Float[np.ndarray, " n"]:
-    """Return how far each value is from the median, in robust standard deviations, with its sign; 0 of fewer than 3.
+    """Return how far each value is from the median, in robust standard deviations, with its sign; 0 of fewer than 5.
 
     Args:
         values: Of the seeds.

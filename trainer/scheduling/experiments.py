@@ -213,7 +213,8 @@ def progress(row: ExperimentRow, experiment: Experiment, verdict: ExperimentVerd
     if row.state == "new":
         return f"not started: {most or 'any number of'} seeds of {' and '.join(arm.name for arm in experiment.arms)}"
     if row.state == "going":
-        return f"running: {_seeds_by_arm(experiment, verdict)}"
+        is_waiting = not verdict.training and any(outcome.run.status == "queued" for outcome in verdict.runs)
+        return f"{'waiting to start' if is_waiting else 'running'}: {_seeds_by_arm(experiment, verdict)}"
     if is_stopping(row, verdict):
         runs = [each.run for each in verdict.training]
         after = "" if all(run.asked == "stop" for run in runs) else "after "

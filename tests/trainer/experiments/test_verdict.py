@@ -346,6 +346,9 @@ def test_outlying_and_collapsed_seeds_are_named_and_signs_are_tested_from_six_se
     found = judged_values(Workspace(workspace.folder.parent / "five"), five, values[:5], most=8)
     assert found.warnings == ()
     assert math.isnan(found.primary[0].sign_flip)
+    three = [(0.58, 0.07), (0.52, 0.02), (0.40, 0.04)]
+    found = judged_values(Workspace(workspace.folder.parent / "three"), clip_cloob, three, most=3)
+    assert not [words for words in found.warnings if "outlier" in words], "two that are alike are no spread"
 
 
 def test_a_budget_without_an_end_is_judged_by_the_confidence_sequence(workspace, clip_cloob):
