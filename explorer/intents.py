@@ -76,7 +76,6 @@ class TrainOnImport:
     """Open the New run form for imported data.
 
     Attributes:
-        data: What was imported.
         pairs: Number of pairs to train on; None where it is unknown.
         image_size: Side of the prepared pictures in pixels.
         captions_repeat: Whether several pairs have the same caption.

@@ -74,7 +74,6 @@ class RunPrediction:
     """What one run says of the images.
 
     Attributes:
-        step: Of its checkpoint.
         milliseconds: What it needed for all images together.
         inv_tau: Its inverse temperature, learned or fixed.
         bias: Added to the logits by SigLIP; None elsewhere.
@@ -308,7 +307,6 @@ class Decode(ModelRequest[DecodeAnswer]):
     """Decode the embedding of a picture or a sentence with decoders, which must compare.
 
     Attributes:
-        runs: The decoders.
         image: File of a picture; empty where a text is decoded.
         text: A sentence; empty where a picture is decoded.
         other: A second picture, and `share` of the way to it.
@@ -417,10 +415,8 @@ class Example:
 
     Attributes:
         path: Where its image lies, as text: a file, a member of a tar, a row of a table.
-        item: Its name in the data set.
         caption: A plain text.
         label: Its class, or empty.
-        split: Which it belongs to.
     """
 
     path: str
@@ -499,7 +495,6 @@ class RunCost:
         memory_mib: That the trainer takes.
         gpu_mib: Of it on a GPU; None without one.
         disk_mib: Of checkpoints and snapshots at the end.
-        device: Where it trains.
         predicted_gpu_mib: That a graphics card must have free, predicted; None where it is not known.
     """
 

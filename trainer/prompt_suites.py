@@ -32,7 +32,6 @@ class PromptSuite:
         name: As the file is called.
         classes: Plain class names, in the order of the data set's numbers of classes.
         templates: Sentences with one `{}` for the class name, as `captioned` words it.
-        source: Where the suite is from.
         license: Under which it may be used.
         folders: Names of classes by what the data set calls their folders, where that is a code or another name.
         worded: Where the templates are from: `prompts` were written for these classes, `captions` word the captions of

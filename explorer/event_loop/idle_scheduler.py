@@ -28,9 +28,6 @@ class IdleScheduler(QObject):
     all that the GUI thread computed in it, and by the clock on the wall from the first who asks or puts something off,
     for before that the loop may have slept.
 
-    Attributes:
-        number: Of this turn.
-
     Signals:
         ended: A turn is over: what the person does is handed over once in each.
     """

@@ -29,7 +29,6 @@ class PairColumn:
 
     Attributes:
         key: Names the column for programs.
-        words: Its heading.
         hint: What it means.
         values: One per pair of the table.
         digits: After the point.

@@ -157,8 +157,6 @@ class GroupRow:
     Attributes:
         id: Negative, so that it is no run's; the same as long as the group is there.
         title: As `trainer.store.run_values.grouped` has it.
-        runs: Its members.
-        status: Of no run.
     """
 
     id: int

@@ -27,7 +27,6 @@ class Settings(QObject):
     """Saved values by key (`window/geometry`, `runs/splitter`); unreadable ones count as missing.
 
     Attributes:
-        file: Where they are kept.
         damaged: Where a file was put that could not be read; None if all was well.
     """
 

@@ -30,7 +30,6 @@ class ViewLink:
 
     Attributes:
         values: Fields of `Looking`; of a link that names a place alone, the place: runs, step and pairs stay.
-        filter: Text of the filter of runs.
         columns: Names of further columns of the table of runs; None leaves those that are there.
         group: What the table is grouped by; None leaves it.
         chart: Name of the open chart of the view; empty leaves the one that is open.

@@ -38,7 +38,6 @@ class FirstStart(QWidget):
 
     Attributes:
         ways: The three, by name: `scenes`, `pairs` and `published`.
-        look: Opens the finished runs.
 
     Signals:
         requested: An intent for another part of the window.

@@ -23,7 +23,6 @@ class PictureQuestionView(View):
     """A strip of pictures, a button that asks, and the answer: kept, in progress, canceled or failed.
 
     Attributes:
-        prefix: Of the names of its widgets.
         action_text: What asking does, for the palette.
         failure: What could not be done, in words.
         asking: Sends the questions and keeps the answers.

@@ -25,7 +25,6 @@ class ProbesView(ChartView):
     """A film strip of every pinned probe; typing a sentence or dropping a picture pins one, a click on it removes it.
 
     Attributes:
-        probes: The pinned ones.
         line: Where a sentence is typed.
         chips: A button for each probe.
     """

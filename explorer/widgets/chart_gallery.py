@@ -48,13 +48,8 @@ class GalleryChart:
     """A card.
 
     Attributes:
-        name: Of the chart.
         category: The title of its view.
-        label: Its name in words.
-        question: What it answers.
         synonyms: Other names that find it.
-        has_menu: Whether its view has a menu of charts.
-        open: Opens it.
     """
 
     name: str

@@ -32,8 +32,6 @@ class PaletteEntry:
     """One line of the palette.
 
     Attributes:
-        group: What it belongs to.
-        action: What it triggers.
         synonyms: Other names that find it.
         name: Shown instead of the action's text.
         keys: Shown instead of the action's own.

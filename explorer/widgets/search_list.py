@@ -18,7 +18,6 @@ class SearchList(QObject):
     Attributes:
         line: Keeps the focus.
         list: Selects one item where there is any.
-        model: Of the list.
 
     Signals:
         picked: The selected item, by Enter; None where nothing matches.

@@ -18,7 +18,6 @@ class TabMenu(QPushButton):
     """Shows which tab of a hidden bar is open, and opens the others; a menu of one tab needs no button.
 
     Attributes:
-        tabs: The hidden bar.
         charts: Names of what the tabs show, where they are charts; else empty: the menu offers all tabs.
         chart_actions: Of each chart: opens its tab.
 

@@ -62,7 +62,6 @@ class Job:
     Attributes:
         number: Of this window; later ones have larger ones.
         kind: `Training`, `Export`, ...
-        title: What it works on.
         view: Name of the view that shows its result; empty if none does.
         share: Done, 0 to 1.
         note: What it does just now, or why it failed.

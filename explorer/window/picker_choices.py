@@ -17,7 +17,6 @@ class PickerChoices:
     Attributes:
         steps: Ascending; of all looked-at runs together.
         datasets: In the order they first came.
-        askable: Runs with a checkpoint.
     """
 
     steps: tuple[int, ...] = ()

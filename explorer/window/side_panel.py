@@ -33,7 +33,6 @@ class SidePanel(QWidget):
 
     Attributes:
         own: Stack of what the views put into the panel.
-        host: Holds the inspector.
     """
 
     def __init__(self, parent: QWidget | None = None) -> None:

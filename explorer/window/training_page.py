@@ -35,9 +35,6 @@ _WORDS: Final = (
 class TrainingPage(QWidget):
     """Offers to install torch.
 
-    Attributes:
-        install: The installation.
-
     Signals:
         installed: Torch can be used now.
         left: The person goes on without it.

@@ -25,7 +25,6 @@ class MispairEvidence:
         cosine: Of each pair.
         margin: `(cosine - mean) / deviation` of each pair.
         mean: Of all unmatched cosines of the run.
-        deviation: Their standard deviation.
         caption_rank: Place (1 = best) of the own caption among it and the captions of other images.
         image_rank: Place of the own image among it and the images of other captions.
         best_caption: Row of the most similar caption of another image; -1 without one.

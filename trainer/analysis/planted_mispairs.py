@@ -29,7 +29,6 @@ class PlantedMispairs:
     Attributes:
         rows: Pairs that got the caption of another pair, which is wrong for their picture; none where it is not known
             what training gave them.
-        detected: Which of them are suspected.
     """
 
     rows: Int[np.ndarray, " k"]

@@ -63,7 +63,6 @@ class ProtocolCost:
     """Protocol B minus protocol A.
 
     Attributes:
-        difference: Of the shares.
         low, high: 95 % interval.
         p: Two-sided; 1 where no answer differs.
         test: `McNemar`, or `delta method` where rows count unequally or several are of one picture.

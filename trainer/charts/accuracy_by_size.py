@@ -40,7 +40,6 @@ class SizedRun:
     """A run with its size.
 
     Attributes:
-        name: Its label.
         kind, objective: Of its objective: in configurations, and for people.
         parameters: Of towers and objective.
         value: The last one.

@@ -253,7 +253,6 @@ class ZeroShotRun(SnapshotLabel):
     """One run's snapshot as images of classes.
 
     Attributes:
-        labels: The classes.
         templates: What they are worded with.
         index: Place of the run among those asked for; decides its color.
         n: Images classified; `labeled` of the snapshot's `pairs` have one of the classes.

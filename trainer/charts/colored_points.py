@@ -26,7 +26,6 @@ class Palette:
         gray: Of what is not known, and of zero where a scale has a sign.
         missing: Of what is not known where a scale has a sign.
         shades: From low to high.
-        dark: The ground is dark.
     """
 
     classes: Callable[[int], Sequence[str]]

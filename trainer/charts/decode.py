@@ -78,7 +78,6 @@ class MeasuredAttribute:
     """Shares of held-out pictures that an independent judge reads right.
 
     Attributes:
-        name: Of the attribute.
         samples: Off the decoder's samples.
         originals: Off the pictures themselves.
         limit: Off samples of an equal decoder that is told the true attributes; None where it was not measured.
@@ -97,7 +96,6 @@ class DecodedRun:
     Attributes:
         index: Place of the decoder among those asked for; decides its color.
         run: Its number.
-        name: Its name.
         of_name: Name of the run whose embedding is decoded.
         of_step: Step of that run.
         step: Updates that the decoder has made.
@@ -185,12 +183,7 @@ def request_words(request: Any) -> list[str]:
 
 
 def measured_of(facts: Mapping[str, Any], step: int) -> tuple[tuple[MeasuredAttribute, ...], int]:
-    """Return what a run remembers of its measures at this step, and of how many pictures; nothing of what is unsound.
-
-    Args:
-        facts: Of the run.
-        step: Of the decoder that is shown.
-    """
+    """Return what a run remembers of its measures at this step, and of how many pictures; nothing if it is unsound."""
     measures: Any = facts.get(MEASURED)
     try:
         if measures["step"] != step:

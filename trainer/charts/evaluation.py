@@ -98,7 +98,6 @@ class EvaluationLine:
     """One metric for one question.
 
     Attributes:
-        task: Which task measured it.
         values: One a run; None where it was not measured.
         intervals: 95 % interval of a share of independent samples (Wilson), else None.
         n: Independent answers of each run: samples; in retrieval distinct captions, or pictures, that asked.

@@ -42,7 +42,6 @@ class FieldGrid:
     """The outcome by the values of two fields.
 
     Attributes:
-        about: The runs.
         names: The field of the rows, and that of the columns.
         row_values, column_values: Their values in order, as text.
         mean: Of the outcome; NaN where no run has these values.

@@ -43,7 +43,6 @@ class FieldImportance:
     """The importance of fields.
 
     Attributes:
-        about: The runs.
         n: Runs with an outcome.
         r2: Share of the variance of held-out runs that the forest predicts; NaN with too few runs.
         fields: By importance, most first; empty with too few runs.

@@ -79,10 +79,8 @@ class FigurePart:
 
     Attributes:
         name: What `--panels` takes.
-        title: What it shows.
         size: How much it is: `2 plots`, `table, 6 rows`.
         is_table: Whether it is left out unless it is named.
-        keys: Its marks.
     """
 
     name: str

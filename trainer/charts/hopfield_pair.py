@@ -68,7 +68,6 @@ class PairRetrievals:
     """The retrievals of a pair in one run.
 
     Attributes:
-        query: The pair in this run.
         rows: Pairs of the snapshot that are stored.
         tops: For U_x, U_y, V_x and V_y: places among `rows` of the largest weights, the weights, and the rest.
         matched: Cosines of all matched pairs: before, and of U_x with U_y and V_x with V_y.

@@ -56,7 +56,6 @@ class Hubness(SnapshotLabel):
         n: Distinct texts that ask.
         texts: Distinct texts of the snapshot; more than `n` where they were sampled.
         images: Distinct images of the snapshot.
-        pairs: Pairs of the snapshot.
         rows: Of each distinct image the first pair that has it.
         image_of: Of each pair its distinct image.
         occurrences: How many texts find each distinct image among their first k.

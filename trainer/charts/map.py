@@ -290,7 +290,6 @@ class RankedPairs(SnapshotLabel):
     """A run's cosine and rank of each pair of a snapshot.
 
     Attributes:
-        numbers: Cosines and ranks.
         agreement: Place in `AGREEMENTS` of each pair, of two runs that hold the same pairs; else None.
     """
 

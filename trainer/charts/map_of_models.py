@@ -70,7 +70,6 @@ class ModelMap:
     Attributes:
         spaces: A snapshot each, run by run, by step.
         distances: Between every two snapshots.
-        places: In the plane.
         stress: Kruskal's stress-1 of the plane.
         last: Of each run, in their order: the place of its last snapshot among `spaces`.
         mean, unusual: Of each run at its last snapshot, as `apartness` returns them.

@@ -254,7 +254,6 @@ class Points:
 
     Attributes:
         ids: What was clicked, such as a pair; None: nothing.
-        mark: Their shape.
         classes: Names of all classes, if these points are colored as class number `at` of them and not by tone.
     """
 
@@ -280,7 +279,6 @@ class PairMap:
 
     Attributes:
         images, texts: Their places; None where the snapshot has none.
-        colors: Of the pairs.
         tone: Of the swatch before its title.
         notes: Lines under the title.
         frame: Left, bottom, right and top of what is seen; None: all points.

@@ -103,7 +103,6 @@ class OnePair:
     Attributes:
         row: In the first run's snapshot.
         id: Item id.
-        dataset, split: Of the snapshot.
         path: Of the image; empty without one.
         caption, label: Of the pair; may be empty.
         columns: Names and values of its metadata.

@@ -48,7 +48,6 @@ class PairMeasure:
     """One number of every pair.
 
     Attributes:
-        words: What it is called.
         hint: What it means, a sentence.
         digits: After the point.
         signed: Whether both signs mean something: no change is 0.

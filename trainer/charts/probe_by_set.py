@@ -39,10 +39,8 @@ class ProbedSet:
     """A data set on which a run has both accuracies.
 
     Attributes:
-        run: Label of the run.
         place: Index of the run among those chosen.
         data: Name and split.
-        step: Of the run.
         probe, zero_shot: Shares.
     """
 

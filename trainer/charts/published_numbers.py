@@ -20,7 +20,6 @@ class PublishedNumber:
     """One published number.
 
     Attributes:
-        dataset: As the field calls it.
         task: `zero_shot`, `linear_probe` or `retrieval`.
         metric: `acc1`, `mean_per_class`, or a recall of one direction.
         value: Accuracy in [0, 1].

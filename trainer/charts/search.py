@@ -61,7 +61,6 @@ class Hits(SnapshotLabel):
         rows: Pairs found, best first; equal pictures or captions are there once.
         cosines: Of the question and each hit.
         scores: What they are ordered by: the cosine, or with CSLS the cosine minus half the hit's own scale.
-        items: What the pairs are.
         n: Distinct items searched.
         csls: Whether hubs were taken down.
         sampled: Whether the snapshot holds only a part of its split.

@@ -62,7 +62,6 @@ class Multiple(SnapshotLabel):
         held: Share of the variance in the plane.
         matched, unmatched: Shares of cosines in `BINS`.
         spectrum: Shares of the images' variance, largest first.
-        rank: Their effective rank.
     """
 
     images: Float[np.ndarray, "m 2"]

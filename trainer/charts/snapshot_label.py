@@ -21,9 +21,6 @@ class SnapshotLabel:
         run: Id of the run.
         name: Its short name, unique in its workspace.
         objective: What it minimizes, `clip` or `cloob` for example.
-        step: Of the snapshot.
-        dataset: Of the snapshot.
-        split: Of the snapshot.
         counted: How many pictures and captions its rows are, and how that is known, where any repeats; else empty.
     """
 

@@ -111,8 +111,6 @@ class Chart(Generic[S, D]):
 
     Attributes:
         name: Of the view's tab, of `trainer export NAME`, of its file and of its test.
-        view: The view whose tab it is.
-        label: On the tab.
         question: One sentence: what it answers.
         cost: How the time to compute it grows, and at which n it samples; one or two sentences.
         method: What the `?` shows: formula, paper, caveats; plain text. Empty: that of its view.

@@ -63,7 +63,6 @@ class WordMapRun(SnapshotLabel):
     Attributes:
         words: The most frequent first.
         counts: Captions with each word.
-        places: In the map.
         near: Places in `words` of each word's nearest ones, by cosine.
         cosines: With these.
         kept: Share of them that are nearest in the map.

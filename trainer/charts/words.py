@@ -56,7 +56,6 @@ class WordsRun(SnapshotLabel):
 
     Attributes:
         pair: Row of the pair.
-        path: Of its image.
         own: Its caption; `caption` is the one that was taken apart.
         words: Of `caption`.
         n: Images among which the pair's own is ranked.

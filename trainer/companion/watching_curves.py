@@ -57,12 +57,7 @@ class TrainingCurves:
 
 
 def read_training(folder: WatchedFolder, checkpoints: Sequence[WatchedCheckpoint]) -> TrainingCurves | None:
-    """Return the curves, none of them where there is no file yet; None while one is being written.
-
-    Args:
-        folder: Of the training.
-        checkpoints: Its checkpoints, the newest first.
-    """
+    """Return the curves, none of them where there is no file yet; None while one is being written."""
     readers: dict[str, Callable[[], TrainingCurves | None]] = {
         "open_clip": lambda: _of_open_clip(folder.top),
         "lightning": lambda: _of_lightning(folder.top),

@@ -60,10 +60,8 @@ class RunStart:
 
     Attributes:
         workspace: Folder of the workspace.
-        run: A new run's configuration.
         data: Name of the data that embeddings are of.
         total_steps: How long the training is; 0 where that is not known.
-        facts: What is noted at the start.
         keep_bytes: What the snapshots may take.
         resume: Number or name of the run that goes on in place of a new one.
         parts: Of the sets that several processes log together; None where one process has all.

@@ -33,7 +33,6 @@ class CaptionChoice:
 
     Attributes:
         image: Its file.
-        negatives: Captions that are false of it.
         kind: What was changed to make them.
         box: Left, top, right and bottom of the part of the picture that is meant; None: all of it.
         pair: Of Winoground the number of its example, whose two pictures have each other's caption as negative.

@@ -50,8 +50,6 @@ class Survey:
     """The contents of a data set as a run would read it.
 
     Attributes:
-        data: How it is read.
-        name: What it is called.
         opened: Whether every picture was opened. If not, `used` are the pairs that are listed, unread.
         pairs: Split -> how many; before pictures are opened only those splits that the data set itself has.
         examples: Ten pairs to train on, spread evenly over them.

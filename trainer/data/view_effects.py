@@ -50,7 +50,6 @@ class ViewDraw:
 
     Attributes:
         rows: Index of each image in the training split.
-        seed: Of the run.
         epoch: Counted from 0.
         view: Which of the views of this epoch.
     """

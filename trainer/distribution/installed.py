@@ -17,8 +17,6 @@ class InstalledPackage:
     """A library that is installed here.
 
     Attributes:
-        name: Of its package.
-        version: Installed.
         license: As its package says it, an SPDX expression where it can; a sentence where it does not.
     """
 

@@ -14,7 +14,6 @@ class PublishedModel:
 
     Attributes:
         name: For people.
-        architecture: As open_clip calls it.
         repository: On the hub: `OWNER/NAME`.
         parameters: Of both towers, each stored in four bytes.
         license: Of the weights, as its repository says. No installed package repeats it. On 2026-11-26 archived

@@ -35,8 +35,6 @@ class SampleCard:
     Attributes:
         samples: Held-out images behind the recalls.
         steps: Updates of each run.
-        classes: Names of the classes of the points.
-        colored_by: What the colors are.
         method: How the maps were made.
         maps: Run A, then run B.
     """

@@ -53,7 +53,6 @@ class Plan:
         why: Why this one, a sentence.
         download_gb, disk_gb: About how much is downloaded, and lies on the disk then; 10^9 bytes.
         free_gb: What the disk has room for.
-        folder: Where it is installed to.
         private: Whether that is a folder of this user, because the environment in use must not be changed.
         packages: Requirements, by name and range.
     """

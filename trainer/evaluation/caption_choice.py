@@ -22,7 +22,6 @@ class Negatives:
     Attributes:
         row: Of each the row of its picture and caption; ascending.
         kind: What was changed.
-        caption: The false captions.
         pair: Of each row of the batch the name of its pair (Winoground), or empty.
     """
 

@@ -41,7 +41,6 @@ class HeldOut:
     """One held-out split with its captions, classes and prompts as tokens.
 
     Attributes:
-        pairs: The split.
         suite: Its zero-shot task; None without one.
         prefix: Of its logged numbers: `val`, or the split's name.
         labels: Class of each pair, -1 where it has none of the suite's.

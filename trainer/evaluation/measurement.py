@@ -36,13 +36,7 @@ class Measurement:
     makes_embeddings: ClassVar[bool] = True
 
     def __init__(self, method: Any, where: torch.device, *, batch_size: int) -> None:
-        """Create it.
-
-        Args:
-            method: What is measured.
-            where: Its device.
-            batch_size: Of the training.
-        """
+        """Create it."""
         self.method, self.where, self.batch_size = method, where, batch_size
 
     def numbers(self, towers: TwoTowers, heldout: HeldOut, embedded: Embedded, *, alive: Alive) -> dict[str, float]:

@@ -40,10 +40,8 @@ class MispairJudge:
     """What one run, or two together, say of some pairs of a split.
 
     Attributes:
-        runs: Who.
         rows: Of the pairs, ascending.
         trained: Whether the run learned these pairs.
-        wrong: Which of the pairs are suspected.
         evidence: Of each run.
         limits: Margin of each run below which a pair is suspected.
         planted: What planted mispairs say of it.

@@ -96,7 +96,6 @@ class TaskData:
     Attributes:
         dataset: Its name, fit for a folder.
         split: Name of the split that is tried.
-        tried: The pairs that are tried.
         train: Pairs that probes and neighbors learn from, none of them tried.
         suite: Classes and templates; None where the pairs have no classes.
         trained_on: How many of the tried pairs the model was trained on.

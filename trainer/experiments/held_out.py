@@ -26,12 +26,7 @@ def too_few(n: int) -> str:
 
 
 def few_captions(captions: int, pairs: int) -> str:
-    """Return what so few different captions mean for retrieval, and what to do; empty where they are enough.
-
-    Args:
-        captions: Different ones.
-        pairs: That have them.
-    """
+    """Return what so few different captions mean for retrieval, and what to do; empty where they are enough."""
     if not 0 < captions < pairs or not says_little(LAST_K, captions):
         return ""
     if captions == 1:

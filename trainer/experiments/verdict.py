@@ -84,7 +84,6 @@ class ExperimentVerdict:
     """Everything that an experiment came to.
 
     Attributes:
-        state: Of the stored experiment.
         runs: Every run, by seed and arm, those that are not counted too.
         arms: Of each outcome, in the order of the arms.
         primary: Comparisons with the control on the outcome that decides.

@@ -102,7 +102,6 @@ class Proposal:
     """The suggested way to read a path.
 
     Attributes:
-        data: The likeliest way.
         question: Why the person must decide before anything is trained on it; a sentence, empty if nothing is open.
         others: Other ways, the likeliest first.
     """
@@ -237,7 +236,6 @@ class _Look:
         beside: Pictures and films in the folder itself.
         inside: The same in folders of it.
         texts: Files .txt beside a picture of their name, at any depth.
-        first_texts: Some of them.
         folders: Names of its folders that have pictures or films at any depth.
     """
 

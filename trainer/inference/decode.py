@@ -91,9 +91,6 @@ class OpenDecoder:
     """A decoder at one checkpoint, with the towers that it decodes.
 
     Attributes:
-        row: Of the decoder's run.
-        run: Its configuration.
-        opened: The towers.
         method: The decoder's networks, in evaluation mode.
         of_name: Name of the decoded run when the decoder was made.
         of_step: Step at which that run is decoded.
@@ -172,13 +169,11 @@ class DecodedEmbedding:
     """What one decoder makes of a request.
 
     Attributes:
-        decoder: Which.
         embedding: What was decoded, a unit row.
         mean: The mean picture.
         samples: One for each noise.
         spread: Standard deviation over the noises of each pixel, mean over colors, in 0 to 1: what is not kept.
         nearest: Rows of the reference pairs, nearest first, and their cosines.
-        reference: These pairs.
         reverse: The first noise on its way to the picture.
     """
 

@@ -41,10 +41,7 @@ class CachedModel:
     """An open model, with embeddings computed by its text tower.
 
     Attributes:
-        opened: The model.
         method: What it was trained with, as it was at that step; None where it compares no images with texts.
-        name: Of the run.
-        objective: Label of its objective.
     """
 
     def __init__(self, opened: OpenModel, method: Method | None, *, name: str = "", objective: str = "") -> None:

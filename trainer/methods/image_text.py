@@ -30,7 +30,6 @@ class ImageText(Method):
     """An objective of matched rows; what it learns besides the towers (a temperature) are its parameters.
 
     Attributes:
-        choice: The configuration.
         masks: Whether right answers other than a pair's own are no negatives of it.
     """
 

@@ -95,7 +95,6 @@ class SupervisedImages(Method):
 
     Attributes:
         classes: Those of the training pairs with at least two images; others do not count.
-        scores: The layer.
     """
 
     def __init__(self, choice: config.CrossEntropy, material: Material | None) -> None:

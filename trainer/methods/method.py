@@ -27,7 +27,6 @@ class Material:
     """The inputs for creating a method.
 
     Attributes:
-        run: The configuration.
         pairs: The training split.
         tokenizer: The run's own.
         towers: As they are at the first step, for methods that keep a slow copy.

@@ -39,8 +39,6 @@ class BagOfWords(Method):
     """Scores every word of the vocabulary for an image by a linear layer on its embedding.
 
     Attributes:
-        words: The vocabulary.
-        scores: The layer.
         bags: Of each pair, the numbers of its words in the vocabulary.
         loss: Of logits against the words of captions.
     """

@@ -54,8 +54,6 @@ class EmbedJob:
 
     Attributes:
         model: SHA-256 of the manifest of its checkpoint.
-        step: Of the checkpoint.
-        name: Of the run.
         data: Path or name of the data, as there; empty: the run's own.
         split: Which split; None: all, or what an evaluation tries.
         rows: Pairs of a shard.

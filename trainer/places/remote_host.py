@@ -57,7 +57,6 @@ class RemoteHost:
     """A computer, or several, that trains runs.
 
     Attributes:
-        name: As the user calls it.
         kind: One of `KINDS`.
         hostname: Its name or number; empty for a SLURM of this computer.
         user: There; empty: as the ssh configuration says.

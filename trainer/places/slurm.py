@@ -33,7 +33,6 @@ class QueuedJob:
     Attributes:
         state: As SLURM calls it: `PENDING`, `RUNNING`.
         reason: Why it waits; empty where SLURM does not say.
-        partition: Where it waits.
         start: When it is expected to begin; empty where that is not known.
         position, waiting: Its turn among all that wait there; 0 where others are not shown.
     """

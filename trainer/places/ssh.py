@@ -239,12 +239,6 @@ def _opened(host: RemoteHost, command: list[str]) -> Channel:
 def upload(host: RemoteHost, source: Path, target: str, progress: Callable[[float], None]) -> None:
     """Bring a file or folder there by rsync; what an earlier call brought is not sent again.
 
-    Args:
-        host: Where to.
-        source: Of this computer.
-        target: The folder there that gets it.
-        progress: Gets the share that is there.
-
     Raises:
         OutOfReach: It does not answer.
         PlaceError: There is no rsync here or there, or no room.

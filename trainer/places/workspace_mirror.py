@@ -86,11 +86,7 @@ class WorkspaceMirror:
         self._channel, self._mirrors = None, {}
 
     def ask(self, run: int | str) -> None:
-        """Ask for the snapshots and the checkpoint of a run.
-
-        Args:
-            run: Its number or name here.
-        """
+        """Ask for the snapshots and the checkpoint of a run."""
         for kind in _ON_DEMAND:
             on_demand.ask(self.workspace.runs.get(run).folder, kind)
 

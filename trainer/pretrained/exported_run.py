@@ -25,7 +25,6 @@ class ExportedRun:
 
     Attributes:
         blueprint: What its towers are built from.
-        tokenizer: Its own.
         learned: Its objective and temperature.
     """
 

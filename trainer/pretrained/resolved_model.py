@@ -59,7 +59,6 @@ class ResolvedModel:
     """A model, ready to be built.
 
     Attributes:
-        blueprint: What its towers are built from.
         tokenizer: Its own, or the one that was chosen for it.
         weights: Under the names of `TwoTowers`; None for random ones.
         learned: The objective it comes from and its temperature.

@@ -53,7 +53,6 @@ class Learned:
     """The objective and temperature of a model's training.
 
     Attributes:
-        kind: Its objective.
         inv_tau: Its inverse temperature, if the file or its settings tell.
         bias: Of SigLIP's logits.
         beta: Of CLOOB's retrieval, if the settings tell.

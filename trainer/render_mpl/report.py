@@ -20,9 +20,7 @@ class ReportFigure:
 
     Attributes:
         stem: Name of its files without ending.
-        title: Heading.
         text: What the figure shows and how it may be read.
-        command: What draws it again.
     """
 
     stem: str

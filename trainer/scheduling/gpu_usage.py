@@ -29,9 +29,6 @@ class Gpu:
 
     Attributes:
         percent: Share of the last interval in which it computed.
-        used_mib, total_mib: Its memory.
-        celsius: Its temperature.
-        watts: What it draws.
         processes: Process number -> MiB of its memory.
         joules: What it has used since some time in the past, by a counter of its own.
         bus: Where it is plugged in, as `0000:65:00`; empty where that is not told.

@@ -20,8 +20,6 @@ class Pace:
     """What a step of a finished run took.
 
     Attributes:
-        label: Short name of the run.
-        run: Its configuration.
         step_s: Seconds of a step, evaluations and checkpoints included.
     """
 

@@ -27,7 +27,6 @@ class TrainerUsage:
 
     Attributes:
         percent: CPU since the last reading; 100 is one core.
-        rss_mib: Memory.
         gpu_mib: Memory on all GPUs; None where it cannot be told.
     """
 

@@ -29,7 +29,6 @@ class ModelRow:
     """One model of the table.
 
     Attributes:
-        model: Its name.
         parameters: Of the part whose features are read.
         bits: Mean bits a number of a held-out picture; None for a model that gives no likelihood.
         bits_error: Standard error of that mean over pictures.
@@ -58,7 +57,6 @@ class ReadClasses:
     """What the class-conditional model draws, and its answers next to those of discriminative classifiers.
 
     Attributes:
-        classes: Their names.
         models: Bayes' rule, then each run's linear probe.
         truth: Class of each held-out picture that all were asked of.
         predicted: The answer of each model to each of them.

@@ -38,9 +38,6 @@ class Measured:
     """One run's embeddings that a report was made with.
 
     Attributes:
-        run: Number.
-        name: Of the run.
-        step: Of its checkpoint.
         mean: Split -> mean of the unmatched cosines.
         deviation: Split -> their standard deviation.
         limit: Split -> margin below which a pair is suspected.
@@ -59,10 +56,8 @@ class Judgment:
     """Who judged pairs of a split, and how many planted mispairs were detected among them in the same way.
 
     Attributes:
-        split: Of the pairs.
         runs: Number, name and step of each run; with two, both had to suspect a pair.
         trained: Whether a run was trained on these pairs.
-        pairs: How many were judged.
         suspected: How many of them are suspected.
         planted: How many captions were exchanged in memory; 0 where nothing was planted. Of learned pairs, among these
             or among held-out ones, where fewer are detected.
@@ -128,9 +123,7 @@ class QualityFinding:
     Attributes:
         kind: One of `KINDS`.
         split: `train`, or a held-out one.
-        row: Of the pair in its split.
         keys: Keys of the pair, or of all pairs of the picture, as `trainer.store.reviews.pair_keys` makes them.
-        path: Of the picture.
         caption: Of the (first) pair.
         label: Its class; empty without one.
         margins: Of a mispair, one for each run, in deviations of that run's unmatched cosines.

@@ -39,9 +39,6 @@ class ReplayRecord:
         step: Updates made after it.
         began: Step from which it was replayed.
         verified: Step of the checkpoint that the replay came to bit by bit.
-        loss: Of the update.
-        captions: Of the pairs.
-        paths: Of their images.
         labels: Of the run's own objective, then of those compared.
         losses: Of each pair under each of them.
         agreements: Cosine of each one's gradient with that of the run's own.
@@ -80,7 +77,6 @@ class WordReplay:
         step: Updates made after it.
         began: Step from which it was replayed.
         verified: Step of the checkpoint that the replay came to bit by bit.
-        loss: Of the update.
         softmax: What a word is compared with, as the objective has it.
         words: Those of the batch: the most frequent centers first, then the others.
         pairs: Center, context and drawn negatives, as places in `words`; -1 for a negative that does not count.

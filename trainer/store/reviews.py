@@ -45,7 +45,6 @@ class Review:
         state: One of `REVIEW_STATES`.
         note: Free text.
         path: Of the picture, as the snapshot had it.
-        caption: Of the pair.
         created_at: When it was decided, in Unix seconds.
     """
 

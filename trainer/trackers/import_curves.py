@@ -67,7 +67,6 @@ class ImportedRun:
 
     Attributes:
         id: Its number here.
-        name: Its name here.
         curves: How many it has.
         numbers: How many were kept.
         notes: What of its files was not read, guessed or joined, in sentences.

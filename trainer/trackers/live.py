@@ -44,8 +44,6 @@ class TrackedRun:
     """A run as a tracker sees it.
 
     Attributes:
-        name: Of the run.
-        folder: Of the run.
         settings: Its configuration, dotted names.
         first: The first step that is logged; what was logged there and later, before a resume, is void.
     """
@@ -155,11 +153,7 @@ class _Numbers:
 
 
 class LiveTrackers:
-    """Logs to trackers from a thread of its own; use it as a context manager.
-
-    Attributes:
-        names: Of the trackers.
-    """
+    """Logs to trackers from a thread of its own; use it as a context manager."""
 
     def __init__(self, names: Sequence[str], run: Callable[[int], TrackedRun], warn: Callable[[str], None]) -> None:
         """Open nothing yet.

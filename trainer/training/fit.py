@@ -178,14 +178,11 @@ class _Job:
     """One session of a run.
 
     Attributes:
-        workspace: Where the run is.
-        run: Its configuration.
         log: What the window reads.
         text_log: Lines for the person.
         control: What was asked of the run.
         room: Waits for a full disk.
         shared: The processes that share each batch; None for one alone.
-        where: The device.
         warned: Held-out splits of whose copies was warned.
     """
 

@@ -78,7 +78,6 @@ class BenchSize:
 
     Attributes:
         pairs: Batch sizes of the losses.
-        dimension: Of their embeddings.
         towers: Name -> batch size of the steps; `tiny`, or a name of open_clip's, whose weights are random.
         steps: Measured of each.
         repeats: Of each loss.
@@ -188,7 +187,6 @@ class GpuBench:
     Attributes:
         capability: Of the card: `9.0`; empty on a CPU.
         bfloat16: Whether it computes in it, and does not only emulate it.
-        total_mib: Its memory.
         seconds: What all of it took.
         note: What the numbers do not say.
         product: Operations a second of one large matrix product.

@@ -66,7 +66,6 @@ class Trained:
     """What is trained.
 
     Attributes:
-        run: Its configuration.
         pairs: To train on, of which an objective may take its vocabulary or classes.
         tokenizer: Of the run.
         architecture: What the towers are built from.

@@ -82,7 +82,6 @@ class _Evaluation:
     """What was measured at one step.
 
     Attributes:
-        step: Of the run.
         numbers: Prefix of a held-out split -> its logged numbers, by their full names.
         asking: Split -> direction of retrieval -> distinct pictures or captions that ask.
     """

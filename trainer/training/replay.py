@@ -55,9 +55,7 @@ class Pull:
     """The effect of one objective on the embeddings of a batch.
 
     Attributes:
-        kind: Of the objective.
         label: Its name for people.
-        loss: Of the batch.
         losses: Of each pair; their mean is the loss.
         image: Gradient on every unit image embedding, without what only stretches it.
         text: The same of the texts.
@@ -79,17 +77,13 @@ class ReplayedStep:
 
     Attributes:
         run: Id.
-        name: Of the run.
         step: Updates made after it.
         began: Step of the checkpoint from which it was replayed; 0 may be the start of the run.
         verified: Step of the next checkpoint, which the replay came to bit by bit.
         loss: Of the update, as the run had it.
         logged: The loss in the run's curves; None where this step was not logged.
         gradient_norm: Of all weights, before clipping.
-        learning_rate: Of the update.
         rows: Places of the pairs in the training split.
-        captions: Of the pairs.
-        paths: Of their images.
         before: Unit images and texts as the update saw them.
         after: The same crops and texts once the update was made.
         pulls: Of the run's own objective, then of those compared.
@@ -272,14 +266,10 @@ class ReplayState:
     """The training of a run before some update, and the checkpoint that its replay must come to.
 
     Attributes:
-        run: Its configuration.
         training: At step `began`.
         sizes: What its towers were built from.
-        splits: The pairs.
-        tokenizer: Of the run.
         began: Step of the newest checkpoint before the update; 0 may be the start of the run.
         verified: Step of `target`.
-        target: The next checkpoint.
     """
 
     run: config.Run

@@ -129,7 +129,6 @@ class TrainingSession:
     """All training state; batch `step` is a function of (seed, step) alone.
 
     Attributes:
-        towers: The model.
         method: How a batch becomes a loss.
         optimizer: AdamW or LARS over both.
         step: Updates made.

@@ -33,7 +33,6 @@ class StartingPoint:
     """What is known before the data are read.
 
     Attributes:
-        sizes: Of the towers.
         tokenizer: Of the model that the run starts from; None: the run's own.
         published: The model; None without one, or where a checkpoint has the weights.
         weights: Of the towers of another run, without a prefix; None likewise.
@@ -109,10 +108,6 @@ class TrainedTowers:
     """The towers of a checkpoint of a run, LoRA and averages worked in.
 
     Attributes:
-        row: The run.
-        step: Of its checkpoint.
-        sizes: Of the towers.
-        tokenizer: Its own.
         weights: Without a prefix.
         learned: Its temperature and bias.
     """

@@ -95,9 +95,6 @@ class ClassifyQuery(QObject):
     Each is asked on its own, so that one without a checkpoint does not keep the other from answering. Where the
     checkpoint of a step is kept no longer, the newest one of that run answers.
 
-    Attributes:
-        request: The current one.
-
     Signals:
         answered: The images of which something new is known.
         changed: Waiting, trouble or staleness may be different now.

@@ -510,7 +510,6 @@ class StoredResults:
     Attributes:
         evaluated: Data set and split of what was measured of any of them.
         chart: One of these, or why there is none.
-        trained: What runs of the workspace were trained on.
         apart: What A and what B was trained on, where these differ.
     """
 

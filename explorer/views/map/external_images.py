@@ -31,8 +31,6 @@ class PlacedLayout:
     """The placement of one map's points.
 
     Attributes:
-        side: What is shown.
-        how: How it was placed.
         xy: Where each point stands.
         onto: Folder of the snapshot whose map it faces; empty for none.
     """

@@ -36,10 +36,7 @@ class MapSide:
 
     Attributes:
         run: Id of the run.
-        name: Its name.
         objective: Its objective, `clip` or `cloob`.
-        row: The snapshot in the store.
-        items: What the pairs are.
         images: How many points are images.
         texts: How many points are texts; text i belongs to image i.
         space: Where the points stand along three principal components.

@@ -27,7 +27,6 @@ class MapPanel(MapCard):
     """The map of run A or B.
 
     Attributes:
-        map: The points.
         side: What is shown; None while there is nothing.
         numbers: How the run sees each pair; None until they are computed.
         one: A pair and how the run sees it, where only this one was asked for.

@@ -29,7 +29,6 @@ class Cloud:
     """The points of a side in 3-D.
 
     Attributes:
-        side: Whose.
         points: All of them, images first.
         of: Those that are drawn while a large cloud is turned.
         few: Their places.

@@ -22,7 +22,6 @@ class ColorRequest:
 
     Attributes:
         by: What is chosen; a side that has no such column is colored by modality with the others.
-        sides: What is shown.
         numbers: How each run sees its pairs, as far as that is known.
         more: Further columns of each side, by their name.
         dark: The theme's ground is dark.

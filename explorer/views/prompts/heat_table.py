@@ -29,7 +29,6 @@ class HeatData:
 
     Attributes:
         rows: Names of the rows.
-        columns: Names of the columns.
         values: NaN where there is nothing.
         shade: -1..1; below zero in the first color, above in the second.
         colors: `#rrggbb` or tokens of the two ends.

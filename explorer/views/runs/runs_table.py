@@ -103,7 +103,6 @@ class RunsTable(QTableView):
     """A list of a `RunsModel` through a `RunsFilter`: names and results, and further columns as they are chosen.
 
     Attributes:
-        runs: The model.
         shown: The filter over it.
         without_run: Actions that its menu offers while no run is selected.
 

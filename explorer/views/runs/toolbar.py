@@ -17,7 +17,6 @@ class RunsToolbar:
     Attributes:
         head: The row above, with the button `new`.
         foot: The row below.
-        filter: What the list is searched for.
         count: How many runs are shown or selected, and how long the queue takes.
     """
 

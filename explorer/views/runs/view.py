@@ -74,11 +74,9 @@ class RunsView(View):
     """All runs and their training progress.
 
     Attributes:
-        table: All runs.
         arrangement: Its columns of one's own, and its groups.
         curves: Of the runs whose eye is open.
         log, config: What the right panel shows of the chosen runs.
-        actions_of_runs: What can be done with them.
         sheets: What repeats, branches and arranges them.
     """
 

@@ -25,7 +25,6 @@ class PairTile:
     Attributes:
         pair: Row of the snapshot.
         path: Of its image; empty if there is none.
-        caption: Its text.
         words: Numbers under it, in one line or more.
         marked: Drawn with a frame in the accent, a shared neighbor or hit for example.
     """

@@ -27,7 +27,6 @@ class Stamp:
     """The pixels of one mark relative to the pixel of its center.
 
     Attributes:
-        row, column: Where they are.
         inside: Opacity of the mark itself.
         around: Opacity of what shows of its halo.
     """

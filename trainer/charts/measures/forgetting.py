@@ -81,7 +81,6 @@ class Forgetting:
     Attributes:
         mixes: Its steps are alphas in percent.
         best: The alpha that its rule chose, in percent; None without one.
-        rule: The rule.
         reference: None where it measures none.
     """
 

@@ -163,10 +163,7 @@ class GapMeasures:
     """The measures of one snapshot's gap, cached so that a moving slider measures each share once.
 
     Attributes:
-        objective: What the run minimizes.
-        sample: The pairs that are measured.
         live: At most `LIVE` of them, on the map and while the slider moves.
-        pairs: Pairs of the snapshot.
         steps: Of all its snapshots of this data.
         sizes: The gap at each of them, from all pairs.
         points: Way and percent closed -> what was measured.

@@ -41,7 +41,6 @@ class PromptRun(ZeroShotRun):
     Attributes:
         rows: Of the snapshot, that were classified.
         paths: Image file of each of them.
-        image: Their embeddings.
         texts: Class vectors of every template.
         accuracy: Share of each class's images (column) right with each template alone (row).
         overall: Share of all images right with each template alone.

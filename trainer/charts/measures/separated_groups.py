@@ -30,7 +30,6 @@ class NamedGroup:
     Attributes:
         number: By which a click chooses it.
         side: 0: only A separates it; 1: only B does.
-        words: Of its captions.
         pairs: All rows of A's snapshot that show its pictures or captions.
         typical: Some of them, evenly spread.
     """

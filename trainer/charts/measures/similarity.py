@@ -109,7 +109,6 @@ class SimilarityRun(SnapshotLabel):
     """One run's cosines.
 
     Attributes:
-        items: Of the snapshot.
         n: Pairs compared, each once; the pictures among them ask.
         pairs: Distinct pairs of the snapshot; larger than `n` when sampled.
         k: Unmatched texts of each image: as many as asked for, or as every image has.
@@ -281,7 +280,6 @@ class _Asked:
     """The pairs that are matched, each once, and the pictures that ask what is unmatched, each once.
 
     Attributes:
-        rows: Of the pairs.
         pictures: Of the pictures: the first row of each.
         of: Of each pair, the place of its picture among `pictures`.
         drawn: Whether there are more pictures.

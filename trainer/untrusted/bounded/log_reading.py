@@ -134,7 +134,6 @@ class LogReading:
         shifts: Part or metric of the rows -> steps of the epochs before, where steps begin anew in each.
         epochs: The same -> its last epoch.
         step: The last one that a record named.
-        texts: Columns that hold texts.
         skipped: Numbers without a step.
         notes: What was guessed, in sentences, each once.
     """
