@@ -160,26 +160,19 @@ class PointGrid:
         """Return the points inside the closed polygon, ascending.
 
         Where the line crosses itself, what it encloses twice is inside (the nonzero rule): a lasso that overshoots
-        its start leaves no hole. Cells that no edge touches are decided whole; only the others are tested by point.
+        its start leaves no hole. The kernels decide cells that no edge touches whole.
         """
         polygon = writable(polygon, np.float64)
         if len(polygon) < 3 or not len(self.order):
             return np.empty(0, np.int64)
-        corners = (polygon - self.low) / self.cell
-        n = len(self.xy)
         if kernels := loaded_kernels():
+            n, corners = len(self.xy), (polygon - self.low) / self.cell
             inside = np.empty(n, bool)
             shape = (*self.low, *(1 / self.cell), polygon, kernels.outline(self.side, corners), inside)
             _in_parallel(n, _parts(n), lambda _, first, last: kernels.mark_inside(self.xy, first, last, *shape))
             return _marked(kernels, inside)
-        inside = np.zeros(n, bool)
-        touched = self._touched(corners)
-        within = _winding_of_cells(corners, self.side) != 0
-        per_point = np.repeat(np.tile(np.arange(self.side**2), self.levels), np.diff(self.start))
-        inside[self.order[(within & ~touched).ravel()[per_point]]] = True
-        close = self.order[touched.ravel()[per_point]]
-        inside[close[winding(self.xy[close].astype(np.float64), polygon) != 0]] = True
-        return np.flatnonzero(inside)
+        near = self._points_in(self.window(*polygon.min(axis=0), *polygon.max(axis=0)))
+        return np.sort(near[winding(self.xy[near].astype(np.float64), polygon) != 0])
 
     def _within(self, points: np.ndarray, left: float, bottom: float, right: float, top: float) -> np.ndarray:
         # In 64 bits: a place of 32 bits is compared as it is, not with a rounded edge.
@@ -231,21 +224,6 @@ class PointGrid:
         if not len(stretches):
             return np.empty(0, np.int64)
         return np.concatenate([self.order[a:b] for a, b in stretches]).astype(np.int64)
-
-    def _touched(self, corners: Float[np.ndarray, "m 2"]) -> Bool[np.ndarray, "side side"]:
-        """Return cells crossed by an edge, and their neighbors, to be safe from rounding errors."""
-        touched = np.zeros((self.side, self.side), bool)
-        for (x0, y0), (x1, y1) in zip(corners, np.roll(corners, -1, axis=0), strict=True):
-            if x0 > x1:
-                x0, y0, x1, y1 = x1, y1, x0, y0
-            first, last = max(int(np.floor(x0)) - 1, 0), min(int(np.floor(x1)) + 1, self.side - 1)
-            slope = (y1 - y0) / (x1 - x0) if x1 > x0 else 0.0
-            for column in range(first, last + 1):
-                a = y0 if column <= x0 else y0 + slope * (column - x0)
-                b = y1 if column + 1 >= x1 else y0 + slope * (column + 1 - x0)
-                low, high = int(np.floor(min(a, b))) - 1, int(np.floor(max(a, b))) + 2
-                touched[max(low, 0) : max(high, 0), column] = True
-        return touched
 
 
 def level_shares(n: int) -> Float[np.ndarray, " levels"]:
@@ -360,18 +338,3 @@ def _bounds(xy: Float[np.ndarray, "n 2"]) -> tuple[float, float, float, float]:
     if not len(good):
         return (np.inf, np.inf, -np.inf, -np.inf)
     return (*map(float, good.min(axis=0)), *map(float, good.max(axis=0)))
-
-
-def _winding_of_cells(corners: Float[np.ndarray, "m 2"], side: int) -> Int[np.ndarray, "side side"]:
-    """Return the winding number of every cell center: each edge adds its turn to the cells to its right."""
-    steps = np.zeros((side, side + 1), np.int64)
-    for (x0, y0), (x1, y1) in zip(corners, np.roll(corners, -1, axis=0), strict=True):
-        low, high = min(y0, y1), max(y0, y1)
-        # Clipped before they are whole numbers: points that nearly coincide put corners 1e22 cells away.
-        first, last = np.clip(np.ceil((low - 0.5, high - 0.5)), 0, side).astype(np.int64)
-        rows = np.arange(first, last)
-        if len(rows):
-            x = x0 + (rows + 0.5 - y0) * (x1 - x0) / (y1 - y0)
-            columns = np.clip(np.ceil(x - 0.5), 0, side).astype(np.int64)
-            steps[rows, columns] += 1 if y1 < y0 else -1
-    return steps.cumsum(axis=1)[:, :side]
