@@ -38,16 +38,7 @@ def create_and_launch(
     binding: Binding | None = None,
     named: bool = False,
 ) -> int:
-    """Create a run, start its trainer and return its id.
-
-    Args:
-        workspace: Where.
-        run: What to compute.
-        preset: That it comes from.
-        parent: The run that it is a changed copy of.
-        binding: The place that trains it; None: this computer.
-        named: Whether the person typed its name.
-    """
+    """Create a run, start its trainer, at the place of `binding` if there is one, and return the run's id."""
     config.check(run)
     if binding is None:
         training_part.check("Training")

@@ -20,12 +20,7 @@ class Notice:
         return self._until is not None
 
     def begin(self, waiting: bool, now: float) -> None:
-        """Start the notice period if runs are waiting; later calls have no effect.
-
-        Args:
-            waiting: Whether a run waits for its turn.
-            now: Seconds of the monotonic clock.
-        """
+        """Start the notice period if runs are waiting; later calls have no effect."""
         if self._until is None:
             self._until = now + self._seconds if waiting else now
 

@@ -152,16 +152,7 @@ def text(
     buddy: QWidget | None = None,
     align: Qt.AlignmentFlag = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter,
 ) -> QLabel:
-    """Return a label whose text is plain: names and captions come from people and must not be read as HTML.
-
-    Args:
-        label: What it says.
-        role: Its look (see `theme.set_role`).
-        name: Its object name.
-        wrap: Whether a long text continues in further lines.
-        buddy: The field that it names.
-        align: Where the text stands in its room.
-    """
+    """Return a label whose text is plain: names and captions come from people and must not be read as HTML."""
     made = QLabel(label, textFormat=Qt.TextFormat.PlainText, wordWrap=wrap, alignment=align, objectName=name)
     if buddy is not None:
         made.setBuddy(buddy)
@@ -179,13 +170,7 @@ def hairline(*, upright: bool = False) -> QFrame:
 
 
 def tab_bar(name: str, label: str, tabs: Iterable[tuple[str, str]]) -> QTabBar:
-    """Return flat tabs, each with its text and a tip.
-
-    Args:
-        name: The object name of the bar.
-        label: What screen readers call it.
-        tabs: Text and tip of each tab.
-    """
+    """Return flat tabs, each with its text and a tip; screen readers call the bar `label`."""
     bar = QTabBar(accessibleName=label, objectName=name)
     bar.setDrawBase(False)
     bar.setExpanding(False)

@@ -23,13 +23,7 @@ _ZOOMS: Final = (
 
 
 class Appearance:
-    """Changes the appearance and remembers it.
-
-    Args:
-        settings: Where it is remembered.
-        banner: Tells the zoom.
-        restart: Opens the window again, where Qt cannot zoom at once.
-    """
+    """Changes the appearance and remembers it; where Qt cannot zoom at once, `restart` opens the window again."""
 
     def __init__(self, settings: Settings, banner: Banner, restart: Callable[[], object]) -> None:
         self._settings, self._banner, self._restart = settings, banner, restart

@@ -32,14 +32,7 @@ LONGEST_NAME: Final = 80
 
 
 class SavedViews(QObject):
-    """Saves, opens, renames, deletes and copies views of a workspace.
-
-    Args:
-        window: Over which dialogs open.
-        selection: What is looked at.
-        banner: Tells what was done.
-        views: Returns the views of the window by name; they exist once it is ready.
-    """
+    """Saves, opens, renames, deletes and copies views of a workspace; `views` are those of a window that is ready."""
 
     def __init__(
         self, window: QWidget, selection: Selection, banner: Banner, views: Callable[[], dict[str, View]]

@@ -44,12 +44,7 @@ class CommandFailed(ToolError):
 
 
 def server_of(workspace: Path, *, allow_train: bool = False) -> MCPServer:
-    """Return the server of a workspace.
-
-    Args:
-        workspace: Its folder; no tool takes another.
-        allow_train: Whether tools that train, stop and evaluate are offered, too.
-    """
+    """Return the server of a workspace, the only one for its tools; `allow_train` adds what trains and evaluates."""
     version = versions().get("contrastive-explorer", "")
     server: MCPServer = MCPServer("contrastive-explorer", instructions=INSTRUCTIONS, version=version)
     _add_reading(server, _Commands(workspace))

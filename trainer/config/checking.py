@@ -138,12 +138,7 @@ def problems(run: Run) -> dict[str, str]:
 
 
 def faults(run: Run, pairs: int | None = None) -> dict[str, ConfigError]:
-    """Return the problems like `problems`, each with a value that fixes it if one is known.
-
-    Args:
-        run: Checked.
-        pairs: How many there are to train on, if that is known.
-    """
+    """Return the problems like `problems`, each with a value that fixes it if one is known."""
     errors: dict[str, ConfigError] = {}
     for name, section in [("", run), *((name, getattr(run, name)) for name in SECTIONS)]:
         for field in fields_of(type(section)):

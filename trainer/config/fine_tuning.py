@@ -145,14 +145,7 @@ class Origin:
 
 
 def origins(run: Run, *, source: str, stated: Collection[str] = (), pairs: int | None = None) -> tuple[Origin, ...]:
-    """Return where the settings of a fine-tuning come from.
-
-    Args:
-        run: That fine-tunes.
-        source: Name of the run whose weights it starts from.
-        stated: Dotted fields that were asked for by name.
-        pairs: How many there are to train on, if that is known.
-    """
+    """Return where the settings of a fine-tuning come from; the dotted fields `stated` were asked for by name."""
     usual, lora = Optimizer(), run.tuning.lora_rank > 0
     kind = "LoRA begins at random, next to weights that stay" if lora else "the weights are pretrained"
     layered = "LoRA's matrices are new in every layer" if lora else "lower layers know what most data share"

@@ -141,10 +141,6 @@ class Tuning:
     def check(self, *, epochs: int, compares_pairs: bool) -> None:
         """Check what the fields say together.
 
-        Args:
-            epochs: Of the run.
-            compares_pairs: Whether its objective compares images with texts.
-
         Raises:
             ConfigError: Names the field, the cause, and what to choose instead.
         """

@@ -21,12 +21,7 @@ _SPECIAL: Final = 2
 
 
 def caption_notes(pairs: Iterable[tuple[str, str]], model: TinyTowers) -> list[str]:
-    """Return messages about problems, each with its count; empty if there are none.
-
-    Args:
-        pairs: (image, caption), in order.
-        model: Whose text tower reads them, and whose tokenizer is learned from them.
-    """
+    """Return messages about problems, each with its count; empty if there are none."""
     rows = Counter(pairs)
     captions: Counter[str] = Counter()
     for (_, caption), count in rows.items():

@@ -45,10 +45,6 @@ def matching_of(pairs: Pairs, content: Sequence[str] | None = None) -> Matching:
 
     Training masks these, evaluation counts these as right. Pictures of which no hash is stored are decoded; of listed
     ones, which are decoded only as they are trained on, the same file is the same picture.
-
-    Args:
-        pairs: The split.
-        content: Hashes of its pictures, where they are known.
     """
     images = pairs.images
     if isinstance(images, StreamedImages) and images.listed:

@@ -30,14 +30,7 @@ Listing = tuple[list[Source], list[tuple[str, str]], list[str]]
 
 
 def listed_once(tars: Sequence[Path], settings: str, workspace_folder: Path, make: Callable[[], Listing]) -> Listing:
-    """Return what `make` lists in these tars, from the cache if they have not changed since.
-
-    Args:
-        tars: Their sizes and times tell whether they have changed.
-        settings: What else the listing depends on.
-        workspace_folder: Whose cache is used.
-        make: Lists them.
-    """
+    """Return what `make` lists in tars with these settings, from the cache if no size or time of a tar has changed."""
     digest = hashlib.blake2b(settings.encode("utf-8", "replace"), digest_size=8)
     for tar in tars:
         with contextlib.suppress(OSError):

@@ -28,13 +28,7 @@ Progress = Callable[[float, str], None]
 
 
 def write_prepared_tars(data: config.Data, *, image_size: int, workspace: Path, progress: Progress) -> config.Shards:
-    """Return tars of the prepared pairs of these data, written unless they are there.
-
-    Args:
-        data: Of a run whose towers are our own.
-        image_size: Of the run.
-        workspace: Its folder; the tars lie in its cache.
-        progress: Told the share done.
+    """Return tars of the prepared pairs of a run with towers of our own, from its cache; written if not there.
 
     Raises:
         DataError: There is nothing to prepare, more than a train and a held-out split, or no room.

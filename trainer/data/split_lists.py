@@ -88,12 +88,7 @@ def shared_by_lists(
 
 
 def shared_by_column(sources: Sequence[Source], log: ImportLog) -> tuple[dict[str, list[Source]], Problems]:
-    """Return the pairs of "train" and "heldout" by a column such as `split`; only "train" if none names both.
-
-    Args:
-        sources: All pairs of a table, in order.
-        log: Receives a sentence about the split, or about a column that is none.
-    """
+    """Return the pairs of "train" and "heldout" by a column such as `split`; only "train" if none names both."""
     names = {name.strip().lower(): name for name in {name for source in sources for name in source.metadata}}
     for column in filter(names.__contains__, SPLITS):
         said = [source.metadata.get(names[column], "").strip().lower() for source in sources]
@@ -147,12 +142,7 @@ def _shared_by_flag(
 
 
 def shared_by_names(sources: Sequence[Source], log: ImportLog) -> tuple[dict[str, list[Source]], Problems]:
-    """Return the pairs of "train" and "heldout" by the names of pictures and their folders; only "train" if by none.
-
-    Args:
-        sources: All pairs, in order.
-        log: Receives a sentence about the split, or about names that are none.
-    """
+    """Return the pairs of "train" and "heldout" by the names of pictures and their folders; only "train" if by none."""
     names = [source.relative for source in sources]
     stated = stated_split(names)
     if stated is None:

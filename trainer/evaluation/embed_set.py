@@ -65,15 +65,7 @@ class Workers:
 def embed_set(
     job: EmbedJob, out: Path, *, model: OpenModel, run: config.Run, workspace: Path, progress: Progress
 ) -> dict[str, Any]:
-    """Embed a data set in this process, and return the summary, which lies in the folder too.
-
-    Args:
-        job: What is embedded.
-        out: Gets the shards; those that are whole are kept.
-        model: Embeds.
-        run: Its configuration.
-        workspace: Folder for what listing the data leaves behind.
-        progress: Told the share done; may raise to stop.
+    """Embed a data set in this process into shards in `out`, where whole ones are kept, and return the summary there.
 
     Raises:
         DataError: There are no such data or split.

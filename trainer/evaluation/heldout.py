@@ -83,14 +83,7 @@ class HeldOut:
         return Items(np.arange(n), *described, content=self.content)
 
     def embed(self, towers: TwoTowers, where: torch.device, *, features: bool = False, alive: Alive = None) -> Embedded:
-        """Embed the split with the towers in evaluation mode, then restore their mode.
-
-        Args:
-            towers: The model.
-            where: Its device.
-            features: Whether what the image tower makes before its projection is wanted, too.
-            alive: Called again and again while it embeds.
-        """
+        """Embed the split in evaluation mode, then restore the mode; `features` are what precedes the projection."""
         training = towers.training
         towers.eval()
         try:

@@ -107,15 +107,10 @@ class NeighborReference:
         return self.drawn if self._distinct is None else len(self._distinct)
 
     def numbers(self, heldout: HeldOut, embedded: Embedded, stored: Float[np.ndarray, "m d"]) -> dict[str, float]:
-        """Return `knn_acc1` of the class, `knn_<attribute>` of every attribute, and `knn_words`.
+        """Return `knn_acc1` of classes, `knn_<attribute>` of attributes, and `knn_words`, by neighbors in `stored`.
 
         Each distinct picture asks once. Captions are compared with other captions only. The last is the mean overlap
         (Jaccard) of a caption's words with those of its nearest neighbor: it needs no labels.
-
-        Args:
-            heldout: A held-out split.
-            embedded: Its embeddings.
-            stored: The reference's, by the same model.
         """
         pairs, images = heldout.pairs, embedded.image is not None
         query = embedded.image if images else embedded.text

@@ -28,14 +28,6 @@ def with_reference(
 ) -> DataSplits:
     """Return the splits of a run with its reference set as another held-out one; as they are where it has none.
 
-    Args:
-        splits: Of its own data.
-        run: Its configuration.
-        sizes: Of its towers.
-        workspace_folder: Whose caches are used.
-        progress: Told the share done; may raise to stop.
-        start: The configuration of the run that it starts from.
-
     Raises:
         DataError: There are no such data.
     """

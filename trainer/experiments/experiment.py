@@ -326,12 +326,7 @@ def free_name(name: str, taken: Iterable[str]) -> str:
 
 
 def ablation(run: config.Run, taken: Iterable[str] = (), *, seeds: int = 1) -> Experiment:
-    """Return the four-way ablation of CLOOB's paper: `run` with each objective in its default settings.
-
-    Args:
-        run: Everything but the objective; its seed is the first.
-        taken: Names of experiments that cannot be used again.
-        seeds: Each objective is trained with.
+    """Return the four-way ablation of CLOOB's paper: `run` with each objective in its defaults, `seeds` from its own.
 
     Raises:
         ConfigError: One of the objectives cannot be trained so.

@@ -192,11 +192,6 @@ def decode(
 ) -> tuple[UInt8[np.ndarray, "s s 3"] | None, list[DecodedEmbedding]]:
     """Return the picture as the decoders see it (None for a text), and what each decoder makes of the request.
 
-    Args:
-        decoders: To open them with.
-        request: What is decoded, and the decoders, which must compare.
-        progress: May raise to stop.
-
     Raises:
         AnswerError: The request cannot be answered, or two decoders do not compare.
     """

@@ -43,24 +43,13 @@ class ImageText(Method):
         self.matching = matching_of(material.pairs) if self.masks and material else None
 
     def answers_of(self, batch: Batch, where: torch.device = torch.device("cpu")) -> Answers:  # noqa: B008
-        """Return which texts of a batch are right answers of which images; None where that masks nothing.
-
-        Args:
-            batch: With its rows.
-            where: The device of the loss.
-        """
+        """Return which texts of a batch are right answers of which images; None where that masks nothing."""
         if self.matching is None or batch.rows is None:
             return None
         return self.answers_among(self.matching, batch.rows.numpy(), where)
 
     def answers_among(self, matching: Matching, rows: Int[np.ndarray, " n"], where: torch.device) -> Answers:
-        """Return which texts of some rows of a split are right answers of which images, as this method masks them.
-
-        Args:
-            matching: Of the split: the training's own, or a held-out one.
-            rows: Compared with each other.
-            where: The device of the loss.
-        """
+        """Return which texts of some rows of a split are right answers of which images, as this method masks them."""
         if not self.masks:
             return None
         keys = answer_keys(matching, rows)

@@ -47,14 +47,7 @@ def serve(answer: Answer, source: BinaryIO, sink: BinaryIO) -> None:
 
 
 class Channel:
-    """The asking end, over two streams of a process.
-
-    Args:
-        sink: Takes questions.
-        source: Gives answers.
-        why_ended: Returns why the other end is gone, as a sentence.
-        close: Ends the process.
-    """
+    """The asking end, over two streams of a process."""
 
     def __init__(
         self, sink: IO[bytes], source: IO[bytes], why_ended: Callable[[], str], close: Callable[[], None]

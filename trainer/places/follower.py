@@ -43,13 +43,7 @@ def link_to(host: RemoteHost, workspace: Workspace) -> Link:
 
 
 def train_there(workspace: Workspace, run: int, *, start: bool = True, say: Say = lambda words: None) -> None:
-    """Send the run to its place unless it is there, start it, and mirror it until it has ended.
-
-    Args:
-        workspace: Of this computer.
-        run: Its number here.
-        start: Let it train, or continue; else it is only mirrored.
-        say: Gets words on what happens.
+    """Send the run to its place unless it is there, start it if `start`, and mirror it until it has ended.
 
     Raises:
         UserError: It cannot be sent; then its row says why, and that it failed.

@@ -51,14 +51,7 @@ class Mirror:
     """
 
     def __init__(self, workspace: Workspace, run: int, source: RunSource, *, kinds: Collection[str] = KINDS) -> None:
-        """Measure what is here.
-
-        Args:
-            workspace: Of this computer.
-            run: Its number here.
-            source: Of the run there.
-            kinds: Of the folders that are brought.
-        """
+        """Measure what is here of a run, in folders of these kinds; `source` is the run there."""
         self._kinds = kinds
         self._workspace, self._run, self.source = workspace, run, source
         self._folder = workspace.runs.get(run).folder

@@ -88,14 +88,7 @@ class RemoteFolder:
     """
 
     def __init__(self, host: RemoteHost, path: str, folder: Path, *, selects: Callable[[str], bool]) -> None:
-        """Ask nothing yet.
-
-        Args:
-            host: Where the folder is.
-            path: Of the folder there.
-            folder: Gets the copy.
-            selects: Whether a file of this name is brought.
-        """
+        """Ask nothing yet; files whose name `selects` takes are brought from `path` there into `folder` here."""
         self.folder = folder
         self._host, self._path, self._selects = host, path, selects
         self._channel: Channel | None = None

@@ -248,13 +248,7 @@ def upload(host: RemoteHost, source: Path, target: str, progress: Callable[[floa
 
 
 def download(host: RemoteHost, source: str, target: Path, progress: Callable[[float], None]) -> None:
-    """Bring a file or folder here by rsync; what an earlier call brought is not brought again.
-
-    Args:
-        host: Where from.
-        source: There; with a slash at its end what the folder holds.
-        target: The folder here that gets it.
-        progress: Gets the share that is here.
+    """Bring a file or folder (by a slash at its end what it holds) here by rsync; what came before does not come again.
 
     Raises:
         OutOfReach: It does not answer.

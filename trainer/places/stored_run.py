@@ -245,14 +245,7 @@ def restore(storage: Storage, workspace: Workspace) -> None:
 
 
 def bring_checkpoint(storage: Storage, folder: Path, step: int, check: Callable[[], None]) -> None:
-    """Bring what a rank reads that does not lead, once rank 0 has sent it.
-
-    Args:
-        storage: Of the run.
-        folder: The run's, on this node.
-        step: Of the checkpoint from which all continue.
-        check: Called while it is waited for; may raise.
-    """
+    """Bring what a rank reads that does not lead, once rank 0 has sent it; `check` may raise while it is waited for."""
     copy, name = storage.inside(RUN), f"checkpoints/step_{step:06d}"
     while copy.size(f"{name}/{manifests.NAME}") is None or copy.size("run.json") is None:
         check()

@@ -454,13 +454,7 @@ def _settings_in(file: Path) -> dict[str, Any] | None:
 
 
 def _fit(settings: dict[str, Any], tensors: dict[str, Tensor], *, likely: bool) -> bool:
-    """Return whether towers with these settings have the shapes of these weights.
-
-    Args:
-        settings: JSON of others.
-        tensors: Of the file beside it.
-        likely: The answer for towers whose shapes are not known before they are built.
-    """
+    """Return whether towers of these settings have these shapes; `likely` where that shows only once they are built."""
     try:
         check_settings(settings, source="it")
         layout = recognize(tensors, settings, source="it")

@@ -26,12 +26,6 @@ def place_new(
     modality (`trainer.analysis.out_of_sample_placement`); between images and texts there is a gap, and a new image
     belongs on its side.
 
-    Args:
-        snapshot_folder: What the layout shows.
-        layout: Of that snapshot.
-        vectors: Embeddings by the model of the snapshot.
-        images: Whether they are of images, not of texts.
-
     Raises:
         ProjectError: Embeddings of another width.
     """

@@ -56,10 +56,6 @@ def live_map(maps: Sequence[LiveMapInput], thumbnails: Thumbnails) -> dict[str, 
 
     Places are kept to 1/65,535 of a map's side, cosines to 1/32,767.
 
-    Args:
-        maps: Of the same pairs.
-        thumbnails: Decodes pictures.
-
     Raises:
         UserError: The maps show different pairs.
     """

@@ -71,12 +71,6 @@ def start_detached(
 def start_watch(workspace: Workspace, run: int, folder: str, options: Sequence[str]) -> int:
     """Start `trainer watch` of a folder in its own session, as `start_detached` does a training.
 
-    Args:
-        workspace: Where the run is.
-        run: The one that shows the folder's training.
-        folder: What is watched, as its run says it.
-        options: Of the command.
-
     Raises:
         LaunchError: It is watched already, or the process could not be started.
         TrainingPartMissing: Pairs are to be embedded, and torch is not installed.

@@ -188,13 +188,7 @@ def check_equal(
 
 
 def start_agent(ranks: int, *arguments: str, stdout: IO[Any] | int | None = None) -> subprocess.Popen[bytes]:
-    """Start the agent in a session of its own, so that Ctrl-C reaches the ranks once, as a request.
-
-    Args:
-        ranks: How many processes it starts.
-        arguments: Of the agent.
-        stdout: Where all of them print.
-    """
+    """Start the agent in a session of its own, so that Ctrl-C reaches the ranks once, as a request."""
     more = {"PYTHONUNBUFFERED": "1", "GLOO_SOCKET_IFNAME": _loopback()}
     # More threads than cores only wait for each other.
     more |= launch.threads_of(ranks)

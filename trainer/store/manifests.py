@@ -42,11 +42,7 @@ def write_manifest(
 
 
 def verified(folder: Path, names: Sequence[str] = ()) -> dict[str, Any]:
-    """Return the manifest of a folder after verifying its files.
-
-    Args:
-        folder: Where they are.
-        names: The files to compare; all of the manifest where none is named.
+    """Return the manifest of a folder after verifying its files, or those of them that are named.
 
     Raises:
         OSError: A file is missing.

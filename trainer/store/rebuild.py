@@ -84,14 +84,7 @@ class RebuildFacts:
 
 
 def rebuild(database: Database, facts: ResultsTable, runs_folder: Path, say: Callable[[str], None]) -> int:
-    """Insert every run that has a folder but no valid row into the database; return how many.
-
-    Args:
-        database: Where.
-        facts: The same database.
-        runs_folder: Of the workspace.
-        say: Gets a sentence for each folder that was passed over, renumbered or read in part.
-    """
+    """Insert every run that has a folder but no valid row into the database; return how many."""
     with database.read() as connection:
         rows = [row._mapping for row in fetch(connection, select(schema.run))]
     damaged = {row["id"]: row["folder"] for row in rows if cells.faults("run", row)}

@@ -242,13 +242,7 @@ class ResultsTable:
 
         What a row says besides stays, except where the question is not known.
 
-        Args:
-            run: Whose.
-            step: Of the model that was measured.
-            dataset: Name of the data.
-            split: Name of the split.
-            metrics: Name -> value.
-            questions: Task -> what was asked; numbers of other tasks are stored without a question.
+        Numbers of tasks that `questions` has not are stored without a question.
         """
         self.check_kept()
         with self._database.write() as connection:

@@ -76,16 +76,7 @@ class RunTable:
     ) -> int:
         """Create a run's row and folder and return its id; a name in use gets the suffix " 2", " 3", ...
 
-        Args:
-            run: What to compute.
-            status: `queued` for one that waits for its turn.
-            parent: The run it was duplicated from.
-            preset: Name of the preset it comes from.
-            priority: In the queue. A queued run may be started as soon as it is there, so what holds it back comes too.
-            after: The run it waits for there.
-            experiment: Name of the experiment that it belongs to.
-            arm: Name of its arm there.
-            named: Whether a person gave its name, which its label then has.
+        A queued run may be started as soon as it is there, so what holds it back comes too: `priority` and `after`.
 
         Raises:
             ConfigError: The run cannot be trained as configured.

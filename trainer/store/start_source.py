@@ -15,12 +15,6 @@ def bound_start(
 ) -> config.Run:
     """Return a fine-tuning's configuration with the towers of the run it starts from, which it names by its folder.
 
-    Args:
-        run: With `tuning.start`.
-        source_row: The run to start from.
-        source: Its configuration.
-        steps: Gives the steps of the checkpoints that a run keeps.
-
     Raises:
         ConfigError: That run has no such towers, or no checkpoint of that step.
     """
@@ -61,12 +55,6 @@ def bound_mix(tuning: config.Tuning, rows: Callable[[str], RunRow], steps: Calla
 
 def kept_step(row: RunRow, step: int, steps: list[int], *, field: str) -> int:
     """Return the step of a checkpoint that a run keeps; -1, its newest, only while it is trained.
-
-    Args:
-        row: The run.
-        step: That is asked for; -1: the newest.
-        steps: Steps of its checkpoints.
-        field: That names it, for the sentence.
 
     Raises:
         ConfigError: There is none.

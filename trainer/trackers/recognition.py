@@ -119,13 +119,7 @@ def _folders(path: Path) -> list[Path]:
 
 
 def event_files(folder: Path, depth: int = _MOST_DEPTH, most: int = sys.maxsize) -> Iterator[Path]:
-    """Yield the event files in a folder and those inside it, also behind links, each folder once.
-
-    Args:
-        folder: To look into.
-        depth: Of the folders inside it.
-        most: How many entries of folders are looked at.
-    """
+    """Yield the event files in a folder and those inside it, also behind links, each folder once."""
     seen = {folder.resolve()}
     pending = [(folder, 0)]
     while pending:

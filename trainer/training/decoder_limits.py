@@ -25,12 +25,6 @@ def attribute_decoder(
     """Return a decoder of true attributes with the size, seed, order, crops and steps of `decoder`.
 
     What the judge cannot read off its samples either is lost by the decoder, whatever it is told.
-
-    Args:
-        decoder: Whose limits are wanted.
-        pairs: Training pairs of it.
-        labels: Attribute -> its values.
-        progress: Told after each update.
     """
     run, total = decoder.run, decoder.opened.step
     objective = run.objective

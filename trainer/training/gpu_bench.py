@@ -247,16 +247,9 @@ class Stopwatch:
 def bench(
     where: torch.device, size: BenchSize, progress: Progress, *, minutes: float = 8.0, absent: str = ""
 ) -> GpuBench:
-    """Measure everything, one after the other, for at most that many minutes.
+    """Measure everything, one after the other, for at most that many minutes; what is left out is noted.
 
     What is compared with a prediction comes first: an unknown card may be slow.
-
-    Args:
-        where: The device.
-        size: How much.
-        progress: Told what is measured.
-        minutes: What is left out is noted.
-        absent: Which packages are, for the note.
     """
     gpu, clock = where.type == "cuda", Stopwatch(minutes)
     device.keep_freed_memory(where)

@@ -30,12 +30,7 @@ MOST_SESSIONS: Final = 50
 
 
 def session_facts(where: torch.device, *, step: int) -> dict[str, Any]:
-    """Return the facts of this session as plain JSON values.
-
-    Args:
-        where: The device it is trained on.
-        step: Updates that are behind it.
-    """
+    """Return the facts of this session after `step` updates as plain JSON values."""
     import torch
 
     return {

@@ -70,14 +70,7 @@ def _pairs() -> tuple[Pairs, Tokenizer]:
 
 
 def session(name: str, where: torch.device, model: config.TinyTowers = MODEL, **optimizer: Any) -> TrainingSession:
-    """Return the session of an objective, before its first update.
-
-    Args:
-        name: Of the objective, in `OBJECTIVES`.
-        where: The device.
-        model: The towers.
-        **optimizer: What is other than in `TINY`.
-    """
+    """Return the session of an objective, before its first update."""
     pairs, tokenizer = _pairs()
     run = replace(TINY, objective=OBJECTIVES[name], model=model, optimizer=replace(TINY.optimizer, **optimizer))
     return TrainingSession(run, pairs, tokenizer, where)

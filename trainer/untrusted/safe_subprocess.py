@@ -77,11 +77,6 @@ def start(command: Sequence[str], *, more: Mapping[str, str] | None = None, **op
 def start_helper(module: str, *arguments: str, errors: IO[bytes]) -> subprocess.Popen[bytes]:
     """Start a helper that reads untrusted files, with few threads, connected by pipes.
 
-    Args:
-        module: Run with `python -m`.
-        arguments: Its arguments.
-        errors: Where it says why it ended.
-
     Raises:
         OSError: There is no room for another process.
     """

@@ -298,12 +298,6 @@ def add_step(workspace: Workspace, ref: int | str, data: config.Vectors, step: i
 
     Items, data and the number of rows are those of the run, unless others are named.
 
-    Args:
-        workspace: Where the run is.
-        ref: Its number, name or folder.
-        data: The vectors.
-        step: Updates that the model had seen.
-
     Raises:
         VectorError: The run is of another kind, or its rows are others.
     """

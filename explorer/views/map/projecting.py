@@ -69,14 +69,7 @@ class Projecting(QObject):
         return bool(self._open)
 
     def ask(self, index: int, side: MapSide, projection: PointPlacement, onto: MapSide | None = None) -> None:
-        """Request the projection of one map, canceling a pending one of the same map.
-
-        Args:
-            index: Which map.
-            side: What it shows.
-            projection: How.
-            onto: The side whose map this one is to face; None where there is none, or none of the same pairs.
-        """
+        """Request the projection of one map, to face `onto` if given, canceling a pending one of the same map."""
         for ticket, waiting in list(self._open.items()):
             if waiting.index == index:
                 if (waiting.side.row, waiting.projection, waiting.onto) == (side.row, projection, onto and onto.row):

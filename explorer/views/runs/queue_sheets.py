@@ -33,14 +33,7 @@ _FIELDS: Final = {"beta": "β", "tau": "τ", "batch": "Batch size"}
 
 
 class Repeat(Sheet):
-    """A dialog that repeats a run over seeds and settings; a grid is an experiment.
-
-    Args:
-        row: The run to repeat.
-        run: Its configuration.
-        runs: That it may wait for.
-        taken: Names of experiments.
-        parent: Over which it opens.
+    """A dialog that repeats a run over seeds and settings, if wanted after one of `runs`; a grid is an experiment.
 
     Signals:
         chosen: The runs, the priority, and the run to wait for (None: none).

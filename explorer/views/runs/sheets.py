@@ -23,14 +23,7 @@ if TYPE_CHECKING:
 
 
 class Sheets(QObject):
-    """The dialogs of a view.
-
-    Args:
-        view: Over which they open.
-        context: Of the view.
-        chosen: Gives the runs that are chosen.
-        made: Is told of each run that is made.
-    """
+    """The dialogs of a view about the runs that are `chosen`; `made` is told of each run that is made."""
 
     def __init__(
         self,

@@ -33,14 +33,7 @@ class Pin:
 
 
 class Pins(QObject):
-    """The pins of one map.
-
-    Args:
-        layer: Of the map.
-        picture: The picture of a file, None while it is being decoded.
-        ink: Color of the frames.
-        parent: Lives as long.
-    """
+    """The pins of one map."""
 
     def __init__(
         self,

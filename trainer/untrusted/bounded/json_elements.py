@@ -39,11 +39,6 @@ class JsonElement:
 def elements(file: BinaryIO, encoding: str = "utf-8-sig", *, most: int = MOST_ELEMENT) -> Iterator[JsonElement]:
     """Yield the parts of a document, in order.
 
-    Args:
-        file: Its bytes.
-        encoding: Of its text.
-        most: Characters that an element may have.
-
     Raises:
         ValueError: It is no JSON, or an element is longer or deeper than is read; the message says where.
         OSError: It cannot be read.

@@ -123,10 +123,6 @@ def table(path: Path, options: dict[str, Any]) -> Answer:
 def numbers(path: Path, options: dict[str, Any]) -> Answer:
     """Return the columns of numbers of a table of any number of rows.
 
-    Args:
-        path: The file.
-        options: None.
-
     Raises:
         Unreadable: It claims what cannot be.
     """
