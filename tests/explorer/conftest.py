@@ -107,14 +107,61 @@ def show_view(qtbot: QtBot, make_context: Callable[[], object], two_runs: tuple[
 
     def show(kind: Callable[[Any], Any], width: int, height: int, **parts: object) -> Any:
         context: Any = dataclasses.replace(make_context(), **parts)
-        view = kind(context)
+        view = _shown(kind, context, two_runs, width, height)
         qtbot.addWidget(view)
-        view.resize(width, height)
-        context.selection.propose(run_a=two_runs[0], run_b=two_runs[1])
-        view.show()
         return view
 
     return show
+
+
+def _shown(kind: Callable[[Any], Any], context: Context, runs: tuple[int, int], width: int, height: int) -> Any:
+    view = kind(context)
+    view.resize(width, height)
+    context.selection.propose(run_a=runs[0], run_b=runs[1])
+    view.show()
+    return view
+
+
+@pytest.fixture(scope="module")
+def share_view(
+    _dress: Callable[[], None],
+    tmp_path_factory: pytest.TempPathFactory,
+    _two_runs_once: tuple[Path, tuple[int, int]],
+) -> Iterator[Callable[..., Any]]:
+    """Return a function that shows a view of the two runs until the file ends, for tests that only look and select."""
+    from explorer.model_client.client import ModelClient
+    from explorer.run_control.jobs import Jobs
+    from explorer.views.view import Context
+    from trainer.store import Workspace
+
+    with contextlib.ExitStack() as opened:
+
+        def share(kind: Callable[[Any], Any], width: int, height: int, client: Any = None) -> Any:
+            _dress()
+            folder = tmp_path_factory.mktemp("shared") / "workspace"
+            _copy_two_runs(_two_runs_once[0], folder)
+            workspace, background, selection = Workspace(folder), Background(), Selection()
+            jobs = Jobs(workspace, background, selection.undo)
+            client = client or ModelClient(workspace)
+            for room in (workspace, background, client, jobs):
+                opened.callback(room.close)
+            context = Context(workspace, selection, background, jobs, client, Settings(folder))
+            view = _shown(kind, context, _two_runs_once[1], width, height)
+            opened.callback(view.deleteLater)
+            opened.callback(view.close)
+            return view
+
+        yield share
+
+
+def unselected(view: Any) -> Any:
+    """Return a shared view after undoing what the test before has selected."""
+    selection = view.context.selection
+    while selection.undo.canUndo():
+        selection.undo.undo()
+    selection.undo.clear()
+    selection.hovered = None
+    return view
 
 
 @pytest.fixture
@@ -139,13 +186,9 @@ def window(
 ) -> Iterator[Window]:
     """Return the real window with all its views and two runs, shared by a file's tests; no model is started."""
     from tests.real_window import real_window
-    from trainer.store import Workspace
 
     folder = tmp_path_factory.mktemp("shared") / "workspace"
-    shutil.copytree(_two_runs_once[0], folder)
-    copy = Workspace(folder)
-    copy.adopt()
-    copy.close()
+    _copy_two_runs(_two_runs_once[0], folder)
     _dress()
     with real_window(folder, size=(1280, 800), **_INSIDE_TESTS) as shown:
         shown.services.client.ask = lambda _question, **_call: 0
@@ -190,14 +233,17 @@ def two_runs(tmp_path: Path, _two_runs_once: tuple[Path, tuple[int, int]]) -> tu
 
     Run A separates its pairs well, run B badly; images are real files.
     """
-    folder, runs = _two_runs_once
+    _copy_two_runs(_two_runs_once[0], tmp_path / "workspace")
+    return _two_runs_once[1]
+
+
+def _copy_two_runs(source: Path, folder: Path) -> None:
     from trainer.store import Workspace
 
-    shutil.copytree(folder, tmp_path / "workspace", dirs_exist_ok=True)
-    copy = Workspace(tmp_path / "workspace")
+    shutil.copytree(source, folder, dirs_exist_ok=True)
+    copy = Workspace(folder)
     copy.adopt()
     copy.close()
-    return runs
 
 
 @pytest.fixture(scope="session")

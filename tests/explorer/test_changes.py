@@ -15,6 +15,7 @@ from explorer.views.changes import ChangesView
 from explorer.views.changes.group_chips import TITLES
 from explorer.views.changes.view import TABS
 from explorer.views.selected.table import MOST_CAPTION_PX
+from tests.explorer.conftest import unselected
 from tests.two_runs import write_run_on_other_data
 from trainer import config
 from trainer.charts.mispairs import mispairs
@@ -28,15 +29,33 @@ FIXED = 2
 
 @pytest.fixture
 def view(qtbot, show_view) -> ChangesView:
-    shown = show_view(ChangesView, 1100, 760)
+    return compared(qtbot, show_view(ChangesView, 1100, 760))
+
+
+def compared(qtbot: QtBot, shown: ChangesView) -> ChangesView:
     qtbot.waitUntil(lambda: shown.found is not None and not shown.compared.pane.busy, timeout=10_000)
     return shown
 
 
+@pytest.fixture(scope="module")
+def _shared(share_view) -> ChangesView:
+    return share_view(ChangesView, 1100, 760)
+
+
+@pytest.fixture
+def shared(qtbot, dressed, _shared: ChangesView) -> ChangesView:
+    """Return the view of the tests that look and select, as it is first shown."""
+    _shared.tabs.setCurrentIndex(0)
+    compared(qtbot, unselected(_shared))
+    # The test before may have compared others.
+    qtbot.waitUntil(lambda: (_shared.found.a.run, _shared.found.b.run, _shared.found.a.step) == (1, 2, 20))
+    return compared(qtbot, _shared)
+
+
 def test_a_pair_selected_before_is_in_sight_when_the_table_is_filled(
-    qtbot, make_context, view: ChangesView, two_runs: tuple[int, int]
+    qtbot, make_context, shared: ChangesView, two_runs: tuple[int, int]
 ):
-    pairs = view.table.pairs
+    pairs = shared.table.pairs
     context = make_context()
     context.selection.propose(run_a=two_runs[0], run_b=two_runs[1])
     context.selection.pairs = [int(pairs.pairs[pairs.rowCount() - 1])]
@@ -44,7 +63,7 @@ def test_a_pair_selected_before_is_in_sight_when_the_table_is_filled(
     qtbot.addWidget(shown)
     shown.resize(1100, 560)
     shown.show()
-    qtbot.waitUntil(lambda: shown.found is not None and not shown.compared.pane.busy, timeout=10_000)
+    compared(qtbot, shown)
     qtbot.waitUntil(
         lambda: shown.table.viewport().rect().intersects(shown.table.visualRect(shown.table.currentIndex()))
     )
@@ -97,8 +116,8 @@ def test_the_table_holds_the_charts_numbers(qtbot, view: ChangesView, two_runs: 
     qtbot.waitUntil(lambda: view.note.text().startswith(of_steps), timeout=10_000)
 
 
-def test_the_heads_of_ranks_say_so_and_have_tips(view: ChangesView):
-    model = view.table.pairs
+def test_the_heads_of_ranks_say_so_and_have_tips(shared: ChangesView):
+    model = shared.table.pairs
     for column, about in enumerate(model.columns, FIXED):
         if about.key.startswith(("image_rank_a", "image_rank_b", "text_rank")):
             assert "rank" in model.headerData(column, Qt.Orientation.Horizontal)
@@ -107,39 +126,39 @@ def test_the_heads_of_ranks_say_so_and_have_tips(view: ChangesView):
             )
 
 
-def test_chips_leave_the_pairs_that_one_run_gets_right(qtbot, view: ChangesView):
-    values, model = view.found.values, view.table.pairs
+def test_chips_leave_the_pairs_that_one_run_gets_right(qtbot, shared: ChangesView):
+    values, model = shared.found.values, shared.table.pairs
     right_a, right_b = values["image_rank_a"] == 1, values["image_rank_b"] == 1
     groups = {"only-a": right_a & ~right_b, "only-b": right_b & ~right_a, "both": ~right_a & ~right_b}
     counts = [f"{title} ({groups[name].sum()})" for name, title in TITLES.items()]
-    assert [chip.text() for chip in view.groups.chips.values()] == counts
-    chips = view.groups.chips
+    assert [chip.text() for chip in shared.groups.chips.values()] == counts
+    chips = shared.groups.chips
     assert min(groups["only-a"].sum(), groups["both"].sum()) > 0
     qtbot.mouseClick(chips["only-a"], Qt.MouseButton.LeftButton)
     assert sorted(model.pairs.tolist()) == np.flatnonzero(groups["only-a"]).tolist()
-    view.table.selectRow(0)
+    shared.table.selectRow(0)
     pair = int(model.pairs[0])
-    view.table.scrollToBottom()
-    assert view.context.selection.pairs.tolist() == [pair]
-    assert view.neighborhoods.title.text() == f"Nearest images of “{view.found.items.caption[pair]}”"
+    shared.table.scrollToBottom()
+    assert shared.context.selection.pairs.tolist() == [pair]
+    assert shared.neighborhoods.title.text() == f"Nearest images of “{shared.found.items.caption[pair]}”"
     qtbot.mouseClick(chips["both"], Qt.MouseButton.LeftButton)
     assert not chips["only-a"].isChecked()
     assert sorted(model.pairs.tolist()) == np.flatnonzero(groups["both"]).tolist()
-    assert view.table.verticalScrollBar().value() == 0, "a list begins at its top, wherever the one before was"
-    first = view.found.items.caption[int(model.pairs[0])]
+    assert shared.table.verticalScrollBar().value() == 0, "a list begins at its top, wherever the one before was"
+    first = shared.found.items.caption[int(model.pairs[0])]
     assert pair not in model.pairs
-    assert view.neighborhoods.title.text() == f"Nearest images of “{first}”", "not of a pair that the list has not"
+    assert shared.neighborhoods.title.text() == f"Nearest images of “{first}”", "not of a pair that the list has not"
     qtbot.mouseClick(chips["both"], Qt.MouseButton.LeftButton)
     assert model.rowCount() == 48
 
 
-def test_one_link_offers_the_other_steps(qtbot, view: ChangesView, two_runs: tuple[int, int]):
+def test_one_link_offers_the_other_steps(qtbot, shared: ChangesView, two_runs: tuple[int, int]):
     offered = []
-    view._finder.ask = lambda choices, _current: offered.extend(choices)
-    view.versus.click()
+    shared._finder.ask = lambda choices, _current: offered.extend(choices)
+    shared.versus.click()
     assert [choice.key for choice in offered] == [(two_runs[0], 10), (two_runs[1], 10)]
-    view._finder.picked.emit(offered[0])
-    selection = view.context.selection
+    shared._finder.picked.emit(offered[0])
+    selection = shared.context.selection
     assert [(side.run, side.step) for side in selection.sides] == [(two_runs[0], 20), (two_runs[0], 10)]
 
 
@@ -189,75 +208,75 @@ def test_the_first_pair_of_the_table_is_shown_until_one_is_selected(qtbot, view:
     assert title.text() == f"Nearest images of “{found.items.caption[5]}”"
 
 
-def test_both_neighborhoods_stand_side_by_side_and_shared_ones_are_framed(view: ChangesView):
-    view.context.selection.pairs = [11]
-    found = view.found
-    for row, near in zip(view.neighborhoods.rows, (found.neighbors_a, found.neighbors_b), strict=True):
+def test_both_neighborhoods_stand_side_by_side_and_shared_ones_are_framed(shared: ChangesView):
+    shared.context.selection.pairs = [11]
+    found = shared.found
+    for row, near in zip(shared.neighborhoods.rows, (found.neighbors_a, found.neighbors_b), strict=True):
         assert [tile.pair for tile in row.tiles.items] == near[11].tolist()
-    shared = set(found.neighbors_a[11].tolist()) & set(found.neighbors_b[11].tolist())
-    for row in view.neighborhoods.rows:
-        assert {tile.pair for tile in row.tiles.items if tile.marked} == shared
-    assert view.neighborhoods.note.text().startswith(
-        f"{len(shared)} of 10 nearest images shared (Jaccard {len(shared) / (20 - len(shared)):.2f}, chance "
+    both = set(found.neighbors_a[11].tolist()) & set(found.neighbors_b[11].tolist())
+    for row in shared.neighborhoods.rows:
+        assert {tile.pair for tile in row.tiles.items if tile.marked} == both
+    assert shared.neighborhoods.note.text().startswith(
+        f"{len(both)} of 10 nearest images shared (Jaccard {len(both) / (20 - len(both)):.2f}, chance "
     )
 
 
-def test_a_wide_window_widens_numbers_and_pictures_a_narrow_one_hides_the_class(qtbot: QtBot, view: ChangesView):
-    header, rows = view.table.horizontalHeader(), view.neighborhoods.rows
-    columns = range(view.table.pairs.columnCount())
+def test_a_wide_window_widens_numbers_and_pictures_a_narrow_one_hides_the_class(qtbot: QtBot, shared: ChangesView):
+    header, rows = shared.table.horizontalHeader(), shared.neighborhoods.rows
+    columns = range(shared.table.pairs.columnCount())
     before, high = [header.sectionSize(n) for n in columns], rows[0].height()
-    view.resize(2400, 1300)
+    shared.resize(2400, 1300)
     qtbot.waitUntil(lambda: rows[0].height() > 1.5 * high)
     assert MOST_CAPTION_PX <= header.sectionSize(0) < MOST_CAPTION_PX + len(columns)
-    assert header.length() == view.table.viewport().width()
-    view.resize(700, 760)
+    assert header.length() == shared.table.viewport().width()
+    shared.resize(700, 760)
     qtbot.waitUntil(lambda: header.isSectionHidden(1))
-    qtbot.waitUntil(lambda: view.neighborhoods.note.y() > view.neighborhoods.title.y())  # it cuts no title
-    cells = [view.table.visualRect(view.table.pairs.index(0, n)) for n in columns if not header.isSectionHidden(n)]
+    qtbot.waitUntil(lambda: shared.neighborhoods.note.y() > shared.neighborhoods.title.y())  # it cuts no title
+    cells = [shared.table.visualRect(shared.table.pairs.index(0, n)) for n in columns if not header.isSectionHidden(n)]
     assert [cell.left() for cell in cells[1:]] == [cell.right() + 1 for cell in cells[:-1]], "no hole between columns"
-    words = [view.table.pairs.headerData(n, Qt.Orientation.Horizontal).replace("\n", " ") for n in columns]
+    words = [shared.table.pairs.headerData(n, Qt.Orientation.Horizontal).replace("\n", " ") for n in columns]
     heads = [word for n, word in enumerate(words) if not header.isSectionHidden(n)]
     assert heads[:3] == ["Pair", "Caption rank A", "Caption rank B"]
     assert not {"Procrustes residual", "Image rank A", "Image rank B"} & {*heads}, (
         "what is needed least is left out first"
     )
-    assert view.table.horizontalScrollBar().maximum() == 0, "nothing lies out of sight"
-    view.resize(1100, 760)
+    assert shared.table.horizontalScrollBar().maximum() == 0, "nothing lies out of sight"
+    shared.resize(1100, 760)
     qtbot.waitUntil(lambda: rows[0].height() == high)
     assert [header.sectionSize(n) for n in columns] == before
 
 
-def test_of_several_pairs_the_one_with_the_ring_is_told_about(qtbot, view: ChangesView):
+def test_of_several_pairs_the_one_with_the_ring_is_told_about(qtbot, shared: ChangesView):
     chosen = np.array([3, 11, 20])
-    view.context.selection.pairs = chosen
-    line = view.table.ringed()
-    assert line == view.table.pairs.lines_of(chosen)[0], "the first of the table as it is sorted"
-    pair = int(view.table.pairs.pairs[line])
-    near = view.found.neighbors_a[view.found.rows.tolist().index(pair)]
-    assert [tile.pair for tile in view.neighborhoods.rows[0].tiles.items] == near.tolist()
-    assert view.context.selection.current == pair, "the inspector shows the same"
-    view.context.selection.current = 11
-    assert view.table.ringed() == view.table.pairs.place_of(11)
-    assert view.found.items.caption[11] in view.neighborhoods.title.text()
-    place = view.table.visualRect(view.table.pairs.index(0, 0)).center()
-    qtbot.mouseClick(view.table.viewport(), Qt.MouseButton.LeftButton, Qt.KeyboardModifier.ControlModifier, pos=place)
-    assert view.context.selection.current == view.table.pairs.pairs[0], "what is clicked is the current one"
-    assert view.table.ringed() == 0
-    qtbot.keyClick(view.table, Qt.Key.Key_End, Qt.KeyboardModifier.ControlModifier)
-    assert view.table.ringed() == 0, "no key moves the ring alone"
-    qtbot.keyClick(view.table, Qt.Key.Key_Down, Qt.KeyboardModifier.ControlModifier)
-    line = view.table.pairs.lines_of(view.context.selection.pairs)[1]
-    assert view.table.ringed() == line, "the selected pair below"
-    assert view.context.selection.current == view.table.pairs.pairs[line], "every view tells about it"
-    assert view.context.selection.pair_count == 4, "all stay selected"
-    qtbot.keyClick(view.table, Qt.Key.Key_Up, Qt.KeyboardModifier.ControlModifier)
-    assert view.table.ringed() == 0
-    view.context.selection.pairs = [11]
-    assert view.table.ringed() == -1, "one alone needs none"
-    view.context.selection.pairs = []
-    assert view.table.ringed() == 0, "without a selection the first line is told about"
-    view.table.hovered.emit(int(view.table.pairs.pairs[2]))
-    assert view.table.ringed() == 2
+    shared.context.selection.pairs = chosen
+    line = shared.table.ringed()
+    assert line == shared.table.pairs.lines_of(chosen)[0], "the first of the table as it is sorted"
+    pair = int(shared.table.pairs.pairs[line])
+    near = shared.found.neighbors_a[shared.found.rows.tolist().index(pair)]
+    assert [tile.pair for tile in shared.neighborhoods.rows[0].tiles.items] == near.tolist()
+    assert shared.context.selection.current == pair, "the inspector shows the same"
+    shared.context.selection.current = 11
+    assert shared.table.ringed() == shared.table.pairs.place_of(11)
+    assert shared.found.items.caption[11] in shared.neighborhoods.title.text()
+    place = shared.table.visualRect(shared.table.pairs.index(0, 0)).center()
+    qtbot.mouseClick(shared.table.viewport(), Qt.MouseButton.LeftButton, Qt.KeyboardModifier.ControlModifier, pos=place)
+    assert shared.context.selection.current == shared.table.pairs.pairs[0], "what is clicked is the current one"
+    assert shared.table.ringed() == 0
+    qtbot.keyClick(shared.table, Qt.Key.Key_End, Qt.KeyboardModifier.ControlModifier)
+    assert shared.table.ringed() == 0, "no key moves the ring alone"
+    qtbot.keyClick(shared.table, Qt.Key.Key_Down, Qt.KeyboardModifier.ControlModifier)
+    line = shared.table.pairs.lines_of(shared.context.selection.pairs)[1]
+    assert shared.table.ringed() == line, "the selected pair below"
+    assert shared.context.selection.current == shared.table.pairs.pairs[line], "every shared tells about it"
+    assert shared.context.selection.pair_count == 4, "all stay selected"
+    qtbot.keyClick(shared.table, Qt.Key.Key_Up, Qt.KeyboardModifier.ControlModifier)
+    assert shared.table.ringed() == 0
+    shared.context.selection.pairs = [11]
+    assert shared.table.ringed() == -1, "one alone needs none"
+    shared.context.selection.pairs = []
+    assert shared.table.ringed() == 0, "without a selection the first line is told about"
+    shared.table.hovered.emit(int(shared.table.pairs.pairs[2]))
+    assert shared.table.ringed() == 2
 
 
 def test_a_rectangle_dragged_over_the_plot_selects_the_pairs_inside(qtbot, view: ChangesView):
@@ -285,37 +304,37 @@ def test_a_rectangle_dragged_over_the_plot_selects_the_pairs_inside(qtbot, view:
     assert len(view.context.selection.pairs) == 0
 
 
-def test_mispairs_are_listed_worst_first_and_select(qtbot, view: ChangesView):
-    view.tabs.setCurrentIndex(2)
-    found = mispairs(view.found)
+def test_mispairs_are_listed_worst_first_and_select(qtbot, shared: ChangesView):
+    shared.tabs.setCurrentIndex(2)
+    found = mispairs(shared.found)
     for key, places in (("both", found.both), ("only_a", found.only_a), ("only_b", found.only_b)):
-        assert [tile.pair for tile in view.mispairs.lists[key].tiles.items] == places.tolist()
-        assert view.mispairs.counts[key].text().startswith(f"{len(places)} of 48 pictures")
-    tiles = view.mispairs.lists["only_b"]
+        assert [tile.pair for tile in shared.mispairs.lists[key].tiles.items] == places.tolist()
+        assert shared.mispairs.counts[key].text().startswith(f"{len(places)} of 48 pictures")
+    tiles = shared.mispairs.lists["only_b"]
     place = tiles.visualRect(tiles.tiles.index(0)).center()
     qtbot.mouseClick(tiles.viewport(), Qt.MouseButton.LeftButton, pos=place)
-    assert view.context.selection.pairs.tolist() == [int(found.only_b[0])]
+    assert shared.context.selection.pairs.tolist() == [int(found.only_b[0])]
 
 
-def test_a_cell_of_the_matrix_becomes_a_and_b(qtbot, view: ChangesView, two_runs: tuple[int, int]):
-    view.tabs.setCurrentIndex(TABS.index("representation-similarity"))
-    qtbot.waitUntil(lambda: view.wholes.data is not None and not view.wholes.pane.busy, timeout=10_000)
-    names = [space.words for space in view.wholes.data.spaces]
+def test_a_cell_of_the_matrix_becomes_a_and_b(qtbot, shared: ChangesView, two_runs: tuple[int, int]):
+    shared.tabs.setCurrentIndex(TABS.index("representation-similarity"))
+    qtbot.waitUntil(lambda: shared.wholes.data is not None and not shared.wholes.pane.busy, timeout=10_000)
+    names = [space.words for space in shared.wholes.data.spaces]
     line, column = names.index("bad · 20 · images"), names.index("good · 10 · images")
-    card = view.wholes.pane.panel.cards["cka"]
+    card = shared.wholes.pane.panel.cards["cka"]
     heat = card.map
     qtbot.mouseClick(heat, Qt.MouseButton.LeftButton, pos=heat.rect_of(line, column).center().toPoint())
-    selection = view.context.selection
+    selection = shared.context.selection
     assert (selection.run_a, selection.step_of(0)) == (two_runs[0], 10)
     assert (selection.run_b, selection.step_of(1)) == (two_runs[1], 20)
-    qtbot.waitUntil(lambda: view.found is not None and view.found.a.step == 10, timeout=10_000)
+    qtbot.waitUntil(lambda: shared.found is not None and shared.found.a.step == 10, timeout=10_000)
     words = card.note.text()
     QTest.mouseMove(heat, heat.rect_of(0, 1).center().toPoint())
     qtbot.waitUntil(lambda: card.note.text() != words, timeout=2000)
-    value = f"{view.wholes.data.matrices['cka'][0, 1]:.3g}".replace("-", "−")
+    value = f"{shared.wholes.data.matrices['cka'][0, 1]:.3g}".replace("-", "−")
     assert card.note.text() == f"Linear CKA {value} · good · 10 · images × good · 20 · images"
     runs = [str(run) for run in two_runs]
-    assert view.command() == ["export", "representation-similarity", "--runs", *runs]
+    assert shared.command() == ["export", "representation-similarity", "--runs", *runs]
 
 
 def test_the_matrix_is_read_and_chosen_with_the_keyboard(qtbot, view: ChangesView, two_runs: tuple[int, int]):
@@ -368,21 +387,21 @@ def test_verdicts_by_a_prompt_suite_through_the_model_process(
     assert view.found.verdict_a.tolist() == before.verdict_a.tolist()
 
 
-def test_two_steps_of_one_run(qtbot, view: ChangesView, two_runs: tuple[int, int]):
-    view.context.selection.run_b = None
-    qtbot.waitUntil(lambda: view.found.b.run == two_runs[0], timeout=10_000)
-    found = view.found
+def test_two_steps_of_one_run(qtbot, shared: ChangesView, two_runs: tuple[int, int]):
+    shared.context.selection.run_b = None
+    qtbot.waitUntil(lambda: shared.found.b.run == two_runs[0], timeout=10_000)
+    found = shared.found
     assert (found.a.step, found.b.step) == (10, 20)
     run = str(two_runs[0])
-    assert view.command()[:7] == ["export", "changes", "--runs", run, "--step", "10", "20"]
+    assert shared.command()[:7] == ["export", "changes", "--runs", run, "--step", "10", "20"]
 
 
-def test_a_comparison_can_be_ended_and_begun_again(qtbot, view: ChangesView):
-    view.compared.pane.computing.start()
-    view.compared.pane.computing.cancel()
-    assert view.is_empty
-    view.again.trigger()
-    qtbot.waitUntil(lambda: not view.is_empty and view.found is not None, timeout=10_000)
+def test_a_comparison_can_be_ended_and_begun_again(qtbot, shared: ChangesView):
+    shared.compared.pane.computing.start()
+    shared.compared.pane.computing.cancel()
+    assert shared.is_empty
+    shared.again.trigger()
+    qtbot.waitUntil(lambda: not shared.is_empty and shared.found is not None, timeout=10_000)
 
 
 @pytest.mark.parametrize("lacks", ["snapshot yet", "snapshot of this split"])
@@ -398,14 +417,14 @@ def test_what_lacks_snapshots_is_waited_for_without_a_warning(qtbot, view: Chang
     assert not any(button.isVisibleTo(page) for button in page.buttons)
 
 
-def test_no_run_teaches(view: ChangesView):
-    view.context.selection.select_runs(None, None)
-    assert view.is_empty
-    assert view.command() is None
+def test_no_run_teaches(shared: ChangesView):
+    shared.context.selection.select_runs(None, None)
+    assert shared.is_empty
+    assert shared.command() is None
 
 
-def test_heads_of_two_lines_are_not_cut(view: ChangesView):
-    header, model = view.table.horizontalHeader(), view.table.pairs
+def test_heads_of_two_lines_are_not_cut(shared: ChangesView):
+    header, model = shared.table.horizontalHeader(), shared.table.pairs
     lines = [str(model.headerData(n, Qt.Orientation.Horizontal)).split("\n") for n in range(model.columnCount())]
     assert max(map(len, lines)) == 2
     assert header.textElideMode() is Qt.TextElideMode.ElideNone, "Qt would measure both lines as one"

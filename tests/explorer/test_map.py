@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from explorer.views.map.appearance import dominant_labels
 from explorer.views.map.coloring import SHADES, choices, colorings
 from explorer.views.map.load import read_numbers, read_side
 from explorer.window.more_panel import MorePanel
+from tests.explorer.conftest import unselected
 from trainer.analysis.retrieval import ranks
 from trainer.analysis.similarity import matched_cosines
 from trainer.charts.matching import matching_of
@@ -65,16 +66,31 @@ def client() -> FakeClient:
 
 
 @pytest.fixture
-def view(qtbot, make_context, two_runs: tuple[int, int], client: FakeClient) -> MapView:
-    context = dataclasses.replace(make_context(), client=client)
-    shown = MapView(context)
-    qtbot.addWidget(shown)
+def view(qtbot, show_view, client: FakeClient) -> MapView:
+    shown = show_view(MapView, 900, 600, client=client)
     qtbot.addWidget(shown.details_pane)
-    shown.resize(900, 600)
-    context.selection.propose(run_a=two_runs[0], run_b=two_runs[1])
-    shown.show()
     qtbot.waitUntil(lambda: all(panel.numbers is not None for panel in shown.panels), timeout=5000)
     return shown
+
+
+@pytest.fixture(scope="module")
+def _shared(share_view) -> Iterator[MapView]:
+    shown = share_view(MapView, 900, 600, FakeClient())
+    yield shown
+    shown.details_pane.close()
+
+
+@pytest.fixture
+def shared(qtbot, dressed, _shared: MapView) -> MapView:
+    """Return the view of the tests that look and select, with the last steps of both runs."""
+
+    def shown() -> list[tuple[int, int] | None]:
+        return [panel.side and panel.numbers and (panel.side.run, panel.side.row.step) for panel in _shared.panels]
+
+    _shared.resize(900, 600)
+    unselected(_shared)
+    qtbot.waitUntil(lambda: shown() == [(1, 20), (2, 20)])
+    return _shared
 
 
 def shown_map(qtbot, context, two_runs: tuple[int, int]) -> MapView:
@@ -151,74 +167,74 @@ def states(view: MapView, index: int) -> np.ndarray:
     return np.where(shown, 1 + lit, 0)
 
 
-def test_titles_say_run_step_and_n(view: MapView):
-    assert [panel.title.text() for panel in view.panels] == ["good · step 20", "bad · step 20"]
-    view.resize(1136, 700)
-    for panel in view.panels:
+def test_titles_say_run_step_and_n(shared: MapView):
+    assert [panel.title.text() for panel in shared.panels] == ["good · step 20", "bad · step 20"]
+    shared.resize(1136, 700)
+    for panel in shared.panels:
         assert panel.note.text() == panel.note.elided == "PCA · 48 pairs", "beside another map it is read whole"
         assert "Scenes, unseen renderings" in panel.note.toolTip()
-    assert view.caution.elided == view.caution.text()
+    assert shared.caution.elided == shared.caution.text()
 
 
-def test_points_are_images_then_texts(view: MapView):
-    side = view.panels[0].side
+def test_points_are_images_then_texts(shared: MapView):
+    side = shared.panels[0].side
     assert (side.images, side.texts, len(side.xy)) == (N, N, 2 * N)
     assert [side.pair_of(point) for point in (0, 47, 48, 95)] == [0, 47, 0, 47]
     assert side.points_of(3) == (3, 51)
-    assert view.panels[0].map.layer._look.diamond.tolist() == [False] * N + [True] * N
+    assert shared.panels[0].map.layer._look.diamond.tolist() == [False] * N + [True] * N
 
 
-def test_hovering_in_a_marks_the_pair_in_both(view: MapView):
-    view.panels[0].map.hovered.emit(N + 5)
-    assert view.context.selection.hovered == 5
-    for panel in view.panels:
+def test_hovering_in_a_marks_the_pair_in_both(shared: MapView):
+    shared.panels[0].map.hovered.emit(N + 5)
+    assert shared.context.selection.hovered == 5
+    for panel in shared.panels:
         expected = [tuple(panel.side.xy[i].astype(float)) for i in (5, N + 5)]
         assert [(p.x(), p.y()) for p in panel.map.marks.rings] == pytest.approx(np.array(expected))
-    view.panels[1].map.hovered.emit(-1)
-    assert view.context.selection.hovered is None
-    assert view.panels[0].map.marks.rings == []
+    shared.panels[1].map.hovered.emit(-1)
+    assert shared.context.selection.hovered is None
+    assert shared.panels[0].map.marks.rings == []
 
 
-def test_card_tells_caption_class_cosine_and_rank_of_both(qtbot, view: MapView):
-    shown = view.panels[0].map
+def test_card_tells_caption_class_cosine_and_rank_of_both(qtbot, shared: MapView):
+    shown = shared.panels[0].map
     shown.settled.emit(7, shown.mapToGlobal(shown.position(7).toPoint()))
-    assert view.card.isVisible()
-    words = view.card.words
+    assert shared.card.isVisible()
+    words = shared.card.words
     assert "a green cross, 7" in words
     assert "cross" in words.split("\n")
-    for panel in view.panels:
+    for panel in shared.panels:
         snapshot = read_snapshot(panel.side.row.folder)
         cosine = matched_cosines(snapshot.image, snapshot.text)[7]
         rank = ranks(snapshot.image, snapshot.text, matching_of(snapshot).texts)[7]
         assert f"{cosine:.3f}" in words
         assert f"{rank} of 48" in words
-    qtbot.waitUntil(lambda: not view.card._picture.pixmap().isNull(), timeout=3000)
-    middle = view.card._picture.pixmap().toImage()
+    qtbot.waitUntil(lambda: not shared.card._picture.pixmap().isNull(), timeout=3000)
+    middle = shared.card._picture.pixmap().toImage()
     assert QColor(middle.pixelColor(middle.width() // 2, middle.height() // 2)).getRgb()[:3] == (0, 128, 0)
     for corner in (shown.rect().topLeft(), shown.rect().bottomRight()):
         shown.settled.emit(7, shown.mapToGlobal(corner))
-        top = shown.mapTo(view, QPoint()).y()
-        assert top <= view.card.y() < view.card.geometry().bottom() <= top + shown.height(), "heads stay in sight"
+        top = shown.mapTo(shared, QPoint()).y()
+        assert top <= shared.card.y() < shared.card.geometry().bottom() <= top + shown.height(), "heads stay in sight"
     shown.hover_ended.emit()
-    assert not view.card.isVisible()
+    assert not shared.card.isVisible()
 
 
-def test_selection_is_linked_and_can_be_undone(view: MapView):
-    selection = view.context.selection
-    view.panels[0].map.outlined.emit(np.array([1, 2, N + 2]), "replace")
+def test_selection_is_linked_and_can_be_undone(shared: MapView):
+    selection = shared.context.selection
+    shared.panels[0].map.outlined.emit(np.array([1, 2, N + 2]), "replace")
     assert selection.pairs.tolist() == [1, 2]
     for index in (0, 1):
-        assert np.flatnonzero(states(view, index) == 2).tolist() == [1, 2, N + 1, N + 2]
-    view.panels[1].map.outlined.emit(np.array([N + 9]), "add")
+        assert np.flatnonzero(states(shared, index) == 2).tolist() == [1, 2, N + 1, N + 2]
+    shared.panels[1].map.outlined.emit(np.array([N + 9]), "add")
     assert selection.pairs.tolist() == [1, 2, 9]
-    view.panels[1].map.clicked.emit(2, "add")
+    shared.panels[1].map.clicked.emit(2, "add")
     assert selection.pairs.tolist() == [1, 9]
     for expected in ([1, 2, 9], [1, 2], []):
         selection.undo.undo()
         assert selection.pairs.tolist() == expected
-    assert (states(view, 0) == 2).all(), "nothing selected: all in color"
+    assert (states(shared, 0) == 2).all(), "nothing selected: all in color"
     selection.undo.redo()
-    assert np.flatnonzero(states(view, 1) == 2).tolist() == [1, 2, N + 1, N + 2]
+    assert np.flatnonzero(states(shared, 1) == 2).tolist() == [1, 2, N + 1, N + 2]
 
 
 def test_keys(qtbot, view: MapView):
@@ -234,38 +250,38 @@ def test_keys(qtbot, view: MapView):
     assert view.panels[1].map.tool == "lasso"
 
 
-def test_legend_counts_selected_and_total(view: MapView):
-    legend = view.details_pane.legend
+def test_legend_counts_selected_and_total(shared: MapView):
+    legend = shared.details_pane.legend
     assert [(e.name, e.counts) for e in legend.entries()] == [(s, "12") for s in ("cross", "heart", "ring", "star")]
-    view.context.selection.pairs = [0, 1, 4]
+    shared.context.selection.pairs = [0, 1, 4]
     counts = {e.name: e.counts for e in legend.entries()}
     assert counts == {"cross": "0 / 12", "heart": "0 / 12", "ring": "2 / 12", "star": "1 / 12"}
 
 
-def test_the_legend_on_the_canvas_hides_a_class_or_shows_it_alone(qtbot, view: MapView):
-    legend = view.details_pane.legend
-    assert view.isAncestorOf(legend)
+def test_the_legend_on_the_canvas_hides_a_class_or_shows_it_alone(qtbot, shared: MapView):
+    legend = shared.details_pane.legend
+    assert shared.isAncestorOf(legend)
     assert legend.isVisible()
     entry = legend.visualRect(legend.model().index(2)).center()
-    rings = np.flatnonzero(np.array(view.panels[1].side.items.label) == "ring")
+    rings = np.flatnonzero(np.array(shared.panels[1].side.items.label) == "ring")
     others = np.setdiff1d(np.arange(N), rings)
     qtbot.mouseClick(legend.viewport(), Qt.MouseButton.LeftButton, pos=entry)
     for index in (0, 1):
-        assert np.flatnonzero(states(view, index) == 2).tolist() == [*others, *(others + N)]
+        assert np.flatnonzero(states(shared, index) == 2).tolist() == [*others, *(others + N)]
     qtbot.mouseClick(legend.viewport(), Qt.MouseButton.LeftButton, pos=entry)
-    assert (states(view, 0) == 2).all()
+    assert (states(shared, 0) == 2).all()
     for expected in ([*rings, *(rings + N)], list(range(2 * N))):
         qtbot.mouseClick(legend.viewport(), Qt.MouseButton.LeftButton, pos=entry)
         qtbot.mouseDClick(legend.viewport(), Qt.MouseButton.LeftButton, pos=entry)
-        assert np.flatnonzero(states(view, 0) == 2).tolist() == expected
+        assert np.flatnonzero(states(shared, 0) == 2).tolist() == expected
 
 
-def test_the_panel_comes_with_several_pairs_alone(view: MapView):
-    assert view.details() is None
-    view.context.selection.pairs = [3]
-    assert view.details() is None, "one pair is in the inspector"
-    view.context.selection.pairs = [3, 5]
-    assert view.details() is view.details_pane
+def test_the_panel_comes_with_several_pairs_alone(shared: MapView):
+    assert shared.details() is None
+    shared.context.selection.pairs = [3]
+    assert shared.details() is None, "one pair is in the inspector"
+    shared.context.selection.pairs = [3, 5]
+    assert shared.details() is shared.details_pane
 
 
 def test_a_class_is_named_where_it_dominates():
@@ -302,10 +318,10 @@ def test_hidden_texts_are_not_drawn(view: MapView):
         assert np.flatnonzero(states(view, index) == 0).tolist() == list(range(N, 2 * N))
 
 
-def test_selected_pairs_are_listed_with_thumbnails(qtbot, view: MapView):
-    view.context.selection.pairs = [3, 4]
-    assert view.details_pane.selected.title.text() == "Selected 2 of 48 pairs"
-    model = view.details_pane.selected.table.pairs
+def test_selected_pairs_are_listed_with_thumbnails(qtbot, shared: MapView):
+    shared.context.selection.pairs = [3, 4]
+    assert shared.details_pane.selected.title.text() == "Selected 2 of 48 pairs"
+    model = shared.details_pane.selected.table.pairs
     index = model.index(0, 0)
     assert index.data() == "a red cross, 3"
     qtbot.waitUntil(lambda: index.data(Qt.ItemDataRole.DecorationRole) is not None, timeout=3000)
@@ -446,28 +462,28 @@ def test_other_parameters_give_up_the_old_question(qtbot, view: MapView, client:
     assert {client.asked[i]["question"].placement.neighbors for i in (3, 4)} == {30}
 
 
-def test_step_and_missing_snapshots(qtbot, view: MapView):
-    view.context.selection.step = 10
-    qtbot.waitUntil(lambda: view.panels[1].title.text() == "bad · step 10", timeout=3000)
-    assert view.command()[5:7] == ["--step", "10"]
-    view.context.selection.step = 11
-    qtbot.waitUntil(lambda: all(panel.side is None for panel in view.panels), timeout=3000)
+def test_step_and_missing_snapshots(qtbot, shared: MapView):
+    shared.context.selection.step = 10
+    qtbot.waitUntil(lambda: shared.panels[1].title.text() == "bad · step 10", timeout=3000)
+    assert shared.command()[5:7] == ["--step", "10"]
+    shared.context.selection.step = 11
+    qtbot.waitUntil(lambda: all(panel.side is None for panel in shared.panels), timeout=3000)
     assert (
         "no snapshot at step 11; choose one of 10, 20"
-        in view.panels[0].area.page.findChildren(type(view.card._line))[2].text()
+        in shared.panels[0].area.page.findChildren(type(shared.card._line))[2].text()
     )
-    assert view.command() is None
+    assert shared.command() is None
 
 
-def test_one_run_teaches_about_the_other(qtbot, view: MapView):
-    view.context.selection.run_b = None
-    qtbot.waitUntil(lambda: view.panels[1].side is None)
-    assert view.panels[1].area.kind == "empty"
-    assert view.panels[0].side is not None
-    view.context.selection.run_a = None
-    assert view.is_empty
-    assert view.command() is None
-    assert view.details() is None
+def test_one_run_teaches_about_the_other(qtbot, shared: MapView):
+    shared.context.selection.run_b = None
+    qtbot.waitUntil(lambda: shared.panels[1].side is None)
+    assert shared.panels[1].area.kind == "empty"
+    assert shared.panels[0].side is not None
+    shared.context.selection.run_a = None
+    assert shared.is_empty
+    assert shared.command() is None
+    assert shared.details() is None
 
 
 def test_numbers_are_those_of_the_analysis(make_context: Callable[[], Any], two_runs: tuple[int, int]):
@@ -638,13 +654,13 @@ def test_an_unreadable_image_is_told_and_the_others_are_placed(view: MapView, cl
     assert not view.placing.busy
 
 
-def test_b_stands_at_its_own_step(qtbot, view: MapView, client: FakeClient):
+def test_b_stands_at_its_own_step(qtbot, shared: MapView, client: FakeClient):
     """A click on a cell of the Changes matrix shows the same run at two steps on both maps."""
-    run = view.panels[0].side.run
-    steps = [row.step for row in view.context.workspace.results.snapshots(run)]
+    run = shared.panels[0].side.run
+    steps = [row.step for row in shared.context.workspace.results.snapshots(run)]
     first, last = steps[0], steps[-1]
-    view.context.selection.select_snapshots((run, first), (run, last))
-    qtbot.waitUntil(lambda: view.panels[1].side is not None and view.panels[1].side.run == run, timeout=5000)
-    qtbot.waitUntil(lambda: view.panels[0].side.row.step == first, timeout=5000)
-    assert [panel.side.row.step for panel in view.panels] == [first, last]
-    assert view.panels[1].side.turned == (first != last)
+    shared.context.selection.select_snapshots((run, first), (run, last))
+    qtbot.waitUntil(lambda: shared.panels[1].side is not None and shared.panels[1].side.run == run, timeout=5000)
+    qtbot.waitUntil(lambda: shared.panels[0].side.row.step == first, timeout=5000)
+    assert [panel.side.row.step for panel in shared.panels] == [first, last]
+    assert shared.panels[1].side.turned == (first != last)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from hypothesis.extra.numpy import arrays
 from PySide6.QtCore import QEvent, QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QMouseEvent
 from PySide6.QtWidgets import QApplication
+from pytestqt.qtbot import QtBot
 
 from explorer import theme
 from explorer.theme import class_colors, run_color
@@ -28,6 +29,7 @@ from explorer.widgets.point_map.contours import counted, levels_of, lines_of, sm
 from explorer.widgets.point_map.grid import PointGrid
 from explorer.widgets.point_map.labels import Label, place_without_overlap
 from explorer.widgets.point_map.sprites import FEWEST_SHARE, without_overlap
+from tests.explorer.conftest import unselected
 from trainer.analysis.camera_3d import components, turned
 from trainer.analysis.cluster_words import ClusterWords
 from trainer.cli.export.map import rows_of
@@ -168,22 +170,37 @@ class NoClient:
 
 
 @pytest.fixture
-def view(qtbot, make_context, two_runs: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> MapView:
+def view(qtbot, show_view, monkeypatch: pytest.MonkeyPatch) -> MapView:
     # Moves that follow each other faster than a hand's would be dropped.
     monkeypatch.setitem(pg.CONFIG_OPTIONS, "mouseRateLimit", -1)
-    context = dataclasses.replace(make_context(), client=NoClient())
-    shown = MapView(context)
-    qtbot.addWidget(shown)
+    shown = show_view(MapView, 1000, 640, client=NoClient())
     qtbot.addWidget(shown.details_pane)
-    shown.resize(1000, 640)
-    context.selection.propose(run_a=two_runs[0], run_b=two_runs[1])
-    shown.show()
+    return spread(qtbot, shown)
+
+
+def spread(qtbot: QtBot, shown: MapView) -> MapView:
+    """Return the view with room between its points: a drag around one must not meet another."""
     qtbot.waitUntil(lambda: all(panel.numbers is not None for panel in shown.panels), timeout=5000)
-    # Room between the points: a drag around one must not meet another.
     places = 10 * np.stack(np.divmod(np.arange(2 * N), 12), axis=1).astype(np.float32)
     for panel in shown.panels:
         panel.map.move_points(places, animated=False)
     return shown
+
+
+@pytest.fixture(scope="module")
+def _shared(share_view) -> Iterator[MapView]:
+    shown = share_view(MapView, 1000, 640, NoClient())
+    yield shown
+    shown.details_pane.close()
+
+
+@pytest.fixture
+def shared(qtbot, dressed, _shared: MapView, monkeypatch: pytest.MonkeyPatch) -> MapView:
+    """Return the view of the tests that look, color and select, colored by class."""
+    monkeypatch.setitem(pg.CONFIG_OPTIONS, "mouseRateLimit", -1)
+    spread(qtbot, unselected(_shared))
+    choose(_shared, "Class")
+    return _shared
 
 
 def drag(
@@ -275,46 +292,46 @@ def choose(view: MapView, words: str) -> None:
     view.toolbar.color.activated.emit(place)
 
 
-def test_agreement_has_the_runs_colors_and_counts(view: MapView):
-    choose(view, "Run agreement")
-    ranks = [panel.numbers.rank == 1 for panel in view.panels]
+def test_agreement_has_the_runs_colors_and_counts(shared: MapView):
+    choose(shared, "Run agreement")
+    ranks = [panel.numbers.rank == 1 for panel in shared.panels]
     expected = {
         "both right": int((ranks[0] & ranks[1]).sum()),
         "only A right": int((ranks[0] & ~ranks[1]).sum()),
         "only B right": int((~ranks[0] & ranks[1]).sum()),
         "neither right": int((~ranks[0] & ~ranks[1]).sum()),
     }
-    entries = view.details_pane.legend.entries()
+    entries = shared.details_pane.legend.entries()
     assert {e.name: e.totals[0] for e in entries} == expected
     assert sum(expected.values()) == N
     assert len([v for v in expected.values() if v]) > 1, "the two runs differ"
-    assert [e.color for e in entries][1:3] == [run_color(0, view).lower(), run_color(1, view).lower()]
+    assert [e.color for e in entries][1:3] == [run_color(0, shared).lower(), run_color(1, shared).lower()]
     assert len({e.color for e in entries}) == 4
-    assert view.command()[-2:] == ["--color", "agreement"]
+    assert shared.command()[-2:] == ["--color", "agreement"]
 
 
-def test_rank_counts_each_map_and_cosine_has_a_scale_each(view: MapView):
-    choose(view, "Rank of caption")
-    for side, panel in enumerate(view.panels):
+def test_rank_counts_each_map_and_cosine_has_a_scale_each(shared: MapView):
+    choose(shared, "Rank of caption")
+    for side, panel in enumerate(shared.panels):
         naive = [int(((panel.numbers.rank >= a) & (panel.numbers.rank <= b)).sum()) for a, b in ((1, 1), (2, 5))]
-        assert [e.totals[side] for e in view.details_pane.legend.entries()][:2] == naive
-    choose(view, "Cosine of pair")
-    for scale, panel in zip((view.details_pane.scale, view.details_pane.scale_b), view.panels, strict=True):
+        assert [e.totals[side] for e in shared.details_pane.legend.entries()][:2] == naive
+    choose(shared, "Cosine of pair")
+    for scale, panel in zip((shared.details_pane.scale, shared.details_pane.scale_b), shared.panels, strict=True):
         assert scale.ends == (f"{panel.numbers.cosine.min():.4g}", f"{panel.numbers.cosine.max():.4g}")
-    assert (view.details_pane.scale.letter, view.details_pane.scale_b.letter) == ("A", "B")
-    assert "not comparable across runs" in view.details_pane.note.text()
+    assert (shared.details_pane.scale.letter, shared.details_pane.scale_b.letter) == ("A", "B")
+    assert "not comparable across runs" in shared.details_pane.note.text()
 
 
-def test_the_legend_works_by_keyboard(qtbot, view: MapView):
-    legend, show_all = view.details_pane.legend, view.details_pane.show_all
+def test_the_legend_works_by_keyboard(qtbot, shared: MapView):
+    legend, show_all = shared.details_pane.legend, shared.details_pane.show_all
     legend.setCurrentIndex(legend.model().index(1))
     qtbot.keyClick(legend, Qt.Key.Key_Down)
     assert (legend.currentIndex().row(), legend.chosen()) == (2, []), "the arrows only move"
     assert show_all.isHidden()
-    size = view.panels[0].size()
+    size = shared.panels[0].size()
     qtbot.keyClick(legend, Qt.Key.Key_Space)
     assert legend.chosen() == [0, 1, 3]
-    qtbot.waitUntil(lambda: (show_all.isVisible(), view.panels[0].size()) == (True, size))
+    qtbot.waitUntil(lambda: (show_all.isVisible(), shared.panels[0].size()) == (True, size))
     qtbot.keyClick(legend, Qt.Key.Key_Left)
     qtbot.keyClick(legend, Qt.Key.Key_Space)
     assert legend.chosen() == [0, 3]
@@ -325,15 +342,15 @@ def test_the_legend_works_by_keyboard(qtbot, view: MapView):
     qtbot.mouseClick(show_all, Qt.MouseButton.LeftButton)
     assert (legend.chosen(), show_all.isHidden()) == ([], True)
     legend.selectAll()
-    next(action for action in view.actions_for_palette() if action.text() == "Show all classes").trigger()
+    next(action for action in shared.actions_for_palette() if action.text() == "Show all classes").trigger()
     assert legend.chosen() == []
 
 
-def test_a_hidden_class_has_no_name_on_the_map(qtbot, view: MapView, monkeypatch) -> None:
+def test_a_hidden_class_has_no_name_on_the_map(qtbot, shared: MapView, monkeypatch) -> None:
     monkeypatch.setattr(appearance, "dominant_labels", lambda names, *_: [Label(name, 0.0, 0.0) for name in names])
-    labels, legend = view.panels[0].labels, view.details_pane.legend
+    labels, legend = shared.panels[0].labels, shared.details_pane.legend
     names = [entry.name for entry in legend.entries()]
-    view.appearance.show_words()
+    shared.appearance.show_words()
     qtbot.waitUntil(lambda: [label.text for label in labels.labels] == names, timeout=5000)
     legend.setCurrentIndex(legend.model().index(1))
     qtbot.keyClick(legend, Qt.Key.Key_Space)
@@ -450,8 +467,8 @@ def test_clusters_get_words_and_w_takes_them_away(qtbot, view: MapView):
     assert labels.labels == ()
 
 
-def test_one_of_very_many_pairs_is_ranked_when_it_is_asked_for(view: MapView):
-    panel = view.panels[1]
+def test_one_of_very_many_pairs_is_ranked_when_it_is_asked_for(shared: MapView):
+    panel = shared.panels[1]
     for row in (0, 17):
         one = read_one(panel.side, row)
         assert one.rank[0] == panel.numbers.rank[row]
@@ -459,33 +476,33 @@ def test_one_of_very_many_pairs_is_ranked_when_it_is_asked_for(view: MapView):
         assert one.among == N
 
 
-def test_modality_is_never_a_runs_color(view: MapView):
-    choose(view, "Modality")
-    colors = [e.color for e in view.details_pane.legend.entries()]
-    assert not set(colors) & {run_color(0, view).lower(), run_color(1, view).lower()}
+def test_modality_is_never_a_runs_color(shared: MapView):
+    choose(shared, "Modality")
+    colors = [e.color for e in shared.details_pane.legend.entries()]
+    assert not set(colors) & {run_color(0, shared).lower(), run_color(1, shared).lower()}
     assert colors == [c.lower() for c in class_colors(8)[2:4]]
 
 
-def test_what_changed_colors_both_maps(qtbot, view: MapView):
+def test_what_changed_colors_both_maps(qtbot, shared: MapView):
     """The colors and legend match the comparison of the two runs."""
     from explorer.views.map.shared_colors import columns_of
     from trainer.charts.pair_changes import changes, map_values
     from trainer.charts.pair_colors import CHANGED
 
-    assert set(CHANGED) <= set(columns_of(view.selecting.sides))
-    a, b = (panel.side for panel in view.panels)
-    values = map_values(changes(view.context.workspace, (a.run, a.row.step), (b.run, b.row.step)))
+    assert set(CHANGED) <= set(columns_of(shared.selecting.sides))
+    a, b = (panel.side for panel in shared.panels)
+    values = map_values(changes(shared.context.workspace, (a.run, a.row.step), (b.run, b.row.step)))
     for by in ("image_rank_change", "overlap"):
-        view.toolbar.offer_colors(columns_of(view.selecting.sides), by)
-        view.appearance._choose()
-        qtbot.waitUntil(lambda by=by: view.panels[0].coloring.by == by and not view.panels[0].coloring.unknown)
-        index = view.panels[0].coloring.index[: a.n].astype(float)
+        shared.toolbar.offer_colors(columns_of(shared.selecting.sides), by)
+        shared.appearance._choose()
+        qtbot.waitUntil(lambda by=by: shared.panels[0].coloring.by == by and not shared.panels[0].coloring.unknown)
+        index = shared.panels[0].coloring.index[: a.n].astype(float)
         # The greater the number, the farther along the scale; equal numbers have equal colors.
         order = np.argsort(values[by], kind="stable")
         assert (np.diff(index[order]) >= 0).all()
-        np.testing.assert_array_equal(view.panels[1].coloring.index, view.panels[0].coloring.index)
-        assert view.command()[-2:] == ["--color", by]
-    low, high = view.details_pane.scale.ends
+        np.testing.assert_array_equal(shared.panels[1].coloring.index, shared.panels[0].coloring.index)
+        assert shared.command()[-2:] == ["--color", by]
+    low, high = shared.details_pane.scale.ends
     assert float(low) <= float(high)
 
 
