@@ -37,3 +37,6 @@ class AnsweringClient(QObject):
 
     def answer_of(self, question: Any) -> Any:
         raise NotImplementedError
+
+    def close(self) -> None:
+        """Do nothing, because there is no process."""

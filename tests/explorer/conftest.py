@@ -136,13 +136,13 @@ def share_view(
 
     with contextlib.ExitStack() as opened:
 
-        def share(kind: Callable[[Any], Any], width: int, height: int, client: Any = None) -> Any:
+        def share(kind: Callable[[Any], Any], width: int, height: int, make_client: Any = ModelClient) -> Any:
             _dress()
             folder = tmp_path_factory.mktemp("shared") / "workspace"
             _copy_two_runs(_two_runs_once[0], folder)
             workspace, background, selection = Workspace(folder), Background(), Selection()
             jobs = Jobs(workspace, background, selection.undo)
-            client = client or ModelClient(workspace)
+            client = make_client(workspace)
             for room in (workspace, background, client, jobs):
                 opened.callback(room.close)
             context = Context(workspace, selection, background, jobs, client, Settings(folder))

@@ -75,7 +75,7 @@ def view(qtbot, show_view, client: FakeClient) -> MapView:
 
 @pytest.fixture(scope="module")
 def _shared(share_view) -> Iterator[MapView]:
-    shown = share_view(MapView, 900, 600, FakeClient())
+    shown = share_view(MapView, 900, 600, lambda _: FakeClient())
     yield shown
     shown.details_pane.close()
 

@@ -189,7 +189,7 @@ def spread(qtbot: QtBot, shown: MapView) -> MapView:
 
 @pytest.fixture(scope="module")
 def _shared(share_view) -> Iterator[MapView]:
-    shown = share_view(MapView, 1000, 640, NoClient())
+    shown = share_view(MapView, 1000, 640, lambda _: NoClient())
     yield shown
     shown.details_pane.close()
 
