@@ -193,6 +193,15 @@ def test_hovering_in_a_marks_the_pair_in_both(shared: MapView):
     shared.panels[1].map.hovered.emit(-1)
     assert shared.context.selection.hovered is None
     assert shared.panels[0].map.marks.rings == []
+    # The one of those selected that the inspector shows stays ringed when the pointer leaves.
+    selection = shared.context.selection
+    selection.pairs, selection.current = (2, 7), 7
+    rings = [tuple(shared.panels[1].side.xy[i].astype(float)) for i in (7, N + 7)]
+    shared.panels[0].map.hovered.emit(3)
+    shared.panels[0].map.hovered.emit(-1)
+    assert [(p.x(), p.y()) for p in shared.panels[1].map.marks.rings] == pytest.approx(np.array(rings))
+    selection.pairs = ()
+    assert shared.panels[1].map.marks.rings == []
 
 
 def test_card_tells_caption_class_cosine_and_rank_of_both(qtbot, shared: MapView):

@@ -47,7 +47,8 @@ class Selecting(QObject):
             panel.map.clicked.connect(partial(self._click, index))
             panel.map.outlined.connect(partial(self._outline, index))
         selection.pairs_changed.connect(self.mark)
-        selection.hovered_changed.connect(self._mark_hovered)
+        for signal in (selection.hovered_changed, selection.current_changed):
+            signal.connect(self._ring)
         tools.tool_changed.connect(self._set_tool)
 
     # What is shown ----------------------------------------------------------------------------------------------
@@ -186,6 +187,7 @@ class Selecting(QObject):
                 continue
             lifted = pairs if self.linked or side is self.owner else np.zeros_like(pairs)
             panel.select(np.concatenate([lifted[: side.images], lifted[: side.texts]]) if len(rows) else None)
+        self._ring()
         self.marked.emit()
 
     # Pointing ---------------------------------------------------------------------------------------------------
@@ -195,9 +197,10 @@ class Selecting(QObject):
         self._pointed_in = index
         self._selection.hovered = side.pair_of(point) if side is not None and point >= 0 else None
 
-    def _mark_hovered(self) -> None:
-        row = self._selection.hovered
-        marked = self.panels_of(self._pointed_in) if row is not None else []
+    def _ring(self) -> None:
+        row = self._selection.ringed
+        index = self._selected_in if self._selection.hovered is None else self._pointed_in
+        marked = self.panels_of(index) if row is not None else []
         for panel in self._panels:
             panel.map.set_hovered(*(panel.side.points_of(row) if panel in marked else ()))
 

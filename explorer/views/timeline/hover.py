@@ -28,14 +28,16 @@ class TimelineHover(QObject):
             panel.map.settled.connect(partial(self._show, index))
             panel.map.hover_ended.connect(self.card.end)
             panel.map.view_changed.connect(self.card.end)
-        context.selection.hovered_changed.connect(self._mark)
+        selection = context.selection
+        for signal in (selection.hovered_changed, selection.current_changed, selection.pairs_changed):
+            signal.connect(self._mark)
 
     def _hover(self, index: int, point: int) -> None:
         run = self._panels[index].run
         self._context.selection.hovered = pair_of(run, point) if run is not None and point >= 0 else None
 
     def _mark(self) -> None:
-        row = self._context.selection.hovered
+        row = self._context.selection.ringed
         for panel in self._panels:
             run = panel.run
             if run is not None:
