@@ -26,7 +26,7 @@ from explorer.widgets.legend import Mark, paint_mark
 from explorer.widgets.point_map.class_glyphs import paint_glyph
 
 ROW_PX = 26
-MOST_ROWS = 2
+MOST_ROWS = 3
 """Where the classes fill more lines than this, the legend scrolls."""
 NAME_LEFT_PX = 26
 """From the left edge of an entry to its name."""

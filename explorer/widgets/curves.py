@@ -82,6 +82,7 @@ class CurvePlotData:
         waiting: What it says meanwhile.
         percent: The values are shares: there is no negative recall, and none above 100.
         about: What stands behind the unit: n, or the chance level.
+        axis: Panels of the same one share the range of their horizontal axis.
     """
 
     key: str
@@ -94,6 +95,7 @@ class CurvePlotData:
     until: float = -math.inf
     """Where the horizontal axis ends at least, the last step of a run that trains."""
     about: str = ""
+    axis: str = ""
 
 
 class UnitLabel(ElidedLabel):
@@ -375,6 +377,7 @@ class CurveGrid(QWidget):
         super().__init__(parent)
         self._plots: dict[str, CurvePlot] = {}
         self._order: tuple[str, ...] = ()
+        self._axes: tuple[str, ...] = ()
         self._columns = self._room = 0
         self._zoomed = False
         self._spare: list[CurvePlot] = []
@@ -422,6 +425,7 @@ class CurveGrid(QWidget):
     def showing(self, panels: Sequence[CurvePlotData], x: Axis) -> Iterator[None]:
         """Draw `panels` as `show_panels` does, and yield where the rest can wait."""
         order, before = tuple(panel.key for panel in panels), self._order
+        axes = tuple(panel.axis for panel in panels)
         for key in set(self._plots) - set(order):
             gone = self._plots.pop(key)
             # A change of size may come between two turns: it lays out the panels that are left.
@@ -440,6 +444,8 @@ class CurveGrid(QWidget):
             self._plots[panel.key].plot.set_axes(x, NO_LABEL)
         if order != before:
             self._order, self._columns = order, 0
+        if order != before or axes != self._axes:
+            self._axes = axes
             self._link()
         if not self._zoomed:
             self._show_all()
@@ -495,28 +501,33 @@ class CurveGrid(QWidget):
         self.paused.emit(True)
 
     def _show_all(self) -> None:
-        """Show the range of all panels; linked axes would follow the first panel's curves only."""
-        ends = [
-            (line.x[0], line.x[-1])
-            for curve_plot in self._plots.values()
-            if curve_plot.panel is not None
-            for line in curve_plot.panel.lines
-            if len(line.x)
-        ]
-        if ends and self._order:
-            limits = [curve_plot.panel.until for curve_plot in self._plots.values() if curve_plot.panel is not None]
-            first, last = min(a for a, _ in ends), max([*(b for _, b in ends), *limits])
-            self._plots[self._order[0]].plot.setXRange(first, last if last > first else first + 1, padding=0.02)
+        """Show the range of all panels of an axis; linked axes would follow the first panel's curves only."""
+        for members in self._by_axis():
+            panels = [curve_plot.panel for curve_plot in members if curve_plot.panel is not None]
+            ends = [(line.x[0], line.x[-1]) for panel in panels for line in panel.lines if len(line.x)]
+            if ends:
+                first = min(a for a, _ in ends)
+                last = max([*(b for _, b in ends), *(panel.until for panel in panels)])
+                members[0].plot.setXRange(first, last if last > first else first + 1, padding=0.02)
+
+    def _by_axis(self) -> list[list[CurvePlot]]:
+        """Return the panels in their order, those of one horizontal axis together."""
+        members: dict[str, list[CurvePlot]] = {}
+        for key in self._order:
+            panel = self._plots[key].panel
+            members.setdefault(panel.axis if panel is not None else "", []).append(self._plots[key])
+        return list(members.values())
 
     def _point_at(self, x: float) -> None:
         for curve_plot in self._plots.values():
             curve_plot.point_at(x)
 
     def _link(self) -> None:
-        """Link the horizontal axes of all panels, so that they zoom together; Tab goes through them in their order."""
-        first = self._plots[self._order[0]].plot if self._order else None
-        for key in self._order:
-            self._plots[key].plot.setXLink(None if self._plots[key].plot is first else first)
+        """Link the horizontal axes of panels, so that they zoom together; Tab goes through them in their order."""
+        for first, *others in self._by_axis():
+            first.plot.setXLink(None)
+            for other in others:
+                other.plot.setXLink(first.plot)
         for before, after in pairwise(self._plots[key].plot for key in self._order):
             QWidget.setTabOrder(before, after)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import shutil
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -560,6 +561,27 @@ def test_a_change_of_size_while_panels_change_finds_those_that_are_left(qtbot: Q
             grid.resize(width, 400)
             QApplication.sendEvent(grid, QResizeEvent(grid.size(), grid.size()))
     assert set(grid.plots) == {"recall"}
+
+
+def test_panels_of_other_data_have_a_range_of_steps_of_their_own(qtbot: QtBot):
+    grid = CurveGrid()
+    qtbot.addWidget(grid)
+    x = np.arange(49.0)
+    line = partial(CurveLine, color="#336699")
+    lines = {axis: (line(1, axis, x=x[:n], raw=x[:n], smooth=x[:n]),) for axis, n in (("scenes", 49), ("emoji", 27))}
+    panels = [
+        CurvePlotData("recall 0", "", "", 2, lines["scenes"], axis="scenes"),
+        CurvePlotData("recall 1", "", "", 2, lines["emoji"], axis="emoji", until=480),
+        CurvePlotData("rate 0", "", "", 2, lines["scenes"], axis="scenes"),
+    ]
+    grid.show_panels(panels, Axis("step", 0, 1))
+    qtbot.waitUntil(lambda: grid.is_complete)
+    last = [round(grid.plots[panel.key].plot.getViewBox().viewRange()[0][1] / 1.02) for panel in panels]
+    assert last == [48, 480, 48]
+    grid.plots["rate 0"].plot.setXRange(10, 20, padding=0)
+    ranges = [grid.plots[panel.key].plot.getViewBox().viewRange()[0] for panel in panels]
+    assert ranges[0] == ranges[2] == [10, 20]
+    assert ranges[1][1] > 400
 
 
 def test_panels_that_are_left_fill_the_rows_and_new_ones_lie_over_no_other(qtbot: QtBot, dressed):

@@ -221,9 +221,8 @@ class CurvesPane(QWidget):
             text = next(filter(None, map(preparing, self._runs)), f"Waiting for the first {until}")
             # Models of one tower have no recall to wait for.
             never = "_to_" in name and self._runs and all(run.metric != HEADLINE for run in self._runs)
-            empty = CurvePlotData(
-                name, logged_name(name) if entry.is_recall else entry.label, "", entry.digits, (), text
-            )
+            title = logged_name(name) if entry.is_recall else entry.label
+            empty = CurvePlotData(name, title, "", entry.digits, (), text, axis=_axis_of(self._runs))
             plots += drawn or ([empty] if waiting and not never else [])
         return plots
 
@@ -236,7 +235,9 @@ class CurvesPane(QWidget):
             style = self._styles[series.run]
             color = theme.run_shade(style.hue, style.tone)
             lines.append(CurveLine(series.run, series.name, color, series.x, raw, smooth, dash_of(run_tone(style.hue))))
-        ends = [run.total_steps for run in self._runs if working(run)] if self.axis == "step" else []
+        drawn = {series.run for series in panel.series}
+        runs = [run for run in self._runs if run.id in drawn]
+        ends = [run.total_steps for run in runs if working(run)] if self.axis == "step" else []
         about = panel.chance if entry.is_recall else f"n = {panel.n:,}" if panel.n else ""
         digits = max(0, entry.digits - 2) if panel.percent else entry.digits
         return CurvePlotData(
@@ -248,6 +249,7 @@ class CurvesPane(QWidget):
             percent=panel.percent or panel.unit == "%",
             until=max(ends, default=-math.inf),
             about=about,
+            axis=_axis_of(runs),
         )
 
     def _show_menu(self, where: QPoint, points: dict[int, float]) -> None:
@@ -370,3 +372,8 @@ def _axis_button(label: str) -> QPushButton:
     button = QPushButton(label, objectName=f"curves-by-{label.lower()}", accessibleName=f"Draw over {label.lower()}")
     button.setCheckable(True)
     return button
+
+
+def _axis_of(runs: Sequence[RunRow]) -> str:
+    """Return what tells the horizontal axis of their panels from that of others: the data."""
+    return ", ".join(sorted({run.data for run in runs}))
