@@ -178,12 +178,12 @@ def _modules_of(package: ModuleType, only: str = "") -> dict[str, ModuleType]:
 
 
 def _kinds(name: str, module: ModuleType, arguments: Sequence[str]) -> dict[str, Any]:
-    """Return the subcommands of a package command: its modules, and the charts of the registry if it has any.
+    """Return the subcommands of a command: its `SUBCOMMANDS`, or of a package its modules and charts of the registry.
 
     Charts load numpy: they are loaded for a command that is asked for, and where one is named, that one alone.
     """
     if not hasattr(module, "__path__"):
-        return {}
+        return getattr(module, "SUBCOMMANDS", {})
     kinds: dict[str, Any] = dict(_modules_of(module))
     if list(arguments[:1]) == [name]:
         named = arguments[1] if len(arguments) > 1 else ""
