@@ -19,13 +19,12 @@ from trainer import config
 from trainer.metrics import headline
 from trainer.store import cells, run_texts, schema
 from trainer.store.database import MOST_TEXT, Database, fetch, is_too_long
-from trainer.store.decoder_source import bound_decoder
 from trainer.store.files import make_folders, sync_folder, write_text
 from trainer.store.process_lock import Identity
 from trainer.store.rows import ACTIVE, DAMAGED, ENDED, STATUSES, RunRow, StoreError
 from trainer.store.run_files import folder_name, folder_number, write_run_file
 from trainer.store.run_label import free_label, label_of
-from trainer.store.start_source import bound_mix, bound_start
+from trainer.store.start_source import bound_decoder, bound_mix, bound_start
 from trainer.untrusted import confined, shell
 from trainer.untrusted.files import expanded
 

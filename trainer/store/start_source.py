@@ -1,4 +1,4 @@
-"""The run whose weights a run starts from: found when it is created, so that its towers are that run's."""
+"""The run whose weights a run starts from, or whose embeddings it decodes: found when it is created, for its towers."""
 
 from __future__ import annotations
 
@@ -79,3 +79,26 @@ def _absolute(text: str) -> str:
 
 def _called(row: RunRow, step: int) -> str:
     return row.folder.name if step < 0 else f"{row.folder.name}@{step}"
+
+
+def bound_decoder(run: config.Run, source_row: RunRow, of: config.Run, steps: Callable[[int], list[int]]) -> config.Run:
+    """Return a decoder's configuration with data, towers and loading of the run that it decodes.
+
+    Raises:
+        ConfigError: That run has nothing to decode, or not at this step.
+    """
+    objective = run.objective
+    assert isinstance(objective, config.EmbeddingDecoder)
+    if of.objective.source is not None:
+        raise config.ConfigError(
+            f"objective.of {source_row.name} is itself a decoder: name the run that it decodes, "
+            f"{of.objective.source.run}."
+        )
+    if not of.objective.compares_pairs:
+        raise config.ConfigError(
+            f"objective.of {source_row.name} ({of.objective.label}) has one tower only, and a decoder needs embeddings "
+            "of images and texts: choose a run of CLIP, CLOOB or another objective of image-text pairs."
+        )
+    step = kept_step(source_row, objective.of_step, steps(source_row.id), field="objective.of_step")
+    bound_to = replace(objective, of=source_row.folder.name, of_step=step)
+    return replace(run, data=of.data, model=of.model, loading=of.loading, objective=bound_to)
