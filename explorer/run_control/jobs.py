@@ -23,7 +23,6 @@ from explorer.event_loop.background import Background
 from explorer.run_control import actions
 from explorer.run_control.alerts_seen import AlertsSeen
 from explorer.run_control.poller import PollResult, PollState, news, working
-from explorer.run_control.queue_notice import Notice
 from explorer.run_control.stop_timeout import StopTimeouts, Unresponsive
 from explorer.run_control.write_queue import Undoable, WriteQueue
 from trainer.config import default_paths
@@ -513,3 +512,33 @@ class Jobs(QObject):
     def _written(self) -> None:
         self._quiet_polls = 0
         self.poll()
+
+
+class Notice:
+    """Delays the queue's start until the user has had time to see and pause it.
+
+    Args:
+        seconds: How long what waits is shown first.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._until: float | None = None
+
+    @property
+    def begun(self) -> bool:
+        """Whether the waiting runs are known."""
+        return self._until is not None
+
+    def begin(self, waiting: bool, now: float) -> None:
+        """Start the notice period if runs are waiting; later calls have no effect."""
+        if self._until is None:
+            self._until = now + self._seconds if waiting else now
+
+    def left(self, now: float) -> float:
+        """Return the seconds until the queue may start; the full period until `begin`."""
+        return self._seconds if self._until is None else max(0.0, self._until - now)
+
+    def is_over(self, now: float) -> bool:
+        """Return whether the queue may start runs."""
+        return self._until is not None and now >= self._until

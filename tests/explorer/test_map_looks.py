@@ -24,10 +24,10 @@ from explorer.views.map.coloring import window_palette
 from explorer.views.map.depth_shading import LEVELS, seen_from, shaded
 from explorer.views.map.load import read_neighbors, read_one
 from explorer.views.map.selecting import written_rows
-from explorer.widgets.point_map.brush import swept
 from explorer.widgets.point_map.contours import counted, levels_of, lines_of, smoothed, spread_of
 from explorer.widgets.point_map.grid import PointGrid
 from explorer.widgets.point_map.labels import Label, place_without_overlap
+from explorer.widgets.point_map.point_map import swept
 from explorer.widgets.point_map.sprites import FEWEST_SHARE, without_overlap
 from tests.explorer.conftest import unselected
 from trainer.analysis.camera_3d import components, turned

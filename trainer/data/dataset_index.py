@@ -12,7 +12,7 @@ from pathlib import Path
 
 from trainer import config
 from trainer.analysis.progress import Progress
-from trainer.config.extension import PluginDataset
+from trainer.config.extension import PluginDataset, PluginPair
 from trainer.data import scenes
 from trainer.data.class_folder import class_sources
 from trainer.data.folder import folder_sources, repeats_note
@@ -20,7 +20,6 @@ from trainer.data.hub import hub_sources
 from trainer.data.named import named_sources
 from trainer.data.pairs import DataError, ImportLog, Source
 from trainer.data.picture_arrays import ARRAYS, array_sources
-from trainer.data.plugin_pairs import plugin_sources
 from trainer.data.split_lists import shared_by_column, shared_by_lists, shared_by_names
 from trainer.data.table import table_sources
 from trainer.data.tar_files import shard_sources
@@ -196,3 +195,27 @@ def _at_path(
 def folder_name(name: str) -> str:
     """Return the name with characters that are valid in a folder name."""
     return re.sub(r"[^\w.-]+", "-", name).strip("-.") or "data"
+
+
+def plugin_sources(data: PluginDataset) -> tuple[dict[str, list[Source]], list[tuple[str, str]]]:
+    """Return the pairs of each split, and (pair, reason) of what is none.
+
+    Raises:
+        DataError: The plug-in fails while it lists them.
+    """
+    splits: dict[str, list[Source]] = {"train": []}
+    problems: list[tuple[str, str]] = []
+    try:
+        for number, pair in enumerate(data.pairs()):
+            if not isinstance(pair, PluginPair) or not str(pair.caption).strip() or pair.split not in _SPLITS:
+                problems.append((f"pair {number}", "it is not a PluginPair with a caption and a split"))
+                continue
+            path = Path(pair.image)
+            source = Source(path, path.as_posix().lstrip("/"), str(pair.caption), str(pair.label))
+            splits.setdefault(pair.split, []).append(source)
+    except Exception as error:  # whatever the code of another package raises
+        raise DataError(f"{data.label} could not list its pairs: {error}. Correct the plug-in.") from error
+    return splits, problems
+
+
+_SPLITS = ("train", "heldout")

@@ -19,13 +19,13 @@ from trainer.methods.image_text import (
     HopfieldInfoNcePairs,
     ImageText,
     InfoLoobPairs,
+    PluginPairs,
     SigLipPairs,
 )
 from trainer.methods.labeled import ContrastiveMarginImages, MarginImages, SupervisedImages, TripletImages
 from trainer.methods.method import Material, Method
 from trainer.methods.momentum_queue import MocoViews
 from trainer.methods.pcl import PclViews
-from trainer.methods.plugin_pairs import PluginPairs
 from trainer.methods.rank_gradients import backward_over_ranks
 from trainer.methods.two_views import ByolViews, DclViews, SimClrViews, SimSiamViews, SwavViews
 from trainer.methods.words import BagOfWords, MulticlassWords, OneVsAllWords, RankedWords, Word2VecTokens

@@ -17,6 +17,7 @@ from trainer.analysis.distinct import Matching
 from trainer.data.content import matching_of
 from trainer.data.views import JITTER, ViewStrength, augmented_view
 from trainer.device import sent
+from trainer.errors import UserError
 from trainer.losses import cloob, convirt, dhn_nce, hopfield_info_nce, info_loob_pair, info_nce, sigmoid
 from trainer.losses.right_answers import Answers, RightAnswers
 from trainer.methods.batch import Batch
@@ -236,3 +237,18 @@ class SigLipPairs(ImageText):
         """Clamp the scale between 1 and its maximum, as in open_clip."""
         with torch.no_grad():
             self.log_scale.clamp_(0.0, self._log_most)
+
+
+class PluginPairs(ImageText):
+    """An objective of a plug-in; it has no parameters and masks no duplicates."""
+
+    def loss(self, image: Embeddings, text: Embeddings, *, answers: Answers = None) -> Float[Tensor, ""]:
+        """Return the loss of the plug-in.
+
+        Raises:
+            UserError: It is no scalar.
+        """
+        value = self.choice.loss(image, text)
+        if not isinstance(value, Tensor) or value.ndim:
+            raise UserError(f"The loss of {self.choice.label} is not a scalar. Correct the plug-in, then resume.")
+        return value

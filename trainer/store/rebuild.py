@@ -23,7 +23,7 @@ from sqlalchemy.dialects.sqlite import insert
 from sqlalchemy.types import Float
 
 from trainer import config
-from trainer.store import cells, disk, ownership, picture_paths, schema
+from trainer.store import cells, disk, manifests, ownership, picture_paths, schema
 from trainer.store.database import Database, fetch
 from trainer.store.experiments import put_back
 from trainer.store.files import remove, write_atomically, write_text
@@ -43,8 +43,9 @@ from trainer.store.run_files import (
 from trainer.store.run_label import read_back_label
 from trainer.store.run_table import AT_THE_END, free_name, next_number
 from trainer.store.run_texts import cleaned_columns
-from trainer.store.whole_folders import unlisted_rows
+from trainer.store.snapshot_files import SnapshotCard
 from trainer.untrusted import confined
+from trainer.untrusted.documents import decode
 from trainer.untrusted.files import check_ordinary, open_ordinary, read_json, read_text, spelled
 
 _LONGEST: Final = 2**26
@@ -437,3 +438,41 @@ def _copy_regular(source: Path, target: Path) -> None:
 
 def _name(path: Path) -> str:
     return cells.shown(path.name)
+
+
+_CHECKPOINT: Final = re.compile(r"step_(\d{1,16})")
+
+
+def unlisted_rows(run_folder: Path, table: str, listed: set[str]) -> Iterator[dict[str, Any]]:
+    """Yield a row for each folder of a run that is not listed and is as its manifest says.
+
+    Args:
+        run_folder: Of the run.
+        table: `checkpoint` or `snapshot`.
+        listed: Folders that have a row, as `snapshots/scenes-renderings@000123`.
+    """
+    try:
+        folders = sorted(path for path in confined.inside(run_folder, f"{table}s").iterdir() if path.name[0] != ".")
+    except OSError:
+        return
+    for folder in folders:
+        name = f"{table}s/{folder.name}"
+        if name in listed or folder.is_symlink() or not folder.is_dir():
+            continue
+        try:
+            manifests.verified(folder)
+            row = {"folder": name, "created_at": folder.stat().st_mtime, **_facts(folder, table)}
+        except (OSError, ValueError):
+            continue  # damaged, or written at this moment
+        if not cells.faults(table, row):
+            yield row
+
+
+def _facts(folder: Path, table: str) -> dict[str, Any]:
+    if table == "snapshot":
+        card = decode(folder / "snapshot.json", SnapshotCard)
+        return {name: getattr(card, name) for name in ("step", "dataset", "split", "n", "d")}
+    step = _CHECKPOINT.fullmatch(folder.name)
+    if step is None:
+        raise ValueError("its name tells no step")
+    return {"step": int(step[1]), "best": 0}

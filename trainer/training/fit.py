@@ -47,7 +47,6 @@ from trainer.training.provenance import session_facts, sessions_of, threads_to_r
 from trainer.training.session import PREPARED_FIRST, FitError, TrainingSession, load_splits, prepared_first
 from trainer.training.starting_point import TOKENIZER, StartingPoint, keep, start_config, starting_point
 from trainer.training.text_log import TextLog
-from trainer.training.untrained import may_be_measured_ahead
 from trainer.untrusted import confined
 from trainer.untrusted import files as untrusted_files
 from trainer.vectors import open_vectors
@@ -541,3 +540,11 @@ def _as_problem(error: Exception, run: config.Run) -> Exception:
         f"Memory ran out with batches of {size} pairs. Duplicate the run with batches of {max(2, size // 2)}, or keep "
         f"the batch and its gradient and set Micro-batch to {max(2, (run.optimizer.micro_batch or size) // 2)}."
     )
+
+
+def may_be_measured_ahead(run: config.Run, log: RunLog) -> bool:
+    """Return whether the run begins, with its own tokenizer and an objective that no training picture has a part in."""
+    trains_tokenizer = not run.model.tokenizer.strip()
+    masks = getattr(run.objective, "mask_duplicates", True)
+    begins = run.optimizer.epochs > 0 and not checkpoint.steps(log.folder / "checkpoints")
+    return trains_tokenizer and run.objective.compares_pairs and not masks and begins

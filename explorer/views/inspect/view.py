@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Final, Literal
 
+from PySide6.QtCore import QObject
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QButtonGroup, QComboBox, QPushButton, QWidget
 
 from explorer import theme
+from explorer.model_client.client import ModelClient
+from explorer.model_client.single_request import CachedRequest
 from explorer.state.selection import Side
-from explorer.views.inspect.query import SaliencyQuery
 from explorer.views.inspect.saliency_map import SaliencyMap, SaliencyOverlay
 from explorer.views.inspect.swap_margins import SwapMargins, SwapQuestion
 from explorer.views.picture_question import PictureQuestionView
@@ -25,12 +27,13 @@ from explorer.widgets.image_strip import StripItem, StripLine
 from explorer.widgets.run_badge import RunBadge
 from explorer.widgets.still import StillComboBox, StillSpinBox
 from trainer.charts import objective_label
-from trainer.charts.saliency import SaliencyChart, request_words
+from trainer.charts.saliency import SaliencyChart, SaliencyRun, request_words
 from trainer.charts.snapshots import choose_snapshot
 from trainer.errors import UserError
-from trainer.messages import Saliency
+from trainer.messages import Saliency, SaliencyAnswer
 from trainer.store import SplitKey, Workspace, of_split
 from trainer.store.snapshot_files import read_snapshot
+from trainer.untrusted.bounded.arrays import load_npy
 
 NO_IMAGE: Final = (
     "Drop an image on this window, or select pairs in the map. Then choose or enter a caption to see which regions "
@@ -386,3 +389,27 @@ def _strongest(cells: object) -> str:
     cell = int(cells.argmax())
     row, column = divmod(cell, cells.shape[1])
     return f"strongest in row {row + 1}, column {column + 1} of {cells.shape[0]}"
+
+
+Named = Callable[[int], tuple[str, str]]
+"""Name and objective of a run."""
+
+
+class SaliencyQuery(CachedRequest):
+    """Requests saliency maps and caches the latest ones."""
+
+    def __init__(self, client: ModelClient, named: Named, parent: QObject) -> None:
+        super().__init__(client, parent)
+        self._named = named
+
+    def read(self, message: Saliency, answer: SaliencyAnswer) -> SaliencyChart:
+        maps = load_npy(answer.array)
+        runs = []
+        for index, run in enumerate(message.runs):
+            name, objective = self._named(run)
+            step, cosine = answer.steps[index], answer.cosines[index]
+            saliency = SaliencyRun(
+                index=index, run=run, name=name, objective=objective, step=step, cells=maps[index], cosine=cosine
+            )
+            runs.append(saliency)
+        return SaliencyChart(message.image, load_npy(answer.image), message.caption, message.method, tuple(runs))

@@ -24,17 +24,33 @@ from explorer.views.map.panel import MapPanel
 from explorer.views.map.projecting import Projecting, read_facing
 from explorer.views.map.rotation_3d import Rotation3D
 from explorer.views.map.selecting import Selecting, written_rows
-from explorer.views.map.texts import CAUTION, CAUTION_DETAILS, NO_B, NO_RUN, PCA_DETAILS, variance_words
 from explorer.views.map.toolbar import MapToolbar
 from explorer.views.view import View, steps_in_words
 from explorer.widgets import layouts
 from explorer.widgets.point_map.locking import Locking
 from explorer.widgets.progress_row import ProgressRow
+from trainer.analysis.projection import percent
 from trainer.charts.pair_colors import COMPUTED, MOST_RANKED, PairNumbers
 from trainer.charts.point_placement import LABELS, METHODS, PointPlacement, few_points
 from trainer.errors import UserError
 from trainer.messages import Failure
 from trainer.store import SplitKey, derived
+
+NO_RUN = "Choose run A in the bar above, and run B to compare. Their embeddings then appear here as points."
+NO_B = "Choose run B in the bar above: its map appears here, and what you point at or select is marked in both."
+
+ALIGNED = "B aligned to A where both show the same pairs"
+CAUTION = f"Distances between clusters mean nothing · {ALIGNED}"
+_MEASURED = "changes are measured in embedding space. B is Procrustes-aligned to A where both show the same pairs."
+CAUTION_DETAILS = f"Distances between clusters are not meaningful; {_MEASURED}"
+PCA_DETAILS = f"What varies along the other components is not to be seen; {_MEASURED}"
+
+
+def variance_words(shares: dict[str, float], components: int) -> str:
+    """Return how much of the variance a projection shows, of the maps with these letters."""
+    parts = " · ".join(f"{letter} {percent(share)}" for letter, share in shares.items())
+    count = {2: "two", 3: "three"}[components]
+    return f"Variance shown by {count} components: {parts} · {ALIGNED}" if parts else ALIGNED
 
 
 class MapView(View):

@@ -17,7 +17,6 @@ from explorer.intents import TrainCopy
 from explorer.models.thumbnails import Thumbnails
 from explorer.views.quality.findings_model import FINDING_ROLE, STATES, FindingsModel
 from explorer.views.quality.load import LoadedQuality, load_quality, write_states
-from explorer.views.quality.texts import CHECKED_ELSEWHERE, NO_RUN, NOT_CHECKED, READ_ONLY_DATA
 from explorer.views.view import View, reason_of
 from explorer.widgets import layouts
 from explorer.widgets.finder import Choice
@@ -54,6 +53,15 @@ REVIEW_ACTIONS: Final = (
     ("", "Clear state", "Backspace", "Reset the state of these pairs"),
 )
 """State, words, key and hint of each decision."""
+
+
+NO_RUN: Final = "Choose run A in the bar above. Its model searches its training data for problems."
+CHECKED_ELSEWHERE: Final = "Checked in a workspace of your own"
+READ_ONLY_DATA: Final = "Read-only: the data of your own runs can be checked."
+NOT_CHECKED: Final = (
+    "The model of run A embeds the training and the held-out pairs and searches for wrong captions, duplicate images "
+    "and outliers. It takes about a minute per ten thousand pairs, and continues if you leave this view."
+)
 
 
 class QualityView(View):

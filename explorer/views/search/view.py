@@ -11,12 +11,11 @@ from typing import Final, Literal
 import numpy as np
 from PySide6.QtCore import Qt, QTimer
 from PySide6.QtGui import QAction, QFocusEvent, QKeySequence
-from PySide6.QtWidgets import QButtonGroup, QLineEdit, QPushButton, QWidget
+from PySide6.QtWidgets import QButtonGroup, QLineEdit, QPushButton, QToolButton, QWidget
 
 from explorer import theme
 from explorer.models.thumbnails import Thumbnails
 from explorer.views.chart_pane import request_of
-from explorer.views.search.chip import Chip
 from explorer.views.search.hubs import Hubs
 from explorer.views.search.load import SearchRequest, embedder, find
 from explorer.views.search.panel import HitsPanel
@@ -396,3 +395,20 @@ class SearchView(View):
             self.working,
             self.note,
         )
+
+
+class Chip(QToolButton):
+    """The query image; a click removes it."""
+
+    def __init__(self) -> None:
+        super().__init__(objectName="search-picture", accessibleName="Remove the query image", visible=False)
+        self.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+        theme.keep_icon(self, "image", 16, "secondary")
+        self.removed = self.clicked
+
+    def show_image(self, path: str) -> None:
+        """Show the image's name; nothing for an empty path."""
+        self.setVisible(bool(path))
+        name = Path(path).name
+        self.setText(f"{name if len(name) < 28 else name[:25] + '…'}  ×" if path else "")
+        self.setToolTip(f"{path}\nClick to remove" if path else "")

@@ -15,7 +15,7 @@ from PySide6.QtWidgets import QWidget
 from explorer.theme import TRANSITION_MS, color, theme
 from explorer.widgets.accessible import present
 from explorer.widgets.deferred_paint import DeferredPaint
-from explorer.widgets.point_map.brush import swept
+from explorer.widgets.point_map.grid import PointGrid
 from explorer.widgets.point_map.hover import Hover
 from explorer.widgets.point_map.layer import INDEXED_AT_ONCE, PointLayer
 from explorer.widgets.point_map.marks import PlaceMarks
@@ -370,3 +370,20 @@ def _unit(xy: Float[np.ndarray, "n 2"]) -> Float[np.ndarray, "n 2"]:
     """Scale and center the points uniformly to just fit the unit square around zero."""
     low, high = np.nanmin(xy, axis=0), np.nanmax(xy, axis=0)
     return (np.asarray(xy, np.float64) - (low + high) / 2) / max(float((high - low).max()), 1e-12)
+
+
+def swept(grid: PointGrid, stroke: Float[np.ndarray, "m 2"], radius: float) -> Int[np.ndarray, " k"]:
+    """Return the points within `radius` of the line through `stroke`, ascending; `stroke` may be a single position.
+
+    Only the points near each piece of the line are looked at.
+    """
+    ends = stroke[1:] if len(stroke) > 1 else stroke
+    hit = []
+    for (x0, y0), (x1, y1) in zip(stroke[: len(ends)], ends, strict=True):
+        near = grid.in_rectangle(min(x0, x1) - radius, min(y0, y1) - radius, max(x0, x1) + radius, max(y0, y1) + radius)
+        along, offset = np.array([x1 - x0, y1 - y0]), np.asarray(grid.xy[near], np.float64) - (x0, y0)
+        length = float(along @ along)
+        share = np.clip(offset @ along / length, 0, 1) if length > 0 else np.zeros(len(near))
+        distance = ((offset - share[:, None] * along) ** 2).sum(axis=1)
+        hit.append(near[distance <= radius**2])
+    return np.unique(np.concatenate(hit)) if hit else np.empty(0, np.int64)

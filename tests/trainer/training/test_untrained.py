@@ -16,7 +16,7 @@ from trainer import config, data
 from trainer.data.scenes import folder_of, is_drawn, planned_sources, sources, writing
 from trainer.store import RunLog, Workspace, read_snapshot
 from trainer.training import fit as training
-from trainer.training.untrained import may_be_measured_ahead
+from trainer.training.fit import may_be_measured_ahead
 
 pytestmark = pytest.mark.slow
 
