@@ -1,4 +1,4 @@
-"""Curves of several runs over one axis: raw values faint under smoothed ones, with a crosshair readout."""
+"""Curves of several runs over one axis, the logged values faint under smoothed ones, with a crosshair readout."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class CurveLine:
         color: `#rrggbb`.
         x: Ascending.
         raw: As logged.
-        smooth: Drawn strongly over `raw`; equal to it where nothing is smoothed.
+        smooth: Drawn strongly over `raw`; `raw` itself where nothing is smoothed.
         dash: Strokes and gaps in line widths, by which it is told from others without its color; empty for solid.
     """
 

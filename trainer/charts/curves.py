@@ -17,9 +17,10 @@ from trainer.metrics import metric
 from trainer.store import Workspace
 
 METHOD: Final = """\
-Smoothed: an exponential moving average that starts unbiased, with the weight of the slider but over a tenth of a \
-curve at most; the faint line is what was logged. Held-out metrics share an axis where data, \
-split and n are the same. Losses of different objectives are different quantities: each objective has its own plot."""
+Training metrics may be smoothed: an exponential moving average that starts unbiased, with the weight of the slider \
+but over a tenth of a curve at most; the faint line is what was logged. Held-out metrics are drawn as measured, and \
+share an axis where data, split and n are the same. Losses of different objectives are different quantities: each \
+objective has its own plot."""
 _POINTS: Final = 1500
 """Most points of a drawn line: more than a printed page resolves; peaks are kept."""
 _FEW: Final = 40
@@ -43,7 +44,8 @@ def draw(data: tuple[CurvePanel, ...], settings: CurveSettings) -> Panel:
     plots = [_plot(key, panel, x_label, scale, settings) for key, panel in zip(_keys(data), data, strict=True)]
     rows = tuple(tuple(plots[index : index + 2]) for index in range(0, len(plots), 2))
     names = dict.fromkeys(line.name for panel in data for line in panel.series)
-    notes = (f"Smoothed with weight {settings.smoothing:g}; faint: as logged.",) if settings.smoothing else ()
+    smoothed = any(line.smooth is not line.raw for panel in data for line in panel.series)
+    notes = (f"Training smoothed with weight {settings.smoothing:g}; faint: as logged.",) if smoothed else ()
     warnings = tuple(dict.fromkeys(warning for panel in data for warning in panel.warnings))
     return Panel(title="Training curves", head=(", ".join(names),), rows=rows, notes=notes, warnings=warnings)
 
@@ -59,7 +61,7 @@ def _keys(panels: Sequence[CurvePanel]) -> list[str]:
 
 
 def _plot(key: str, panel: CurvePanel, x_label: str, scale: float, settings: CurveSettings) -> XYPlot:
-    lines = [series for line in panel.series for series in _lines(line, scale, 100 if panel.percent else 1, settings)]
+    lines = [series for line in panel.series for series in _lines(line, scale, 100 if panel.percent else 1)]
     x = axis_over(x_label, [line.x for line in lines], margin=0.015, integer=settings.axis == "step")
     y = axis_over(panel.unit if panel.percent else "", [line.y for line in lines], percent=panel.percent)
     title = f"{panel.label} ({panel.unit})" if panel.unit else panel.label
@@ -73,8 +75,8 @@ def _plot(key: str, panel: CurvePanel, x_label: str, scale: float, settings: Cur
     )
 
 
-def _lines(curve: RunCurve, scale: float, factor: float, settings: CurveSettings) -> list[Series]:
-    smoothed, tone = settings.smoothing > 0, run_tone(curve.index)
+def _lines(curve: RunCurve, scale: float, factor: float) -> list[Series]:
+    smoothed, tone = curve.smooth is not curve.raw, run_tone(curve.index)
     few = len(curve.raw) <= _FEW and not smoothed
     raw = Series("" if smoothed else curve.name, tone, *_drawn(curve, curve.raw, scale, factor), marked=few)
     if not smoothed:

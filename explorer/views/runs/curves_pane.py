@@ -87,7 +87,7 @@ class CurvesPane(QWidget):
 
     @property
     def smoothing(self) -> float:
-        """The weight of the moving average, 0 to 0.99."""
+        """The weight of the moving average over training metrics, 0 to 0.99."""
         return self.slider.value() / 100
 
     def show_runs(self, runs: Sequence[RunRow], styles: Mapping[int, RunStyle], *, note: str = "") -> None:
@@ -231,7 +231,7 @@ class CurvesPane(QWidget):
         lines = []
         for series in panel.series:
             raw = series.raw * factor
-            smooth = series.smooth * factor if self.smoothing > 0 else raw
+            smooth = raw if series.smooth is series.raw else series.smooth * factor
             style = self._styles[series.run]
             color = theme.run_shade(style.hue, style.tone)
             lines.append(CurveLine(series.run, series.name, color, series.x, raw, smooth, dash_of(run_tone(style.hue))))
@@ -311,10 +311,11 @@ class CurvesPane(QWidget):
         self.by_time.toggled.connect(self._look_changed)
         self.slider = StillSlider(Qt.Orientation.Horizontal)
         self.slider.setObjectName("curves-smoothing")
-        self.slider.setAccessibleName("Smoothing")
+        self.slider.setAccessibleName("Smoothing of training curves")
         self.slider.setRange(0, 99)
         self.slider.setFixedWidth(120)
-        self.slider.setToolTip("Weight of the moving average; the faint line shows the logged values")
+        average = "Weight of the moving average over training metrics; the faint line shows the logged values"
+        self.slider.setToolTip(f"{average}. Held-out metrics are drawn as measured.")
         self.weight = QLabel()
         self.weight.setFixedWidth(32)
         self.slider.valueChanged.connect(self._look_changed)
@@ -325,7 +326,7 @@ class CurvesPane(QWidget):
         self.resume.clicked.connect(self.grid.reset_zoom)
         self.grid.paused.connect(self.resume.setVisible)
         self.grid.menu_asked.connect(self._show_menu)
-        label = layouts.text("Smoothing", "small", buddy=self.slider)
+        label = layouts.text("Smoothing, training", "small", buddy=self.slider)
         return self.metrics_button, self.by_step, self.by_time, label, self.slider, self.weight
 
     def _restore(self) -> None:

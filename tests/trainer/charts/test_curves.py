@@ -73,20 +73,29 @@ def test_what_is_missing_is_named(charted):
         curves(charted, [1], ["train/loss"], smoothing=1.0)
 
 
-def test_raw_and_smooth_are_drawn_in_the_runs_colors(charted):
-    data = curves(charted, [1, 2], ["val/image_to_text_R@1", "train/loss"], smoothing=0.6)
-    panel = draw(data, CurveSettings(smoothing=0.6))
+def test_training_is_smoothed_and_held_out_values_are_drawn_as_measured(charted):
+    settings = CurveSettings(smoothing=0.9)
+    often = charted.runs.create(dataclasses.replace(charted.runs.config_of(1), name="evaluated often"))
+    with RunLog.claim(charted, often) as log:
+        for step in range(1, 41):
+            log.scalars(step, {"val/image_to_text_R@1": step % 7 / 7, "val/loss": step % 5, "train/loss": step % 3})
+    for panel in curves(charted, [often], ["val/image_to_text_R@1", "val/loss", "train/loss"], smoothing=0.9):
+        line = panel.series[0]
+        assert np.array_equal(line.smooth, line.raw) == panel.metric.startswith("val/")
+    data = curves(charted, [1, 2], ["val/image_to_text_R@1", "train/loss"], smoothing=0.9)
+    panel = draw(data, settings)
     recall, clip, cloob = panel.marks
-    assert [line.tone for line in recall.curves] == ["run_a", "run_a", "run_b", "run_b"]
-    raw, smoothed = recall.curves[:2]
+    assert [line.tone for line in recall.curves] == ["run_a", "run_b"]
+    assert not any(line.faint for line in recall.curves)
+    raw, smoothed = clip.curves
     assert (raw.faint, smoothed.faint, smoothed.name) == (True, False, "CLIP · s0")
-    assert np.allclose(raw.y, 100 * data[0].series[0].raw)
-    assert np.allclose(smoothed.y, 100 * data[0].series[0].smooth)
+    assert np.allclose(raw.y, data[1].series[0].raw)
+    assert np.allclose(smoothed.y, data[1].series[0].smooth)
     assert recall.title == "Image to text R@1, held-out, n = 240 (%)"
     assert (recall.note, cloob.title) == ("", "Training loss, CLOOB")
     assert {line.tone for line in cloob.curves} == {"run_b"}
-    assert len(clip.curves) == 2
-    assert "weight 0.6" in panel.notes[0]
+    assert "Training smoothed with weight 0.9" in panel.notes[0]
+    assert not draw(data[:1], settings).notes
 
 
 def test_curves_that_diverge_have_gaps_and_every_value_is_a_record(charted):

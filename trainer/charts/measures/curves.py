@@ -24,6 +24,8 @@ from trainer.store.rows import VAL_BATCH
 DEFAULT_METRICS: Final = ("val/image_to_text_R@1", "val/text_to_image_R@1", "val/knn_acc1", "train/loss")
 HELD: Final = ("val/", "combinations/")
 """How the names of held-out metrics begin."""
+LOGGED_EACH_STEP: Final = "train/"
+"""How the names of metrics begin that are smoothed."""
 
 Axis = Literal["step", "time"]
 
@@ -36,7 +38,9 @@ class CurveSettings:
     axis: Literal["step", "time"] = option(
         "step", "Axis", "The horizontal axis.", named={"step": "Step", "time": "Time"}
     )
-    smoothing: float = option(0.0, "Smoothing", "Weight of the moving average.", low=0.0, high=0.999)
+    smoothing: float = option(
+        0.0, "Smoothing", "Weight of the moving average over training metrics.", low=0.0, high=0.999
+    )
 
 
 @dataclass(frozen=True)
@@ -47,7 +51,7 @@ class RunCurve:
         index: Place of the run among those asked for; decides its color.
         x: Steps, or seconds since the start.
         raw: As logged or evaluated; NaN and infinities included.
-        smooth: Smoothed, over a tenth of the curve at most; equal to `raw` without smoothing.
+        smooth: Smoothed, over a tenth of the curve at most; `raw` itself of a held-out metric, or without smoothing.
     """
 
     index: int
@@ -100,7 +104,7 @@ def curves(
         runs: Ids or names; their order decides the colors.
         metrics: Logged names, or those of evaluated numbers (`zero_shot_acc1`), which have steps and no time.
         axis: Training steps, or seconds since the start.
-        smoothing: Weight of the moving average, in [0, 1).
+        smoothing: Weight of the moving average over training metrics, in [0, 1).
 
     Raises:
         ChartError: None of the metrics was logged by any run; names those that were.
@@ -179,9 +183,11 @@ def _series(workspace: Workspace, row: RunRow, index: int, name: str, axis: Axis
     if not len(numbers.steps) or (axis == "time" and numbers.source != "logged"):
         return None
     x, values = np.asarray(numbers.seconds if axis == "time" else numbers.steps, dtype=np.float64), numbers.values
-    # Over a dozen evaluations the average asked for would lag behind the curve: it spans a tenth of it at most.
-    weight = min(smoothing, max(0.0, 1 - 10 / len(values)))
-    return RunCurve(index, row.id, row.short_name, row.objective, x, values, smooth(values, weight))
+    # Held-out pairs give a few measured points, at uneven distances: their average would be a value nobody measured.
+    # Over a dozen steps the average asked for would lag behind the curve: it spans a tenth of it at most.
+    weight = min(smoothing, max(0.0, 1 - 10 / len(values))) if name.startswith(LOGGED_EACH_STEP) else 0.0
+    drawn = smooth(values, weight) if weight > 0 else values
+    return RunCurve(index, row.id, row.short_name, row.objective, x, values, drawn)
 
 
 def _pairs_behind(workspace: Workspace, row: RunRow, name: str) -> int | None:
