@@ -302,12 +302,7 @@ class Jobs(QObject):
         )
 
     def delete(self, runs: Sequence[int], *, restored: Callable[[], object] = lambda: None) -> None:
-        """Delete `runs` from all views but keep their folders, so that it can be undone; active runs are refused.
-
-        Args:
-            runs: Their ids.
-            restored: Called once they are back.
-        """
+        """Delete `runs` from all views but keep their folders, so that it can be undone; active runs are refused."""
         rows = [row for row in self._runs if row.id in set(runs)]
         busy = [row.short_name for row in rows if working(row)]
         if busy:

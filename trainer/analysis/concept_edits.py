@@ -58,14 +58,7 @@ def without(
     directions: Float[np.ndarray, "k d"],
     off: Sequence[int],
 ) -> Float[np.ndarray, "n d"]:
-    """Return x - sum_c f_c(x) d_c over the concepts that are off; what the dictionary does not explain stays.
-
-    Args:
-        rows: Standardized.
-        codes: Of these rows.
-        directions: Of each concept that is off.
-        off: Their numbers.
-    """
+    """Return x - sum_c f_c(x) d_c of standardized rows x over the concepts that are off; what is unexplained stays."""
     return rows - codes[:, list(off)] @ directions
 
 

@@ -103,10 +103,6 @@ def pair_numbers(snapshot: Snapshot, progress: Progress | None = None) -> PairNu
     """Return cosine and rank of every pair; above 50,000 pairs the rank is among a sample of captions.
 
     None without both modalities.
-
-    Args:
-        snapshot: Its images and texts are compared.
-        progress: Called with the share done and a note; what it raises ends the computation.
     """
     if snapshot.image is None or snapshot.text is None or len(snapshot.image) != len(snapshot.text):
         return None

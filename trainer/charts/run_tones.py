@@ -45,13 +45,7 @@ MarkT = TypeVar("MarkT", bound=Mark)
 
 
 def with_sides(panel: Panel, sides: Sequence[tuple[int, int]], *, letters: bool = True) -> Panel:
-    """Return the panel with what is about a run in the color of that run.
-
-    Args:
-        panel: What is about runs is so by their place.
-        sides: Hue and tone of these runs, A first.
-        letters: Whether marks say A and B as well.
-    """
+    """Return the panel with what is about a run in its color; with `letters` marks say A and B as well."""
     return replace(
         panel, rows=tuple(tuple(mark_with_sides(mark, sides, letters) for mark in row) for row in panel.rows)
     )

@@ -141,14 +141,7 @@ def write(
 ) -> WrittenFigure:
     """Write the panel to every file, with the equivalent command in its metadata.
 
-    Args:
-        workspace: Where the runs are.
-        chart: What is drawn.
-        request: Its snapshots.
-        settings: Of the chart.
-        files: Where to.
-        single: CSV and Parquet hold the single items behind the chart instead of what it shows.
-        choices: Of the figure; tables of numbers in other files hold everything.
+    With `single` CSV and Parquet hold the single items behind the chart instead of what it shows.
     """
     from trainer.charts.figure_choices import chosen_keys, parts_of
     from trainer.charts.panel_rows import HEADER, panel_rows

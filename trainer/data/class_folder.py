@@ -33,11 +33,7 @@ def class_sources(
 ) -> tuple[dict[str, list[Source]], list[tuple[str, str]]]:
     """Return the pairs of each split, only "train" if there are no others; and (path, reason) for unclassified images.
 
-    Args:
-        data: Which folder. Of a film, the middle frame is the image.
-        workspace_folder: Keeps those frames.
-        progress: Told how many images there are, then how many films are done.
-        log: Receives a sentence about a split that names state, and one about classes of one name.
+    Of a film, the middle frame, kept in the workspace, is the image. `log` receives a sentence about an odd split.
 
     Raises:
         DataError: There is no such folder, or no folder with images in it.

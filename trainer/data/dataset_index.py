@@ -55,11 +55,7 @@ def listing(
 ) -> DatasetIndex:
     """Return the pairs of a data set of any type.
 
-    Args:
-        data: Which.
-        workspace_folder: Where Scenes are drawn, downloads go and compressed tars are decompressed.
-        progress: Told the share done; may raise to stop.
-        drawn: Splits of Scenes whose pictures are needed; of the others the pairs are listed before they are drawn.
+    Splits of Scenes other than those `drawn` are listed before their pictures are drawn.
 
     Raises:
         DataError: There is nothing there that could be used.

@@ -135,12 +135,7 @@ def images_below(
 ) -> list[Path]:
     """Return files with image suffixes at any depth of a folder, by path; links are followed, hidden ones skipped.
 
-    Args:
-        root: The folder.
-        endings: Of the files.
-        progress: Told how many there are.
-        problems: Receives the folders that cannot be entered.
-        texts: Receives the paths of files that are named as captions are.
+    `problems` receives the folders that cannot be entered, `texts` the paths of files that are named as captions are.
     """
     images: list[Path] = []
     for folder, _, files in untrusted_files.walk(root, problems):

@@ -267,13 +267,7 @@ class RunLog:
         self._keep_waiting("no alert", {"kind": kind})
 
     def headline(self, last: float, best: float, *, metric: str = "") -> None:
-        """Store the run's main metric in its row, so that a table needs no curves.
-
-        Args:
-            last: Its last value.
-            best: Its best value.
-            metric: Its name, where it is another one than that of the run's objective.
-        """
+        """Store the run's main metric (`metric` if not its objective's) in its row, so that a table needs no curves."""
         name = {"metric": metric} if metric else {}
         self._write(lambda: self._workspace.runs.change(self.run.id, durable=False, last=last, best=best, **name))
         self._keep_waiting("headline", {"last": number_to_json(last), "best": number_to_json(best)} | name)

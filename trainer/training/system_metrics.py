@@ -17,12 +17,7 @@ _MIB = 2**20
 
 
 def energy_meter(where: torch.device, used_wh: float) -> EnergyMeter:
-    """Return what adds up the energy of the cards of this computer that train with this process.
-
-    Args:
-        where: The device of this process.
-        used_wh: What the run has used before.
-    """
+    """Return what adds up the energy of the cards of this computer that train with this process."""
     return EnergyMeter(partial(cards_of, where), used_wh=used_wh)
 
 

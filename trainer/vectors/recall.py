@@ -63,11 +63,7 @@ class MeasuredRecall:
 def measure_step(log: RunLog, snapshot: Snapshot, units: Units, *, most: float = math.inf) -> MeasuredRecall:
     """Store recalls in both directions, the matched cosine and the gap, with their question.
 
-    Args:
-        log: Of the run.
-        snapshot: With images and texts.
-        units: Of its pairs.
-        most: Cosines of a direction to compute at most; questions are drawn where all would take more.
+    Where all questions of a direction would take more than `most` cosines, some of them are drawn.
     """
     measured = measured_recall(snapshot, units, reporting(log), most, log.folder.parents[1])
     by_task = {

@@ -77,11 +77,7 @@ def request_of(args: argparse.Namespace) -> Request:
 
 
 def check_arguments(args: argparse.Namespace, *, beside: Sequence[str] = ()) -> None:
-    """Check before any computation that the files have supported suffixes and that required runs are given.
-
-    Args:
-        args: As parsed.
-        beside: Suffixes that this kind writes beside those of all.
+    """Check before computing that files have supported suffixes, or one `beside` them, and that runs are given if needed.
 
     Raises:
         UserError: They have not, or there are none.

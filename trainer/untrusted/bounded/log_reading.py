@@ -74,12 +74,7 @@ def log_columns(names: Sequence[str]) -> LogColumns:
 
 
 def document_records(document: Mapping[str, Any], notes: dict[str, None]) -> list[dict[str, Any]]:
-    """Return the records in a JSON object: of its `log_history`, those that its lists have one after the other, or it.
-
-    Args:
-        document: The object.
-        notes: Gets what is guessed or left out, in sentences.
-    """
+    """Return the records in a JSON object: of its `log_history`, those that its lists have in turn, or it."""
     history = document.get("log_history")
     if isinstance(history, list):
         records = [record for record in history if isinstance(record, dict)]
