@@ -9,25 +9,25 @@ from pathlib import Path
 from typing import Final, Literal
 
 import numpy as np
-from PySide6.QtCore import Qt, QTimer
+from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtGui import QAction, QFocusEvent, QKeySequence
-from PySide6.QtWidgets import QButtonGroup, QLineEdit, QPushButton, QToolButton, QWidget
+from PySide6.QtWidgets import QButtonGroup, QCheckBox, QLineEdit, QPushButton, QToolButton, QWidget
 
 from explorer import theme
 from explorer.models.thumbnails import Thumbnails
-from explorer.views.chart_pane import request_of
-from explorer.views.search.hubs import Hubs
+from explorer.views.chart_pane import ChartPane, request_of
 from explorer.views.search.load import SearchRequest, embedder, find
 from explorer.views.search.panel import HitsPanel
-from explorer.views.view import View, reason_of
+from explorer.views.view import Context, View, reason_of
 from explorer.widgets import layouts
 from explorer.widgets.flow_row import FlowRow
 from explorer.widgets.progress_row import Cancelled, ProgressRow
 from explorer.widgets.state_area import StateArea
+from trainer.charts.hubness import CHART
 from trainer.charts.search import Hits, SearchSettings
 from trainer.charts.settings import options
 from trainer.charts.snapshots import Embedder
-from trainer.charts.spec import request_words
+from trainer.charts.spec import Request, request_words
 from trainer.errors import UserError
 from trainer.messages import EmbedAnswer, EmbedImages, EmbedTexts, Failure
 from trainer.store import of_split
@@ -412,3 +412,32 @@ class Chip(QToolButton):
         name = Path(path).name
         self.setText(f"{name if len(name) < 28 else name[:25] + '…'}  ×" if path else "")
         self.setToolTip(f"{path}\nClick to remove" if path else "")
+
+
+class Hubs(QWidget):
+    """The hubness chart, and the switch that enables CSLS in the search.
+
+    Signals:
+        toggled: CSLS is on or off now.
+    """
+
+    toggled = Signal(bool)
+
+    def __init__(self, context: Context, pictures: Thumbnails, parent: QWidget | None = None) -> None:
+        super().__init__(parent, objectName="search-hubs")
+        self.csls = QCheckBox("Reduce hubness (CSLS)", objectName="search-csls")
+        self.csls.setToolTip("Order hits by cosine minus half the hit's mean cosine to its 10 nearest captions")
+        self.pane = ChartPane(context, CHART.name, pictures)
+        heading = layouts.text(CHART.label, "heading")
+        layouts.column(
+            heading,
+            self.csls,
+            (self.pane, 1),
+            margins=(theme.BETWEEN, theme.BETWEEN, theme.INSIDE, theme.INSIDE),
+            of=self,
+        )
+        self.csls.toggled.connect(self.toggled)
+
+    def show_hubs(self, request: Request) -> None:
+        """Count the hits in these snapshots, unless they are shown already."""
+        self.pane.ask(CHART, request, CHART.settings())
