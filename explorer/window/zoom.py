@@ -74,8 +74,7 @@ def rescale(percent: int) -> bool:
     setter(_factor(percent, os.environ))
     qInstallMessageHandler(handler)
     for window in visible:
-        if not window.isMaximized() and not window.isFullScreen():
-            _fit(window, before)
+        _fit(window, before)
         window.show()
     if active is not None:
         active.raise_()
@@ -85,12 +84,16 @@ def rescale(percent: int) -> bool:
 
 
 def _fit(window: QWidget, before: float) -> None:
-    """Give a window the size on the screen that it had, or what the screen has; another zoom gives it back."""
+    """Give a window the size on the screen that it had, or what the screen has; another zoom gives it back.
+
+    One that is maximized has its size of the desktop, which only its smallest size must not exceed.
+    """
     least, was, physical = window.property("zoom") or (window.minimumSize(), QSize(), QSize())
     physical = physical if window.size() == was else window.size() * before
     room = window.screen().availableSize() - QSize(*FRAME)
     window.setMinimumSize(least.boundedTo(room))
-    window.resize((physical / window.screen().devicePixelRatio()).boundedTo(room))
+    if not window.isMaximized() and not window.isFullScreen():
+        window.resize((physical / window.screen().devicePixelRatio()).boundedTo(room))
     window.setProperty("zoom", (least, window.size(), physical))
 
 

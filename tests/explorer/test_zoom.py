@@ -112,6 +112,19 @@ def test_ctrl_plus_minus_and_zero_zoom_the_open_window_at_once(window: Window) -
     assert not window.opens_again
 
 
+@pytest.mark.slow
+def test_a_maximized_window_is_not_larger_than_the_screen_at_any_zoom(window: Window) -> None:
+    window.showMaximized()
+    try:
+        for _ in range(5):
+            press(window, "zoomIn")
+        room = window.screen().availableSize()
+        assert window.devicePixelRatioF() == 2.0
+        assert window.minimumSize().boundedTo(room) == window.minimumSize()
+    finally:
+        press(window, "zoomReset")
+
+
 def test_a_zoom_is_chosen_from_a_list_of_the_settings(window: Window, qtbot: QtBot) -> None:
     sheet = window.settings_sheet
     press(window, "showSettingsAction")
