@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
@@ -124,8 +125,10 @@ def matching(typed: str, entries: Sequence[PaletteEntry], uses: Mapping[str, int
     """Return the entries that match the typed letters, best first; all of them if nothing is typed.
 
     Among commands that match about equally well, the one of the open view and the one used more often come first.
+    British spelling finds what is spelled as in America.
     """
     counts = uses or {}
+    typed = re.sub("(?i)(col|neighb)our", r"\1or", typed)
     scored = [
         (None if (fit := _score(typed, entry)) is None else fit + _habit(counts.get(entry.key, 0), entry), index, entry)
         for index, entry in enumerate(entries)

@@ -135,3 +135,10 @@ def test_a_click_outside_closes_the_cheat_sheet(window, qtbot) -> None:
     assert sheet.rect() == window.rect()
     qtbot.mouseClick(sheet, Qt.MouseButton.LeftButton, pos=QPoint(3, 3))
     assert sheet.isHidden()
+
+
+@pytest.mark.parametrize("typed", ["colour", "Colour by", "neighbours"])
+def test_british_spelling_finds_what_is_spelled_as_in_america(window, typed: str) -> None:
+    entries = [PaletteEntry("Map", QAction(name, window)) for name in ("Color by class", "Neighbors", "Contours")]
+    assert [entry.words for entry in matching(typed, entries)] == [entries["neigh" in typed].words]
+    assert [entry.words for entry in matching("contours", entries)] == ["Contours"]
