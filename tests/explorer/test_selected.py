@@ -7,8 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PySide6.QtCore import Qt
+from PySide6.QtGui import QFontMetrics
 from PySide6.QtWidgets import QApplication
 
+from explorer import theme
 from explorer.models.pair_table import PairColumn
 from explorer.models.thumbnails import Thumbnails
 from explorer.views.selected import PairTable, SelectedPanel
@@ -104,7 +106,7 @@ def test_classes_take_what_two_captions_leave_unless_a_person_chose_their_width(
     assert table.columnWidth(1) == 120
 
 
-def test_a_long_caption_takes_two_lines_beside_its_numbers(qtbot, background, dressed):
+def test_a_long_caption_takes_three_lines_beside_its_numbers(qtbot, background, dressed):
     captions = ["a star", "a turquoise square left of an orange cross on sand"]
     items = Items(np.arange(2), [""] * 2, captions, [""] * 2, [""] * 2)
     table = PairTable(Thumbnails(background), name="t", label="t")
@@ -122,7 +124,7 @@ def test_a_long_caption_takes_two_lines_beside_its_numbers(qtbot, background, dr
         ]
         rows = np.flatnonzero(inked)
         heights.append(np.ptp(rows))
-    assert heights[1] > 1.8 * heights[0]
+    assert heights[1] > 2.8 * heights[0]
 
 
 def test_a_narrow_table_hides_numbers_rather_than_scroll_to_the_side(qtbot, background, dressed):
@@ -199,6 +201,24 @@ def test_tiles_leave_out_what_all_captions_begin_with(qtbot, background, dressed
     assert tiles.cell.texts(PairTile(0, "", "long-sleeve shirt"), tiles.fontMetrics())[1] == ["long-sleeve shirt"]
     tiles.show_tiles([PairTile(0, "", "a photo of a blue shirt")])
     assert tiles.tiles.shared == 0
+
+
+def test_captions_of_tiles_have_the_width_and_the_lines_that_are_there_before_they_are_cut(qtbot, background, dressed):
+    tiles = Tiles(Thumbnails(background), name="t", label="t", edge=96, lines=3)
+    qtbot.addWidget(tiles)
+    tiles.resize(540, 400)
+    tiles.show()
+    short, long = "a star", "a red heart right of an orange square on grass"
+    low = tiles.cell.size.height()
+    tiles.show_tiles([PairTile(row, "", short, "1.  0.779", "shared") for row in range(9)])
+    assert tiles.cell.size.height() == low
+    tiles.show_tiles([PairTile(row, "", long, "1.  0.779") for row in range(9)])
+    metrics = QFontMetrics(theme.pixel_font(theme.SMALL_PX))
+    assert " ".join(tiles.cell.texts(tiles.tiles.items[0], metrics)[0]) == long
+    assert tiles.cell.size.height() > low
+    left, right = (tiles.visualRect(tiles.tiles.index(line)) for line in (0, 3))
+    assert left.top() == right.top(), "as many stand in a row as before"
+    assert tiles.viewport().width() - right.right() < 24, "and share its width but for the scroll bar"
 
 
 def test_missing_values_sort_last_both_ways(qtbot, background, dressed):

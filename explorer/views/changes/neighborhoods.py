@@ -88,9 +88,9 @@ class Neighborhoods(QWidget):
         self.note.setText(" · ".join(parts))
         self.note.setToolTip(MEASURES["overlap"].hint)
         for row, neighbors in zip(self.rows, near, strict=True):
-            row.show_tiles([self._tile(changes, int(p), bool(np.isin(p, shared))) for p in neighbors])
+            row.show_tiles([self._tile(changes, int(p), "shared" if p in shared else "") for p in neighbors])
         self._fit()
 
-    def _tile(self, changes: Changes, pair: int, shared: bool) -> PairTile:
+    def _tile(self, changes: Changes, pair: int, shared: str) -> PairTile:
         items = changes.items
         return PairTile(pair, items.path[pair], items.caption[pair], items.label[pair], shared)

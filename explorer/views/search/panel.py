@@ -15,7 +15,7 @@ from trainer.charts.search import Hits
 
 
 class HitsPanel(QFrame):
-    """Hits as images, best first; those that both runs find are framed."""
+    """Hits as images, best first; those that both runs find are framed, or the others where these are fewer."""
 
     def __init__(self, index: int, pictures: Thumbnails, parent: QWidget | None = None) -> None:
         super().__init__(parent, objectName=f"search-panel-{'ab'[index]}")
@@ -28,10 +28,13 @@ class HitsPanel(QFrame):
         layouts.column(layouts.row(RunBadge("AB"[index], index), (self.title, 1)), self.note, (self.area, 1), of=self)
 
     def show_hits(self, hits: Hits, shared: set[int]) -> None:
-        """Show the hits; `shared` pairs are framed."""
+        """Show the hits, of which the other run finds `shared`, too."""
         self.hits = hits
+        alone = len(hits.rows) - len(shared)
+        frames_shared = len(shared) <= alone
         parts = [f"{len(hits.rows)} of {hits.n:,} {hits.target}s"]
-        parts += [f"{len(shared)} also found by {'BA'[self.index]} (framed)"] if shared else []
+        framed = "framed" if frames_shared else f"the other {alone} are framed" if alone else "all"
+        parts += [f"{len(shared)} also found by {'BA'[self.index]} ({framed})"] if shared else []
         parts.append("by CSLS" if hits.csls else "by cosine")
         parts += ["a sample"] if hits.sampled else []
         self.title.setText(f"{hits.name} · step {hits.step:,}")
@@ -44,7 +47,9 @@ class HitsPanel(QFrame):
                     "" if text else items.path[row],
                     items.caption[row] or items.path[row],
                     f"{rank}.  {cosine:.3f}".replace("-", "−"),
-                    int(row) in shared,
+                    ("shared" if frames_shared else f"only {'AB'[self.index]}")
+                    if (int(row) in shared) == frames_shared
+                    else "",
                 )
                 for rank, (row, cosine) in enumerate(zip(hits.rows, hits.cosines, strict=True), start=1)
             ]

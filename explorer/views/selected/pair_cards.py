@@ -162,6 +162,7 @@ class NeighborRows(QWidget):
         """Show the neighbors of this pair."""
         sets = [{near.row for near in run.near} for run in pair.runs]
         shared = set.intersection(*sets) - {-1} if len(sets) > 1 else set()
+        marks = dict.fromkeys(shared, "shared")
         kinds = " and ".join(sorted({run.modality for run in pair.runs}))
         overlap = f" · {len(shared)} shared" if len(sets) > 1 else ""
         self.title.setText(f"Nearest {kinds}s{overlap}")
@@ -170,9 +171,8 @@ class NeighborRows(QWidget):
             run = by_place.get(index)
             for widget in (badge, row):
                 widget.setVisible(run is not None)
-            row.show_tiles(
-                [PairTile(n.row, n.path, n.caption, n.caption, n.row in shared) for n in run.near] if run else []
-            )
+            near = run.near if run else ()
+            row.show_tiles([PairTile(n.row, n.path, n.caption, n.caption, marks.get(n.row, "")) for n in near])
         self.setVisible(bool(pair.runs))
 
     def _choose(self, rows: list[int]) -> None:

@@ -39,7 +39,8 @@ from explorer.widgets.elided_label import wrapped
 from explorer.widgets.sort_header import SortHeader
 
 PICTURE_PX: Final = 36
-LINE_PX: Final = 44
+LINE_PX: Final = 48
+"""Of three lines of a caption, which is small for it."""
 LEAST_PX: Final = 40
 RING_PX: Final = 2
 """Width of a column of numbers."""
@@ -281,7 +282,7 @@ class PairTable(QTableView):
 
 
 class PictureCell(QStyledItemDelegate):
-    """Paints a thumbnail with up to two lines of caption."""
+    """Paints a thumbnail with up to three lines of caption."""
 
     def paint(
         self, painter: QPainter, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex
@@ -302,9 +303,10 @@ class PictureCell(QStyledItemDelegate):
             painter.drawPixmap(target, picture)
         selected = option.state & QStyle.StateFlag.State_Selected
         painter.setPen(theme.color("selection_text" if selected else "text"))
-        painter.setFont(option.font)
+        painter.setFont(theme.pixel_font(theme.SMALL_PX))
+        metrics = painter.fontMetrics()
         text_rect = option.rect.adjusted(edge + CELL_PX + theme.INSIDE + theme.SPACE, 0, -theme.INSIDE, 0)
-        most = max(1, text_rect.height() // option.fontMetrics.height())
-        lines = wrapped(str(index.data() or ""), option.fontMetrics, text_rect.width(), most)
+        most = max(1, text_rect.height() // metrics.height())
+        lines = wrapped(str(index.data() or ""), metrics, text_rect.width(), most)
         painter.drawText(text_rect, int(Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft), "\n".join(lines))
         painter.restore()

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from PySide6.QtCore import QItemSelection, QItemSelectionModel, QRect, QSignalBlocker, QSize, Qt, Signal
-from PySide6.QtGui import QColor, QFontMetrics, QPainter, QPen
+from PySide6.QtGui import QColor, QFontMetrics, QPainter, QPen, QResizeEvent
 from PySide6.QtWidgets import QListView, QStyle, QStyledItemDelegate, QStyleOptionViewItem, QWidget
 
 from explorer import theme
@@ -16,6 +16,10 @@ from explorer.widgets.elided_label import wrapped
 from explorer.widgets.item_list import ITEM_ROLE, Index, ItemListModel, Roles
 
 LINE_PX = 16
+MOST_LINES: Final = 5
+"""Of a tile: a longer caption is cut."""
+MOST_MEASURED: Final = 1_000
+"""Captions, of which the longest says how high all tiles are."""
 
 
 @dataclass(frozen=True)
@@ -26,14 +30,14 @@ class PairTile:
         pair: Row of the snapshot.
         path: Of its image; empty if there is none.
         words: Numbers under it, in one line or more.
-        marked: Drawn with a frame in the accent, a shared neighbor or hit for example.
+        marked: What the frame in the accent says that is drawn around it, such as `shared`; empty for none.
     """
 
     pair: int
     path: str
     caption: str
     words: str = ""
-    marked: bool = False
+    marked: str = ""
 
 
 class TilesModel(ItemListModel):
@@ -75,7 +79,7 @@ def shared_start(captions: Sequence[str]) -> int:
 
 
 def _spoken(tile: PairTile) -> str:
-    return ", ".join((tile.caption, *tile.words.split("\n"), *(("shared",) if tile.marked else ())))
+    return ", ".join((tile.caption, *tile.words.split("\n"), *filter(None, (tile.marked,))))
 
 
 class Tiles(QListView):
@@ -135,6 +139,7 @@ class Tiles(QListView):
         """Show these tiles; if the pairs are unchanged, update texts only and keep the scroll position."""
         if tuple(tiles) != self.tiles.items:
             self.tiles.show(tuple(tiles))
+            self._fit()
 
     def mark(self, pairs: set[int]) -> None:
         """Show these pairs as selected without emitting signals."""
@@ -148,6 +153,16 @@ class Tiles(QListView):
             self.selectionModel().select(selection, QItemSelectionModel.SelectionFlag.ClearAndSelect)
         self.viewport().update()
 
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        self._fit()
+        super().resizeEvent(event)
+
+    def _fit(self) -> None:
+        """Give the captions of several rows what the pictures leave of the width, and the lines that they need."""
+        room = self.contentsRect().width() - self.verticalScrollBar().sizeHint().width()  # as Qt lays them out
+        if self.isWrapping() and self.cell.fit(self.tiles, room):
+            self.doItemsLayout()
+
     def leaveEvent(self, event: object) -> None:
         super().leaveEvent(event)
         self.hovered.emit(-1)
@@ -156,7 +171,7 @@ class Tiles(QListView):
 class _Cell(QStyledItemDelegate):
     def __init__(self, edge: int, lines: int, parent: QWidget) -> None:
         super().__init__(parent)
-        self._lines = lines
+        self._lines = self._least_lines = lines
         self._room = theme.INSIDE if lines else theme.SPACE
         self.enlarge(edge)
 
@@ -165,6 +180,18 @@ class _Cell(QStyledItemDelegate):
         self._edge, self._text_px = edge, max(edge, text_px)
         high = edge + theme.INSIDE + theme.SPACE + lines * LINE_PX if lines else edge + 2 * theme.SPACE
         self.size = QSize(self._text_px + 2 * self._room, high)
+
+    def fit(self, model: TilesModel, wide: int) -> bool:
+        """Let as many tiles as this width has room for share all of it; return whether that changed their size."""
+        if self._least_lines < 2:
+            return False
+        before, least = self.size, self._edge + 2 * self._room
+        self.enlarge(self._edge, wide // max(wide // least, 1) - 2 * self._room - 1, max(MOST_LINES, self._least_lines))
+        metrics = QFontMetrics(theme.pixel_font(theme.SMALL_PX))
+        texts = (self.texts(tile, metrics, model.shared) for tile in model.items[:MOST_MEASURED])
+        lines = max((len(caption) + len(numbers) for caption, numbers in texts), default=0)
+        self.enlarge(self._edge, self._text_px, max(lines, self._least_lines))
+        return self.size != before
 
     def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:
         return self.size
