@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Sheets(QObject):
-    """The dialogs of a view about the runs that are `chosen`; `made` is told of each run that is made."""
+    """The dialogs of a view for its `chosen` runs; `made` receives each new run."""
 
     def __init__(
         self,

@@ -77,7 +77,7 @@ def request_of(args: argparse.Namespace) -> Request:
 
 
 def check_arguments(args: argparse.Namespace, *, beside: Sequence[str] = ()) -> None:
-    """Check before computing that files have supported suffixes, or `beside` ones, and that runs are given if needed.
+    """Check before any computation that the files have supported suffixes and that required runs are given.
 
     Raises:
         UserError: They have not, or there are none.
