@@ -21,14 +21,6 @@ DECODER: Final = "decoder-scenes"
 """Preset of the decoder that is trained for a run."""
 
 
-def free_name(name: str, taken: set[str]) -> str:
-    """Return the first unused name of `name copy`, `name copy 2`, and so on."""
-    stem = f"{name} copy"
-    if stem not in taken:
-        return stem
-    return next(f"{stem} {n}" for n in range(2, len(taken) + 3) if f"{stem} {n}" not in taken)
-
-
 def create_and_launch(
     workspace: Workspace,
     run: config.Run,
@@ -153,10 +145,11 @@ def requeue(workspace: Workspace, run_id: int) -> None:
     workspace.runs.enqueue(run_id)
 
 
-def copy_of(workspace: Workspace, run_id: int) -> config.Run:
-    """Return the run's configuration under an unused name."""
+def copy_of(workspace: Workspace, run_id: int, data: config.Data | None = None) -> config.Run:
+    """Return the run's configuration, on other data where some are given, under the name of one that nobody named."""
     original = workspace.runs.config_of(run_id)
-    return dataclasses.replace(original, name=free_name(original.name, {row.name for row in workspace.runs.all()}))
+    data = data or original.data
+    return dataclasses.replace(original, data=data, name=config.named_after(data, original.objective.kind))
 
 
 def last_own_data(workspace: Workspace) -> dict[str, Any]:

@@ -552,6 +552,21 @@ def test_a_copy_says_what_it_is_a_copy_of(qtbot: QtBot, background: Background):
     assert sheet.preset.itemText(sheet.preset.findData("clip-scenes")) == "clip-scenes  (CLIP on Scenes)"
 
 
+def test_a_name_that_nobody_typed_follows_the_objective(qtbot: QtBot, background: Background):
+    run = config.Run(name="clip-cats", data=config.Folder(path="/home/ada/cats"))
+    sheet = NewRun(PRESETS, background, start_from=run)
+    qtbot.addWidget(sheet)
+    kind = sheet.section("objective").kind
+    kind.setCurrentIndex(kind.findData(config.Cloob))
+    qtbot.waitUntil(lambda: sheet.run().name == "cloob-cats")
+    sheet.name_field.clear()
+    qtbot.keyClicks(sheet.name_field, "clip-cats")
+    kind.setCurrentIndex(kind.findData(config.Clip))
+    qtbot.waitUntil(lambda: sheet.section("objective").value() == config.Clip())
+    sheet.accept()
+    assert sheet.run().name == "clip-cats"
+
+
 def test_the_method_of_the_chosen_objective_is_explained_whole(qtbot: QtBot, sheet: NewRun):
     button = sheet.findChild(QPushButton, "new-run-method")
     for objective in config.SECTIONS["objective"]:

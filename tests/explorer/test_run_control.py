@@ -344,15 +344,14 @@ def test_a_taken_name_is_told_and_nothing_changes(qtbot: QtBot, workspace: Works
     assert [run.name for run in jobs.runs] == ["one", "two"]
 
 
-def test_a_copy_has_a_name_of_its_own(qtbot: QtBot, workspace: Workspace, jobs: Jobs):
+def test_a_copy_has_the_name_of_a_run_that_nobody_named(qtbot: QtBot, workspace: Workspace, jobs: Jobs):
     original = config.Run(name="one", seed=7, objective=config.Cloob(inv_tau=20.0))
-    for run in (original, config.Run(name="one copy")):
-        workspace.runs.change(workspace.runs.create(run), status="finished")
-    qtbot.waitUntil(lambda: len(jobs.runs) == 2)
+    workspace.runs.change(workspace.runs.create(original), status="finished")
+    qtbot.waitUntil(lambda: len(jobs.runs) == 1)
     copies: list[config.Run] = []
     jobs.do(actions.copy_of, jobs.runs[0].id, done=copies.append)
     qtbot.waitUntil(lambda: bool(copies))
-    assert config.difference(original, copies[0]) == [("name", "one", "one copy 2")]
+    assert config.difference(original, copies[0]) == [("name", "one", "cloob-scenes")]
 
 
 def test_an_invalid_run_is_told_in_a_sentence(qtbot: QtBot, jobs: Jobs):

@@ -388,7 +388,7 @@ def test_duplicate_opens_the_sheet_with_the_same_values(
     qtbot.waitUntil(lambda: view.findChild(object, "new-run") is not None)
     sheet = view.findChild(object, "new-run")
     assert config.difference(sheet.run(), context.workspace.runs.config_of(three[1])) == [
-        ("name", "cloob small copy", "cloob small")
+        ("name", "cloob-scenes", "cloob small")
     ]
     sheet.reject()
 

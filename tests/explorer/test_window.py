@@ -858,7 +858,7 @@ def test_a_run_that_failed_is_edited_and_restarted_and_resumed_only_from_a_check
     assert jobs.run(run).status == "failed"
     qtbot.mouseClick(window.banner.action, Qt.MouseButton.LeftButton)
     qtbot.waitUntil(lambda: any(sheet.isVisible() for sheet in window.findChildren(NewRun)))
-    assert window.findChild(NewRun).run().name == "breaks copy"
+    assert window.findChild(NewRun).run().name == "clip-scenes"
     window.findChild(NewRun).reject()
     window.navigation.go_to("left")
     window.job_panel.toggle()

@@ -343,8 +343,9 @@ def data_name(data: Any) -> str:
 
 
 def named_after(data: Any, objective: str) -> str:
-    """Return the name of a run on these data that nobody named: `clip-flowers`."""
-    return re.sub(r"[/\\:\s]+", "-", f"{objective}-{data_name(data)}")
+    """Return the name of a run on these data that nobody named: `clip-flowers`, of drawn ones that of their preset."""
+    name = data_name(data).lower() if data.is_drawn else data_name(data)
+    return re.sub(r"[/\\:\s]+", "-", f"{objective}-{name}")
 
 
 _COMMON: Final = re.compile(

@@ -12,8 +12,11 @@ from trainer.config.elsewhere import ELSEWHERE
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-MOST_CHARACTERS: Final = 28
+MOST_CHARACTERS: Final = 32
 """Of a label: it is drawn whole everywhere, in a legend as in a table's head."""
+
+NUMBER_ROOM: Final = len(" (2)")
+"""Characters of them that stay free behind a seed: for the number of a run that is like another."""
 
 
 def label_of(run: config.Run, *, preset: str = "", arm: str = "", named: bool = False) -> str:
@@ -33,7 +36,8 @@ def label_of(run: config.Run, *, preset: str = "", arm: str = "", named: bool = 
     unnamed = (preset, "run", "", config.named_after(run.data, run.objective.kind))
     if arm or (not named and re.sub(r" \d+$", "", run.name) in unnamed):
         trained = method if run.data.is_drawn else f"{method} · {config.data_name(run.data)}"
-        return f"{shortened(trained, MOST_CHARACTERS - 8)} · s{run.seed}"
+        seed = f" · s{run.seed}"
+        return shortened(trained, MOST_CHARACTERS - len(seed) - NUMBER_ROOM) + seed
     if method.casefold() in run.name.casefold():
         return shortened(run.name)
     return shortened(f"{method} · {run.name}")
@@ -49,7 +53,8 @@ def free_label(connection: Connection, label: str, run_id: int | None = None) ->
     candidate, count = label, 1
     while candidate in taken:
         count += 1
-        candidate = f"{shortened(label, MOST_CHARACTERS - 5)} ({count})"
+        number = f" ({count})"
+        candidate = shortened(label, MOST_CHARACTERS - len(number)) + number
     return candidate
 
 

@@ -267,7 +267,10 @@ class NewRun(QDialog):
         self._show_foot(run, problems, repairs)
 
     def _by_weights(self, run: config.Run) -> config.Run:
-        """Return the run; once it takes pretrained weights, untouched fields of the optimizer show what suits those."""
+        """Return the run; once it takes pretrained weights, untouched fields of the optimizer show what suits those.
+
+        A name that nobody typed follows objective and data.
+        """
         before, self._shown = self._shown, run
         usual = self._presets.get(self.preset_name, config.Run()).optimizer
         stated = [name for name in config.FINE_TUNING if getattr(run.optimizer, name) != getattr(usual, name)]
@@ -279,6 +282,9 @@ class NewRun(QDialog):
             suited = dataclasses.replace(run, optimizer=plain)
         if suited != run:
             self.section("optimizer").set_value(suited.optimizer)
+        if run.name == config.named_after(before.data, before.objective.kind) and not self.name_field.isModified():
+            suited = dataclasses.replace(suited, name=config.named_after(run.data, run.objective.kind))
+            self.name_field.setText(suited.name)
         return suited
 
     def _show_origins(self, run: config.Run) -> None:

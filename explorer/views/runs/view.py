@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -302,12 +301,9 @@ class RunsView(View):
         preset = row.preset if row is not None else ""
 
         def show(copy: config.Run) -> None:
-            if data is None:
-                self._open_sheet(copy, preset)
-            else:
-                self._open_sheet(replace(copy, data=data), preset, parent_run=run)
+            self._open_sheet(copy, preset, parent_run=None if data is None else run)
 
-        self.context.jobs.do(actions.copy_of, run, done=show)
+        self.context.jobs.do(actions.copy_of, run, data, done=show)
 
     def link_state(self) -> tuple[str, dict[str, str]]:
         return self.filter.text(), self.arrangement.link_fields()

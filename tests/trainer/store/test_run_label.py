@@ -31,10 +31,10 @@ def scenes(kind: str = "clip", **changes):
         (
             {"data": config.Folder(path="/data-of-the-north-sea")},
             {"preset": "clip-scenes"},
-            "CLIP · data-of-the-… · s0",
+            "CLIP · data-of-the-nor… · s0",
         ),
         ({"name": "clip of the cats"}, {}, "clip of the cats"),
-        ({"name": "a very long name that says all of the settings"}, {}, "CLIP · a very long name…"),
+        ({"name": "a very long name that says all of the settings"}, {}, "CLIP · a very long name that…"),
     ],
 )
 def test_a_label_says_what_was_trained_and_what_tells_it_apart(changes, about, label):
@@ -56,6 +56,19 @@ def test_labels_of_a_workspace_differ_and_stay(tmp_path):
     assert [workspace.runs.get(run).label for run in ids] == ["CLIP · the first", "CLIP · s0 (2)", "CLIP · s0 (3)"]
     assert workspace.runs.create(scenes(), preset="clip-scenes")
     assert workspace.runs.get(4).label == "CLIP · s0"
+
+
+def test_a_copy_that_nobody_named_is_told_apart_by_its_number_and_keeps_its_seed(tmp_path):
+    workspace = Workspace(tmp_path / "w")
+    data = config.Folder(path="/pictures/emoji-pairs-300")
+    for kind, name in (
+        ("clip", "clip-emoji-pairs-300"),
+        ("clip", "clip-emoji-pairs-300"),
+        ("cloob", "cloob-emoji-pairs-300"),
+    ):
+        workspace.runs.create(scenes(kind, name=name, data=data), preset="clip-folder")
+    labels = [row.label for row in workspace.runs.all()]
+    assert labels == ["CLIP · emoji-pairs-300 · s0", "CLIP · emoji-pairs-300 · s0 (2)", "CLOOB · emoji-pairs-300 · s0"]
 
 
 def test_a_name_that_a_person_gave_is_shown_even_that_of_the_preset(tmp_path):
