@@ -116,7 +116,7 @@ def test_the_table_holds_the_charts_numbers(qtbot, view: ChangesView, two_runs: 
     qtbot.waitUntil(lambda: view.note.text().startswith(of_steps), timeout=10_000)
 
 
-def test_the_heads_of_ranks_say_so_and_have_tips(shared: ChangesView):
+def test_the_heads_of_ranks_say_so_and_have_tips_and_two_lines_are_not_cut(shared: ChangesView):
     model = shared.table.pairs
     for column, about in enumerate(model.columns, FIXED):
         if about.key.startswith(("image_rank_a", "image_rank_b", "text_rank")):
@@ -124,6 +124,13 @@ def test_the_heads_of_ranks_say_so_and_have_tips(shared: ChangesView):
             assert "Rank of the correct" in model.headerData(
                 column, Qt.Orientation.Horizontal, Qt.ItemDataRole.ToolTipRole
             )
+    header = shared.table.horizontalHeader()
+    lines = [str(model.headerData(n, Qt.Orientation.Horizontal)).split("\n") for n in range(model.columnCount())]
+    assert max(map(len, lines)) == 2
+    assert header.textElideMode() is Qt.TextElideMode.ElideNone, "Qt would measure both lines as one"
+    assert header.height() >= 2 * header.fontMetrics().lineSpacing()
+    for column in range(FIXED, model.columnCount()):
+        assert header.sectionSize(column) >= max(map(header.fontMetrics().horizontalAdvance, lines[column]))
 
 
 def test_chips_leave_the_pairs_that_one_run_gets_right(qtbot, shared: ChangesView):
@@ -421,13 +428,3 @@ def test_no_run_teaches(shared: ChangesView):
     shared.context.selection.select_runs(None, None)
     assert shared.is_empty
     assert shared.command() is None
-
-
-def test_heads_of_two_lines_are_not_cut(shared: ChangesView):
-    header, model = shared.table.horizontalHeader(), shared.table.pairs
-    lines = [str(model.headerData(n, Qt.Orientation.Horizontal)).split("\n") for n in range(model.columnCount())]
-    assert max(map(len, lines)) == 2
-    assert header.textElideMode() is Qt.TextElideMode.ElideNone, "Qt would measure both lines as one"
-    assert header.height() >= 2 * header.fontMetrics().lineSpacing()
-    for column in range(FIXED, model.columnCount()):
-        assert header.sectionSize(column) >= max(map(header.fontMetrics().horizontalAdvance, lines[column]))

@@ -440,7 +440,7 @@ def test_thumbnails_come_near_and_go_far(qtbot, view: MapView):
     assert not len(other.points)
 
 
-def test_words_of_clusters_step_back_behind_a_selection(qtbot, view: MapView):
+def test_words_of_clusters_step_back_behind_a_selection_and_w_takes_them_away(qtbot, view: MapView):
     panel = view.panels[0]
     choose(view, "Modality")
     qtbot.waitUntil(lambda: len(panel.labels.labels) > 2, timeout=4000)
@@ -455,16 +455,10 @@ def test_words_of_clusters_step_back_behind_a_selection(qtbot, view: MapView):
     qtbot.waitUntil(lambda: inked() == 0, timeout=4000)
     panel.select(None)
     qtbot.waitUntil(lambda: inked() > 0, timeout=4000)
-
-
-def test_clusters_get_words_and_w_takes_them_away(qtbot, view: MapView):
-    labels = view.panels[0].labels
-    choose(view, "Modality")
-    qtbot.waitUntil(lambda: len(labels.labels) > 2, timeout=4000)
-    said = {word for label in labels.labels for word in label.text.split()}
+    said = {word for label in panel.labels.labels for word in label.text.split()}
     assert said & {"red", "green", "blue", "ring", "star", "heart", "cross"}
-    qtbot.keyClick(view.panels[0].map, Qt.Key.Key_W)
-    assert labels.labels == ()
+    qtbot.keyClick(panel.map, Qt.Key.Key_W)
+    assert panel.labels.labels == ()
 
 
 def test_one_of_very_many_pairs_is_ranked_when_it_is_asked_for(shared: MapView):

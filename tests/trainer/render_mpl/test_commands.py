@@ -82,6 +82,7 @@ def test_analyze_prints_and_gives_json(trainer, analysis: str):
 def test_report_is_one_page_with_everything(trainer, tmp_path, umap_as_pca, monkeypatch):
     logged = ResultsTable.last_values
     energies = {1: {energy.METRIC: 125.0}}
+    monkeypatch.setattr("trainer.charts.measures.geometry.DRAWS", 19)  # 199 simulated samples are a fifth of the test
     monkeypatch.setattr(ResultsTable, "last_values", lambda table, run: logged(table, run) | energies.get(run, {}))
     status, out, _ = trainer("report", "1", "2", "--out", str(tmp_path / "r"), "--json")
     assert status == 0
