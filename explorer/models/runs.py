@@ -533,9 +533,8 @@ class RunsModel(QAbstractTableModel):
                 return f"{metric(run.metric).text(run.last)} · {', '.join(flaws)}"
             if run.last is None or not standing(run):
                 return status if standing(run) else ""
-            value = display_text(run, RunColumn.LAST)
-            # The step says that it is no result; with the status it would not fit.
-            return value if _is_earlier(run) else f"{value} · {run.status}"
+            # How far it came says that its value is no result; the tool tip has that.
+            return f"{run.status} at {quantities.steps_of(run.step, run.total_steps)}"
         if run.status != "running" or run.out_of_reach or gravest(run) or self._why_silent(run) or run.asked:
             return status
         return run.phase.partition(":")[0] if preparing(run) else quantities.steps_of(run.step, run.total_steps)
@@ -885,9 +884,11 @@ def _hint(run: RunRow, column: RunColumn) -> str | None:
         return "\n".join(filter(None, (run.name, run.tags and f"Tags: {run.tags}", str(run.folder), run.note)))
     if column is RunColumn.PROGRESS:
         return run.phase or None
-    if column in (RunColumn.BEST, RunColumn.LAST) and run.metric:
+    if column in (RunColumn.BEST, RunColumn.LAST, RunColumn.N) and run.metric:
         why = "" if run.active or run.status == "queued" else standing(run)
-        value = f"{headline_name(run.metric, run.facts)}: {display_text(run, column) or 'not measured yet'}"
+        # The state of a run stands in place of n as well: its value and n are told wherever the pointer is.
+        shown = RunColumn.BEST if column is RunColumn.BEST else RunColumn.LAST
+        value = f"{headline_name(run.metric, run.facts)}: {display_text(run, shown) or 'not measured yet'}"
         standing_of = f"Not a finished result: {why}." if why else ""
         return "\n".join(filter(None, (value, noted_chance(run.metric, run.facts).capitalize(), standing_of)))
     if column is RunColumn.STARTED and run.started_at is not None:

@@ -38,7 +38,20 @@ EYE_ROOM_PX = CELL_PX + EYE_PX + INSIDE
 """From the left edge of a cell with an eye to its dot."""
 
 
-class ProgressCell(QStyledItemDelegate):
+HOVERED_ROW = "hovered_row"
+"""Property of a table: the row under the pointer."""
+
+
+class RowCell(QStyledItemDelegate):
+    """A cell that looks hovered where the pointer is over any cell of its row."""
+
+    def initStyleOption(self, option: Any, index: Index) -> None:
+        super().initStyleOption(option, index)
+        if option.widget is not None and option.widget.property(HOVERED_ROW) == index.row():
+            option.state |= QStyle.StateFlag.State_MouseOver
+
+
+class ProgressCell(RowCell):
     """A bar of the completed share with the cell's text to its right; no bar if the share is None."""
 
     def __init__(self, *, share_role: int, tone_role: int, parent: QWidget | None = None) -> None:
@@ -67,7 +80,7 @@ class ProgressCell(QStyledItemDelegate):
         return QSize(LEAST_CELL_PX, super().sizeHint(option, index).height())
 
 
-class StateCell(QStyledItemDelegate):
+class StateCell(RowCell):
     """The cell's text; where the row has a state, that instead, with a bar, over all cells of these columns."""
 
     def __init__(
@@ -101,7 +114,7 @@ class StateCell(QStyledItemDelegate):
         painter.restore()
 
 
-class SwatchCell(QStyledItemDelegate):
+class SwatchCell(RowCell):
     """An eye, a dot in a color, the cell's text, and a chip for each letter; its editor makes no suggestions."""
 
     def __init__(self, *, eye_role: int, swatch_role: int, letters_role: int, parent: QWidget | None = None) -> None:

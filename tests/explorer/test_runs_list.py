@@ -7,10 +7,10 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from PySide6.QtCore import QEvent, QPoint, Qt
-from PySide6.QtGui import QContextMenuEvent
+from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
+from PySide6.QtGui import QContextMenuEvent, QHoverEvent
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QStyle, QStyleOptionViewItem
 from pytestqt.qtbot import QtBot
 
 from explorer import theme
@@ -107,7 +107,10 @@ def test_what_runs_is_on_top_then_the_queue_then_experiments_seed_by_seed(qtbot:
     view.table.collapse([])
     row = lines(view).index(running)
     cell = view.table.shown.index(row, RunColumn.LAST)
-    assert cell.data(STATE_ROLE) == "31.2 % at step 0", "a value of a stopped run is no result"
+    assert cell.data(STATE_ROLE) == "stopped at 46 of 384", "a value of a stopped run is no result"
+    beside = cell.siblingAtColumn(RunColumn.N).data(Qt.ItemDataRole.ToolTipRole)
+    assert beside == cell.data(Qt.ItemDataRole.ToolTipRole), "the state stands across both columns"
+    assert "31.2 % at step 0" in beside
     best = view.table.shown.index(row, RunColumn.BEST)
     assert best.data(Qt.ItemDataRole.ForegroundRole) == theme.color("secondary")
     for index in (cell, best):
@@ -119,6 +122,30 @@ def test_what_runs_is_on_top_then_the_queue_then_experiments_seed_by_seed(qtbot:
     assert lines(view) == before, "the last run of its group ended, and no row went up under the pointer"
     QApplication.sendEvent(view.table.viewport(), QEvent(QEvent.Type.Leave))
     qtbot.waitUntil(lambda: NOW not in lines(view))
+
+
+def test_the_whole_row_under_the_pointer_looks_hovered(qtbot: QtBot, context: Context):
+    fill(context.workspace)
+    view = opened(qtbot, context, 6)
+    table = view.table
+    at = QPointF(table.visualRect(table.shown.index(2, RunColumn.NAME)).center())
+
+    def hovered() -> list[tuple[int, int]]:
+        columns = [column for column in RunColumn if not table.isColumnHidden(column)]
+        found = []
+        for row in range(table.shown.rowCount()):
+            for column in columns:
+                option, index = QStyleOptionViewItem(), table.shown.index(row, column)
+                option.widget = table
+                table.itemDelegateForIndex(index).initStyleOption(option, index)
+                if option.state & QStyle.StateFlag.State_MouseOver:
+                    found.append((row, column))
+        return found
+
+    QApplication.sendEvent(table.viewport(), QHoverEvent(QEvent.Type.HoverMove, at, at, at))
+    assert hovered() == [(2, RunColumn.NAME), (2, RunColumn.LAST), (2, RunColumn.N)]
+    QApplication.sendEvent(table.viewport(), QHoverEvent(QEvent.Type.HoverLeave, at, at, at))
+    assert not hovered()
 
 
 def test_nine_runs_are_seen_and_the_charts_fill_the_rest(qtbot: QtBot, context: Context):

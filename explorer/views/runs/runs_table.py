@@ -28,6 +28,7 @@ from PySide6.QtGui import (
     QDragMoveEvent,
     QDropEvent,
     QFont,
+    QHoverEvent,
     QKeyEvent,
     QMouseEvent,
     QPainter,
@@ -63,7 +64,7 @@ from explorer.models.runs import (
     display_text,
     stretches,
 )
-from explorer.widgets.cells import CELL_PX, EYE_ROOM_PX, ProgressCell, StateCell, SwatchCell
+from explorer.widgets.cells import CELL_PX, EYE_ROOM_PX, HOVERED_ROW, ProgressCell, RowCell, StateCell, SwatchCell
 from explorer.widgets.sort_header import SortHeader
 from explorer.widgets.window_menu import WindowMenu
 from trainer.scheduling.queue import in_order
@@ -140,6 +141,7 @@ class RunsTable(QTableView):
         self._names = SwatchCell(eye_role=DRAWN_ROLE, swatch_role=SWATCH_ROLE, letters_role=LETTERS_ROLE, parent=self)
         bar_roles = {"share_role": SHARE_ROLE, "tone_role": TONE_ROLE}
         self._states = StateCell(RESULT, state_role=STATE_ROLE, **bar_roles, parent=self)
+        self.setItemDelegate(RowCell(self))
         for column in RESULT:
             self.setItemDelegateForColumn(column, self._states)
         self._progress = ProgressCell(**bar_roles, parent=self)
@@ -278,6 +280,12 @@ class RunsTable(QTableView):
         """Keep the order of rows while the pointer is over them, and a moment longer: a click hits its target."""
         if event.type() in (QEvent.Type.Enter, QEvent.Type.Leave, QEvent.Type.HoverEnter, QEvent.Type.HoverLeave):
             self._hold_order(event.type() in (QEvent.Type.Enter, QEvent.Type.HoverEnter))
+        if isinstance(event, QHoverEvent):
+            left = event.type() == QEvent.Type.HoverLeave
+            row = -1 if left else self.rowAt(round(event.position().y()))
+            if row != self.property(HOVERED_ROW):
+                self.setProperty(HOVERED_ROW, row)
+                self.viewport().update()
         if isinstance(event, QContextMenuEvent) and not self.chosen():
             menu = WindowMenu(self, self.without_run)
             menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
