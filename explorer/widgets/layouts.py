@@ -122,7 +122,7 @@ def tab_in_order(*parts: QWidget) -> None:
     stops: list[list[QWidget]] = [[] for _ in parts]
     before: list[QWidget] = []
     widget = window.nextInFocusChain()
-    while widget is not window:
+    while widget is not None and widget is not window:
         for part, inside in zip(parts, stops, strict=True):
             if widget.focusPolicy() & Qt.FocusPolicy.TabFocus and part.isAncestorOf(widget):
                 inside.append(widget)
