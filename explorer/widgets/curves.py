@@ -479,7 +479,8 @@ class CurveGrid(QWidget):
             rows = -(-len(self._order) // self._columns)
             most = max(PANEL_HEIGHT, round(HIGHEST * self.width() / self._columns))
             self.setMaximumHeight(rows * (most + BETWEEN) - BETWEEN)
-        give_room([each.names for each in self._plots.values()], self.width() // max(self._columns, 1))
+        for members in self._by_axis():
+            give_room([each.names for each in members], self.width() // max(self._columns, 1))
 
     def _prepare(self) -> None:
         if len(self._spare) + len(self._plots) >= PREPARED:

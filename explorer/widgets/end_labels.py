@@ -33,7 +33,7 @@ class EndLabel:
 
 
 class EndLabels(QWidget):
-    """Lies over a plot and lets the pointer through; the plot leaves the width of `set_room` free at its right."""
+    """Names over a plot, behind its longest curve, which let the pointer through; `set_room` keeps the width free."""
 
     def __init__(self, plot: Plot) -> None:
         super().__init__(plot)
@@ -80,8 +80,10 @@ class EndLabels(QWidget):
         tops = spread([point.y() - LINE_PX / 2 for point in points], rect.top(), rect.bottom())
         painter = QPainter(self)
         painter.setFont(self._font)
-        for label, point, top in zip(self.labels, points, tops, strict=True):
-            left = min(max(point.x(), rect.left()), rect.right()) + INSIDE // 2 + 1
+        # Where the longest curve ends: at the end of a shorter one they would stand on the others.
+        last = max((point.x() for point in points), default=0.0)
+        left = min(max(last, rect.left()), rect.right()) + INSIDE // 2 + 1
+        for label, top in zip(self.labels, tops, strict=True):
             text_rect = QRectF(left, top, self.width() - left, LINE_PX)
             painter.setPen(color(readable(color(label.color).name(), theme().dark, LEAST_TEXT)))
             room, right = int(text_rect.width()), Qt.TextElideMode.ElideRight
@@ -90,7 +92,7 @@ class EndLabels(QWidget):
 
 
 def give_room(ends: Sequence[EndLabels], panel_px: int) -> None:
-    """Give all panels one room for names; where it is too narrow for them, they are written without what all share."""
+    """Give panels of one axis one room for names; where it is too narrow, these are written without what all share."""
     names = {frozenset(label.text.split(SEPARATOR)) for end in ends for label in end.labels}
     shared = frozenset.intersection(*names) if len(names) > 1 else frozenset()
     for parts in (frozenset[str](), shared):

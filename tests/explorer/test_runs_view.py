@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PySide6.QtCore import QEvent, QItemSelectionModel, QPoint, QPointF, Qt
-from PySide6.QtGui import QResizeEvent, QTextCursor, QWheelEvent
+from PySide6.QtGui import QImage, QRegion, QResizeEvent, QTextCursor, QWheelEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QMenu, QToolButton, QWidget
 from pytestqt.qtbot import QtBot
@@ -540,6 +540,31 @@ def test_panels_are_drawn_after_others_failed(qtbot: QtBot, monkeypatch: pytest.
     grid.show_panels(panels, Axis("step", 0, 1))
     qtbot.waitUntil(lambda: grid.is_complete)
     assert np.array_equal(grid.plots["loss"].curve(1)[0].yData, x)
+
+
+def test_names_take_the_room_of_their_own_axis_and_stand_behind_the_longest_curve(qtbot: QtBot):
+    grid = CurveGrid()
+    qtbot.addWidget(grid)
+    grid.resize(800, 300)
+    x = np.arange(50.0)
+    short = CurveLine(1, "s0", "#336699", x, x, x)
+    young = CurveLine(2, "a name of many letters", "#993366", x[:1], x[:1], x[:1])
+    panels = [
+        CurvePlotData("a", "", "", 2, (short,), axis="a"),
+        CurvePlotData("b", "", "", 2, (short, young), axis="b"),
+    ]
+    grid.show_panels(panels, Axis("step", 0, 1))
+    qtbot.waitUntil(lambda: grid.is_complete)
+    narrow, wide = (grid.plots[key].plot.getPlotItem().layout.getContentsMargins()[2] for key in "ab")
+    assert narrow < wide / 2
+    names, drawn = grid.plots["b"].names, QImage(400, 300, QImage.Format.Format_ARGB32)
+    drawn.fill(Qt.GlobalColor.transparent)
+    names.render(drawn, QPoint(), QRegion(), QWidget.RenderFlag(0))
+    box = grid.plots["b"].plot.getViewBox().sceneBoundingRect()
+    inked = [
+        column for column in range(drawn.width()) if any(drawn.pixelColor(column, row).alpha() for row in range(300))
+    ]
+    assert inked[0] > box.left() + 0.9 * box.width(), "not over the other curve, at the first step"
 
 
 def test_a_change_of_size_while_panels_change_finds_those_that_are_left(qtbot: QtBot):
