@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from PySide6.QtCore import QSize
 from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QStackedWidget, QTabWidget, QWidget
+from PySide6.QtWidgets import QTabWidget, QWidget
 
 from explorer.event_loop.background import Background
 from explorer.import_sheet.pair_grid import EXAMPLES, PairGrid
@@ -14,10 +15,14 @@ from explorer.import_sheet.report import Line, ReportPane
 from explorer.import_sheet.summary_text import Explanation
 from explorer.import_sheet.survey_result import DataSource
 from explorer.models.thumbnails import Thumbnails
+from explorer.widgets.current_page_stack import CurrentPageStack
 from explorer.widgets.state_area import StatePage
 
 PICTURE: Final = 240
 """Longer side of the pictures that are shown: of a wide one the middle square must still be sharp."""
+
+LEAST_PX: Final = 96
+"""Of the lists: a pair, or some lines of the report."""
 
 
 class ResultTabs(QTabWidget):
@@ -35,12 +40,18 @@ class ResultTabs(QTabWidget):
         self._actions = actions
         self.grid = PairGrid(Thumbnails(background, self, edge=PICTURE), self)
         self.empty = StatePage(self, width=520)
-        self._pairs = QStackedWidget(self)
+        self._pairs = CurrentPageStack(self)
         for page in (self.grid, self.empty):
             self._pairs.addWidget(page)
         self.report = ReportPane(background, self)
+        self.grid.setMinimumHeight(LEAST_PX)
+        self.report.setMinimumHeight(LEAST_PX)
         self.addTab(self._pairs, "Preview")
         self.addTab(self.report, "Import report")
+
+    def sizeHint(self) -> QSize:
+        # What is left is theirs, and they scroll: with more, the sheet would scroll around them.
+        return self.minimumSizeHint()
 
     def show_reading(self, reading: DataSource | None, lines: Sequence[Line]) -> None:
         """Show the pairs, if any, and the lines of the report."""

@@ -117,12 +117,14 @@ def in_labels(sentence: str, data: config.Data) -> str:
 
 def counted(reading: DataSource) -> str:
     """Return how many pairs were found and how many items are not used, in a sentence or two."""
-    pairs = "pair" if reading.used == 1 else "pairs"
+    words = f"{reading.used:,} {'pair' if reading.used == 1 else 'pairs'}"
+    if few_captions(reading.captions, reading.used).startswith(of_captions := _with_captions(reading)):
+        words = of_captions
     left_out = f"; {(n := reading.not_used):,} item{'s' * (n != 1)} not used" if reading.not_used else ""
     if reading.opened or not reading.used:
         odd = f", {reading.odd:,} with a warning" if reading.odd else ""
-        return f"{reading.used:,} {pairs} found{odd}{left_out}."
-    return f"{reading.used:,} {pairs} found{left_out}. Their images have not been decoded yet."
+        return f"{words} found{odd}{left_out}."
+    return f"{words} found{left_out}. Their images have not been decoded yet."
 
 
 def split_line(reading: DataSource) -> str:
@@ -137,7 +139,13 @@ def warning_of(reading: DataSource) -> str:
     share = "" if reading.has_own_split else " or raise the held-out share"
     is_few = bool(reading.pairs and reading.used) and held < FEWEST_HELD_OUT
     few = f"{too_few(held)} runs. {next_step(held)}: add pairs{share}." if is_few else ""
-    return " ".join(filter(None, (few, few_captions(reading.captions, reading.used))))
+    # `counted` has said how many captions there are.
+    few_answers = few_captions(reading.captions, reading.used).removeprefix(f"{_with_captions(reading)}. ")
+    return " ".join(filter(None, (few, few_answers)))
+
+
+def _with_captions(reading: DataSource) -> str:
+    return f"{reading.used:,} pairs with {reading.captions:,} different captions"
 
 
 def described(reading: DataSource) -> str:

@@ -15,12 +15,13 @@ import pytest
 from PIL import Image
 from PySide6.QtCore import QMimeData, QObject, QPointF, Qt, QTimer, QUrl
 from PySide6.QtGui import QDragEnterEvent, QDropEvent, QGuiApplication
-from PySide6.QtWidgets import QApplication, QComboBox, QLabel, QPushButton, QTabWidget, QWidget
+from PySide6.QtWidgets import QApplication, QComboBox, QLabel, QListView, QPushButton, QTabWidget, QWidget
 from pytestqt.qtbot import QtBot
 
 from explorer.event_loop.background import Background
 from explorer.import_sheet import summary_text
 from explorer.import_sheet.report import ReportTable
+from explorer.import_sheet.result_tabs import ResultTabs
 from explorer.import_sheet.sheet import ImportSheet, survey_result
 from explorer.intents import OpenImport, OpenNewRun, ShowRuns
 from explorer.model_client.one_shot import WAITS
@@ -874,9 +875,20 @@ def test_few_different_captions_are_told_with_their_chance_level(tmp_path):
         surveyed = survey(data, image_size=8, workspace_folder=tmp_path, opened=opened, progress=lambda *_: None)
         assert (surveyed.captions, surveyed.used) == (3, 240)
     reading = SimpleNamespace(pairs={"train": 216, "heldout": 24}, used=240, captions=3, has_own_split=False)
-    assert summary_text.warning_of(reading) == (
-        "240 pairs have 3 different captions. Equal captions count as one answer: guessing is right in 33.3 % of the "
+    reading.not_used, reading.opened, reading.odd = 0, True, 0
+    warning = (
+        "Equal captions count as one answer: guessing is right in 33.3 % of the "
         "first answers, in 100.0 % among the first 10. Compare R@1 only, or write captions that differ."
     )
+    assert summary_text.warning_of(reading) == warning
+    assert summary_text.counted(reading) == "240 pairs with 3 different captions found."
+    assert few_captions(3, 240) == f"240 pairs with 3 different captions. {warning}"
     assert "nothing to retrieve" in few_captions(1, 240)
     assert [few_captions(*many) for many in ((31, 240), (12, 12), (0, 240))] == ["", "", ""]
+
+
+def test_the_lists_take_what_is_left_so_that_no_sheet_scrolls_around_them(qtbot: QtBot, background: Background):
+    tabs = ResultTabs(background, {})
+    qtbot.addWidget(tabs)
+    tabs._pairs.setCurrentWidget(tabs.grid)
+    assert tabs.sizeHint().height() < QListView().sizeHint().height()

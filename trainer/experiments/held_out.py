@@ -33,7 +33,7 @@ def few_captions(captions: int, pairs: int) -> str:
         return f"All {pairs:,} pairs have the same caption: there is nothing to retrieve. Write captions that differ."
     first, last = (100 * chance_level(k, captions) for k in (1, LAST_K))
     return (
-        f"{pairs:,} pairs have {captions:,} different captions. Equal captions count as one answer: guessing is right "
+        f"{pairs:,} pairs with {captions:,} different captions. Equal captions count as one answer: guessing is right "
         f"in {first:.1f} % of the first answers, in {last:.1f} % among the first {LAST_K}. Compare {RECALL_HEADING} "
         "only, or write captions that differ."
     )
