@@ -626,9 +626,13 @@ def test_clip_and_cloob_are_an_entry_that_trains_both(qtbot: QtBot, sheet: NewRu
     for _ in entries:
         qtbot.keyClick(objective.kind, Qt.Key.Key_Up)
     assert objective.kind.currentText() == "CLIP and CLOOB"
-    qtbot.waitUntil(sheet.both.isChecked)
-    qtbot.mouseClick(sheet.both, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(sheet.both.isHidden)
+    assert (sheet.name_field.text(), sheet.name_field.isEnabled()) == ("CLIP + CLOOB on Scenes", False)
+    assert sheet.run().name == "clip"
+    qtbot.keyClick(objective.kind, Qt.Key.Key_Down)
     assert objective.kind.currentText() == "CLIP"
+    qtbot.waitUntil(sheet.both.isVisible)
+    assert (sheet.name_field.text(), sheet.name_field.isEnabled()) == ("clip", True)
     qtbot.mouseClick(sheet.both, Qt.MouseButton.LeftButton)
     assert objective.kind.currentText() == "CLIP and CLOOB"
     qtbot.waitUntil(lambda: sheet.pair.isVisible() and sheet.start.isEnabled())

@@ -201,10 +201,13 @@ class NewRun(QDialog):
         sections = {name: form.value() for name, form in self._sections.items()}
         if self.section("objective").is_extra:
             sections["objective"] = config.Clip(mask_duplicates=self._captions_repeat)
+        if not self.name_field.isEnabled():
+            sections["name"] = self._run_name
         return dataclasses.replace(self.top.value(), **sections)
 
     def show_run(self, run: config.Run) -> None:
         """Fill every editor from `run`."""
+        self.name_field.setEnabled(True)
         self.top.set_value(run)
         for name, form in self._sections.items():
             form.set_value(getattr(run, name))
@@ -249,7 +252,8 @@ class NewRun(QDialog):
         run = self._by_weights(self.run())
         self._count(run)
         compares = self.section("objective").is_extra
-        self.both.setChecked(compares)
+        self.both.setVisible(not compares)
+        self._show_name(f"{PAIR.replace('and', '+')} on {config.data_name(run.data)}" if compares else "")
         is_taken = run.name in self._taken and not compares
         self.top.set_note("name", "Another run has this name: a number is added to this one's." if is_taken else "")
         self.pair.setVisible(compares)
@@ -265,6 +269,17 @@ class NewRun(QDialog):
         no_copy = "No single command trains both: choose one objective to copy its command" if compares else ""
         self.foot.allow(not problems, no_queue=BOTH_QUEUED if compares else no_queue, no_copy=no_copy)
         self._show_foot(run, problems, repairs)
+
+    def _show_name(self, of_experiment: str) -> None:
+        """Show the name of the experiment in place of that of a run, which comes back without one."""
+        field = self.name_field
+        if field.isEnabled():
+            self._run_name = field.text()
+        shown = of_experiment or self._run_name
+        if field.text() != shown:
+            with QSignalBlocker(field):
+                field.setText(shown)
+        field.setEnabled(not of_experiment)
 
     def _by_weights(self, run: config.Run) -> config.Run:
         """Return the run; once it takes pretrained weights, untouched fields of the optimizer show what suits those.
@@ -500,9 +515,9 @@ class NewRun(QDialog):
             tip = "What this objective minimizes, its paper and its caveats"
             section.add_button(self._section_button("Method", "new-run-method", tip, self._show_help))
             section.add_extra(PAIR, config.Clip)
-            self.both = QPushButton(PAIR, self, objectName="new-run-both", checkable=True, autoDefault=False)
+            self.both = QPushButton(PAIR, self, objectName="new-run-both", autoDefault=False)
             self.both.setToolTip("Train both, with several seeds each, and compare them on Home")
-            self.both.clicked.connect(section.choose_extra)
+            self.both.clicked.connect(lambda: section.kind.setCurrentIndex(0))
             section.add_beside(self.both)
             self.pair = PairRow(section)
             self.pair.seeds.edited.connect(self._check_later)
@@ -615,13 +630,6 @@ class SectionForm(QWidget):
         self._extra_kind = kind
         with QSignalBlocker(self.kind):
             self.kind.insertItem(0, label)
-
-    def choose_extra(self, on: bool) -> None:
-        """Choose the entry of `add_extra`, or the type that it stands for."""
-        if on:
-            self.kind.setCurrentIndex(0)
-        else:
-            self._show_entry(self._extra_kind)
 
     def add_beside(self, button: QPushButton) -> None:
         """Add a button next to the type."""
