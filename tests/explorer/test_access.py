@@ -130,7 +130,7 @@ def test_tab_goes_along_the_bar_and_on_into_the_view(qtbot, window_of, tmp_path:
     runs = window.pages.views["runs"]
     qtbot.waitUntil(lambda: runs.table.isVisible(), timeout=10_000)
     names = tab_stops(qtbot, window, window.bar.search, runs.table)
-    assert names == ["showSettings", "runs-filter", "new-run-button", "runs-table"]
+    assert names == ["runs-filter", "new-run-button", "runs-table"]
     runs.setFocus()
     assert runs.table.hasFocus()
 
