@@ -32,6 +32,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from trainer.analysis.dominant_classes import dominant_points
 from trainer.charts.point_placement import PointPlacement
 from trainer.charts.snapshot_series import snapshots_of
 from trainer.config import default_paths
@@ -49,10 +50,6 @@ JPEG_QUALITY: Final = 60
 OBJECTIVES: Final = ("clip", "cloob")
 TASKS: Final = ("zero_shot", "retrieval")
 MOST_BYTES: Final = 8_000_000
-NEAR: Final = 100
-"""Radius in thousandths of a map in which a label needs `LEAST_SHARE` of its class, and `LEAST_POINTS` of it."""
-LEAST_SHARE: Final = 0.8
-LEAST_POINTS: Final = 12
 _FORGET_PROCESS: Final = (
     "UPDATE run SET pid=NULL, start_ticks=NULL, boot_id='', launched_pid=NULL, launched_ticks=NULL, launched_at=NULL, "
     "heartbeat_at=NULL, slot='', rss_mib=NULL, gpu_mib=NULL, eta_s=NULL"
@@ -263,33 +260,17 @@ def lighten(file: Path) -> None:
 
 
 def map_of(row: RunRow, points: np.ndarray, labels: list[int], classes: list[str]) -> SampleMap:
-    """Return the map of a run, images before captions, each drawn in turn so that neither hides the other."""
+    """Return the map of a run with the labels of the window, points in any order so that no kind hides the other."""
     low, high = points.min(axis=0), points.max(axis=0)
     xy = np.rint(1000 * (points - low) / (high - low)).astype(int)
     colors = np.array(labels * 2)
+    named = {number: 1000 * (point - low) / (high - low) for number, point in dominant_points(colors, points).items()}
     captions = np.repeat([0, 1], len(labels))
     order = np.random.default_rng(0).permutation(len(xy))
     marks = [(int(xy[i, 0]), int(xy[i, 1]), int(colors[i]), int(captions[i])) for i in order]
     assert row.last is not None
-    return SampleMap(row.label.partition(" ")[0], row.last, marks, labels_of(xy, colors, classes))
-
-
-def labels_of(xy: np.ndarray, colors: np.ndarray, classes: list[str]) -> list[tuple[str, int, int]]:
-    """Return where each class is named: about the one of its points that most others are near; some nowhere."""
-    near = np.linalg.norm(xy[:, None] - xy[None], axis=2) < NEAR
-    alike = near & (colors[:, None] == colors[None])
-    share, count = alike.sum(axis=1) / near.sum(axis=1), alike.sum(axis=1)
-    candidates = []
-    for number, name in enumerate(classes):
-        fitting = np.flatnonzero((colors == number) & (share >= LEAST_SHARE) & (count >= LEAST_POINTS))
-        if len(fitting):
-            best = fitting[count[fitting].argmax()]
-            candidates.append((int(count[best]), name, *map(int, xy[alike[best]].mean(axis=0))))
-    chosen: list[tuple[str, int, int]] = []
-    for _, name, x, y in sorted(candidates, reverse=True):
-        if all(abs(x - left) > 4 * NEAR or abs(y - top) > NEAR / 2 for _, left, top in chosen):
-            chosen.append((name, x, y))
-    return chosen
+    words = [(classes[number], round(x), round(y)) for number, (x, y) in named.items()]
+    return SampleMap(row.label.partition(" ")[0], row.last, marks, words)
 
 
 if __name__ == "__main__":

@@ -39,6 +39,7 @@ class ClassEntry:
 
     Attributes:
         totals: How many there are, in each of the data sets that the legend explains.
+        only: Letter of the one of two data sets that has it; empty for both, or for one data set.
         glyph: Place of the strokes over its mark, as on the map; None for none.
         selected: How many are selected; None while nothing is selected anywhere.
     """
@@ -49,6 +50,12 @@ class ClassEntry:
     selected: int | None = None
     diamond: bool = False
     glyph: int | None = None
+    only: str = ""
+
+    @property
+    def beside(self) -> str:
+        """What stands beside the name: whose class it is, and how many are selected."""
+        return " ".join(filter(None, (self.only, f"{self.selected:,}" if self.selected else "")))
 
     @property
     def counts(self) -> str:
@@ -199,12 +206,12 @@ class _EntryDelegate(QStyledItemDelegate):
         font.setStrikeOut(others)
         painter.setFont(font)
         painter.drawText(name_rect, Qt.AlignmentFlag.AlignVCenter, name)
-        if entry.selected:
+        if entry.beside:
             font.setStrikeOut(False)
             painter.setFont(font)
             painter.setPen(theme.color("secondary"))
             right = Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignRight
-            painter.drawText(option.rect.adjusted(0, 0, -theme.INSIDE, 0), right, f"{entry.selected:,}")
+            painter.drawText(option.rect.adjusted(0, 0, -theme.INSIDE, 0), right, entry.beside)
         painter.restore()
 
 
@@ -212,8 +219,8 @@ def entry_px(entry: ClassEntry) -> int:
     """Return how wide an entry is: its mark, its name, and how many are selected."""
     metrics = QFontMetrics(theme.pixel_font(theme.SMALL_PX))
     name = min(metrics.horizontalAdvance(entry.name), LONGEST_NAME_PX)
-    selected = metrics.horizontalAdvance(f"{entry.selected:,}") + theme.SPACE if entry.selected else 0
-    return NAME_LEFT_PX + name + selected + theme.INSIDE + theme.SPACE
+    beside = metrics.horizontalAdvance(entry.beside) + theme.SPACE if entry.beside else 0
+    return NAME_LEFT_PX + name + beside + theme.INSIDE + theme.SPACE
 
 
 class ScaleLegend(QWidget):

@@ -20,7 +20,7 @@ from explorer.widgets.current_page_stack import CurrentPageStack
 from explorer.widgets.finder import Choice
 from explorer.widgets.run_badge import RunBadge
 from explorer.widgets.searchable_combo_box import SearchableComboBox
-from explorer.window.picker_choices import PickerChoices
+from explorer.window.picker_choices import PickerChoices, partner
 from explorer.window.view_menu import ViewMenu
 from trainer.config.split_key import SplitKey
 from trainer.metrics import dataset_label, split_label
@@ -65,6 +65,7 @@ class Bar(QWidget):
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.setFixedHeight(HEIGHT)
         self._selection, self.view_menu = selection, view_menu
+        self._rows: Sequence[RunRow] = ()
         self._runs: tuple[Choice, ...] = ()
         self._archived: dict[int, Choice] = {}
         self._facts = PickerChoices()
@@ -100,6 +101,7 @@ class Bar(QWidget):
     def show_runs(self, runs: Sequence[RunRow]) -> None:
         """Offer these runs; archived ones only while they are chosen."""
         # Made once for both pickers and for all that is chosen until the next list: there may be thousands.
+        self._rows = runs
         offered = run_choices([run for run in runs if run.archived_at is None])
         self._archived = {run.id: run_choice(run) for run in runs if run.archived_at is not None}
         self._runs = (Choice(None, "No run"), *offered) if runs else ()
@@ -246,7 +248,7 @@ class Bar(QWidget):
         self._fit()
 
     def _connect(self, selection: Selection) -> None:
-        self.run_a.picked.connect(lambda run: setattr(selection, "run_a", run))
+        self.run_a.picked.connect(self._choose_a)
         self.run_b.picked.connect(lambda run: setattr(selection, "run_b", run))
         self.step.picked.connect(lambda step: None if step == OWN_STEPS else setattr(selection, "step", step))
         self.dataset.picked.connect(lambda dataset: setattr(selection, "dataset", dataset))
@@ -258,6 +260,15 @@ class Bar(QWidget):
         self.export.clicked.connect(lambda: self.requested.emit(ExportFigure()))
         for signal in (selection.runs_changed, selection.step_changed, selection.dataset_changed):
             signal.connect(self._show)
+
+    def _choose_a(self, run: int | None) -> None:
+        """Choose A, and with it its partner as B if that is of other data."""
+        selection = self._selection
+        other = partner(self._rows, run, selection.run_b)
+        if other == selection.run_b:
+            selection.run_a = run
+        else:
+            selection.select_runs(run, other)
 
     def _show(self) -> None:
         for picker, run in ((self.run_a, self._selection.run_a), (self.run_b, self._selection.run_b)):

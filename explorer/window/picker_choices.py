@@ -62,6 +62,29 @@ def first_choice(runs: Sequence[RunRow], run_a: int | None, run_b: int | None) -
     return a, b
 
 
+def partner(runs: Sequence[RunRow], run_a: int | None, run_b: int | None) -> int | None:
+    """Return B beside a newly chosen A: where it was trained on other data, the run of another arm with A's seed.
+
+    Without such a run, B stays.
+    """
+    by_id = {run.id: run for run in runs}
+    if run_a not in by_id or run_b not in by_id or by_id[run_a].data == by_id[run_b].data:
+        return run_b
+    a = by_id[run_a]
+    alike = [
+        run.id
+        for run in runs
+        if (run.data, run.experiment, _seed(run)) == (a.data, a.experiment, _seed(a))
+        and (run.arm, run.objective) != (a.arm, a.objective)
+        and run.archived_at is None
+    ]
+    return next(iter(alike), run_b)
+
+
+def _seed(run: RunRow) -> str:
+    return run.label.rpartition(" · ")[2]  # `s0`
+
+
 def _first(runs: Sequence[RunRow], objective: str, *, taken: int | None, spare: str = "") -> int | None:
     """Return the first free run with this objective, else the first with any but `spare`; None if all are taken."""
     free = [run for run in runs if run.id != taken and run.archived_at is None]

@@ -17,7 +17,7 @@ from explorer.intents import OpenSample
 from explorer.thumbnails import NoThumbnail, thumbnail
 from explorer.views.map import MapView, load
 from explorer.views.map.appearance import dominant_labels
-from explorer.views.map.coloring import SHADES, choices, colorings
+from explorer.views.map.coloring import SHADES, choices, classes_of, colorings, means_classes
 from explorer.views.map.load import read_numbers, read_side
 from explorer.window.more_panel import MorePanel
 from tests.explorer.conftest import unselected
@@ -26,8 +26,9 @@ from trainer.analysis.similarity import matched_cosines
 from trainer.charts.matching import matching_of
 from trainer.charts.metadata_columns import column
 from trainer.charts.pair_colors import ColoredMap
+from trainer.config import default_paths
 from trainer.messages import EmbedAnswer, EmbedImages, Failure, Project, ProjectAnswer
-from trainer.store import Items, SplitKey, read_snapshot
+from trainer.store import Items, SplitKey, Workspace, read_snapshot
 
 N = 48
 
@@ -302,6 +303,14 @@ def test_a_class_is_named_where_it_dominates():
     assert [label.text for label in labels] == ["heap"], "the mixed classes are named nowhere"
     assert abs(labels[0].x) < 0.1
     assert dominant_labels(("a",), np.zeros(0, int), np.zeros((0, 2))) == []
+    assert dominant_labels(("a",), np.ones(40, int), xy[:40]) == [], "what is not known has no name"
+
+
+def test_more_classes_than_glyphs_name_the_clusters_too():
+    items = other_items(60, [f"class {i % 20:02}" for i in range(60)])
+    (shown,) = colorings("label", [(colored(items), 60, 60)])
+    assert means_classes(shown)
+    assert classes_of(shown) is None
 
 
 def choose_color(view: MapView, by: str) -> None:
@@ -379,6 +388,27 @@ def test_umap_shows_progress_and_moves_the_points(qtbot, view: MapView, client: 
     assert not progress.isVisible()
     chosen = ["--neighbors", "15", "--min-dist", "0.1", "--metric", "cosine", "--seed", "0"]
     assert view.command()[-10:-2] == chosen
+
+
+def test_a_map_that_waits_says_so_and_one_read_again_gets_its_points(qtbot, view, client, tmp_path: Path):
+    view.toolbar.umap.setChecked(True)
+    client.asked[1]["progress"](0.4, "epoch 200 of 500")
+    assert "UMAP: waiting" in view.panels[1].note.text()
+    before = view.panels[1].side
+    view.context.jobs.snapshots_changed.emit(before.run)
+    qtbot.waitUntil(lambda: view.panels[1].side is not before, timeout=5000)
+    answer, points = umap(tmp_path, "2.npy")
+    client.asked[2]["done"](answer)
+    qtbot.waitUntil(lambda: np.allclose(view.panels[1].map.layer.grid.xy, points), timeout=3000)
+    assert len(client.asked) == 2
+
+
+def test_what_the_sample_workspace_keeps_is_shown_without_the_projection_process(qtbot, make_context, client):
+    workspace = Workspace(default_paths.sample_workspace())
+    context = dataclasses.replace(make_context(), client=client, workspace=workspace)
+    shown = shown_map(qtbot, context, (1, 2))
+    qtbot.waitUntil(lambda: all("UMAP" in panel.note.text() for panel in shown.panels), timeout=5000)
+    assert not client.asked
 
 
 def test_umap_is_shown_from_its_first_epochs_on(qtbot, view: MapView, client: FakeClient, tmp_path: Path):
@@ -552,13 +582,23 @@ def other_items(n: int, labels: list[str], **metadata: list[Any]) -> Items:
     return Items(np.arange(n), [""] * n, [f"pair {i}" for i in range(n)], labels, [""] * n, metadata)
 
 
-@pytest.mark.slow
-def test_a_class_has_one_color_in_maps_of_different_data():
-    first, second = other_items(2, ["cat", "dog"]), other_items(3, ["ant", "dog", "dog"])
-    left, right = colorings("label", [(colored(first), 2, 2), (colored(second), 3, 0)])
-    assert left.names == right.names == ("ant", "cat", "dog")
-    assert (left.index.tolist(), right.index.tolist()) == ([1, 2, 1, 2], [0, 2, 2])
+def test_a_class_keeps_its_color_whatever_stands_beside_it():
+    pets, colors = other_items(2, ["cat", "dog"]), other_items(3, ["green", "orange", "orange"])
+    (alone,), (named,) = (colorings("label", [(colored(items), len(items.id), 0)]) for items in (pets, colors))
+    left, right = colorings("label", [(colored(pets), 2, 2), (colored(colors), 3, 0)])
+    assert left.names == right.names == ("cat", "dog", "green", "orange")
     assert np.array_equal(left.palette, right.palette)
+    assert (left.index.tolist(), right.index.tolist()) == ([0, 1, 0, 1], [2, 3, 3])
+    assert np.array_equal(left.palette[:-1], np.vstack([alone.palette[:-1], named.palette[:-1]]))
+
+
+def test_data_without_some_of_the_classes_takes_the_colors_of_data_with_all():
+    some, every = other_items(2, ["dog", "dog"]), other_items(3, ["ant", "cat", "dog"])
+    (alone,) = colorings("label", [(colored(every), 3, 0)])
+    left, right = colorings("label", [(colored(some), 2, 0), (colored(every), 3, 0)])
+    assert left.names == right.names == ("ant", "cat", "dog")
+    assert np.array_equal(left.palette, alone.palette)
+    assert np.array_equal(right.palette, alone.palette)
 
 
 def test_one_scale_for_both_maps_and_gray_for_missing_numbers():

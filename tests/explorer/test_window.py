@@ -41,7 +41,7 @@ from explorer.widgets.overlay import Shade
 from explorer.widgets.plot import Plot
 from explorer.window import Window
 from explorer.window.drop_handler import write_png
-from explorer.window.picker_choices import PickerChoices, first_choice
+from explorer.window.picker_choices import PickerChoices, first_choice, partner
 from tests.explorer.dropped_files import mime_of
 from trainer import config
 from trainer.config.default_paths import assets_dir
@@ -591,6 +591,22 @@ def _run(number: int, objective: str) -> RunRow:
 def test_a_and_b_choose_themselves(kinds: list[str], before: tuple, after: tuple) -> None:
     runs = [_run(number, kind) for number, kind in enumerate(kinds, start=1)]
     assert first_choice(runs, *before) == after
+
+
+@pytest.mark.parametrize(("run_a", "run_b", "after"), [(3, 2, 4), (1, 2, 2), (5, 2, 2), (3, None, None), (1, 4, 2)])
+def test_a_of_another_experiment_brings_its_partner_as_b(run_a: int, run_b: int | None, after: int | None) -> None:
+    of = [("Scenes", "s0"), ("Scenes", "s0"), ("clothes", "s0"), ("clothes", "s0"), ("clothes", "s1")]
+    runs = [
+        replace(
+            _run(number, "cloob" if number in (2, 4) else "clip"),
+            data=data,
+            experiment=data,
+            arm="CLOOB" if number in (2, 4) else "CLIP",
+            label=f"{data} · {seed}",
+        )
+        for number, (data, seed) in enumerate(of, start=1)
+    ]
+    assert partner(runs, run_a, run_b) == after
 
 
 @pytest.mark.slow

@@ -50,6 +50,8 @@ class ColoredPoints:
         ordered: The classes stand in an order: their colors do too.
         own_scale: This map's scale is not the other maps' (cosines are not comparable across runs).
         note: What else must be said about it; may be empty.
+        data_sets: The classes of each data set: their colors are those that they have in it alone, and what has no
+            class is gray; empty: `names` are of one.
         better: The scale is around zero: 1 where great numbers speak for run B, -1 where small ones do; else 0.
     """
 
@@ -61,6 +63,7 @@ class ColoredPoints:
     ordered: bool = False
     own_scale: bool = False
     note: str = ""
+    data_sets: tuple[tuple[str, ...], ...] = ()
     better: int = 0
 
     @property
@@ -95,7 +98,11 @@ class ColoredPoints:
             # The dark end changes slowly: the first steps are longer.
             steps = low + (high - low) * np.linspace(0, 1, len(self.names)) ** 0.75
             return palette.shades[(steps * (SHADES - 1)).astype(int)]
-        return _rgb(own_colors(self.names, dark=palette.dark) or palette.classes(max(len(self.names), 1)))
+        found: dict[str, str] = {}
+        for classes in self.data_sets or (self.names,):
+            colors = own_colors(classes, dark=palette.dark) or palette.classes(len(classes))
+            found |= zip(classes, colors, strict=True)
+        return _rgb([found.get(name, palette.gray) for name in self.names])
 
     def rows(self, missing: int) -> Int[np.ndarray, " n"]:
         """Return the row of `table` of every pair; `missing` where it is not known."""

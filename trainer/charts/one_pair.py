@@ -24,6 +24,7 @@ from trainer.charts.snapshot_label import SnapshotLabel, shown
 from trainer.charts.snapshots import course_of
 from trainer.charts.spec import Request
 from trainer.errors import UserError
+from trainer.metrics import asked_by_direction
 from trainer.store import RunRow, SnapshotRow, Workspace
 from trainer.store.columns import equal_rows
 from trainer.store.reviews import pair_keys
@@ -77,6 +78,7 @@ class PairInRun(SnapshotLabel):
         captions: Distinct captions that are ranked.
         image_rank: Place of the own image among the distinct `images`, asked by the caption.
         images: Distinct images that are ranked.
+        captions_of, images_of: How many there are where those are a sample; 0 where they are all, or it is not known.
         margin: Own cosine minus that of the best wrong caption, in standard deviations of the image's wrong cosines;
             NaN where there are fewer than two.
         modality: What the neighbors are: `image`, or `text` for a run without images.
@@ -90,6 +92,8 @@ class PairInRun(SnapshotLabel):
     captions: int = 0
     image_rank: int = 0
     images: int = 0
+    captions_of: int = 0
+    images_of: int = 0
     margin: float = math.nan
     modality: str = "image"
     near: tuple[NearPair, ...] = ()
@@ -198,6 +202,9 @@ def one_pair(
             problems.append(f"{side.run.short_name} has no such pair in {side.row.key}.")
             continue
         values = _ranked(workspace, opened, side, its_row, k) if ranked else {}
+        if values and side.snapshot.sampled:
+            asked = asked_by_direction(side.row.split, side.run.facts)  # as many as the other direction can answer
+            values |= {"captions_of": asked.get("text_to_image", 0), "images_of": asked.get("image_to_text", 0)}
         modality = "image" if side.snapshot.image is not None else "text"
         label = shown(side.run, side.row)
         runs.append(PairInRun(**label, place=index, n=side.snapshot.n, modality=modality, **values))
@@ -308,20 +315,20 @@ def _cut(value: object) -> str:
 def rank_lines(pair: OnePair) -> list[tuple[str, ...]]:
     """Return a line per measure, each with its name and one value a run; none for runs of one modality.
 
-    How many answers were ranked is said once where all runs ranked as many.
+    How many answers were ranked, and of how many they are a sample, is said once where it is the same for all runs.
     """
     runs = pair.runs
     if not any(run.captions for run in runs):
         return []
     lines = []
     for label, values in (
-        ("Caption rank", [(run.caption_rank, run.captions) for run in runs]),
-        ("Image rank", [(run.image_rank, run.images) for run in runs]),
+        ("Caption rank", [(run.caption_rank, _among(run.captions, run.captions_of)) for run in runs]),
+        ("Image rank", [(run.image_rank, _among(run.images, run.images_of)) for run in runs]),
     ):
-        among = {n for _, n in values}
+        among = {words for _, words in values}
         same = len(among) == 1
         lines.append(
-            (f"{label} of {among.pop():,}" if same else label, *(_rank(rank, n, same=same) for rank, n in values))
+            (f"{label} {among.pop()}" if same else label, *(_rank(rank, words, same=same) for rank, words in values))
         )
     return [
         *lines,
@@ -329,7 +336,12 @@ def rank_lines(pair: OnePair) -> list[tuple[str, ...]]:
     ]
 
 
-def _rank(rank: int, among: int, *, same: bool) -> str:
+def _among(n: int, total: int) -> str:
+    """Return `of 512`, `of 512 sampled of 1,024`; empty for none."""
+    return f"of {n:,}" * bool(n) + f" sampled of {total:,}" * (total > n)
+
+
+def _rank(rank: int, among: str, *, same: bool) -> str:
     if not among:
         return "–"
-    return f"{rank:,}" if same else f"{rank:,} of {among:,}"
+    return f"{rank:,}" if same else f"{rank:,} {among}"

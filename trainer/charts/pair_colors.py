@@ -151,12 +151,15 @@ def pair_colors(by: str, maps: Sequence[ColoredMap]) -> list[ColoredPoints]:
     if all(column.numbers is not None for column in columns):
         return _on_one_scale(by, [column.numbers for column in columns if column.numbers is not None])
     classes = [column if column.place is not None else _as_classes(column) for column in columns]
-    # What has no class comes last: the others keep their colors and shapes beside data without classes.
-    names = tuple(
-        sorted({name for column in classes for name in column.names}, key=lambda name: (name == NOTHING, name))
-    )
-    where = {name: i for i, name in enumerate(names)}
-    return [ColoredPoints(by, names, _moved(column, where)) for column in classes]
+    # What has no class comes last, of each data set and of all.
+    data_sets = [tuple(sorted(set(column.names) - {NOTHING})) for column in classes]
+    every = [name for own in dict.fromkeys(data_sets) for name in own]
+    if len(set(every)) < len(every):  # parts of one data set
+        every = sorted(set(every))
+        data_sets = [tuple(every)]
+    missing = (NOTHING,) if any(NOTHING in column.names for column in classes) else ()
+    where = {name: i for i, name in enumerate((*every, *missing))}
+    return [ColoredPoints(by, tuple(where), _moved(column, where), data_sets=tuple(data_sets)) for column in classes]
 
 
 def _changes_of(colored: ColoredMap, by: str) -> Float[np.ndarray, " n"]:

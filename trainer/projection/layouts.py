@@ -26,19 +26,15 @@ from trainer.projection.coordinates import read_coordinates
 from trainer.projection.fitting import MOST_FITTED, ProjectError
 from trainer.projection.layout_alignment import FEWEST_COMMON, common_points, start_at, turned_onto
 from trainer.store import derived
-from trainer.store.layout_files import FOLDER, made_of
+from trainer.store.layout_files import FOLDER, kept_layout, layout_name, made_of
 from trainer.store.snapshot_files import Snapshot, read_snapshot
 from trainer.untrusted import confined
-from trainer.untrusted import files as untrusted_files
-from trainer.untrusted.bounded import Unreadable
-from trainer.untrusted.bounded.arrays import load_npy, map_npy, temporary_array
+from trainer.untrusted.bounded.arrays import load_npy, temporary_array
 
 Show: TypeAlias = Callable[[Float[np.ndarray, "m 2"]], None]
 """Gets the points on the way to a layout."""
 
 PCA: Final = PointPlacement()
-VERSION: Final = 4
-"""Of how layouts are computed: layouts of another version are not found again."""
 _MOST_IN_MEMORY: Final = 2**27
 """Numbers of vectors that are held in memory: 262,144 x 512, half a gigabyte."""
 
@@ -109,22 +105,24 @@ def layout_file(
     snapshot = read_snapshot(snapshot_folder)
     if placement.method == "file":
         return _imported(workspace_folder, snapshot, placement)
-    name = f"{FOLDER}/{_name(snapshot_folder, placement, onto, most)}"
-    points_file = derived.place(workspace_folder, workspace_folder / f"{name}.npy")
-    facts_file = points_file.with_suffix(".json")
-    facts = _kept_facts(points_file, facts_file, snapshot)
-    if facts is None:  # not one of these, or none that is sound
-        points_file = derived.root(workspace_folder) / f"{name}.npy"
-        facts_file = points_file.with_suffix(".json")
-        other = None
-        if onto:
-            first = lambda share, note: progress(share / 2, f"reference map first: {note}")  # noqa: E731
-            other = layout_file(workspace_folder, onto[0], placement, onto=onto[1:], most=most, progress=first)
-        started = time.perf_counter()
-        points, notes, fitted = _compute(snapshot, placement, onto[:1], other, most, progress, show)
-        facts = _facts(snapshot, placement, notes, fitted) | {"seconds": round(time.perf_counter() - started, 3)}
-        facts["of"] = made_of(workspace_folder, (snapshot_folder, *onto))
-        _keep(points_file, facts_file, points, facts)
+    parameters = _parameters(placement, most)
+    kept = kept_layout(workspace_folder, snapshot, parameters, onto)
+    if kept is not None:
+        return _layout_of(*kept)
+    points_file = derived.root(workspace_folder) / FOLDER / layout_name(snapshot_folder, parameters, onto)
+    other = None
+    if onto:
+        first = lambda share, note: progress(share / 2, f"reference map first: {note}")  # noqa: E731
+        other = layout_file(workspace_folder, onto[0], placement, onto=onto[1:], most=most, progress=first)
+    started = time.perf_counter()
+    points, notes, fitted = _compute(snapshot, placement, onto[:1], other, most, progress, show)
+    facts = _facts(snapshot, placement, notes, fitted) | {"seconds": round(time.perf_counter() - started, 3)}
+    facts["of"] = made_of(workspace_folder, (snapshot_folder, *onto))
+    _keep(points_file, points_file.with_suffix(".json"), points, facts)
+    return _layout_of(points_file, facts)
+
+
+def _layout_of(points_file: Path, facts: dict) -> Layout:
     return Layout(points_file, *(facts[name] for name in ("images", "texts", "method", "seconds", "note", "fitted")))
 
 
@@ -186,25 +184,6 @@ def unit_rows(snapshot: Snapshot) -> Float[np.ndarray, "m d"]:
     return rows
 
 
-def _kept_facts(points_file: Path, facts_file: Path, snapshot: Snapshot) -> dict | None:
-    """Return the facts of the layout on disk; None if there is none, or not one of this snapshot."""
-    try:
-        facts = untrusted_files.read_record(facts_file)
-        m = sum(_counts(snapshot))
-        sound = (
-            (facts["images"], facts["texts"]) == _counts(snapshot)
-            and type(facts["fitted"]) is int
-            and 0 <= facts["fitted"] <= m
-            and isinstance(facts["method"], str)
-            and isinstance(facts["note"], str)
-            and type(facts["seconds"]) in (int, float)
-            and map_npy(points_file, "f").shape == (m, 2)
-        )
-    except (OSError, ValueError, KeyError, Unreadable):
-        return None
-    return facts if sound else None
-
-
 def _compute(
     snapshot: Snapshot,
     placement: PointPlacement,
@@ -256,32 +235,8 @@ def _imported(workspace_folder: Path, snapshot: Snapshot, placement: PointPlacem
     return Layout(points_file, images, texts, "file", 0.0, facts["note"], len(points))
 
 
-def _name(folder: Path, placement: PointPlacement, chain: Sequence[Path], most: int) -> str:
-    key = {"version": VERSION, **placement.parameters, "onto": [content(f) for f in chain]}
-    if most != MOST_FITTED and placement.method != "pca":
-        key["most"] = most
-    digest = hashlib.sha256(json.dumps(key, sort_keys=True).encode())
-    digest.update(content(folder).encode())
-    return digest.hexdigest()[:32]
-
-
-_CONTENTS: Final[dict[tuple[str, int, int], str]] = {}
-
-
-def content(folder: Path) -> str:
-    """Return a digest of a snapshot's vectors, cached per process for unchanged files."""
-    digest = hashlib.sha256()
-    for name in ("image.npy", "text.npy"):
-        file = Path(folder) / name
-        if not file.exists():
-            continue
-        state = file.stat()
-        key = (str(file), state.st_mtime_ns, state.st_size)
-        if key not in _CONTENTS:
-            with file.open("rb") as stream:
-                _CONTENTS[key] = hashlib.file_digest(stream, "sha256").hexdigest()
-        digest.update(f"{name} {_CONTENTS[key]}".encode())
-    return digest.hexdigest()
+def _parameters(placement: PointPlacement, most: int) -> dict[str, Any]:
+    return placement.parameters | ({"most": most} if most != MOST_FITTED and placement.method != "pca" else {})
 
 
 def _counts(snapshot: Snapshot) -> tuple[int, int]:

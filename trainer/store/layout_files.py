@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import json
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Final
+from typing import Any, Final
 
+from trainer.store import derived
 from trainer.store.component_files import components_name
+from trainer.store.snapshot_files import Snapshot
 from trainer.untrusted import confined
+from trainer.untrusted import files as untrusted_files
+from trainer.untrusted.bounded import Unreadable
+from trainer.untrusted.bounded.arrays import map_npy
 from trainer.untrusted.documents import parse
 
 FOLDER: Final = "layouts"
+VERSION: Final = 4
+"""Of how layouts are computed: layouts of another version are not found again."""
 _MOST_FACTS: Final = 1 << 20
 _HALF_S: Final = 86_400.0
 """Seconds after which a file without facts, or one that was being written, is one that a killed process has left."""
@@ -45,6 +54,56 @@ def made_of(workspace_folder: Path, snapshot_folders: Sequence[Path]) -> list[st
     """Return the names, relative to the workspace, under which a layout records its snapshots."""
     inside = (folder for folder in snapshot_folders if folder.is_relative_to(workspace_folder))
     return [folder.relative_to(workspace_folder).as_posix() for folder in inside]
+
+
+def layout_name(snapshot_folder: Path, parameters: Mapping[str, Any], onto: Sequence[Path] = ()) -> str:
+    """Return the name of the points of a layout: of the vectors, of those that it faces, and of how it was made."""
+    key = {"version": VERSION, **parameters, "onto": [content(f) for f in onto]}
+    digest = hashlib.sha256(json.dumps(key, sort_keys=True).encode())
+    digest.update(content(snapshot_folder).encode())
+    return f"{digest.hexdigest()[:32]}.npy"
+
+
+_CONTENTS: Final[dict[tuple[str, int, int], str]] = {}
+
+
+def content(folder: Path) -> str:
+    """Return a digest of a snapshot's vectors, cached per process for unchanged files."""
+    digest = hashlib.sha256()
+    for name in ("image.npy", "text.npy"):
+        file = Path(folder) / name
+        if not file.exists():
+            continue
+        state = file.stat()
+        key = (str(file), state.st_mtime_ns, state.st_size)
+        if key not in _CONTENTS:
+            with file.open("rb") as stream:
+                _CONTENTS[key] = hashlib.file_digest(stream, "sha256").hexdigest()
+        digest.update(f"{name} {_CONTENTS[key]}".encode())
+    return digest.hexdigest()
+
+
+def kept_layout(
+    workspace_folder: Path, snapshot: Snapshot, parameters: Mapping[str, Any], onto: Sequence[Path] = ()
+) -> tuple[Path, dict[str, Any]] | None:
+    """Return the points and the facts of a snapshot's layout on disk; None if there is none, or none that is sound."""
+    name = layout_name(snapshot.folder, parameters, onto)
+    points_file = derived.place(workspace_folder, workspace_folder / FOLDER / name)
+    counts = tuple(0 if part is None else len(part) for part in (snapshot.image, snapshot.text))
+    try:
+        facts = untrusted_files.read_record(points_file.with_suffix(".json"))
+        sound = (
+            (facts["images"], facts["texts"]) == counts
+            and type(facts["fitted"]) is int
+            and 0 <= facts["fitted"] <= sum(counts)
+            and isinstance(facts["method"], str)
+            and isinstance(facts["note"], str)
+            and type(facts["seconds"]) in (int, float)
+            and map_npy(points_file, "f").shape == (sum(counts), 2)
+        )
+    except (OSError, ValueError, KeyError, Unreadable):
+        return None
+    return (points_file, facts) if sound else None
 
 
 def has_layout(workspace_folder: Path, snapshot_folders: Sequence[Path], method: str) -> bool:

@@ -13,7 +13,7 @@ from PySide6.QtCore import QObject, Qt, QTimer, Signal
 from PySide6.QtWidgets import QWidget
 
 from explorer.theme import run_color, theme
-from explorer.views.map.coloring import CLASS, COMPUTED, MODALITY, Coloring, classes_of
+from explorer.views.map.coloring import CLASS, COMPUTED, MODALITY, Coloring, means_classes
 from explorer.views.map.details import MapDetails
 from explorer.views.map.load import MapSide, Sketch, read_changes, read_numbers, read_words
 from explorer.views.map.panel import MapPanel
@@ -357,7 +357,7 @@ class MapAppearance(QObject):
 
     @staticmethod
     def _names_classes(panel: MapPanel) -> bool:
-        return panel.coloring is not None and classes_of(panel.coloring) is not None
+        return panel.coloring is not None and means_classes(panel.coloring)
 
     def _take_words(self, index: int, side: MapSide, named: tuple[ClusterWords, list[Int[np.ndarray, " m"]]]) -> None:
         if self._panels[index].side is side:
@@ -370,11 +370,10 @@ class MapAppearance(QObject):
         if panel.side is None or not self._toolbar.tools.is_shown("labels"):
             return
         xy, coloring = panel.map.layer.grid.xy, panel.coloring
-        classes = None if coloring is None else classes_of(coloring)
-        if coloring is not None and classes is not None and len(classes) == len(xy):
+        if coloring is not None and means_classes(coloring) and len(coloring.index) == len(xy):
             done = partial(self._show_class_names, index, coloring)
             self._context.background.run(
-                self, dominant_labels, coloring.names, classes, xy, done=done, key=f"words {index}", urgent=True
+                self, dominant_labels, coloring.names, coloring.index, xy, done=done, key=f"words {index}", urgent=True
             )
             return
         if entry is None or entry[0] is not panel.side:
@@ -421,7 +420,8 @@ def labels_of(
 
 def dominant_labels(names: Sequence[str], classes: Int[np.ndarray, " n"], xy: Float[np.ndarray, "n 2"]) -> list[Label]:
     """Return the name of each class that dominates somewhere, where it is densest. For a thread."""
-    return [Label(names[number], x, y) for number, (x, y) in dominant_points(classes, xy).items() if names[number]]
+    named = dict(enumerate(names))  # the last color is of what is not known
+    return [Label(named[number], x, y) for number, (x, y) in dominant_points(classes, xy).items() if named.get(number)]
 
 
 def _equal(colors: Sequence[Coloring]) -> bool:

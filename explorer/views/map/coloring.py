@@ -106,5 +106,9 @@ def _hue_apart(first: str, second: str) -> float:
 
 def classes_of(colors: Coloring) -> Int[np.ndarray, " m"] | None:
     """Return the class of each point; None where colors mean modality or a scale, or glyphs are too few for them."""
-    has_glyphs = colors.by != MODALITY and colors.scale is None and 0 < len(colors.names) <= len(STROKES)
-    return colors.index if has_glyphs else None
+    return colors.index if means_classes(colors) and len(colors.names) <= len(STROKES) else None
+
+
+def means_classes(colors: Coloring) -> bool:
+    """Return whether colors mean classes: not modality, and not a scale."""
+    return colors.by != MODALITY and colors.scale is None and len(colors.names) > 0

@@ -193,9 +193,16 @@ def legend_entries(
             chosen[i] if chosen is not None and len(rows) else None,
             diamond=first.by == MODALITY and i == 1,
             glyph=i if classes_of(first) is not None else None,
+            only=_only([total[i] for total in totals]),
         )
         for i, name in enumerate(first.names)
     ]
+
+
+def _only(totals: Sequence[int]) -> str:
+    """Return the letter of the side that alone has some; empty where both do, and for one side."""
+    having = ["AB"[index] for index, total in enumerate(totals) if total]
+    return having[0] if len(having) < len(totals) == 2 and having else ""
 
 
 def _counts(colors: Coloring, side: MapSide, rows: Int[np.ndarray, " k"] | slice) -> list[int]:

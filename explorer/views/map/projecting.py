@@ -14,15 +14,17 @@ from PySide6.QtCore import QObject, Signal
 
 from explorer.views.map.load import MapSide, read_side
 from trainer.analysis.procrustes import procrustes
+from trainer.charts.pair_colors import MOST_RANKED
 from trainer.charts.point_placement import PointPlacement
 from trainer.errors import UserError, reason_words
 from trainer.messages import Failure, Project, ProjectAnswer
 from trainer.store import SnapshotRow, SplitKey, Workspace
+from trainer.store.layout_files import kept_layout
+from trainer.store.snapshot_files import read_snapshot
 from trainer.untrusted.bounded.arrays import load_npy
 
 if TYPE_CHECKING:
-    from explorer.event_loop.background import Background
-    from explorer.model_client.client import ModelClient
+    from explorer.views.view import Context
 
 
 @dataclass
@@ -30,9 +32,10 @@ class _Waiting:
     index: int
     side: MapSide
     projection: PointPlacement
-    number: int
     sketch: Path
     onto: SnapshotRow | None = None
+    number: int | None = None
+    """Of the question to the process; None while a kept layout is looked for."""
     seen: int = 0
     """When the points on the way that are shown were written."""
     share: float = 0.0
@@ -45,20 +48,21 @@ class Projecting(QObject):
     Signals:
         placed: Which map (0 is A), its side, the projection, the points (m x 2), and how they were placed in words.
         sketched: As `placed` without the words: the points on the way, from the first epochs on.
-        progressed: Which map is worked on, the share done, and a note.
+        progressed: Which map is worked on, the share done, a note, and which maps wait for points.
         finished: Nothing is under way any more.
         failed: The `Failure`, when it is no cancelling.
     """
 
     placed = Signal(int, object, object, object, str)
     sketched = Signal(int, object, object, object)
-    progressed = Signal(int, float, str)
+    progressed = Signal(int, float, str, object)
     finished = Signal()
     failed = Signal(object)
 
-    def __init__(self, client: ModelClient, background: Background, parent: QObject) -> None:
+    def __init__(self, context: Context, parent: QObject) -> None:
         super().__init__(parent)
-        self._client, self._background = client, background
+        self._client, self._background = context.client, context.background
+        self._workspace = context.workspace.folder
         self._tickets = itertools.count()
         self._open: dict[int, _Waiting] = {}
         self._sketches = tempfile.TemporaryDirectory(prefix="maps-", ignore_cleanup_errors=True)
@@ -73,9 +77,10 @@ class Projecting(QObject):
         for ticket, waiting in list(self._open.items()):
             if waiting.index == index:
                 if (waiting.side.row, waiting.projection, waiting.onto) == (side.row, projection, onto and onto.row):
+                    waiting.side = side  # it may have been read again, to face another
                     return
                 del self._open[ticket]
-                self._client.cancel(waiting.number)
+                self._cancel(waiting)
         ticket = next(self._tickets)
         sketch = Path(self._sketches.name) / f"{ticket}.npy"
         question = Project(
@@ -84,14 +89,37 @@ class Projecting(QObject):
             sketch=str(sketch),
             onto=str(onto.row.folder) if onto is not None else "",
         )
-        number = self._client.ask(
+        self._open[ticket] = _Waiting(index, side, projection, sketch, None if onto is None else onto.row)
+        # To find what is kept, all vectors are read.
+        if not side.has_umap or projection.method != "umap" or side.n > MOST_RANKED:
+            self._ask(ticket, question)
+            return
+        self._background.run(
+            self,
+            read_kept,
+            self._workspace,
+            question,
+            done=partial(self._take_kept, ticket, question),
+            failed=lambda _error: self._ask(ticket, question),
+            key=f"kept {ticket}",
+        )
+
+    def _take_kept(self, ticket: int, question: Project, kept: tuple[np.ndarray, str] | None) -> None:
+        if kept is not None:
+            self._place(ticket, kept[1], kept[0])
+        else:
+            self._ask(ticket, question)
+
+    def _ask(self, ticket: int, question: Project) -> None:
+        if (waiting := self._open.get(ticket)) is None:
+            return
+        waiting.number = self._client.ask(
             question,
             done=partial(self._on_answer, ticket),
             failed=partial(self._on_failure, ticket),
             progress=partial(self._on_progress, ticket),
             owner=self,
         )
-        self._open[ticket] = _Waiting(index, side, projection, number, sketch, None if onto is None else onto.row)
         self._report_progress()
 
     def cancel(self) -> None:
@@ -99,9 +127,13 @@ class Projecting(QObject):
         waiting = list(self._open.values())
         self._open.clear()
         for request in waiting:
-            self._client.cancel(request.number)
+            self._cancel(request)
         if waiting:
             self.finished.emit()
+
+    def _cancel(self, waiting: _Waiting) -> None:
+        if waiting.number is not None:
+            self._client.cancel(waiting.number)
 
     def _on_answer(self, ticket: int, answer: ProjectAnswer) -> None:
         if ticket in self._open:
@@ -152,9 +184,18 @@ class Projecting(QObject):
         if not self._open:
             self.finished.emit()
             return
-        # The process answers one question after the other: the furthest one is being worked on.
-        working = max(self._open.values(), key=lambda waiting: waiting.share)
-        self.progressed.emit(working.index, working.share, working.note)
+        asked = [waiting for waiting in self._open.values() if waiting.number is not None]
+        if asked:
+            # The process answers one question after the other: the furthest one is being worked on.
+            working = max(asked, key=lambda waiting: waiting.share)
+            self.progressed.emit(working.index, working.share, working.note, {waiting.index for waiting in asked})
+
+
+def read_kept(workspace_folder: Path, question: Project) -> tuple[np.ndarray, str] | None:
+    """Return the points that the workspace has already as the answer to the question, and how they were placed."""
+    onto = [Path(question.onto)] if question.onto else []
+    kept = kept_layout(workspace_folder, read_snapshot(Path(question.snapshot)), question.placement.parameters, onto)
+    return None if kept is None else (load_npy(kept[0]), kept[1]["note"])
 
 
 def newer_points(file: Path, seen: int) -> tuple[int, np.ndarray] | None:

@@ -81,7 +81,7 @@ class MapView(View):
         self.placing = ProgressRow("map-placing", self, asks=True)
         self._locking = Locking([panel.map for panel in self.panels], self)
         self.external_images = ExternalImages(self.panels, context.client, context.background, self)
-        self._projecting = Projecting(context.client, context.background, self)
+        self._projecting = Projecting(context, self)
         self.caution = layouts.elided(role="small")
         self.caution.setObjectName("map-caution")
         # The tools stand first and lowest: they keep their place when the inspector makes the legend narrow.
@@ -351,12 +351,13 @@ class MapView(View):
         face = index == 1 and first is not None and first.identity == side.identity and first.row != side.row
         return first if face else None
 
-    def _show_progress(self, index: int, share: float, note: str) -> None:
+    def _show_progress(self, index: int, share: float, note: str, waiting: set[int]) -> None:
         method = LABELS[self.toolbar.projection.method]
         text = f"{method} of {'AB'[index]}: {note}"
         self.placing.show_progress(share, text)
         for panel in self.panels:
-            panel.show_progress(f"{method}: {note}" if panel.index == index else "")
+            said = note if panel.index == index else "waiting for the projection process"
+            panel.show_progress(f"{method}: {said}" if panel.index in waiting else "")
             if panel.side is not None:
                 panel.area.loading()
 

@@ -53,10 +53,7 @@ class RanksTable(QWidget):
             for column, text in enumerate(line):
                 cell, hint = self.cells[row, column], _HINTS[line[0].split()[0]]
                 cell.setText(text.replace("-", "−"))
-                if isinstance(cell, ElidedLabel):
-                    cell.set_details(f"{text}: {hint}")
-                else:
-                    cell.setToolTip(hint)
+                cell.setToolTip(hint)
         self.setVisible(bool(lines))
         self.setAccessibleName("Ranks of the pair")
         self.setAccessibleDescription("; ".join(" ".join(line) for line in lines))
@@ -78,10 +75,7 @@ class RanksTable(QWidget):
             badge.show()
         for row in range(lines):
             for column in range(len(runs) + 1):
-                cell = QLabel(textFormat=Qt.TextFormat.PlainText) if column else ElidedLabel()
-                if isinstance(cell, ElidedLabel):
-                    cell.mode = Qt.TextElideMode.ElideMiddle  # of how many it is a rank, stays
-                theme.set_role(cell, "strong" if column else "secondary")
+                cell = layouts.text(role="strong" if column else "secondary", wrap=not column)
                 if column:
                     cell.setAlignment(right)
                     cell.setMinimumWidth(VALUE_PX)

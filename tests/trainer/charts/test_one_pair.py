@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from trainer.__main__ import main
 from trainer.charts import ChartError
 from trainer.charts.one_pair import OnePair, one_pair, open_snapshots, rank_lines
 from trainer.charts.spec import Request, Target
+from trainer.config import default_paths
 from trainer.store import Items, RunLog, Workspace, read_snapshot, snapshot_name, write_snapshot
 from trainer.store.reviews import pair_keys
 
@@ -97,6 +99,16 @@ def test_a_pair_is_found_in_the_other_run_by_its_id_and_missing_ones_are_told(ch
 def test_a_row_that_does_not_exist_is_refused_in_words(charted: Workspace) -> None:
     with pytest.raises(ChartError, match="rows 0 to 239"):
         found_of(charted, 240)
+
+
+def test_ranks_among_a_sample_say_of_how_many(charted: Workspace) -> None:
+    found = found_of(charted, 17)
+    sampled = [replace(run, captions=60, captions_of=1024, images=240) for run in found.runs]
+    caption, image, _ = rank_lines(replace(found, runs=tuple(sampled)))
+    assert caption[0] == "Caption rank of 60 sampled of 1,024"
+    assert image[0] == "Image rank of 240"
+    sample = Workspace(default_paths.sample_workspace())
+    assert {run.images_of for run in found_of(sample, 5, Request((Target(1), Target(2)))).runs} == {1024}
 
 
 def test_the_command_prints_what_the_window_shows(charted: Workspace, capsys: pytest.CaptureFixture[str]) -> None:
