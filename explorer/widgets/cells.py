@@ -98,7 +98,7 @@ class StateCell(RowCell):
             return
         paint_ground(self, painter, option, index)
         rects = [view.visualRect(index.sibling(index.row(), column)) for column in self._columns]
-        room = QRectF(rects[0].united(rects[-1])).adjusted(SPACE, 0, -CELL_PX, 0)
+        room = QRectF(rects[0].united(rects[-1])).adjusted(0, 0, -CELL_PX, 0)
         painter.save()
         painter.setClipRect(option.rect)  # each cell paints its part
         painter.setFont(option.font)

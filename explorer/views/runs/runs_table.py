@@ -79,7 +79,7 @@ WIDTHS = {
     RunColumn.PROGRESS: 176,
     RunColumn.ETA: 106,
     RunColumn.BEST: 78,
-    RunColumn.LAST: 90,
+    RunColumn.LAST: 86,
     RunColumn.DURATION: 106,
     RunColumn.STARTED: 130,
 }
@@ -95,7 +95,7 @@ LEAST_PX = {RunColumn.NAME: 180}
 RESULT = (RunColumn.LAST, RunColumn.N)
 """Columns that are shown beside the names at first, and across which the state of a run without a result stands."""
 
-STATE_VERSION = b"6"
+STATE_VERSION = b"7"
 QUEUED = "application/x-contrastive-explorer-queued"
 """Format of dragged runs: their ids as JSON."""
 
