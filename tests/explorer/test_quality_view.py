@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from PySide6.QtWidgets import QPushButton
 from explorer.intents import ShowOwnRuns, TrainCopy
 from explorer.views.quality import QualityView
 from explorer.views.quality.load import load_quality
+from explorer.views.quality.view import cannot_tell
 from trainer import config
 from trainer.messages import CheckData, CheckDataAnswer, CleanedList, WriteCleanedList
 from trainer.store import Workspace
@@ -67,7 +69,7 @@ def test_a_read_only_workspace_offers_no_check_that_it_refuses(qtbot, empty: Qua
 def test_finding_nothing_says_nothing_where_a_run_cannot_tell(qtbot, empty: QualityView, two_runs):
     measured = (Measured(two_runs[0], "one", 20, {}, {}, {}),)
     titles, judges = [], tuple((run, "one", 20) for run in two_runs)
-    for who, runs, detected in (("It", judges[:1], 2), ("Both", judges, 3), ("Both", judges, 50)):
+    for who, runs, detected in (("it", judges[:1], 2), ("both", judges, 3), ("both", judges, 50)):
         judgment = Judgment("train", runs, True, 100, 0, 50, detected)
         counts = {kind: {} for kind in ("mispair", "duplicate", "leak", "outlier")}
         report = QualityReport("scenes", 1.0 + detected, measured, {"train": 100}, {}, counts, (), (judgment,))
@@ -76,7 +78,13 @@ def test_finding_nothing_says_nothing_where_a_run_cannot_tell(qtbot, empty: Qual
         qtbot.waitUntil(lambda told=report: empty.loaded.report == told)
         titles.append(empty.areas["mispair"].page.title.text())
         if detected < 50:
-            assert empty.areas["mispair"].page.text.text() == f"{who} detected {detected} of 50 planted ones."
+            better = "only the better run, or one" if who == "both" else "a run"
+            assert empty.areas["mispair"].page.text.text() == (
+                f"Of 50 captions exchanged as a test, {who} found {detected}, so none is listed. Near-duplicates, "
+                f"leaks and outliers are checked all the same. Choose {better} trained longer, and check again."
+            )
+            assert empty.tabs.tabText(0) == "Mispairs", "a number would say that it was counted"
+            assert not empty.note.text(), "the page has said it"
         buttons = [empty.findChild(QPushButton, f"quality-{name}-button") for name in DECISIONS]
         assert not any(part.isVisible() for part in (empty.shown, empty.train, *buttons))
     assert titles == [
@@ -84,6 +92,10 @@ def test_finding_nothing_says_nothing_where_a_run_cannot_tell(qtbot, empty: Qual
         "These two runs cannot find mispairs",
         "No mispairs found",
     ]
+    assert empty.tabs.tabText(0) == "Mispairs (0)"
+    title, text = cannot_tell([replace(judgment, planted=0, detected=0)], 2)
+    assert title == "These two runs cannot find mispairs among training pairs", "the other split was judged"
+    assert text.startswith("Too few pairs are held out to test it")
 
 
 def states(workspace: Workspace) -> dict[str, str]:
@@ -129,8 +141,8 @@ def test_the_tables_show_evidence_of_both_runs_and_counts_of_all_pairs(view: Qua
         "Ranks B": "30 / 3,100", "Split": "renderings", "State": "New",
     }  # fmt: skip
     assert view.note.text() == (
-        "3 of 148 pairs are suspected; the check detects 51 of 100 planted mispairs. "
-        "It cannot tell which training pairs are wrong."
+        "3 of 148 pairs are suspected; of 100 captions exchanged as a test, the check found 51. "
+        "Among training pairs it misses too many to tell."
     )
     assert "of 50 planted mispairs 49 detected (98 %, 90 to 100)" in view.note.toolTip()
     assert view.note.toolTip().endswith(

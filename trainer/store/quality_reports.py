@@ -105,9 +105,16 @@ def judgments_in_short(judgments: Sequence[Judgment]) -> str:
     )
     line = f"{suspected:,} of {pairs:,} pairs are suspected"
     if planted:
-        line += f"; the check detects {detected:,} of {planted:,} planted mispairs"
-    blind = " and ".join(f"{split_label(judgment.split)} pairs" for judgment in judgments if not judgment.can_tell)
-    return f"{line}. It cannot tell which {blind} are wrong." if blind else f"{line}."
+        line += f"; of {planted:,} captions exchanged as a test, the check found {detected:,}"
+    blind = [judgment for judgment in judgments if not judgment.can_tell]
+    return f"{line}. Among {splits_words(blind)} it misses too many to tell." if blind else f"{line}."
+
+
+def splits_words(judgments: Sequence[Judgment]) -> str:
+    """Return `training pairs and unseen renderings` of the splits that were judged."""
+    names = [split_label(judgment.split) for judgment in judgments]
+    names = [f"{name} pairs" if name in ("training", "held-out") else name for name in names]
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
 def pairs_words(n: int, split: str) -> str:
@@ -184,6 +191,11 @@ class QualityReport:
     def count(self, kind: str) -> int:
         """Return the number of findings of one kind in all splits."""
         return sum(self.counts.get(kind, {}).values())
+
+    @property
+    def blind(self) -> list[Judgment]:
+        """The splits in which too few planted mispairs were found to say that there is none."""
+        return [judgment for judgment in self.judgments if not judgment.can_tell]
 
 
 def write_quality(run_folder: Path, report: QualityReport) -> Path:

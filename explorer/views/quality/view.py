@@ -26,7 +26,7 @@ from explorer.widgets.searchable_combo_box import SearchableComboBox
 from explorer.widgets.state_area import StateArea
 from trainer import config
 from trainer.messages import CheckData, CleanedList, Failure, Question, WriteCleanedList
-from trainer.store.quality_reports import QualityFinding, judgments_in_short, pairs_words
+from trainer.store.quality_reports import Judgment, QualityFinding, judgments_in_short, pairs_words, splits_words
 from trainer.store.reviews import Review
 
 TABS: Final = {"mispair": "Mispairs", "duplicate": "Near-duplicates", "leak": "Leaks", "outlier": "Outliers"}
@@ -36,8 +36,6 @@ NONE_FOUND: Final = {
     "leak": "No picture is both in the training pairs and in the held-out pairs.",
     "outlier": "No pair is far from all others.",
 }
-CANNOT_TELL: Final = (("It", "This run cannot find mispairs"), ("Both", "These two runs cannot find mispairs"))
-"""Of one run, and of two that must agree: who, and the title."""
 ALL: Final = "all"
 SELECTED: Final = "selected"
 PICTURE_PX: Final = 40
@@ -59,9 +57,27 @@ NO_RUN: Final = "Choose run A in the bar above. Its model searches its training 
 CHECKED_ELSEWHERE: Final = "Checked in a workspace of your own"
 READ_ONLY_DATA: Final = "Read-only: the data of your own runs can be checked."
 NOT_CHECKED: Final = (
-    "The model of run A embeds the training and the held-out pairs and searches for wrong captions, duplicate images "
-    "and outliers. It takes about a minute per ten thousand pairs, and continues if you leave this view."
+    "The runs chosen above search the training and the held-out pairs for wrong captions, duplicate images and "
+    "outliers. It takes about a minute per ten thousand pairs, and continues if you leave this view."
 )
+
+
+def cannot_tell(blind: Sequence[Judgment], splits: int) -> tuple[str, str]:
+    """Return title and text of a check that found no mispair and could not have: what is known, what not, what next.
+
+    Args:
+        blind: Of the splits in which too few planted mispairs were found.
+        splits: How many were judged.
+    """
+    detected, planted = (sum(getattr(each, name) for each in blind) for name in ("detected", "planted"))
+    both = len({run for each in blind for run in each.runs}) > 1
+    who = "these two runs" if both else "this run"
+    where = f" among {splits_words(blind)}" * (len(blind) < splits)
+    title = f"{who.capitalize()} cannot find mispairs{where}"
+    missed = f"Of {planted:,} captions exchanged as a test, {'both' if both else 'it'} found {detected:,}, so none is"
+    why = f"{missed} listed." if planted else "Too few pairs are held out to test it, so none is listed."
+    advice = "Choose only the better run, or one trained longer" if both else "Choose a run trained longer"
+    return title, f"{why} Near-duplicates, leaks and outliers are checked all the same. {advice}, and check again."
 
 
 class QualityView(View):
@@ -222,25 +238,21 @@ class QualityView(View):
         pairs = {(split, row) for row in rows} if self.shown.key == SELECTED else None
         for tab, (kind, table) in enumerate(self.tables.items()):
             table.findings.show(report, self.states, state, pairs)
-            self.tabs.setTabText(tab, f"{TABS[kind]} ({report.count(kind):,})" if report else TABS[kind])
+            count = report.count(kind) if report is not None else 0
+            blind = [] if count or kind != "mispair" or report is None else report.blind
+            self.tabs.setTabText(tab, f"{TABS[kind]} ({count:,})" if report and not blind else TABS[kind])
             if table.findings.rowCount():
                 self.areas[kind].ready()
-            elif report is not None and report.count(kind):
+            elif count:
                 self.areas[kind].empty(
                     "list-checks",
                     "No finding in this state" if pairs is None else "No finding among the selected pairs",
                     "Choose All states above to see the others.",
                 )
+            elif blind:
+                self.areas[kind].empty("circle-help", *cannot_tell(blind, len(report.judgments)))
             else:
-                judged = report.judgments if kind == "mispair" and report is not None else ()
-                blind = [each for each in judged if not each.can_tell]
-                detected, planted = (sum(getattr(each, n) for each in blind) for n in ("detected", "planted"))
-                if blind:
-                    who, title = CANNOT_TELL[len({run for each in blind for run in each.runs}) > 1]
-                    why = f"{who} detected {detected:,} of {planted:,} planted ones."
-                    self.areas[kind].empty("circle-help", title, why)
-                else:
-                    self.areas[kind].empty("circle-check", f"No {TABS[kind].lower()} found", NONE_FOUND[kind])
+                self.areas[kind].empty("circle-check", f"No {TABS[kind].lower()} found", NONE_FOUND[kind])
         self.tab_menu.show_current()
         self._show_counts()
         self._mark()
@@ -260,7 +272,9 @@ class QualityView(View):
         by = " and ".join(f"{checked.name}, step {checked.step:,}" for checked in report.runs)
         judged = report.judgments if kind == "mispair" else ()
         self.note.setToolTip("\n".join(judgment.words for judgment in judged))
-        facts = [judgments_in_short(judged) if judged else f"{', '.join(parts)} · checked with {by}"]
+        short = judgments_in_short(judged) if judged else f"{', '.join(parts)} · checked with {by}"
+        # Where nothing could be told, the page above has said so.
+        facts = [] if judged and report.blind and not report.count(kind) else [short]
         self.note.setText("\n".join([*facts, *([counts] if counts else [])]))
         flagged = "flagged" in states
         listed = report.count(kind) > 0  # else there is nothing to decide about
