@@ -17,6 +17,7 @@ from explorer.state.selection import Selection
 from explorer.views.sentences import EmbeddedSentences, Sentences
 from explorer.views.view import Context
 from explorer.widgets import layouts
+from explorer.widgets.disclosure_button import DisclosureButton
 from explorer.widgets.progress_row import Cancelled, ProgressRow, Ticket
 from explorer.widgets.state_area import StateArea
 from trainer.charts.marks import Panel
@@ -104,9 +105,12 @@ class ChartPane(QWidget):
         self.computing = ProgressRow(f"{name}-computing", self)
         self.warnings = layouts.text(role="warn", name=f"{name}-warnings", wrap=True)
         self.warnings.setContentsMargins(0, 0, 0, theme.INSIDE)
-        self.warnings.hide()
+        self.warning_fold = DisclosureButton("")
+        for part in (self.warning_fold, self.warnings):
+            part.hide()
+        self.warning_fold.toggled.connect(self.warnings.setVisible)
         self.numbers = NumbersBar(self.panel)
-        content = layouts.panel(layouts.column(self.warnings, (self.panel, 1), gap=0))
+        content = layouts.panel(layouts.column(self.warning_fold, self.warnings, (self.panel, 1), gap=0))
         self.area = StateArea(content)
         layouts.column(self.area, gap=None, of=self)
         self.computing.cancelled.connect(self._cancel)
@@ -240,9 +244,19 @@ class ChartPane(QWidget):
         # Shown first: a panel that is seen is filled over several turns of the event loop.
         self.area.ready()
         self.panel.show_panel(result.panel)
-        self.warnings.setText("\n".join(result.panel.warnings))
-        self.warnings.setVisible(bool(result.panel.warnings))
+        self._show_warnings(result.panel.warnings)
         self.answered.emit()
+
+    def _show_warnings(self, warnings: Sequence[str]) -> None:
+        """Show one warning whole, and several in one line that unfolds: what they are about comes first."""
+        several = len(warnings) > 1
+        if several:
+            others = len(warnings) - 1
+            first = warnings[0].partition(": ")[0].removesuffix(".")
+            self.warning_fold.setText(f"{first}, and {others} more warning{'s' * (others > 1)}")
+        self.warning_fold.setVisible(several)
+        self.warnings.setText("\n".join(warnings))
+        self.warnings.setVisible(self.warning_fold.isChecked() if several else bool(warnings))
 
     def _failed(self, work: Ticket, error: Exception) -> None:
         if work is not self._work:

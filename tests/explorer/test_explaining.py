@@ -97,6 +97,9 @@ def test_collapse_is_warned_of(qtbot, view: ExplainingView, two_runs: tuple[int,
     manifests.write_manifest(folder, {})
     view.ask_again()
     settle(qtbot, view)
+    assert view.pane.warning_fold.isVisible(), "several are folded into one line"
+    assert view.pane.warnings.isHidden()
+    view.pane.warning_fold.click()
     assert view.pane.warnings.isVisible()
     assert "the images of good vary in 1 of 32 directions only" in view.pane.warnings.text()
 

@@ -189,7 +189,8 @@ class ExperimentVerdict:
             return half or none
         mean = difference_text(measure, comparison.interval.mean)
         if comparison.decision in ("better", "worse"):
-            return f"{arm} is {comparison.decision} than {control}: {mean} after {n} seeds"
+            collapsed = "".join(map(self._collapsed_words, (control, arm)))
+            return f"{arm} is {comparison.decision} than {control}: {mean} after {n} seeds{collapsed}"
         if comparison.decision == "equal":
             return f"{arm} and {control} are {self.equal_text(comparison)}, after {n} seeds"
         if n == 1 and self.experiment.most_seeds == 1:
@@ -202,6 +203,16 @@ class ExperimentVerdict:
             f"Not decided after {n} seed{'s' * (n != 1)}: {arm} {mean}, seeds from {low.removesuffix(' points')} to "
             + high
         )
+
+    def _collapsed_words(self, arm: str) -> str:
+        """Return `, 2 of 3 CLOOB seeds collapsed`; empty where none of the arm has."""
+        seeds = [run.seed for run in self.runs if run.arm == arm and not run.note]
+        told = [words.partition(":")[0] for words in self.warnings]
+        n = sum(
+            any(f"{words} ".startswith(f"{arm} seed {seed} ") and "collapsed" in words for words in told)
+            for seed in seeds
+        )
+        return f", {n} of {len(seeds)} {arm} seeds collapsed" if n else ""
 
     def _half_of_a_seed(self, comparison: ArmComparison) -> str:
         """Return the value of the only arm that has finished, and what the other does; empty before."""

@@ -263,6 +263,8 @@ def test_three_seeds_have_an_interval_of_their_budget_and_all_points_on_the_axis
     reach = max(map(abs, (100 * gap for gap in gaps)))
     assert reach < plot.y.high - plot.y.low < 2 * reach, "the axis follows the seeds"
     assert {dot.mark for dot in plot.dots} == {"diamond", "up", "down"}, "the bar goes on beyond it"
+    ends = experiment_verdict.interval_text(metric("val/image_to_text_R@1"), one.interval)
+    assert [dot.label for dot in plot.dots if dot.mark in ("up", "down")] == [ends, ""], "where it is cut it is told"
     assert panel.mark("primary").columns[3] == "p"
 
 
@@ -349,6 +351,9 @@ def test_outlying_and_collapsed_seeds_are_named_and_signs_are_tested_from_six_se
     three = [(0.58, 0.07), (0.52, 0.02), (0.40, 0.04)]
     found = judged_values(Workspace(workspace.folder.parent / "three"), clip_cloob, three, most=3)
     assert not [words for words in found.warnings if "outlier" in words], "two that are alike are no spread"
+    falls = [(0.58, 0.1), (0.52, 0.0), (0.55, 0.0), (0.54, 0.01)]
+    found = judged_values(Workspace(workspace.folder.parent / "falls"), clip_cloob, falls, least=4, most=4)
+    assert found.headline == "CLOOB is worse than CLIP: −52.0 points after 4 seeds, 2 of 4 CLOOB seeds collapsed"
 
 
 def test_a_budget_without_an_end_is_judged_by_the_confidence_sequence(workspace, clip_cloob):
