@@ -66,6 +66,7 @@ def test_brushing_selects_the_pairs_of_the_range_everywhere(view: SimilarityView
     assert plot.brush is None
     assert view.context.selection.pairs.size == 0
     assert tab.strip.heading.text().startswith("Lowest matched cosines of")
+    assert tab.strip.heading.text().endswith("and that of the most similar unmatched text")
     lowest = int(tab.runs[0].rows[np.argmin(tab.runs[0].matched)])
     strip = tab.strip.strip
     first = strip.visualRect(strip.model().index(0, 0)).center()

@@ -73,6 +73,7 @@ SOURCE: Final = (
 )
 
 
+PVALUES: Final = f"p-values: {DRAWS} samples of as many simulated uniform directions; with large n every p is small."
 COURSES: Final = {
     "angle": ("mean_angle", "Mean angle (°)"),
     "uniformity": ("uniformity", "Uniformity (lower is more uniform)"),
@@ -91,7 +92,8 @@ def draw(data: PerRun[Geometry], settings: GeometrySettings) -> Panel:
     return Panel(
         title="Geometry",
         rows=(tuple(angles), (_course_plot(data, settings),), tables, (_pairs(data, names), _published())),
-        notes=(_sampled(data.found), SOURCE),
+        notes=(PVALUES, SOURCE, _sampled(data.found)),
+        table_notes=2,
     )
 
 
@@ -176,8 +178,7 @@ def _published() -> NumberTable:
 def _sampled(runs: Sequence[Geometry]) -> str:
     n = max(run.n for run in runs)
     sampled = any(run.n < run.pairs for run in runs)
-    text = f"Angles of all pairs of {n:,} rows drawn at random." if sampled else "Angles of all pairs of rows."
-    return f"{text} p-values: {DRAWS} samples of as many simulated uniform directions; with large n every p is small."
+    return f"Angles of all pairs of {n:,} rows drawn at random." if sampled else "Angles of all pairs of rows."
 
 
 _OF_ROWS: Final = ("angles", "rows", "row_angles")

@@ -59,7 +59,9 @@ def test_measures_are_those_of_the_snapshot(charted):
 
 def test_a_sample_says_so_and_angles_are_of_all_its_pairs(charted):
     data = geometry(charted, 1, 2, most=200)
-    assert "200 rows drawn at random" in CHART.draw(data, GeometrySettings()).notes[0]
+    panel = CHART.draw(data, GeometrySettings())
+    (shown,) = panel.notes[panel.table_notes :]
+    assert shown == "Angles of all pairs of 200 rows drawn at random.", "p and published values are told with the table"
     for run in data.found:
         assert (run.n, run.pairs) == (200, 240)
         assert [at.step for at in run.course["image"]] == [0, 80, 160, 240]
