@@ -26,9 +26,11 @@ from tests.explorer.conftest import unselected
 from tests.two_runs import write_run_on_other_data
 from trainer import config
 from trainer.__main__ import main
-from trainer.charts.evaluation import EvaluatedRun, EvaluationChart, EvaluationLine, images_of_cell
+from trainer.analysis.significance import Paired
+from trainer.charts.evaluation import Difference, EvaluatedRun, EvaluationChart, EvaluationLine, images_of_cell
 from trainer.charts.evaluation_scores import CHART as SCORES
 from trainer.charts.marks import Mark, NumberRow, letter_index
+from trainer.charts.measures.evaluation_scores import answer_of
 from trainer.config.default_paths import assets_dir
 from trainer.experiments.seed_truth import TRAINED_APART, evaluated_alike, seed_truth
 from trainer.messages import Evaluate, EvaluateAnswer, EvaluatedTask, Failure
@@ -207,6 +209,32 @@ def test_the_answer_comes_first_and_the_note_of_the_table_with_the_table(shared:
     QTest.mouseClick(shared.table.numbers.button, Qt.MouseButton.LeftButton)
     assert card.minimumHeight() >= 300, "the plot stays readable above the table"
     assert panel.notes.text().startswith("B against A in points")
+
+
+def test_the_primary_outcome_is_told_first_and_one_number_of_pairs_once():
+    """Not the clearest of eight differences; that the primary one is none is told, too."""
+
+    def line(name: str, gap: float, p: float, n: int = 60) -> EvaluationLine:
+        found = Difference(Paired(gap, gap - 0.1, gap + 0.1, n), None, p)
+        shares = (0.6, 0.6 + gap), ((0.5, 0.7), (0.5, 0.7)), (n, n)
+        return EvaluationLine(metric(f"val/{name}"), name, "retrieval", *shares, found)
+
+    runs = tuple(EvaluatedRun(place, place + 1, "", "clip", 20, {}, f"run {place + 1}") for place in (0, 1))
+    clear, first = line("text_to_image_R@5", -0.4, 1e-9), line("image_to_text_R@1", -0.2, 0.01)
+    chart = EvaluationChart("data", "renderings", runs, (clear, first), ())
+    said = "On these pairs run 1 is ahead in image to text R@1 by 20.0 points (p = 0.010, Holm); 1 more score differs"
+    assert answer_of(chart) == said
+    plot = SCORES.draw(chart, None).mark("shares")
+    assert plot.names == ("Text to image R@5", "Image to text R@1")
+    assert plot.note.startswith("unseen renderings, n = 60 · ")
+    assert "text to image R@5" in answer_of(dataclasses.replace(chart, primary="text_to_image_R@5"))
+    few = dataclasses.replace(first, n=(40, 40))
+    assert SCORES.draw(dataclasses.replace(chart, lines=(clear, few)), None).mark("shares").names[1].endswith("n = 40")
+    none = dataclasses.replace(chart, lines=(clear, line("image_to_text_R@1", -0.02, 0.4)))
+    assert answer_of(none) == (
+        "On these pairs A and B do not differ significantly in image to text R@1 (p = 0.400, Holm); "
+        "1 other score differs"
+    )
 
 
 def test_scores_that_are_100_percent_in_all_runs_are_named_under_the_plot():

@@ -17,10 +17,12 @@ from trainer.charts import ChartError
 from trainer.charts.matching_splits import SameSplits, same_splits
 from trainer.charts.published_numbers import PublishedNumber, references
 from trainer.charts.spec import targets_of
+from trainer.config import ConfigError
+from trainer.experiments.experiment import from_toml
 from trainer.experiments.over_seeds import over_seeds
 from trainer.experiments.seed_truth import seed_truth
-from trainer.metrics import Metric, data_label, metric
-from trainer.store import Question, RunRow, SplitKey, Workspace
+from trainer.metrics import HEADLINE, Metric, data_label, metric
+from trainer.store import Question, RunRow, SplitKey, StoreError, Workspace
 from trainer.store.task_records import TaskRecord, evaluation_folder, read_records
 
 TASK_WORDS: Final = {
@@ -35,6 +37,7 @@ TASK_WORDS: Final = {
     "zero_shot_protocol": "Zero-shot by protocol",
     "retrieval_protocol": "Retrieval by protocol",
 }
+R_AT_1: Final = HEADLINE.removeprefix("val/")
 LETTERS: Final = "ABCDEFGH"
 
 ALPHA: Final = 0.05
@@ -123,6 +126,7 @@ class EvaluationChart:
     Attributes:
         over_seeds: What single runs leave open, and what is known over seeds; empty for one run.
         undecided: As in `SeedTruth`, of the first two runs; empty for one run.
+        primary: The outcome that decides their experiment, `image_to_text_R@1`; that one also without an experiment.
     """
 
     dataset: str
@@ -132,6 +136,7 @@ class EvaluationChart:
     published: tuple[PublishedNumber, ...]
     over_seeds: str = ""
     undecided: str = ""
+    primary: str = R_AT_1
 
     @property
     def unmeasured(self) -> tuple[EvaluatedRun, ...]:
@@ -233,7 +238,19 @@ def evaluation_at(
     seeds = over_seeds(workspace, [workspace.runs.get(run.run) for run in runs])
     pair = [run.run for run in runs[:2]]
     undecided = seed_truth(workspace, *pair, of_evaluations=True).undecided if len(pair) == 2 else ""
-    return EvaluationChart(*key, tuple(runs), _lines(runs), references(key[0]), seeds, undecided)
+    return EvaluationChart(
+        *key, tuple(runs), _lines(runs), references(key[0]), seeds, undecided, _primary(workspace, rows)
+    )
+
+
+def _primary(workspace: Workspace, rows: Sequence[RunRow]) -> str:
+    names = {row.experiment for row in rows}
+    if len(names) > 1 or not (name := names.pop()):
+        return R_AT_1
+    try:
+        return from_toml(workspace.experiments.get(name).definition, source=name).outcome.metric
+    except (StoreError, ConfigError):
+        return R_AT_1
 
 
 def _at_other_steps(

@@ -113,13 +113,16 @@ def _plot(chart: EvaluationChart, lines: list[EvaluationLine]) -> XYPlot:
         for index, drawing in enumerate(chances)
         if drawing is not None
     ]
-    labels = [_label(chart, line) for line in lines]
+    sizes = {max(line.n) for line in lines}
+    # One number of pairs stands above the plot, and only several at the scores.
+    labels = [line.metric.label if len(sizes) == 1 else _label(chart, line) for line in lines]
     often, questions = Counter(labels), (question_text(line.question) for line in lines)
     names = tuple(
         f"{name}, {question}" if often[name] > 1 else name for name, question in zip(labels, questions, strict=True)
     )
     y = axis_over("%", [[end for dot in dots for end in (dot.y, dot.low, dot.high)]], percent=True)
-    note = "95 % CI (Wilson)"
+    of = f"{split_label(chart.split)}, n = {sizes.pop():,} · " if len(sizes) == 1 else ""
+    note = f"{of}95 % CI (Wilson)"
     marks: dict[str, Any] = {"dots": tuple(dots), "names": names, "lying": True, "note": note}
     return XYPlot("shares", answer_of(chart), categories("", names), y, **marks)
 

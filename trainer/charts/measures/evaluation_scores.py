@@ -9,7 +9,10 @@ from trainer.charts.measures.groups import p_text
 
 
 def answer_of(chart: EvaluationChart) -> str:
-    """Return in a sentence which of two runs is ahead, by its clearest score; `Scores` of one run."""
+    """Return in a sentence which of two runs is ahead by the primary outcome of their experiment, else by R@1.
+
+    By the clearest score where that was not tested; `Scores` of one run.
+    """
     tested = [line for line in chart.lines if line.difference is not None]
     if not tested:
         measured = [run.name for run in chart.runs if run.records]
@@ -17,15 +20,18 @@ def answer_of(chart: EvaluationChart) -> str:
     real = sorted((line for line in tested if winner_of(line) >= 0), key=_p)
     if not real:
         return "No score differs significantly between A and B on these pairs (p ≥ 0.05, Holm)"
-    first, *others = real
-    gap = first.difference
+    first = next((line for line in tested if line.name.rpartition("/")[2] == chart.primary), real[0])
+    gap, others = first.difference, len(real) - (first in real)
     assert gap is not None
-    winner = chart.runs[winner_of(first)].label
     name = first.metric.label[:1].lower() + first.metric.label[1:]
     size = f"{100 * abs(gap.paired.difference):.1f} points"
     p = "" if math.isnan(gap.p) else f" (p {'' if gap.p < 0.001 else '= '}{p_text(gap.p)}, Holm)"
-    also = f"; {len(others)} more score{'s differ' if len(others) > 1 else ' differs'}" if others else ""
+    also = f"; {others} more score{'s differ' if others > 1 else ' differs'}" if others else ""
     begin = f"Undecided {chart.undecided}; on" if chart.undecided else "On"
+    if first not in real:
+        other = also.replace("more", "other")
+        return f"{begin} these pairs A and B do not differ significantly in {name}{p}{other}"
+    winner = chart.runs[winner_of(first)].label
     return f"{begin} these pairs {winner} is ahead in {name} by {size}{p}{also}"
 
 
