@@ -116,7 +116,7 @@ def test_the_table_holds_the_charts_numbers(qtbot, view: ChangesView, two_runs: 
     qtbot.waitUntil(lambda: view.note.text().startswith(of_steps), timeout=10_000)
 
 
-def test_the_heads_of_ranks_say_so_and_have_tips_and_two_lines_are_not_cut(shared: ChangesView):
+def test_the_heads_of_ranks_say_so_and_have_tips_and_three_lines_are_not_cut(shared: ChangesView):
     model = shared.table.pairs
     for column, about in enumerate(model.columns, FIXED):
         if about.key.startswith(("image_rank_a", "image_rank_b", "text_rank")):
@@ -126,9 +126,9 @@ def test_the_heads_of_ranks_say_so_and_have_tips_and_two_lines_are_not_cut(share
             )
     header = shared.table.horizontalHeader()
     lines = [str(model.headerData(n, Qt.Orientation.Horizontal)).split("\n") for n in range(model.columnCount())]
-    assert max(map(len, lines)) == 2
-    assert header.textElideMode() is Qt.TextElideMode.ElideNone, "Qt would measure both lines as one"
-    assert header.height() >= 2 * header.fontMetrics().lineSpacing()
+    assert max(map(len, lines)) == 3
+    assert header.textElideMode() is Qt.TextElideMode.ElideNone, "Qt would measure the lines as one"
+    assert header.height() >= 3 * header.fontMetrics().lineSpacing()
     for column in range(FIXED, model.columnCount()):
         assert header.sectionSize(column) >= max(map(header.fontMetrics().horizontalAdvance, lines[column]))
 
@@ -244,6 +244,8 @@ def test_a_wide_window_widens_numbers_and_pictures_a_narrow_one_hides_the_class(
     words = [shared.table.pairs.headerData(n, Qt.Orientation.Horizontal).replace("\n", " ") for n in columns]
     heads = [word for n, word in enumerate(words) if not header.isSectionHidden(n)]
     assert heads[:3] == ["Pair", "Caption rank A", "Caption rank B"]
+    assert "Caption rank, B against A (− is better)" in words
+    assert "Margin (SD), B minus A (+ is better)" in words
     assert not {"Procrustes residual", "Image rank A", "Image rank B"} & {*heads}, (
         "what is needed least is left out first"
     )

@@ -51,12 +51,14 @@ class PairMeasure:
         hint: What it means, a sentence.
         digits: After the point.
         signed: Whether both signs mean something: no change is 0.
+        better: The sign of a change for the better in B; empty where neither is.
     """
 
     words: str
     hint: str
     digits: int = 2
     signed: bool = False
+    better: str = ""
     unit: Unit = "picture"
     """What a mean over it counts once."""
 
@@ -65,7 +67,11 @@ MEASURES: Final[dict[str, PairMeasure]] = {
     "image_rank_a": PairMeasure("Caption rank A", "Rank of the correct caption for the image, in A.", 0),
     "image_rank_b": PairMeasure("Caption rank B", "Rank of the correct caption for the image, in B.", 0),
     "image_rank_change": PairMeasure(
-        "Caption rank, B against A", "Rank of the correct caption in B minus in A. Lower is better.", 0, signed=True
+        "Caption rank, B against A",
+        "Rank of the correct caption in B minus in A. Lower is better.",
+        0,
+        signed=True,
+        better="−",
     ),
     "text_rank_a": PairMeasure("Image rank A", "Rank of the correct image for the caption, in A.", 0, unit="caption"),
     "text_rank_b": PairMeasure("Image rank B", "Rank of the correct image for the caption, in B.", 0, unit="caption"),
@@ -74,6 +80,7 @@ MEASURES: Final[dict[str, PairMeasure]] = {
         "Rank of the correct image in B minus in A. Lower is better.",
         0,
         signed=True,
+        better="−",
         unit="caption",
     ),
     "margin_a": PairMeasure(
@@ -89,6 +96,7 @@ MEASURES: Final[dict[str, PairMeasure]] = {
         "Margin: correct cosine minus the best incorrect one, in standard deviations (SD). Higher is better.",
         2,
         signed=True,
+        better="+",
     ),
     "overlap": PairMeasure(
         "Shared neighbors, Jaccard",

@@ -34,6 +34,7 @@ def columns_of(changes: Changes, indices: Int[np.ndarray, " k"]) -> list[PairCol
             hint = f"{about.words}. {about.hint}"
             names, head = (("differs", "same"), "Prediction") if key == "verdict" else ((), about.words)
             head = head.replace(", ", ",\n") if ", " in head else head.replace(" ", "\n", 1)
+            head += f"\n({about.better} is better)" if about.better else ""
             values, spare = changes.values[key][indices], SPARE.get(key, 0)
             made.append(PairColumn(key, head, hint, values, about.digits, about.signed, names, spare))
     return made
