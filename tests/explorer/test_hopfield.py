@@ -79,8 +79,11 @@ def test_beta_and_what_is_stored_are_the_same_on_every_tab(qtbot, view: Hopfield
     for chart in (one for one in view.charts if one != "retrieval-share"):
         go_to(qtbot, view, chart)
         assert beta(view).value == chosen
+        assert (view.beta.isHidden(), view.beta.value()) == (False, chosen), "it stands in the bar"
         assert getattr(view.pane.answer.settings, "stored", "texts") == "texts"
         assert f"beta = {chosen:g}" in board(view).head[1]
+    view.beta.set_value(3)
+    assert beta(view).value == 3.0
 
 
 def test_a_pair_selected_before_the_view_was_built_is_the_query(qtbot, make_context, two_runs: tuple[int, int]):

@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
+from PySide6.QtCore import QSignalBlocker
 from PySide6.QtWidgets import QLabel
 
 from explorer import theme
@@ -16,6 +17,7 @@ from explorer.views.chart_view import ChartView
 from explorer.views.hopfield.query import QueryBar
 from explorer.widgets import layouts
 from explorer.widgets.finder import Choice
+from explorer.widgets.number_box import NumberBox
 from explorer.widgets.searchable_combo_box import SearchableComboBox
 from trainer.charts.hopfield_patterns import Patterns, StoredSettings
 from trainer.charts.outside_query import OutsideQuery
@@ -28,6 +30,7 @@ PICKER_PX: Final = 180
 MOST_CLASSES: Final = 200
 ALL, SELECTED = "all", "selected"
 BETA: Final = (0.1, 100.0)
+BETA_PX: Final = 76
 RETRIEVAL: Final = "hopfield-retrieval"
 
 
@@ -52,7 +55,15 @@ class HopfieldView(ChartView):
         self.which.setMaximumWidth(PICKER_PX)
         self.which_label = QLabel("Stored pairs")
         self._show_which([])
+        self.beta = NumberBox(integer=False, low=BETA[0], high=BETA[1])
+        self.beta.setObjectName("hopfield-beta-now")
+        self.beta.setAccessibleName("Beta of the retrieval")
+        self.beta.setFixedWidth(BETA_PX)
+        self.beta_label = layouts.text("β", "secondary", buddy=self.beta)
         yield from super().build()
+        for part in (self.beta_label, self.beta):
+            self.main.addWidget(part)
+        self.beta.edited.connect(self._on_beta)
         self.which.picked.connect(lambda _key: self.refresh_if_seen())
         self.query.pair_chosen.connect(self.ask_with_pair)
         self.query.side_chosen.connect(self._on_side)
@@ -212,6 +223,17 @@ class HopfieldView(ChartView):
     def show_tools(self) -> None:
         for widget in (self.which_label, self.which):
             widget.setVisible(issubclass(self.chart.settings, StoredSettings))
+        beta = getattr(self.controls_of(self.chart).settings, "beta", None)
+        for part in (self.beta_label, self.beta):
+            part.setVisible(beta is not None)
+        if beta is not None and beta != self.beta.value():
+            with QSignalBlocker(self.beta):
+                self.beta.set_value(beta)
+
+    def _on_beta(self) -> None:
+        beta = self.beta.value()
+        if isinstance(beta, (int, float)) and BETA[0] <= beta <= BETA[1]:
+            self.change(beta=float(beta))
 
     def _on_side(self, side: str) -> None:
         self._asks = side
