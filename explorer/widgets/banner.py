@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Final, Literal
 
@@ -53,6 +54,11 @@ KEY: Final = "F6"
 
 Act = tuple[str, Callable[[], object]]
 """Words and function of a button, e.g. `("Open folder", ...)`."""
+
+
+def unbroken(words: str) -> str:
+    """Return words in which no line ends between a number and its percent sign."""
+    return re.sub(r"(?<=\d) (?=%)", "\N{NO-BREAK SPACE}", words)
 
 
 class Banner(QFrame):
@@ -122,6 +128,8 @@ class Banner(QFrame):
             ms: How long good news stays.
         """
         passes, line = tone in ("good", "info"), f"{message} {next_step}".strip()
+        if tone == "warn" and self._is_on_page(next_step):
+            return
         announce(self, line)
         brief = passes and len(line) <= BRIEF and not (details or action or other)
         if brief and self.is_grave and self._show_brief is not None:
@@ -129,8 +137,8 @@ class Banner(QFrame):
             return
         self._tone, self._details = tone, details
         held = self._held()
-        self.message.setText(message)
-        self.next.setText(next_step)
+        self.message.setText(unbroken(message))
+        self.next.setText(unbroken(next_step))
         self.setAccessibleName(line)
         flags = Qt.TextInteractionFlag
         for label in (self.message, self.next):
@@ -228,16 +236,21 @@ class Banner(QFrame):
 
     def amend(self, message: str, next_step: str) -> bool:
         """Update the next step of `message` if it is still shown, as in a countdown; return whether it is."""
-        is_current = self.isVisible() and self.message.text() == message
-        if is_current and self.next.text() != next_step:
-            self.next.setText(next_step)
+        is_current = self.isVisible() and self.message.text() == unbroken(message)
+        if is_current and self.next.text() != unbroken(next_step):
+            self.next.setText(unbroken(next_step))
             self._place()
         return is_current
 
     def withdraw(self, message: str) -> None:
         """Hide `message` if it is still shown: what it told has been answered."""
-        if self.message.text() == message:
+        if self.message.text() == unbroken(message):
             self.hide()
+
+    def _is_on_page(self, words: str) -> bool:
+        """Return whether the open page says these words already, be it behind a fold of it."""
+        pages = (label for label in self.window().findChildren(QLabel) if not self.isAncestorOf(label))
+        return bool(words) and any(words in label.text() and label.parentWidget().isVisible() for label in pages)
 
     @property
     def is_grave(self) -> bool:

@@ -378,6 +378,7 @@ def test_a_menu_stands_for_tabs(dressed: QApplication, qtbot) -> None:
     menu.menu().aboutToShow.emit()
     menu.menu().actions()[1].trigger()
     assert (menu.text().strip(), tabs.currentIndex()) == ("The second", 1)
+    assert menu.accessibleName() == "Chart: The second"
     assert abs(menu.sizeHint().width() - wide) <= 1, "but for rounding"
 
 
@@ -397,6 +398,22 @@ def test_what_can_be_undone_stays_longer_than_other_good_news(dressed, qtbot) ->
     for ms in (SHORT_MS, UNDO_MS):
         made.show_message("Deleted a run.", "Its files stay.", tone="info", action=("Undo", lambda: None), ms=ms)
         assert made.findChild(QTimer).interval() == ms
+
+
+def test_a_message_breaks_no_percent_and_is_not_shown_where_the_page_says_it(dressed, qtbot) -> None:
+    window = QWidget()
+    qtbot.addWidget(window)
+    page, made = QLabel("", window), Banner(window)
+    window.show()
+    said = "The text embeddings collapse: 8 directions hold 99 % of their variance."
+    made.show_message("CLOOB · s0: collapsing.", said, tone="warn")
+    assert made.isVisible()
+    assert "99\N{NO-BREAK SPACE}% of" in made.next.text()
+    made.withdraw("CLOOB · s0: collapsing.")
+    assert made.isHidden()
+    page.setText(f"CLOOB seed 0 collapsed at step 36: {said}")
+    made.show_message("CLOOB · s0: collapsing.", said, tone="warn")
+    assert made.isHidden(), "the open page says it"
 
 
 def test_a_page_that_is_added_does_not_repaint_the_one_that_is_seen(qtbot, window: Window):
