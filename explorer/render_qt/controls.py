@@ -114,6 +114,7 @@ class Choose(Control):
             button.setAccessibleName(f"{setting.label}: {said[option]}")
             button.setToolTip(setting.help)
             button.setCheckable(True)
+            button.setAutoExclusive(True)  # which only says what it is: it is in a group
             group.addButton(button)
         row = layouts.row(*((button, 1) for button in self.buttons.values()), gap=theme.SPACE)
         heading = self._heading()

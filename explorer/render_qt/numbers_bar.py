@@ -13,6 +13,7 @@ from explorer import theme
 from explorer.render_qt.panel import PanelWidget, folded_tables
 from explorer.render_qt.xy_plot import show_badge
 from explorer.widgets import layouts
+from explorer.widgets.accessible import present
 from explorer.widgets.disclosure_button import DisclosureButton
 from explorer.widgets.run_badge import RunBadge
 from trainer.charts.marks import RUN_TONES, NumberRow, NumberTable, Panel, letter_index
@@ -72,7 +73,10 @@ class NumbersBar(QWidget):
             for tone, text in texts:
                 parts += [badge := RunBadge("", 0), layouts.text(text)]
                 show_badge(badge, tone)
-            self._groups.append(layouts.panel(layouts.row(*parts, gap=theme.INSIDE)))
+            group = layouts.panel(layouts.row(*parts, gap=theme.INSIDE))
+            told = (f"{chr(ord('A') + letter_index(tone))} {text}" for tone, text in texts)
+            present(group, "Grouping", f"{name}: {', '.join(told)}")
+            self._groups.append(group)
         layouts.add(self._row, *self._groups)
         self._row.setAlignment(Qt.AlignmentFlag.AlignLeft)
         self._show_what_fits()

@@ -6,9 +6,9 @@ from typing import Final, Literal
 
 from PySide6.QtCore import QObject
 from PySide6.QtGui import QAccessible, QAccessibleAnnouncementEvent, QAccessibleInterface
-from PySide6.QtWidgets import QAccessibleWidget, QWidget
+from PySide6.QtWidgets import QAbstractButton, QAccessibleWidget, QComboBox, QWidget
 
-Role = Literal["Chart", "Dialog", "Graphic", "LayeredPane"]
+Role = Literal["Chart", "ComboBox", "Dialog", "Graphic", "Grouping", "LayeredPane", "RadioButton"]
 _ROLE: Final = "accessibleRole"
 
 
@@ -38,4 +38,49 @@ def _install() -> None:
 
 def _interface_of(_kind: str, target: QObject) -> QAccessibleInterface | None:
     role = target.property(_ROLE) if isinstance(target, QWidget) else None
+    if role in _INTERFACES:
+        return _INTERFACES[role](target, QAccessible.Role[role])
     return QAccessibleWidget(target, QAccessible.Role[role]) if role else None
+
+
+class _Radio(QAccessibleWidget):
+    """A tool button of a choice: Qt tells a checkable one as a check box, which could be switched off."""
+
+    def state(self) -> QAccessible.State:
+        button, state = self.widget(), super().state()
+        state.checkable, state.checked = True, isinstance(button, QAbstractButton) and button.isChecked()
+        return state
+
+    def actionNames(self) -> list[str]:
+        return ["Press", "SetFocus"]
+
+    def doAction(self, name: str) -> None:
+        button = self.widget()
+        if name == "Press" and isinstance(button, QAbstractButton):
+            button.click()
+        else:
+            super().doAction(name)
+
+
+class _Picker(QAccessibleWidget):
+    """A combo box that says what is chosen and for what: Qt names one on Linux by its value alone."""
+
+    def text(self, kind: QAccessible.Text) -> str:
+        box = self.widget()
+        if not isinstance(box, QComboBox) or kind not in (QAccessible.Text.Name, QAccessible.Text.Value):
+            return super().text(kind)
+        value = box.currentText()
+        return f"{box.accessibleName()}: {value}" if kind == QAccessible.Text.Name else value
+
+    def actionNames(self) -> list[str]:
+        return ["ShowMenu", "Press", "SetFocus"]
+
+    def doAction(self, name: str) -> None:
+        box = self.widget()
+        if name in ("ShowMenu", "Press") and isinstance(box, QComboBox):
+            box.showPopup()
+        else:
+            super().doAction(name)
+
+
+_INTERFACES: Final = {"RadioButton": _Radio, "ComboBox": _Picker}

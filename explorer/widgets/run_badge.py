@@ -9,6 +9,7 @@ from PySide6.QtGui import QColor, QFont, QPainter, QPaintEvent
 from PySide6.QtWidgets import QWidget
 
 from explorer import theme
+from explorer.widgets.accessible import present
 
 
 class RunBadge(QWidget):
@@ -17,12 +18,14 @@ class RunBadge(QWidget):
     def __init__(self, letter: str, index: int, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.letter, self._color = letter, lambda: theme.run_color(index, self)
+        present(self, "Graphic", letter)
         self.setFixedSize(self.sizeHint())
         theme.theme().changed.connect(self.update)
 
     def show_run(self, index: int, color: Callable[[], str]) -> None:
         """Show the letter of the run at this index, in its color of the current theme; it hides at -1."""
         self.letter, self._color = chr(ord("A") + index), color
+        self.setAccessibleName(self.letter)
         if index < 0 or self.parent() is not None:  # else it would be a window, which takes the keys from the real one
             self.setVisible(index >= 0)
         self.update()

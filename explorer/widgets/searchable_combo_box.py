@@ -9,6 +9,7 @@ from PySide6.QtCore import QEvent, QObject, Qt, Signal
 from PySide6.QtGui import QHideEvent, QKeyEvent, QMouseEvent, QPaintEvent
 from PySide6.QtWidgets import QComboBox, QSizePolicy, QStyle, QStyleOptionComboBox, QStylePainter, QWidget
 
+from explorer.widgets import accessible
 from explorer.widgets.finder import CHOICE_ROLES, Choice, Finder, under_headings
 from explorer.widgets.item_list import ItemListModel
 from explorer.widgets.still import StillComboBox
@@ -32,7 +33,7 @@ class SearchableComboBox(StillComboBox):
         """Create an empty combo box; `label` is its accessible name and tool tip, `width` its minimum in pixels."""
         super().__init__(parent)
         self.setObjectName(name)
-        self.setAccessibleName(label)
+        accessible.present(self, "ComboBox", label)
         self.setToolTip(label)
         self.setMinimumWidth(width)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)

@@ -37,7 +37,6 @@ class TabMenu(QPushButton):
         """Hide the bar; `is_offered` says whether the menu offers a chart while it is not open."""
         super().__init__(parent, objectName=f"{tabs.objectName() or 'tab'}-menu")
         prefix = tabs.objectName().partition("-")[0]
-        self.setAccessibleName(tabs.accessibleName() or "Chart")
         self.tabs, self.charts, self._is_offered, self._menu = tabs, tuple(charts), is_offered, QMenu(self)
         self.chart_actions = [self._chart_action(prefix, index) for index in range(len(self.charts))]
         self._menu.setToolTipsVisible(True)
@@ -77,6 +76,7 @@ class TabMenu(QPushButton):
         index = self.tabs.currentIndex()
         # A sheet's padding does not move text that it aligns to the left.
         self.setText(f"{INDENT}{self.tabs.tabText(index)}")
+        self.setAccessibleName(f"{self.tabs.accessibleName() or 'Chart'}: {self.tabs.tabText(index)}")
         self.setToolTip(self.tabs.tabToolTip(index))
         if not self.is_needed or self.parentWidget() is not None:  # without a parent it would be a window
             self.setVisible(self.is_needed)

@@ -342,6 +342,7 @@ class ExportDialog(QDialog):
         group, buttons = QButtonGroup(self), {}
         for suffix, label in formats:
             button = QPushButton(suffix.upper() if len(suffix) < 5 else suffix.capitalize(), checkable=True)
+            button.setAutoExclusive(True)
             button.setObjectName(f"export-format-{suffix}")
             button.setAccessibleName(f"Format: {label}")
             button.setToolTip(label)

@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QButtonGroup, QSizePolicy, QToolButton, QWidget
 from explorer import theme
 from explorer.views import Place
 from explorer.widgets import layouts
+from explorer.widgets.accessible import present
 
 WIDTH, FOLDED = 144, 52
 GAP_PX = 2
@@ -93,6 +94,7 @@ class Rail(QWidget):
                 column.addSpacing(theme.BETWEEN if column.count() else 0)
             button = _button(f"rail-{rail_place.name}", rail_place.icon, rail_place.title)
             button.setCheckable(True)
+            present(button, "RadioButton")
             button.setToolTip(f"{rail_place.title} ({rail_place.keys})" if rail_place.keys else rail_place.title)
             button.clicked.connect(lambda _=False, name=rail_place.name: self.opened.emit(name))
             self._group.addButton(button)

@@ -60,7 +60,9 @@ class SettingsSheet(Overlay):
         present(self, "Dialog", "Settings")
         self.body.setContentsMargins(theme.AROUND, theme.AROUND, theme.AROUND, theme.AROUND)
         self._appearance: Appearance | None = None
-        self._modes = {mode: QPushButton(text, self, checkable=True) for mode, text in MODES.items()}
+        self._modes = {
+            mode: QPushButton(text, self, checkable=True, autoExclusive=True) for mode, text in MODES.items()
+        }
         # A list, no buttons: a zoom would move them from under the pointer, which may click again.
         self._zoom = StillComboBox(self, objectName="zoomPercent", accessibleName="Zoom")
         self._zoom.addItems([f"{percent} %" for percent in STEPS])

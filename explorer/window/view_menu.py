@@ -27,7 +27,7 @@ class ViewMenu(QToolButton):
     opened = Signal(str)
 
     def __init__(self, rail_places: Sequence[Place], settings: Settings, parent: QWidget | None = None) -> None:
-        super().__init__(parent, objectName="viewMenu", accessibleName="View")
+        super().__init__(parent, objectName="viewMenu")
         self._places, self._settings = tuple(rail_places), settings
         self._view = ""
         self._menu = QMenu(self)
@@ -87,6 +87,7 @@ class ViewMenu(QToolButton):
             action.triggered.connect(lambda _=False, name=entry.name: self.opened.emit(name))
             if entry.name == self._view:
                 self.setText(entry.label)
+                self.setAccessibleName(f"View: {entry.label}")
         several = len(rail_place.views) > 1
         self.setMenu(self._menu if several else None)
         theme.set_role(self, "view-menu" if several else "view")

@@ -8,12 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QImage
+from PySide6.QtGui import QAccessible, QImage
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractButton, QLabel, QPushButton, QWidget
 
 from explorer import theme
 from explorer.event_loop.idle_scheduler import idle_scheduler
+from explorer.render_qt.numbers_bar import NumbersBar
+from explorer.render_qt.panel import PanelWidget
 from explorer.views import VIEWS
 from explorer.widgets import layouts
 from explorer.widgets.command_palette import matching
@@ -21,15 +23,17 @@ from explorer.widgets.heat_map import HeatMapWidget
 from explorer.widgets.image_row import ImageRowItem, ImageRowWidget
 from explorer.widgets.matrix_map import MatrixMap
 from explorer.widgets.point_map.point_map import PointMap
+from explorer.widgets.run_badge import RunBadge
 from explorer.widgets.state_area import StateArea
 from explorer.widgets.switch import Switch
 from explorer.widgets.truth_line import TruthLine
 from explorer.window import Window
 from explorer.window.bar import LEAST_RUN_PX
 from explorer.window.picker_choices import PickerChoices
+from tests.explorer.test_board import NoPictures
 from tests.explorer.window_tabs import tabs_of
 from tests.nightly import few_plain
-from trainer.charts.marks import HeatMap
+from trainer.charts.marks import HeatMap, run_tone
 from trainer.experiments.seed_truth import SeedTruth
 from trainer.store import SplitKey
 
@@ -133,6 +137,36 @@ def test_tab_goes_along_the_bar_and_on_into_the_view(qtbot, window_of, tmp_path:
     assert names == ["runs-filter", "new-run-button", "runs-table"]
     runs.setFocus()
     assert runs.table.hasFocus()
+
+
+def test_a_screen_reader_hears_which_view_run_and_choice_is_open(window: Window) -> None:
+    def told(widget: QWidget) -> tuple[str, QAccessible.Role, bool]:
+        face = QAccessible.queryAccessibleInterface(widget)
+        return face.text(QAccessible.Text.Name), face.role(), bool(face.state().checked)
+
+    bar, rail = window.bar, window.rail.buttons
+    window.navigation.go_to("runs")
+    window.navigation.go_to("map")
+    assert told(bar.view_menu)[0] == "View: Map"
+    assert told(bar.run_a)[:2] == (f"Run A: {bar.run_a.currentText()}", QAccessible.Role.ComboBox)
+    assert told(rail["map"]) == ("Map", QAccessible.Role.RadioButton, True)
+    assert told(rail["runs"]) == ("Runs", QAccessible.Role.RadioButton, False)
+    QAccessible.queryAccessibleInterface(rail["runs"]).actionInterface().doAction("Press")
+    assert told(rail["runs"])[2], "it is pressed as by a click"
+    assert told(bar.view_menu)[0] == "View: Runs"
+    step = next(one for one in window.findChildren(QPushButton) if one.accessibleName() == "Draw over step")
+    assert told(step) == ("Draw over step", QAccessible.Role.RadioButton, True)
+
+
+def test_numbers_and_badges_say_their_run(dressed, qtbot) -> None:
+    panel = PanelWidget(NoPictures(), "numbers")
+    bar = NumbersBar(panel)
+    for part in (panel, bar):
+        qtbot.addWidget(part)
+    bar._rebuild((("AUC", ((run_tone(0), "0.893"), (run_tone(1), "0.434"))),))
+    (group,) = bar._groups
+    assert group.accessibleName() == "AUC: A 0.893, B 0.434"
+    assert [badge.accessibleName() for badge in group.findChildren(RunBadge)] == ["A", "B"]
 
 
 def test_the_dots_of_the_bar_have_keys_that_the_sheet_names(window: Window) -> None:

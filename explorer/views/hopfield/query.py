@@ -39,7 +39,9 @@ class QueryBar(QFrame):
         self.setAcceptDrops(True)
         self.picture = _Picture()
         self.caption, self.about = layouts.elided(role="strong"), layouts.elided(role="small")
-        self.sides = {side: QPushButton(side.capitalize(), checkable=True) for side in ("image", "text")}
+        self.sides = {
+            side: QPushButton(side.capitalize(), checkable=True, autoExclusive=True) for side in ("image", "text")
+        }
         self._group = QButtonGroup(self)
         for side, button in self.sides.items():
             button.setObjectName(f"hopfield-asks-{side}")

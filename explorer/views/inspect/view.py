@@ -329,7 +329,7 @@ class InspectView(PictureQuestionView):
         bar.add(self.captions, stretch=True)
         remembered = self.context.settings.value("inspect/method", "occlusion")
         for index, (name, label) in enumerate(METHODS):
-            button = QPushButton(label, objectName=f"inspect-{name}", checkable=True)
+            button = QPushButton(label, objectName=f"inspect-{name}", checkable=True, autoExclusive=True)
             button.setChecked(name == remembered or index == 0)
             self.methods.addButton(button, index)
             bar.add(button)

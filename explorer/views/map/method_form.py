@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QAbstractSpinBox, QFileDialog, QFormLayout, QMenu,
 
 from explorer import theme
 from explorer.widgets import layouts
+from explorer.widgets.accessible import present
 from explorer.widgets.still import StillComboBox, StillDoubleSpinBox, StillSpinBox
 from trainer.charts.point_placement import LABELS, METRICS, PointPlacement
 
@@ -32,6 +33,8 @@ class MethodForm(QWidget):
             QToolButton(objectName=f"map-{word.lower()}", text=word, accessibleName=word, checkable=True)
             for word in ("PCA", "UMAP")
         )
+        for button in (self.pca, self.umap):
+            present(button, "RadioButton")
         self.neighbors = StillSpinBox(objectName="map-neighbors", accessibleName="Neighbors", minimum=2, maximum=200)
         self.min_dist = StillDoubleSpinBox(
             objectName="map-min-dist", accessibleName="Minimum distance of UMAP", maximum=0.99

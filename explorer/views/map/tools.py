@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QButtonGroup, QMenu, QToolButton, QWidget
 
 from explorer import theme
 from explorer.widgets import layouts
+from explorer.widgets.accessible import present
 from explorer.widgets.point_map.view_box import Tool
 
 _MODES: Final = "Shift adds, Alt removes"
@@ -62,6 +63,7 @@ class Tools(QWidget):
         self.buttons: dict[Tool, QToolButton] = {}
         for tool, sign, key, tip in TOOLS:
             button = _button(f"map-{tool}", sign, f"{tip} ({key})", checkable=True)
+            present(button, "RadioButton")
             self._group.addButton(button)
             self.buttons[tool] = button
             button.toggled.connect(lambda on, tool=tool: on and self.tool_changed.emit(tool))

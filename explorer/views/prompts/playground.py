@@ -277,7 +277,7 @@ class Playground(QWidget):
     def _choices(self, name: str, labels: Sequence[str]) -> QButtonGroup:
         group = QButtonGroup(self)
         for index, text in enumerate(labels):
-            button = QPushButton(text, objectName=f"prompts-{name}-{text.lower()}", checkable=True)
+            button = QPushButton(text, objectName=f"prompts-{name}-{text.lower()}", checkable=True, autoExclusive=True)
             button.setChecked(index == 0)
             group.addButton(button, index)
         return group

@@ -372,6 +372,7 @@ def draw_panels(
 def _axis_button(label: str) -> QPushButton:
     button = QPushButton(label, objectName=f"curves-by-{label.lower()}", accessibleName=f"Draw over {label.lower()}")
     button.setCheckable(True)
+    button.setAutoExclusive(True)
     return button
 
 

@@ -383,7 +383,9 @@ class SearchView(View):
         bar.add(self.field, stretch=True)
         bar.add(self.picture, gap=theme.INSIDE)
         for key, label in (("image", "Images"), ("text", "Texts")):
-            button = QPushButton(label, objectName=f"search-target-{key}", checkable=True, checked=key == "image")
+            button = QPushButton(
+                label, objectName=f"search-target-{key}", checkable=True, autoExclusive=True, checked=key == "image"
+            )
             self.targets.addButton(button)
             bar.add(button, gap=theme.INSIDE)
         bar.add(self.to_map, gap=theme.INSIDE)

@@ -21,6 +21,7 @@ from explorer.views.timeline.time_curve import TimeCurve
 from explorer.views.timeline.transport import Transport
 from explorer.views.view import View
 from explorer.widgets import layouts
+from explorer.widgets.accessible import present
 from explorer.widgets.finder import Choice
 from explorer.widgets.legend import Legend
 from explorer.widgets.point_map.locking import Locking
@@ -73,6 +74,8 @@ class TimelineView(View):
             QToolButton(objectName=f"timeline-{word.lower()}", text=word, accessibleName=word, checkable=True)
             for word in ("PCA", "UMAP")
         )
+        for button in (self.pca, self.umap):
+            present(button, "RadioButton")
         self.note, self.legend = layouts.elided(role="small"), Legend()
         self.color = SearchableComboBox(name="timeline-color", label="Color the points by", width=COLOR_PX)
         self.hover = TimelineHover(context, self.panels, self)
