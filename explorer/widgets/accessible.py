@@ -37,10 +37,9 @@ def _install() -> None:
 
 
 def _interface_of(_kind: str, target: QObject) -> QAccessibleInterface | None:
-    role = target.property(_ROLE) if isinstance(target, QWidget) else None
-    if role in _INTERFACES:
-        return _INTERFACES[role](target, QAccessible.Role[role])
-    return QAccessibleWidget(target, QAccessible.Role[role]) if role else None
+    if not isinstance(target, QWidget) or not (role := target.property(_ROLE)):
+        return None
+    return _INTERFACES.get(role, QAccessibleWidget)(target, QAccessible.Role[role])
 
 
 class _Radio(QAccessibleWidget):
@@ -83,4 +82,4 @@ class _Picker(QAccessibleWidget):
             super().doAction(name)
 
 
-_INTERFACES: Final = {"RadioButton": _Radio, "ComboBox": _Picker}
+_INTERFACES: Final[dict[str, type[QAccessibleWidget]]] = {"RadioButton": _Radio, "ComboBox": _Picker}

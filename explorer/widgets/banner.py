@@ -250,7 +250,9 @@ class Banner(QFrame):
     def _is_on_page(self, words: str) -> bool:
         """Return whether the open page says these words already, be it behind a fold of it."""
         pages = (label for label in self.window().findChildren(QLabel) if not self.isAncestorOf(label))
-        return bool(words) and any(words in label.text() and label.parentWidget().isVisible() for label in pages)
+        return bool(words) and any(
+            words in label.text() and (page := label.parentWidget()) and page.isVisible() for label in pages
+        )
 
     @property
     def is_grave(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass, fields
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import numpy as np
 
@@ -147,7 +147,9 @@ def _bar(comparison: ArmComparison, tone: Tone, x: int, factor: float, y: Axis) 
     hint = f"{comparison.arm}: {interval_text(metric(f'val/{comparison.outcome.metric}'), comparison.interval)}"
     markers = [Marker(comparison.arm, tone, x, mean, 11.0, "diamond", "", max(low, y.low), min(high, y.high), hint)]
     inside = 0.025 * (y.high - y.low)  # so that an arrow is seen whole
-    arrows = ([("up", y.high - inside)] if high > y.high else []) + ([("down", y.low + inside)] if low < y.low else [])
+    arrows: list[tuple[Literal["up", "down"], float]] = ([("up", y.high - inside)] if high > y.high else []) + (
+        [("down", y.low + inside)] if low < y.low else []
+    )
     for mark, at in arrows:  # the ends stand at the first: where one is cut, both are told
         label = hint.partition(": ")[2] if (mark, at) == arrows[0] else ""
         markers.append(Marker("", tone, x, at, 9.0, mark, label, hint=hint))

@@ -249,7 +249,7 @@ class QualityView(View):
                     "No finding in this state" if pairs is None else "No finding among the selected pairs",
                     "Choose All states above to see the others.",
                 )
-            elif blind:
+            elif blind and report is not None:
                 self.areas[kind].empty("circle-help", *cannot_tell(blind, len(report.judgments)))
             else:
                 self.areas[kind].empty("circle-check", f"No {TABS[kind].lower()} found", NONE_FOUND[kind])
