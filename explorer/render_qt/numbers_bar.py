@@ -74,8 +74,8 @@ class NumbersBar(QWidget):
                 parts += [badge := RunBadge("", 0), layouts.text(text)]
                 show_badge(badge, tone)
             group = layouts.panel(layouts.row(*parts, gap=theme.INSIDE))
-            told = (f"{chr(ord('A') + letter_index(tone))} {text}" for tone, text in texts)
-            present(group, "Grouping", f"{name}: {', '.join(told)}")
+            named = (f"{chr(ord('A') + letter_index(tone))} {text}" for tone, text in texts)
+            present(group, "Grouping", f"{name}: {', '.join(named)}")
             self._groups.append(group)
         layouts.add(self._row, *self._groups)
         self._row.setAlignment(Qt.AlignmentFlag.AlignLeft)

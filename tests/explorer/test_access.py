@@ -14,8 +14,6 @@ from PySide6.QtWidgets import QAbstractButton, QLabel, QPushButton, QWidget
 
 from explorer import theme
 from explorer.event_loop.idle_scheduler import idle_scheduler
-from explorer.render_qt.numbers_bar import NumbersBar
-from explorer.render_qt.panel import PanelWidget
 from explorer.views import VIEWS
 from explorer.widgets import layouts
 from explorer.widgets.command_palette import matching
@@ -30,10 +28,9 @@ from explorer.widgets.truth_line import TruthLine
 from explorer.window import Window
 from explorer.window.bar import LEAST_RUN_PX
 from explorer.window.picker_choices import PickerChoices
-from tests.explorer.test_board import NoPictures
 from tests.explorer.window_tabs import tabs_of
 from tests.nightly import few_plain
-from trainer.charts.marks import HeatMap, run_tone
+from trainer.charts.marks import HeatMap
 from trainer.experiments.seed_truth import SeedTruth
 from trainer.store import SplitKey
 
@@ -158,15 +155,10 @@ def test_a_screen_reader_hears_which_view_run_and_choice_is_open(window: Window)
     assert told(step) == ("Draw over step", QAccessible.Role.RadioButton, True)
 
 
-def test_numbers_and_badges_say_their_run(dressed, qtbot) -> None:
-    panel = PanelWidget(NoPictures(), "numbers")
-    bar = NumbersBar(panel)
-    for part in (panel, bar):
-        qtbot.addWidget(part)
-    bar._rebuild((("AUC", ((run_tone(0), "0.893"), (run_tone(1), "0.434"))),))
-    (group,) = bar._groups
-    assert group.accessibleName() == "AUC: A 0.893, B 0.434"
-    assert [badge.accessibleName() for badge in group.findChildren(RunBadge)] == ["A", "B"]
+def test_a_badge_says_its_run(dressed, qtbot) -> None:
+    badge = RunBadge("B", 1)
+    qtbot.addWidget(badge)
+    assert badge.accessibleName() == "B"
 
 
 def test_the_dots_of_the_bar_have_keys_that_the_sheet_names(window: Window) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass, fields
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import numpy as np
 
@@ -38,7 +38,7 @@ with exact t boundaries (Jennison and Turnbull 1989), alpha shared among the com
 checked after every seed from the least to the most, and the experiment stopped at any. Where exactly n seeds are \
 asked for it is Student's interval, and where the budget has no end an anytime-valid confidence sequence (Wang and \
 Ramdas 2023, arXiv:2310.03722). Above 0 or below it decides; within the margin on both sides the arms are called \
-equal; else it is undecided. An arrow says that the bar is longer than the axis; its ends are the numbers beside it. \
+equal; else it is undecided. An arrow says that the bar is longer than the axis; its ends are the numbers at it. \
 It assumes approximately normal differences, which an arm that fails rarely but severely has not; warnings name \
 outliers and collapsed seeds.
 
@@ -147,13 +147,8 @@ def _bar(comparison: ArmComparison, tone: Tone, x: int, factor: float, y: Axis) 
     hint = f"{comparison.arm}: {interval_text(metric(f'val/{comparison.outcome.metric}'), comparison.interval)}"
     markers = [Marker(comparison.arm, tone, x, mean, 11.0, "diamond", "", max(low, y.low), min(high, y.high), hint)]
     inside = 0.025 * (y.high - y.low)  # so that an arrow is seen whole
-    arrows: list[tuple[Literal["up", "down"], float]] = ([("up", y.high - inside)] if high > y.high else []) + (
-        [("down", y.low + inside)] if low < y.low else []
-    )
-    for mark, at in arrows:  # the ends stand at the first: where one is cut, both are told
-        label = hint.partition(": ")[2] if (mark, at) == arrows[0] else ""
-        markers.append(Marker("", tone, x, at, 9.0, mark, label, hint=hint))
-    return markers
+    markers += [Marker("", tone, x, y.high - inside, 9.0, "up", hint)] if high > y.high else []
+    return markers + ([Marker("", tone, x, y.low + inside, 9.0, "down", hint)] if low < y.low else [])
 
 
 def _values(verdict: ExperimentVerdict) -> XYPlot:

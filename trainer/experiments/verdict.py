@@ -207,9 +207,9 @@ class ExperimentVerdict:
     def _collapsed_words(self, arm: str) -> str:
         """Return `, 2 of 3 CLOOB seeds collapsed`; empty where none of the arm has."""
         seeds = [run.seed for run in self.runs if run.arm == arm and not run.note]
-        told = [words.partition(":")[0] for words in self.warnings]
+        flaws = [words.partition(":")[0] for words in self.warnings]
         n = sum(
-            any(f"{words} ".startswith(f"{arm} seed {seed} ") and "collapsed" in words for words in told)
+            any(f"{words} ".startswith(f"{arm} seed {seed} ") and "collapsed" in words for words in flaws)
             for seed in seeds
         )
         return f", {n} of {len(seeds)} {arm} seeds collapsed" if n else ""

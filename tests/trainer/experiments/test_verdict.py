@@ -264,7 +264,8 @@ def test_three_seeds_have_an_interval_of_their_budget_and_all_points_on_the_axis
     assert reach < plot.y.high - plot.y.low < 2 * reach, "the axis follows the seeds"
     assert {dot.mark for dot in plot.dots} == {"diamond", "up", "down"}, "the bar goes on beyond it"
     ends = experiment_verdict.interval_text(metric("val/image_to_text_R@1"), one.interval)
-    assert [dot.label for dot in plot.dots if dot.mark in ("up", "down")] == [ends, ""], "where it is cut it is told"
+    told = [dot.label for dot in plot.dots if dot.mark in ("up", "down")]
+    assert told == 2 * [f"CLOOB: {ends}"], "where it is cut it is told"
     assert panel.mark("primary").columns[3] == "p"
 
 
