@@ -40,13 +40,13 @@ class ResultTabs(QTabWidget):
         self._actions = actions
         self.grid = PairGrid(Thumbnails(background, self, edge=PICTURE), self)
         self.empty = StatePage(self, width=520)
-        self._pairs = CurrentPageStack(self)
+        self.pages = CurrentPageStack(self)
         for page in (self.grid, self.empty):
-            self._pairs.addWidget(page)
+            self.pages.addWidget(page)
         self.report = ReportPane(background, self)
         self.grid.setMinimumHeight(LEAST_PX)
         self.report.setMinimumHeight(LEAST_PX)
-        self.addTab(self._pairs, "Preview")
+        self.addTab(self.pages, "Preview")
         self.addTab(self.report, "Import report")
 
     def sizeHint(self) -> QSize:
@@ -58,7 +58,7 @@ class ResultTabs(QTabWidget):
         examples = reading.examples if reading else ()
         self.grid.pairs.show(examples)
         if examples:
-            self._pairs.setCurrentWidget(self.grid)
+            self.pages.setCurrentWidget(self.grid)
         self.setTabText(0, "Preview" if len(examples) in (0, EXAMPLES) else f"{len(examples)} pairs")
         self.setTabText(1, f"Import report ({len(lines):,})")
         self.setTabEnabled(1, bool(lines))
@@ -69,4 +69,4 @@ class ResultTabs(QTabWidget):
         """Show why there are no pairs and offer possible actions."""
         icon, title, text, action, other = explanation
         self.empty.show_message(icon, title, text, self._actions.get(action), self._actions.get(other))
-        self._pairs.setCurrentWidget(self.empty)
+        self.pages.setCurrentWidget(self.empty)

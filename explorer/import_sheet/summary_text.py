@@ -117,14 +117,14 @@ def in_labels(sentence: str, data: config.Data) -> str:
 
 def counted(reading: DataSource) -> str:
     """Return how many pairs were found and how many items are not used, in a sentence or two."""
-    words = f"{reading.used:,} {'pair' if reading.used == 1 else 'pairs'}"
+    pairs = f"{reading.used:,} {'pair' if reading.used == 1 else 'pairs'}"
     if few_captions(reading.captions, reading.used).startswith(of_captions := _with_captions(reading)):
-        words = of_captions
+        pairs = of_captions
     left_out = f"; {(n := reading.not_used):,} item{'s' * (n != 1)} not used" if reading.not_used else ""
     if reading.opened or not reading.used:
         odd = f", {reading.odd:,} with a warning" if reading.odd else ""
-        return f"{words} found{odd}{left_out}."
-    return f"{words} found{left_out}. Their images have not been decoded yet."
+        return f"{pairs} found{odd}{left_out}."
+    return f"{pairs} found{left_out}. Their images have not been decoded yet."
 
 
 def split_line(reading: DataSource) -> str:

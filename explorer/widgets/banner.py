@@ -56,9 +56,9 @@ Act = tuple[str, Callable[[], object]]
 """Words and function of a button, e.g. `("Open folder", ...)`."""
 
 
-def unbroken(words: str) -> str:
-    """Return words in which no line ends between a number and its percent sign."""
-    return re.sub(r"(?<=\d) (?=%)", "\N{NO-BREAK SPACE}", words)
+def unbroken(text: str) -> str:
+    """Return a text in which no line ends between a number and its percent sign."""
+    return re.sub(r"(?<=\d) (?=%)", "\N{NO-BREAK SPACE}", text)
 
 
 class Banner(QFrame):
@@ -247,11 +247,11 @@ class Banner(QFrame):
         if self.message.text() == unbroken(message):
             self.hide()
 
-    def _is_on_page(self, words: str) -> bool:
-        """Return whether the open page says these words already, be it behind a fold of it."""
+    def _is_on_page(self, text: str) -> bool:
+        """Return whether the open page says this already, be it behind a fold of it."""
         pages = (label for label in self.window().findChildren(QLabel) if not self.isAncestorOf(label))
-        return bool(words) and any(
-            words in label.text() and (page := label.parentWidget()) and page.isVisible() for label in pages
+        return bool(text) and any(
+            text in label.text() and (page := label.parentWidget()) and page.isVisible() for label in pages
         )
 
     @property

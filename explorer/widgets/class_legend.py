@@ -54,7 +54,7 @@ class ClassEntry:
 
     @property
     def beside(self) -> str:
-        """What stands beside the name: whose class it is, and how many are selected."""
+        """The text after the name: A or B for a class of one run alone, and the number of selected pairs."""
         return " ".join(filter(None, (self.only, f"{self.selected:,}" if self.selected else "")))
 
     @property

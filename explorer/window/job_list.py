@@ -200,7 +200,7 @@ class JobList(QObject):
             job.share = row.step / row.total_steps if row.total_steps else 0.0
             job.left_s = (span.start_s if span else None) if waits else row.eta_s
             job.place = positions.get(row.id, 0)
-            job.note = _doing(row, job.place)
+            job.note = doing(row, job.place)
             if was != job.state:
                 self.changed.emit()
         for key in [key for key in self._jobs if isinstance(key, tuple) and key[0] == "run"]:
@@ -339,7 +339,8 @@ def _cancel(working: ProgressRow, ticket: Ticket) -> None:
         working.cancel()
 
 
-def _doing(row: RunRow, position: int) -> str:
+def doing(row: RunRow, position: int) -> str:
+    """Return what the trainer of a run does, or its place in the queue."""
     if row.status == "queued":
         return f"Number {position} in the queue"
     if row.phase and (row.step == 0 or row.is_watched):

@@ -63,7 +63,7 @@ def first_choice(runs: Sequence[RunRow], run_a: int | None, run_b: int | None) -
 
 
 def partner(runs: Sequence[RunRow], run_a: int | None, run_b: int | None) -> int | None:
-    """Return B beside a newly chosen A: where it was trained on other data, the run of another arm with A's seed.
+    """Return B for a newly chosen A: where it was trained on other data, the run of another arm with A's seed.
 
     Without such a run, B stays.
     """

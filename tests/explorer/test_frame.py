@@ -220,7 +220,7 @@ def test_what_a_run_does_beside_its_steps_is_told(qtbot: QtBot, dressed, tmp_pat
     run = replace(workspace.runs.get(number), step=12, total_steps=600, phase=phase)
     status.show_runs([run])
     assert "2 % · preparing images: 8,192 of 40,000" in [label.text() for label in status.findChildren(QLabel)]
-    assert job_list._doing(run, 0) == "step 12 of 600 · preparing images: 8,192 of 40,000"
+    assert job_list.doing(run, 0) == "step 12 of 600 · preparing images: 8,192 of 40,000"
 
 
 def test_a_command_of_another_view_opens_it_first(window: Window, qtbot) -> None:

@@ -890,5 +890,5 @@ def test_few_different_captions_are_told_with_their_chance_level(tmp_path):
 def test_the_lists_take_what_is_left_so_that_no_sheet_scrolls_around_them(qtbot: QtBot, background: Background):
     tabs = ResultTabs(background, {})
     qtbot.addWidget(tabs)
-    tabs._pairs.setCurrentWidget(tabs.grid)
+    tabs.pages.setCurrentWidget(tabs.grid)
     assert tabs.sizeHint().height() < QListView().sizeHint().height()

@@ -98,11 +98,11 @@ class ColoredPoints:
             # The dark end changes slowly: the first steps are longer.
             steps = low + (high - low) * np.linspace(0, 1, len(self.names)) ** 0.75
             return palette.shades[(steps * (SHADES - 1)).astype(int)]
-        found: dict[str, str] = {}
+        named: dict[str, str] = {}
         for classes in self.data_sets or (self.names,):
             colors = own_colors(classes, dark=palette.dark) or palette.classes(len(classes))
-            found |= zip(classes, colors, strict=True)
-        return _rgb([found.get(name, palette.gray) for name in self.names])
+            named |= zip(classes, colors, strict=True)
+        return _rgb([named.get(name, palette.gray) for name in self.names])
 
     def rows(self, missing: int) -> Int[np.ndarray, " n"]:
         """Return the row of `table` of every pair; `missing` where it is not known."""

@@ -325,11 +325,9 @@ def rank_lines(pair: OnePair) -> list[tuple[str, ...]]:
         ("Caption rank", [(run.caption_rank, _among(run.captions, run.captions_of)) for run in runs]),
         ("Image rank", [(run.image_rank, _among(run.images, run.images_of)) for run in runs]),
     ):
-        among = {words for _, words in values}
+        among = {n for _, n in values}
         same = len(among) == 1
-        lines.append(
-            (f"{label} {among.pop()}" if same else label, *(_rank(rank, words, same=same) for rank, words in values))
-        )
+        lines.append((f"{label} {among.pop()}" if same else label, *(_rank(rank, n, same=same) for rank, n in values)))
     return [
         *lines,
         ("Margin (SD)", *("–" if math.isnan(run.margin) else signed(run.margin, 2) for run in runs)),

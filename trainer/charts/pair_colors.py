@@ -153,7 +153,7 @@ def pair_colors(by: str, maps: Sequence[ColoredMap]) -> list[ColoredPoints]:
     classes = [column if column.place is not None else _as_classes(column) for column in columns]
     # What has no class comes last, of each data set and of all.
     data_sets = [tuple(sorted(set(column.names) - {NOTHING})) for column in classes]
-    every = [name for own in dict.fromkeys(data_sets) for name in own]
+    every = [name for classes in dict.fromkeys(data_sets) for name in classes]
     if len(set(every)) < len(every):  # parts of one data set
         every = sorted(set(every))
         data_sets = [tuple(every)]

@@ -21,6 +21,8 @@ _NORMAL: Final = 1.4826
 """Makes the median absolute deviation of normal values their standard deviation."""
 FEWEST: Final = 5
 """Values of which a median deviation says something: that of 3 is small where two of them happen to be alike."""
+_FEWEST_OF_MEDIAN: Final = 3
+"""Values that have a median to be less than half of."""
 
 
 def robust_deviations(values: Float[np.ndarray, " n"], *, resolution: float = 0.0) -> Float[np.ndarray, " n"]:
@@ -70,8 +72,8 @@ def outlying(
 
 def collapsed(
     arm: str, seeds: Mapping[int, float], measure: Metric, name: str, question: Question | None
-) -> Iterator[str]:
-    """Yield a sentence for each seed that is not better than guessing, or has less than half of its arm's median.
+) -> Iterator[tuple[int, str]]:
+    """Yield each seed, with a sentence, that is not better than guessing, or has less than half of its arm's median.
 
     Args:
         arm: Its name.
@@ -86,10 +88,10 @@ def collapsed(
     median = float(np.median(list(seeds.values())))
     for seed, value in seeds.items():
         if guess is not None and value <= guess:
-            yield f"{arm} seed {seed} collapsed: {measure.text(value)} is not better than guessing."
-        elif len(seeds) >= FEWEST and value < median / 2:
+            yield seed, f"{arm} seed {seed} collapsed: {measure.text(value)} is not better than guessing."
+        elif len(seeds) >= _FEWEST_OF_MEDIAN and value < median / 2:
             usual = measure.text(median)
-            yield f"{arm} seed {seed} collapsed: {measure.text(value)}, the median of its seeds is {usual}."
+            yield seed, f"{arm} seed {seed} collapsed: {measure.text(value)}, the median of its seeds is {usual}."
 
 
 def _guessing(name: str, question: Question | None) -> float | None:

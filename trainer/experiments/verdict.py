@@ -9,11 +9,12 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from trainer.alerts import ENDED_WORDS
 from trainer.analysis.anytime_valid import Decision, Interval, decide
 from trainer.analysis.number_text import signed
 from trainer.analysis.repeated_intervals import OPEN, interval, p_value
 from trainer.analysis.significance import FEWEST_FLIPS, sign_flip_p
-from trainer.experiments.counted import CountedRun, RunGroup, arm_groups, counted_in, counted_line, flaw_of
+from trainer.experiments.counted import CountedRun, RunGroup, arm_groups, counted_in, counted_line, flaw_of, flaws_of
 from trainer.experiments.experiment import Arm, Experiment, Outcome, from_toml
 from trainer.experiments.outliers import collapsed, outlying
 from trainer.experiments.run_style import arm_hues
@@ -91,6 +92,7 @@ class ExperimentVerdict:
         samples: Samples behind the primary outcome; None where it is not known or differs.
         notes: What must be known to read it.
         warnings: Seeds that are outlying or collapsed, by name, with what was told while they trained.
+        collapsed: Arm and number of each seed that collapsed, as it trained or by its value.
         groups: The arms with every run of theirs, its reason that of `runs`, and the seeds that have none.
         hues: Of the arms, as of `arm_hues`.
     """
@@ -104,6 +106,7 @@ class ExperimentVerdict:
     samples: int | None
     notes: tuple[str, ...] = field(default=())
     warnings: tuple[str, ...] = field(default=())
+    collapsed: frozenset[tuple[str, int]] = frozenset()
     groups: tuple[RunGroup, ...] = field(default=())
     hues: tuple[int, ...] = field(default=())
 
@@ -189,7 +192,7 @@ class ExperimentVerdict:
             return half or none
         mean = difference_text(measure, comparison.interval.mean)
         if comparison.decision in ("better", "worse"):
-            collapsed = "".join(map(self._collapsed_words, (control, arm)))
+            collapsed = "".join(map(self._collapsed_of, (control, arm)))
             return f"{arm} is {comparison.decision} than {control}: {mean} after {n} seeds{collapsed}"
         if comparison.decision == "equal":
             return f"{arm} and {control} are {self.equal_text(comparison)}, after {n} seeds"
@@ -204,15 +207,11 @@ class ExperimentVerdict:
             + high
         )
 
-    def _collapsed_words(self, arm: str) -> str:
+    def _collapsed_of(self, arm: str) -> str:
         """Return `, 2 of 3 CLOOB seeds collapsed`; empty where none of the arm has."""
-        seeds = [run.seed for run in self.runs if run.arm == arm and not run.note]
-        flaws = [words.partition(":")[0] for words in self.warnings]
-        n = sum(
-            any(f"{words} ".startswith(f"{arm} seed {seed} ") and "collapsed" in words for words in flaws)
-            for seed in seeds
-        )
-        return f", {n} of {len(seeds)} {arm} seeds collapsed" if n else ""
+        n = sum(name == arm for name, _ in self.collapsed)
+        of = sum(run.arm == arm and not run.note for run in self.runs)
+        return f", {n} of {of} {arm} seeds collapsed" if n else ""
 
     def _half_of_a_seed(self, comparison: ArmComparison) -> str:
         """Return the value of the only arm that has finished, and what the other does; empty before."""
@@ -251,6 +250,7 @@ def judged(workspace: Workspace, experiment: Experiment, state: str = "new") -> 
     ]
     members = [replace(member, reason=run.note) for member, run in zip(counted, runs, strict=True)]
     samples = {run.questions[0].asked(experiment.outcome.metric) for run in runs if not run.note and run.questions[0]}
+    warnings, fallen = _warnings(experiment, runs)
     return ExperimentVerdict(
         experiment=experiment,
         state=state,
@@ -262,7 +262,8 @@ def judged(workspace: Workspace, experiment: Experiment, state: str = "new") -> 
         secondaries=tuple(comparison for group in compared[1:] for comparison in group),
         samples=samples.pop() if len(samples) == 1 else None,
         notes=_notes(experiment, runs, compared[0]),
-        warnings=_warnings(experiment, runs),
+        warnings=warnings,
+        collapsed=fallen,
         groups=arm_groups(experiment, members),
     )
 
@@ -386,8 +387,8 @@ def _place(experiment: Experiment, arm: str) -> int:
     return names.index(arm) if arm in names else len(names)
 
 
-def _warnings(experiment: Experiment, runs: Sequence[RunOutcome]) -> tuple[str, ...]:
-    """Return the outlying and the collapsed seeds of the primary outcome."""
+def _warnings(experiment: Experiment, runs: Sequence[RunOutcome]) -> tuple[tuple[str, ...], frozenset[tuple[str, int]]]:
+    """Return sentences about outlying and collapsed seeds of the primary outcome, and arm and seed of the collapsed."""
     name, measure = experiment.outcome.metric, metric(f"val/{experiment.outcome.metric}")
     seeds = {arm.name: _by_seed(runs, arm.name, 0) for arm in experiment.arms}
     question = next((run.questions[0] for run in runs if not run.note and run.questions[0]), None)
@@ -395,17 +396,17 @@ def _warnings(experiment: Experiment, runs: Sequence[RunOutcome]) -> tuple[str, 
     warnings = [
         f"{run.arm} seed {run.seed} {flaw}" for run in runs if not run.note and (flaw := flaw_of(run.run, fully=True))
     ]
-    warnings += [
-        sentence
-        for arm, values in seeds.items()
-        for sentence in collapsed(arm, dict(sorted(values.items())), measure, name, question)
-    ]
+    fallen = {(run.arm, run.seed) for run in runs if not run.note and ENDED_WORDS["collapse"] in flaws_of(run.run)}
+    for arm, values in seeds.items():
+        for seed, sentence in collapsed(arm, dict(sorted(values.items())), measure, name, question):
+            warnings.append(sentence)
+            fallen.add((arm, seed))
     step = _resolution(experiment.outcome, runs, 0)
     for arm in experiment.arms[1:]:
         both = sorted(seeds[control].keys() & seeds[arm.name].keys())
         pairs = {seed: (seeds[control][seed], seeds[arm.name][seed]) for seed in both}
         warnings += outlying((control, arm.name), pairs, measure, resolution=step)
-    return tuple(warnings)
+    return tuple(warnings), frozenset(fallen)
 
 
 def _notes(experiment: Experiment, runs: Sequence[RunOutcome], primary: Sequence[ArmComparison]) -> tuple[str, ...]:

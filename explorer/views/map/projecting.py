@@ -104,9 +104,9 @@ class Projecting(QObject):
             key=f"kept {ticket}",
         )
 
-    def _take_kept(self, ticket: int, question: Project, kept: tuple[np.ndarray, str] | None) -> None:
-        if kept is not None:
-            self._place(ticket, kept[1], kept[0])
+    def _take_kept(self, ticket: int, question: Project, layout: tuple[np.ndarray, str] | None) -> None:
+        if layout is not None:
+            self._place(ticket, layout[1], layout[0])
         else:
             self._ask(ticket, question)
 
@@ -184,18 +184,18 @@ class Projecting(QObject):
         if not self._open:
             self.finished.emit()
             return
-        asked = [waiting for waiting in self._open.values() if waiting.number is not None]
-        if asked:
+        questions = [waiting for waiting in self._open.values() if waiting.number is not None]
+        if questions:
             # The process answers one question after the other: the furthest one is being worked on.
-            working = max(asked, key=lambda waiting: waiting.share)
-            self.progressed.emit(working.index, working.share, working.note, {waiting.index for waiting in asked})
+            working = max(questions, key=lambda waiting: waiting.share)
+            self.progressed.emit(working.index, working.share, working.note, {waiting.index for waiting in questions})
 
 
 def read_kept(workspace_folder: Path, question: Project) -> tuple[np.ndarray, str] | None:
     """Return the points that the workspace has already as the answer to the question, and how they were placed."""
     onto = [Path(question.onto)] if question.onto else []
-    kept = kept_layout(workspace_folder, read_snapshot(Path(question.snapshot)), question.placement.parameters, onto)
-    return None if kept is None else (load_npy(kept[0]), kept[1]["note"])
+    layout = kept_layout(workspace_folder, read_snapshot(Path(question.snapshot)), question.placement.parameters, onto)
+    return None if layout is None else (load_npy(layout[0]), layout[1]["note"])
 
 
 def newer_points(file: Path, seen: int) -> tuple[int, np.ndarray] | None:

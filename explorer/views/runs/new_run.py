@@ -275,10 +275,10 @@ class NewRun(QDialog):
         field = self.name_field
         if field.isEnabled():
             self._run_name = field.text()
-        shown = of_experiment or self._run_name
-        if field.text() != shown:
+        name = of_experiment or self._run_name
+        if field.text() != name:
             with QSignalBlocker(field):
-                field.setText(shown)
+                field.setText(name)
         field.setEnabled(not of_experiment)
 
     def _by_weights(self, run: config.Run) -> config.Run:
