@@ -67,6 +67,11 @@ def partner(runs: Sequence[RunRow], run_a: int | None, run_b: int | None) -> int
 
     Without such a run, B stays.
     """
+    from trainer.store.run_label import parts_of
+
+    def seed(run: RunRow) -> int:
+        return parts_of(run.short_name)[1]
+
     by_id = {run.id: run for run in runs}
     if run_a not in by_id or run_b not in by_id or by_id[run_a].data == by_id[run_b].data:
         return run_b
@@ -74,15 +79,11 @@ def partner(runs: Sequence[RunRow], run_a: int | None, run_b: int | None) -> int
     alike = [
         run.id
         for run in runs
-        if (run.data, run.experiment, _seed(run)) == (a.data, a.experiment, _seed(a))
+        if (run.data, run.experiment, seed(run)) == (a.data, a.experiment, seed(a))
         and (run.arm, run.objective) != (a.arm, a.objective)
         and run.archived_at is None
     ]
     return next(iter(alike), run_b)
-
-
-def _seed(run: RunRow) -> str:
-    return run.label.rpartition(" · ")[2]  # `s0`
 
 
 def _first(runs: Sequence[RunRow], objective: str, *, taken: int | None, spare: str = "") -> int | None:

@@ -635,7 +635,7 @@ def test_archived_runs_are_offered_only_while_they_are_chosen(open_window, qtbot
     qtbot.waitUntil(lambda: offered(bar.run_b) == ["No run", "CLIP · kept"])
     assert (window.selection.run_a, window.selection.run_b) == (kept, None)
     window.selection.run_b = away
-    assert offered(bar.run_b) == ["No run", "CLIP · kept", "CLIP · away"]
+    assert offered(bar.run_b) == ["No run", "CLIP · kept", "Archived", "CLIP · away"]
     assert bar.run_b.currentText() == "CLIP · away"
     assert offered(bar.run_a) == ["No run", "CLIP · kept"]
     workspace.runs.unarchive([away])
