@@ -247,10 +247,11 @@ def test_copies_change_no_number_of_what_is_copied_and_make_nothing_surer(copies
 
 
 def _named(numbers: Any, k: int) -> Iterator[tuple[str, Any]]:
-    """Yield numbers by names without those of the runs; a row of the snapshot as the place of what is copied."""
+    """Yield numbers by names without those of the runs and without n; a row of the snapshot as the place of a copy."""
     for key, value in flat(numbers):
         row = isinstance(value, int) and re.search(r"\brows?\b", key)
-        yield re.sub(r"\b([AB])[13]\b", r"\1", key), value // k if row else value
+        name = re.sub(r", n = \d[\d,]*", "", key)  # of pairs, which may differ as a number does that is called n
+        yield re.sub(r"\b([AB])[13]\b", r"\1", name), value // k if row else value
 
 
 COMMANDS: Final = {
