@@ -50,7 +50,7 @@ class StatePage(QWidget):
         theme.set_role(self.button, "primary")
         self.other, self.third = (QPushButton(objectName=f"state{name}") for name in ("Other", "Third"))
         self._actions: list[QAction | None] = [None, None, None]
-        self._clicked: QAction | None = None
+        self._clicked: tuple[int, QAction | None] = (-1, None)
         self._since_click = QElapsedTimer()
         for index, button in enumerate(self.buttons):
             button.clicked.connect(partial(self._trigger, index))
@@ -102,9 +102,10 @@ class StatePage(QWidget):
         interval = QGuiApplication.styleHints().mouseDoubleClickInterval()
         is_double = self._since_click.isValid() and self._since_click.elapsed() < interval
         action = self._actions[index]
-        if action is None or (is_double and action is not self._clicked and index == 0):
+        button, clicked = self._clicked
+        if action is None or (is_double and button == index and action is not clicked):
             return  # the second click of two is meant for what stood there before, not for "Cancel" in its place
-        self._clicked = action
+        self._clicked = (index, action)
         self._since_click.restart()
         action.trigger()
 

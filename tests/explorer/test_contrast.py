@@ -172,7 +172,7 @@ def test_the_thin_line_of_a_second_seed_can_be_seen(qtbot, mode: str) -> None:
         second = marks.shade(tone, 1)
         seed = marks.Series("", second, X, 0.5 + 0.01 * X, width=1.0)
         band = marks.Series("", tone, X, np.full(30, 0.1), low=np.full(30, -0.1), high=np.full(30, 1.1))
-        card.show_plot(plot(curves=[seed, band]))
+        card.show_mark(plot(curves=[seed, band]))
         qtbot.wait(20)
         found = pixels(qtbot, card.plot, inside(card))
         ground = found.most_common(1)[0][0]
