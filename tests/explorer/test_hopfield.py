@@ -156,7 +156,7 @@ def test_a_clicked_row_becomes_the_query(qtbot, view: HopfieldView):
     grid = view.pane.panel.cards["beta-0"]
     frame = grid.map.room()
     qtbot.mouseClick(grid.map, Qt.MouseButton.LeftButton, pos=QPointF(frame.center().x(), frame.top() + 2).toPoint())
-    first = grid.grid.row_ids[0]
+    first = grid.map.heat.row_ids[0]
     settle(qtbot, view)
     assert view.chart.name == "hopfield-retrieval"
     assert view.settings_now().query == first
