@@ -397,10 +397,10 @@ def _warnings(experiment: Experiment, runs: Sequence[RunOutcome]) -> tuple[tuple
         f"{run.arm} seed {run.seed} {flaw}" for run in runs if not run.note and (flaw := flaw_of(run.run, fully=True))
     ]
     fallen = {(run.arm, run.seed) for run in runs if not run.note and ENDED_WORDS["collapse"] in flaws_of(run.run)}
-    for arm, values in seeds.items():
-        for seed, sentence in collapsed(arm, dict(sorted(values.items())), measure, name, question):
+    for arm_name, values in seeds.items():
+        for seed, sentence in collapsed(arm_name, dict(sorted(values.items())), measure, name, question):
             warnings.append(sentence)
-            fallen.add((arm, seed))
+            fallen.add((arm_name, seed))
     step = _resolution(experiment.outcome, runs, 0)
     for arm in experiment.arms[1:]:
         both = sorted(seeds[control].keys() & seeds[arm.name].keys())
