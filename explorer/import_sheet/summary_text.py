@@ -10,7 +10,7 @@ from typing import Final
 from explorer.import_sheet.survey_result import DataSource
 from trainer import config
 from trainer.analysis.intervals import FEWEST_HELD_OUT
-from trainer.experiments.held_out import few_captions, next_step, too_few
+from trainer.experiments.held_out import few_answers, next_step, too_few, with_captions
 from trainer.store.disk import room_for_cache
 
 Explanation = tuple[str, str, str, str, str]
@@ -118,8 +118,8 @@ def in_labels(sentence: str, data: config.Data) -> str:
 def counted(reading: DataSource) -> str:
     """Return how many pairs were found and how many items are not used, in a sentence or two."""
     pairs = f"{reading.used:,} {'pair' if reading.used == 1 else 'pairs'}"
-    if few_captions(reading.captions, reading.used).startswith(of_captions := _with_captions(reading)):
-        pairs = of_captions
+    if reading.captions > 1 and few_answers(reading.captions, reading.used):
+        pairs = with_captions(reading.captions, reading.used)
     left_out = f"; {(n := reading.not_used):,} item{'s' * (n != 1)} not used" if reading.not_used else ""
     if reading.opened or not reading.used:
         odd = f", {reading.odd:,} with a warning" if reading.odd else ""
@@ -140,12 +140,7 @@ def warning_of(reading: DataSource) -> str:
     is_few = bool(reading.pairs and reading.used) and held < FEWEST_HELD_OUT
     few = f"{too_few(held)} runs. {next_step(held)}: add pairs{share}." if is_few else ""
     # `counted` has said how many captions there are.
-    few_answers = few_captions(reading.captions, reading.used).removeprefix(f"{_with_captions(reading)}. ")
-    return " ".join(filter(None, (few, few_answers)))
-
-
-def _with_captions(reading: DataSource) -> str:
-    return f"{reading.used:,} pairs with {reading.captions:,} different captions"
+    return " ".join(filter(None, (few, few_answers(reading.captions, reading.used))))
 
 
 def described(reading: DataSource) -> str:

@@ -61,7 +61,7 @@ class Pages(HairlineSplitter):
     """Views by name, and the details panel of the open one.
 
     Signals:
-        arranged: A view or the panel is shown or hidden.
+        arranged: Another view is shown, or another panel beside it, or none.
 
     Attributes:
         details: The panel.
@@ -80,6 +80,7 @@ class Pages(HairlineSplitter):
         self._inspector: PairInspector | None = None
         self.blank = _Blank()
         self.stack.addWidget(self.blank)
+        self._arrangement: tuple[View | None, QWidget | None, bool] = (None, None, True)
         self.details = SidePanel()
         self.details.setMinimumWidth(LEAST_DETAILS)
         self.details.hide()
@@ -183,7 +184,10 @@ class Pages(HairlineSplitter):
             self.details.show()
             # What belongs to the view is there with it; the inspector comes with a selection.
             self._slide_in() if details is None else self._share()
-        self.arranged.emit()
+        arrangement = view, details, self.details.isHidden()
+        if arrangement != self._arrangement:  # not with each selection: who hears of it goes through all widgets
+            self._arrangement = arrangement
+            self.arranged.emit()
 
     def _is_pointed_at(self, view: View) -> bool:
         return view.isVisible() and view.rect().contains(view.mapFromGlobal(QCursor.pos()))

@@ -97,7 +97,9 @@ def test_a_view_begins_under_one_bar_that_has_its_controls(window: Window) -> No
     assert not window.more_panel.controls.count(), "a panel without controls takes no room"
 
 
-def test_tab_goes_from_the_rail_through_bar_view_and_panel_to_the_status_bar(window: Window, monkeypatch) -> None:
+def test_tab_goes_from_the_rail_through_bar_view_and_panel_to_the_status_bar(
+    qtbot, window: Window, monkeypatch
+) -> None:
     view, beside = window.pages.open_view, QPushButton("Beside")
     monkeypatch.setattr(view, "details", lambda: beside)
     view.details_changed.emit()
@@ -109,6 +111,8 @@ def test_tab_goes_from_the_rail_through_bar_view_and_panel_to_the_status_bar(win
     while widget is not window:
         stops += [widget] if widget.focusPolicy() & Qt.FocusPolicy.TabFocus else []
         widget = widget.nextInFocusChain()
+    with qtbot.assertNotEmitted(window.pages.arranged):
+        window.selection.pairs = (1, 2)
     parts = (window.rail, window.bar, window.pages.stack, window.pages.details, window.status)
     order = [part for widget in stops for part in parts if part.isAncestorOf(widget)]
     assert order == sorted(order, key=parts.index)

@@ -128,7 +128,9 @@ def _shared_by_flag(
     for column in filter(names.__contains__, FLAGS):
         cells = [source.metadata.get(names[column], "").strip().lower() for source in sources]
         heldout = [value != FLAGS[column] for value in map(_FLAG_VALUES.get, cells)]
-        if not set(cells) <= _FLAG_VALUES.keys() or not 0 < sum(heldout) < len(heldout):
+        if odd := sorted(set(cells) - _FLAG_VALUES.keys()):
+            log.notes.append(f"The column {names[column]!r} states no split: {odd[0][:60]!r} is neither yes nor no.")
+        if odd or not 0 < sum(heldout) < len(heldout):
             continue
         if 2 * sum(heldout) > len(heldout):
             log.notes.append(

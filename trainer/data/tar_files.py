@@ -275,6 +275,8 @@ def _samples(tar: Path, name: str, problems: Problems, skipped: Counter[str]) ->
             for info in archive:
                 # It would keep what it has read of every member.
                 archive.members = []  # type: ignore[attr-defined]
+                if info.size < 0:
+                    raise tarfile.ReadError(f"{untrusted_files.spelled(info.name)} has a size below zero")
                 end = info.offset_data + info.size
                 last = info.name
                 if info.isdir():

@@ -25,7 +25,18 @@ def too_few(n: int) -> str:
     return f"{n:,} held-out pair{'s' * (n != 1)}: too few to compare"
 
 
+def with_captions(captions: int, pairs: int) -> str:
+    """Return `240 pairs with 3 different captions`."""
+    return f"{pairs:,} pairs with {captions:,} different captions"
+
+
 def few_captions(captions: int, pairs: int) -> str:
+    """Return `few_answers` after how many captions there are; empty where they are enough."""
+    few = few_answers(captions, pairs)
+    return f"{with_captions(captions, pairs)}. {few}" if few and captions > 1 else few
+
+
+def few_answers(captions: int, pairs: int) -> str:
     """Return what so few different captions mean for retrieval, and what to do; empty where they are enough."""
     if not 0 < captions < pairs or not says_little(LAST_K, captions):
         return ""
@@ -33,9 +44,8 @@ def few_captions(captions: int, pairs: int) -> str:
         return f"All {pairs:,} pairs have the same caption: there is nothing to retrieve. Write captions that differ."
     first, last = (100 * chance_level(k, captions) for k in (1, LAST_K))
     return (
-        f"{pairs:,} pairs with {captions:,} different captions. Equal captions count as one answer: guessing is right "
-        f"in {first:.1f} % of the first answers, in {last:.1f} % among the first {LAST_K}. Compare {RECALL_HEADING} "
-        "only, or write captions that differ."
+        f"Equal captions count as one answer: guessing is right in {first:.1f} % of the first answers, in {last:.1f} % "
+        f"among the first {LAST_K}. Compare {RECALL_HEADING} only, or write captions that differ."
     )
 
 

@@ -74,8 +74,8 @@ def cannot_tell(blind: Sequence[Judgment], splits: int) -> tuple[str, str]:
     who = "these two runs" if both else "this run"
     where = f" among {splits_words(blind)}" * (len(blind) < splits)
     title = f"{who.capitalize()} cannot find mispairs{where}"
-    missed = f"Of {planted:,} captions exchanged as a test, {'both' if both else 'it'} found {detected:,}, so none is"
-    why = f"{missed} listed." if planted else "Too few pairs are held out to test it, so none is listed."
+    tested = f"Of {planted:,} captions exchanged as a test, {'both' if both else 'it'} found {detected:,}"
+    why = f"{tested if planted else 'Too few pairs are held out to test it'}, so none is listed."
     advice = "Choose only the better run, or one trained longer" if both else "Choose a run trained longer"
     return title, f"{why} Near-duplicates, leaks and outliers are checked all the same. {advice}, and check again."
 

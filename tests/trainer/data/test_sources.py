@@ -284,6 +284,24 @@ def test_texts_in_tars_are_read_in_the_encoding_that_was_chosen(tmp_path: Path) 
         )
 
 
+@pytest.mark.parametrize("size", [-1, -8_192])
+def test_a_size_below_zero_in_a_tar_is_damage(size: int, tmp_path: Path) -> None:
+    path = tar_of(tmp_path / "odd.tar", pairs_of(0, 3))
+    content = bytearray(path.read_bytes())
+    with tarfile.open(path) as archive:
+        (member,) = (info for info in archive if info.name.endswith("1.txt"))
+    header = slice(member.offset, member.offset + tarfile.BLOCKSIZE)
+    block = bytearray(content[header])
+    block[124:136] = b"%012o" % size
+    block[148:156] = b" " * 8
+    block[148:156] = b"%06o\0 " % sum(block)
+    content[header] = block
+    path.write_bytes(content)
+    splits, problems = shard_sources(config.Shards(path=str(path)), tmp_path, silent)
+    assert len(splits) == 1
+    assert any("has a size below zero. What comes before is used." in reason for _, reason in problems)
+
+
 def test_a_tar_that_was_cut_short_gives_what_it_holds(tmp_path: Path) -> None:
     whole = tar_of(tmp_path / "0.tar", pairs_of(0, 10)).read_bytes()
     (tmp_path / "0.tar").write_bytes(whole[: len(whole) // 2])

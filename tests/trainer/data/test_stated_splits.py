@@ -240,6 +240,10 @@ def test_a_column_of_yes_and_no_states_the_split_unless_it_holds_out_most(
     assert (counts(found), len(found.log.notes)) == ({"train": 12}, 1)
     assert "would hold out more than half" in found.log.notes[0]
 
+    (root / "all.jsonl").write_text(as_lines([*rows[:-1], rows[-1] | {column: "maybe"}]), encoding="utf-8")
+    found = listed(propose(root / "all.jsonl").data, tmp_path)
+    assert found.log.notes == [f"The column {column!r} states no split: 'maybe' is neither yes nor no."]
+
 
 def test_answers_of_conversations_are_captions_and_missing_columns_are_told_once(tmp_path: Path) -> None:
     root = tmp_path / "set"
