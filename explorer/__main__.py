@@ -48,9 +48,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     if (problem := take_path(options)) is not None:
         say(f"explorer: {problem}", error=True)
         return 2
-    from explorer.event_loop.quick_imports import quicken_imports
+    from explorer.event_loop.qt_import import import_qt
 
-    quicken_imports()
+    import_qt()
     from explorer.window.single_instance import claim, ring
     from trainer.config.default_paths import default_workspace
     from trainer.untrusted.local_settings import load_elsewhere

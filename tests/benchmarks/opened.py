@@ -63,9 +63,9 @@ def opened(folder: Path) -> Iterator[Opened]:
     """Open the window on a workspace as on its first start, and close it at the end."""
     os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
     logging.disable(logging.WARNING)
-    from explorer.event_loop.quick_imports import quicken_imports
+    from explorer.event_loop.qt_import import import_qt
 
-    quicken_imports()  # as the program does
+    import_qt()  # as the program does
     from PySide6.QtWidgets import QApplication
 
     from explorer import theme

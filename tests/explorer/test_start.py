@@ -34,8 +34,8 @@ PROGRAM = """
 import builtins, json, sys
 own_import = builtins.__import__
 from explorer import __main__ as explorer_main
-from explorer.event_loop.quick_imports import quicken_imports
-quicken_imports()
+from explorer.event_loop.qt_import import import_qt
+import_qt()
 from PySide6.QtCore import QTimer
 from explorer.widgets.state_area import Skeleton
 from explorer.window import Window
