@@ -30,47 +30,62 @@ def styles_of(workspace: Workspace) -> dict[int, RunStyle]:
 
     Runs that can be restored are among them: no other run changes its color when one is deleted.
     """
-    return run_style([*workspace.runs.all(), *workspace.runs.deleted()])
+    return run_style(_with_deleted(workspace))
 
 
-def run_style(rows: Iterable[RunRow]) -> dict[int, RunStyle]:
+def _with_deleted(workspace: Workspace) -> list[RunRow]:
+    return [*workspace.runs.all(), *workspace.runs.deleted()]
+
+
+class _Hues:
+    """The hues that are taken, in the order of the runs."""
+
+    def __init__(self) -> None:
+        self._arms: dict[str, dict[str, int]] = {}
+        self._lone: dict[str, int] = {}
+
+    def of_arm(self, experiment: str, arm: str) -> int:
+        """Return the hue of an arm; a new one takes none of its experiment, of two others before it or of lone runs."""
+        hues = self._arms.setdefault(experiment, {})
+        others = [taken for name, taken in self._arms.items() if name != experiment]
+        return _take(arm, hues, self._lone, *others[-2:])
+
+    def of_lone(self, label: str) -> int:
+        """Return the hue of what runs of no experiment trained; a new one takes the next that nothing has."""
+        return _take(label, self._lone, *self._arms.values())
+
+
+def _take(name: str, hues: dict[str, int], *others: Mapping[str, int]) -> int:
+    """Return the hue of a name, which takes the first that is free if it has none."""
+    taken = {hue for names in (hues, *others) for hue in names.values()}
+    return hues.setdefault(name, next(hue for hue in count() if hue not in taken))
+
+
+def run_style(rows: Iterable[RunRow], hues: _Hues | None = None) -> dict[int, RunStyle]:
     """Return the style of each run of a workspace, by its id; a run that is made later changes none before it.
 
-    Each arm takes the next hue that no arm of its experiment and no run of no experiment before it has; arms of two
-    experiments may have one. A run of no experiment takes the next that nothing before it has, one for all whose labels
-    differ in the seed alone.
+    Two experiments that follow each other share no hue. Runs of no experiment have one hue where their labels differ in
+    the seed alone.
     """
-    arms: dict[str, dict[str, int]] = {}
-    lone: dict[str, int] = {}
+    hues = hues or _Hues()
     earlier: Counter[str] = Counter()
     styles = {}
     for row in sorted({row.id: row for row in rows}.values(), key=lambda row: row.id):
         label, seed = parts_of(row.short_name)
         if row.experiment:
-            hues = arms.setdefault(row.experiment, {})
-            if row.arm not in hues:
-                hues[row.arm] = _next_hue(hues, lone)
             # The seed is that of the label: a run that is gone changes no other's tone.
-            styles[row.id] = RunStyle(hues[row.arm], seed)
+            styles[row.id] = RunStyle(hues.of_arm(row.experiment, row.arm), seed)
             continue
-        if label not in lone:
-            lone[label] = _next_hue(lone, *arms.values())
-        styles[row.id] = RunStyle(lone[label], earlier[label])
+        styles[row.id] = RunStyle(hues.of_lone(label), earlier[label])
         earlier[label] += 1
     return styles
 
 
 def arm_hues(workspace: Workspace, experiment: str, arms: Iterable[str]) -> tuple[int, ...]:
-    """Return the hue of each arm of an experiment: that of its runs, the next free one where it has none yet."""
-    styles, hues = styles_of(workspace), dict[str, int]()
-    hues |= {row.arm: styles[row.id].hue for row in workspace.runs.of_experiment(experiment) if row.id in styles}
-    return tuple(hues.setdefault(arm, _next_hue(hues)) for arm in arms)
-
-
-def _next_hue(*taken: Mapping[str, int]) -> int:
-    """Return the first hue that none of these has."""
-    hues = {hue for names in taken for hue in names.values()}
-    return next(hue for hue in count() if hue not in hues)
+    """Return the hue of each arm of an experiment: that of its runs, or which its first run will have."""
+    hues = _Hues()
+    run_style(_with_deleted(workspace), hues)
+    return tuple(hues.of_arm(experiment, arm) for arm in arms)
 
 
 def side_styles(styles: Mapping[int, RunStyle], runs: Sequence[int]) -> tuple[RunStyle, ...]:

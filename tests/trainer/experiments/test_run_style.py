@@ -31,7 +31,7 @@ from trainer.charts.run_tones import in_run_colors
 from trainer.charts.snapshot_label import told_apart
 from trainer.charts.spec import Request, targets_of
 from trainer.experiments.experiment import Experiment
-from trainer.experiments.run_style import RunStyle, run_style, side_styles, styles_of
+from trainer.experiments.run_style import RunStyle, arm_hues, run_style, side_styles, styles_of
 from trainer.render_mpl.xy_plot import tone_color
 from trainer.store import RunLog, Workspace
 
@@ -73,6 +73,19 @@ def test_a_run_keeps_its_look_when_others_come_or_go(workspace: Workspace, store
     assert {run: before[run] for run in left} == left
     workspace.runs.create(stored.run_of(stored.control, 3), status="queued", experiment="duel", arm="CLIP")
     assert run_style(workspace.runs.all()).items() >= left.items()
+
+
+def test_experiments_that_follow_each_other_share_no_hue(workspace: Workspace, stored: Experiment, six: list[int]):
+    before = styles_of(workspace)
+    arms = [arm.name for arm in stored.arms]
+    for name, hues in (("second", (3, 4)), ("third", (5, 6)), ("fourth", (0, 1))):
+        assert arm_hues(workspace, name, arms) == hues, "before its first run, too"
+        made = [
+            workspace.runs.create(stored.run_of(arm, 0), status="queued", experiment=name, arm=arm.name)
+            for arm in stored.arms
+        ]
+        assert tuple(styles_of(workspace)[run].hue for run in made) == arm_hues(workspace, name, arms) == hues
+    assert styles_of(workspace).items() >= before.items()
 
 
 def test_runs_of_no_experiment_keep_their_look_too(workspace: Workspace, stored: Experiment):
@@ -138,9 +151,12 @@ def test_every_tone_of_a_hue_is_seen_and_is_another(dark: bool):
         assert min(palette.contrast(shade, ground) for shade in shades for ground in grounds) >= 3
         assert palette.run_shade(hue, palette.TONES, dark) == shades[0]
         lightness, a, b = np.transpose([*map(lab, shades[1:])])
-        assert lightness.min() >= 24.5, "beyond, a thin line looks black"
+        assert lightness.min() >= 27.5, "beyond, a thin line looks black"
         assert lightness.max() <= 85, "or white"
-        assert hue == 7 or np.hypot(a, b).min() >= 25, (hue, shades)
+        chroma = np.hypot(*lab(shades[0])[1:])
+        assert np.hypot(a, b).min() >= 0.74 * chroma, "a brown or a grey is not its hue"
+        others = [palette.run_shade(other, tone, dark) for other in range(hue) for tone in range(2)]
+        assert all(ciede2000(lab(mine), lab(other)) >= 9 for mine in shades[:2] for other in others), hue
         for seeds, least in ((2, 18), (3, 10), (palette.TONES, 3)):
             apart = min(ciede2000(*map(lab, pair)) for pair in combinations(shades[:seeds], 2))
             assert apart >= least, (hue, shades[:seeds])
