@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pyqtgraph as pg
@@ -582,6 +583,107 @@ def test_the_map_says_what_it_does_not_draw(qtbot, make_map, monkeypatch: pytest
     assert 0 < drawn <= 30_000 < visible <= n
     assert words[-1] == ""
     assert shown.layer.frame.exact
+
+
+@pytest.fixture
+def sorting(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
+    """Return what lets maps of more than 100,000 points sort them; a sample of 5,000 is drawn until then."""
+    monkeypatch.setattr(layer_module, "SAMPLED_FIRST", 100_000)
+    monkeypatch.setattr(layer_module, "SAMPLE", 5_000)
+    let = threading.Event()
+
+    class HeldGrid(PointGrid):
+        def __init__(self, xy: np.ndarray, **how: object) -> None:
+            if "progress" in how:
+                let.wait(60)
+            super().__init__(xy, **how)
+
+    monkeypatch.setattr(layer_module, "PointGrid", HeldGrid)
+    yield let
+    let.set()
+
+
+def shown_now(shown: PointMap, xy: np.ndarray) -> None:
+    color = (xy[:, 0] > 0).astype(np.uint16)
+    shown.set_points(xy, diamond=xy[:, 1] > 2, color=color, palette=PALETTE)
+
+
+def test_a_sample_is_drawn_until_all_points_are_sorted(qtbot, make_map, sorting: threading.Event):
+    shown = make_map(FOUR)
+    layer = shown.layer
+    xy = np.random.default_rng(0).normal(size=(150_000, 2)).astype(np.float32)
+    shown_now(shown, xy)
+    qtbot.waitUntil(lambda: layer.frame is not None and layer.is_sample, timeout=5000)
+    grid, points = layer.arranged
+    rows = grid_module.sample_rows(len(xy), 5_000)
+    assert np.array_equal(rows // 30, np.arange(5_000)), "one of each thirty"
+    assert np.array_equal(np.sort(grid.order), rows)
+    assert np.allclose(np.stack([grid.x, grid.y], axis=1) + grid.low, xy[grid.order], atol=1e-6)
+    assert np.array_equal(points.ink & 1, xy[grid.order, 0] > 0)
+    assert grid.bounds == pytest.approx((*xy.min(axis=0), *xy.max(axis=0)))
+    assert (layer.frame.drawn, layer.frame.visible, layer.frame.exact) == (5_000, 150_000, False)
+    assert shown.note.words.startswith("A sample of 5,000 of 150,000 points until they are sorted: ")
+    before = layer.frame.sight
+    drag(shown, [QPointF(150, 150), QPointF(160, 150), QPointF(165, 152)])
+    qtbot.waitUntil(lambda: not layer.moving and layer.frame.sight != before, timeout=5000)
+    assert layer.is_sample
+    everything = np.array([[-9, -9], [9, -9], [9, 9], [-9, 9]], np.float64)
+    assert (shown.pick(150, 150), len(shown.lasso(everything))) == (-1, 0)
+    shown.set_colors(np.full(len(xy), 2), PALETTE)
+    qtbot.waitUntil(lambda: set(layer.arranged[1].ink & 3) == {2}, timeout=5000)
+    sorting.set()
+    qtbot.waitUntil(lambda: layer.still, timeout=10_000)
+    assert (layer.frame.drawn, shown.note.words) == (layer.frame.visible, "")
+    assert len(shown.lasso(everything)) == len(xy)
+
+
+def test_after_the_sample_the_picture_is_the_one_without_it(qtbot, make_map, sorting: threading.Event, monkeypatch):
+    xy = np.random.default_rng(0).normal(size=(150_000, 2)).astype(np.float32)
+    pictures, sampled = [], []
+    for first in (100_000, len(xy)):
+        monkeypatch.setattr(layer_module, "SAMPLED_FIRST", first)
+        shown = make_map(FOUR)
+        shown.layer.sampled.connect(sorting.set)
+        shown.layer.sampled.connect(lambda first=first: sampled.append(first))
+        shown_now(shown, xy)
+        qtbot.waitUntil(lambda shown=shown: shown.layer.still and shown.layer.is_sorted, timeout=10_000)
+        pictures.append(shown.layer.frame.pixels)
+    assert sampled == [100_000]
+    assert np.array_equal(*pictures)
+
+
+def test_a_sample_has_the_weight_of_all(kernels: None):
+    xy = np.random.default_rng(0).normal(size=(200_000, 2)).astype(np.float32)
+    look = rasterizer.PointStyle(np.zeros(len(xy), np.uint16), np.zeros(len(xy), bool), PALETTE)
+    for module in (None, load_kernels()):
+        pictures = []
+        for grid in (PointGrid(xy, kernels=module), PointGrid.of_sample(xy, 50_000, kernels=module)):
+            points = rasterizer.arrange(grid, look, rasterizer.States(), module)
+            sight = rasterizer.Viewport(-2, -2, 2, 2, 60, 60)
+            pictures.append(
+                rasterizer.render(rasterizer.RasterRequest(grid, points, sight, wants_density=True), module)
+            )
+        whole, part = pictures
+        assert part.visible == pytest.approx(whole.visible, rel=0.01)
+        assert part.drawn < part.visible
+        assert part.density.sum() == pytest.approx(whole.density.sum(), rel=0.01)
+
+
+def test_points_set_before_are_no_others_of_the_same_number(qtbot, make_map, sorting: threading.Event, monkeypatch):
+    monkeypatch.setattr(layer_module, "SAMPLED_FIRST", 200_000)
+    sorting.set()
+    xy = np.random.default_rng(0).normal(size=(50_000, 2))
+    shown = make_map(xy)
+    sorting.clear()
+    shown_now(shown, xy + 9)
+    frames = []
+    shown.layer.framed.connect(lambda: frames.append(shown.layer.frame))
+    qtbot.wait(50)
+    assert frames == []
+    assert shown.pick(150, 150) == -1
+    sorting.set()
+    qtbot.waitUntil(lambda: shown.layer.still, timeout=10_000)
+    assert shown.pick(150, 150) >= 0
 
 
 def test_a_new_theme_does_not_arrange_the_points_again(qtbot, make_map, monkeypatch: pytest.MonkeyPatch):

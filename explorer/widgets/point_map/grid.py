@@ -45,14 +45,21 @@ class PointGrid:
         counts: Points of each cell, of all levels together.
         side: Cells along one side.
         levels: How many levels there are.
+        share: Share of the points that are sorted; less than 1 if they are a sample.
         x, y: Places in this order, from the lowest corner `low`, rounded to 32 bits.
     """
 
     def __init__(
-        self, xy: Float[np.ndarray, "n 2"], *, kernels: ModuleType | None = None, progress: Progress = lambda _: None
+        self,
+        xy: Float[np.ndarray, "n 2"],
+        *,
+        kernels: ModuleType | None = None,
+        progress: Progress = lambda _: None,
+        bounds: tuple[float, float, float, float] | None = None,
     ) -> None:
-        self.xy = _floats(xy)
-        bounds = self._bounds(kernels)
+        """Sort the points, between the bounds (left, bottom, right, top) of more of them if these are given."""
+        self.xy, self.share = _floats(xy), 1.0
+        bounds = _bounds(self.xy, kernels) if bounds is None else bounds
         if not np.isfinite(bounds).all():
             bounds = (0.0, 0.0, 1.0, 1.0)
         self.low, high = np.array(bounds[:2]), np.array(bounds[2:])
@@ -82,6 +89,15 @@ class PointGrid:
         else:
             self.x[:], self.y[:] = (self.xy[self.order].astype(np.float64) - self.low).T
         progress(1.0)
+
+    @classmethod
+    def of_sample(cls, xy: Float[np.ndarray, "n 2"], most: int, *, kernels: ModuleType | None = None) -> PointGrid:
+        """Sort `most` of the points, one drawn at random of each of as many stretches; the bounds are of all."""
+        xy = _floats(xy)
+        rows = sample_rows(len(xy), most)
+        grid = cls(xy[rows], kernels=kernels, bounds=_bounds(xy, kernels))
+        grid.xy, grid.order, grid.share = xy, rows[grid.order].astype(np.int32), len(rows) / len(xy)
+        return grid
 
     def __len__(self) -> int:
         return len(self.xy)
@@ -179,19 +195,6 @@ class PointGrid:
         x, y = self.xy[points].astype(np.float64).T
         return (x >= left) & (x <= right) & (y >= bottom) & (y <= top)
 
-    def _bounds(self, kernels: ModuleType | None) -> tuple[float, float, float, float]:
-        """Return left, bottom, right, top of the finite points; infinite if there are none."""
-        if not kernels:
-            return _bounds(self.xy)
-        n = len(self.xy)
-        ends = np.empty((_parts(n), 4))
-
-        def bound(part: int, first: int, last: int) -> None:
-            ends[part] = kernels.bounds(self.xy, first, last)
-
-        _in_parallel(n, len(ends), bound)
-        return (*ends[:, :2].min(axis=0), *ends[:, 2:].max(axis=0))
-
     def _numbers(self, kernels: ModuleType | None) -> tuple[Int[np.ndarray, " n"], Int[np.ndarray, "parts cells"]]:
         """Return each point's cell, -1 if not finite, and the number of points per cell, for each part of them."""
         n = len(self.xy)
@@ -224,6 +227,12 @@ class PointGrid:
         if not len(stretches):
             return np.empty(0, np.int64)
         return np.concatenate([self.order[a:b] for a, b in stretches]).astype(np.int64)
+
+
+def sample_rows(n: int, most: int) -> Int[np.ndarray, " k"]:
+    """Return at most `most` of n rows, ascending: a random one of each of as many stretches, the same at every call."""
+    stretches = np.arange(min(n, most) + 1) * n // max(min(n, most), 1)
+    return np.random.default_rng(0).integers(stretches[:-1], stretches[1:])
 
 
 def level_shares(n: int) -> Float[np.ndarray, " levels"]:
@@ -333,8 +342,17 @@ def writable(array: np.ndarray, kind: np.typing.DTypeLike) -> np.ndarray:
     return array if array.flags.writeable else array.copy()
 
 
-def _bounds(xy: Float[np.ndarray, "n 2"]) -> tuple[float, float, float, float]:
-    good = xy[np.isfinite(xy).all(axis=1)]
-    if not len(good):
-        return (np.inf, np.inf, -np.inf, -np.inf)
-    return (*map(float, good.min(axis=0)), *map(float, good.max(axis=0)))
+def _bounds(xy: Float[np.ndarray, "n 2"], kernels: ModuleType | None) -> tuple[float, float, float, float]:
+    """Return left, bottom, right, top of the finite points; infinite if there are none."""
+    if not kernels:
+        good = xy[np.isfinite(xy).all(axis=1)]
+        if not len(good):
+            return (np.inf, np.inf, -np.inf, -np.inf)
+        return (*map(float, good.min(axis=0)), *map(float, good.max(axis=0)))
+    ends = np.empty((_parts(len(xy)), 4))
+
+    def bound(part: int, first: int, last: int) -> None:
+        ends[part] = kernels.bounds(xy, first, last)
+
+    _in_parallel(len(xy), len(ends), bound)
+    return (*ends[:, :2].min(axis=0), *ends[:, 2:].max(axis=0))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from types import ModuleType
 from typing import Any, Final
 
 import numpy as np
@@ -30,6 +31,9 @@ MOVING_POINTS: Final = 1_500_000
 MOVING_PIXELS: Final = 2_600_000
 """Device pixels drawn while the map moves; larger maps are drawn at half the resolution until it rests."""
 REST_MS: Final = 90
+SAMPLED_FIRST: Final = 4_000_000
+"""Points past which a sample of them is drawn until all are sorted."""
+SAMPLE: Final = 500_000
 
 Overlay = Callable[[QPainter, MapScene], None]
 
@@ -76,12 +80,14 @@ class PointLayer(pg.GraphicsObject):
     Signals:
         drawn: An exact picture of the present state is shown.
         framed: Another picture is shown, perhaps one made while the map moves.
+        sampled: A sample of the points that were set can be drawn.
         indexed: The points that were set can be drawn and picked.
         sorting: How far the index of new points is, 0 to 1.
     """
 
     drawn = Signal()
     framed = Signal()
+    sampled = Signal()
     indexed = Signal()
     sorting = Signal(float)
 
@@ -90,7 +96,7 @@ class PointLayer(pg.GraphicsObject):
         self.grid = PointGrid(np.empty((0, 2)))
         self._look = PointStyle(np.empty(0, np.uint16), np.empty(0, bool), np.zeros((1, 3), np.uint8))
         self.states = States()
-        self._count = 0
+        self._count, self._is_former = 0, False
         self.arranged: tuple[PointGrid, GridPoints] | None = None
         self.frame: ShownFrame | None = None
         self._halo, self._gray, self._ground = QColor("white"), QColor("gray"), QColor("white")
@@ -99,10 +105,10 @@ class PointLayer(pg.GraphicsObject):
         self._overlays: list[Overlay] = []
         self._epoch = self._asked = 0
         self._places, self._arrangements, self._requests = Newest(), Newest(), Newest()
-        self._previews, self._summations = Newest(), Newest()
+        self._samples, self._previews, self._summations = Newest(), Newest(), Newest()
         self.sums: tuple[GridPoints | None, tuple[CellSums, ...]] = (None, ())
         self.is_preview = False
-        self._worker, self._loader = Worker(self), Worker(self)
+        self._worker, self._sorter, self._loader = Worker(self), Worker(self), Worker(self)
         self._soon = QTimer(self, singleShot=True, interval=0, timeout=self._draw)
         self._rest = QTimer(self, singleShot=True, interval=REST_MS, timeout=self._settle)
         # Not for points that move on with each picture, as in a film of the training.
@@ -121,14 +127,17 @@ class PointLayer(pg.GraphicsObject):
         if not instead:
             self._epoch += 1
             self.is_preview = False
-            for slot in (self._places, self._arrangements, self._requests, self._previews, self._summations):
+            slots = (self._places, self._samples, self._arrangements, self._requests, self._previews, self._summations)
+            for slot in slots:
                 slot.take()
             self.arranged = self.frame = None
             self.sums = (None, ())
-        self._count = len(xy)
+        self._count, self._is_former = len(xy), True
         color = np.zeros(len(xy), np.uint16)
         self._look = PointStyle(color, writable(diamond, bool), np.zeros((1, 3), np.uint8))
         self.states = States()
+        if len(xy) > SAMPLED_FIRST and self._samples.put((self._epoch, xy)):
+            self._ask(self._samples.work_with(_sampled), self._take_sample)
         self.move_points(xy)
 
     def move_points(self, xy: Float[np.ndarray, "n 2"]) -> None:
@@ -141,7 +150,7 @@ class PointLayer(pg.GraphicsObject):
             return
         self._ask_for_kernels()
         if self._places.put((self._epoch, xy)):
-            self._ask(self._places.work_with(_sorted), self._take_sorted, report=self.sorting.emit)
+            self._ask(self._places.work_with(_sorted), self._take_sorted, by=self._sorter, report=self.sorting.emit)
 
     def set_colors(self, color: Int[np.ndarray, " n"], palette: UInt8[np.ndarray, "k 3"]) -> None:
         """Give point i the color `palette[color[i]]`.
@@ -226,7 +235,7 @@ class PointLayer(pg.GraphicsObject):
             return 0
         view = box.viewRect()
         window = self.grid.window(view.left(), view.top(), view.right(), view.bottom())
-        return int(self.grid.per_level(window).sum())
+        return round(self.grid.per_level(window).sum() / self.grid.share)
 
     @property
     def is_coarse(self) -> bool:
@@ -240,8 +249,13 @@ class PointLayer(pg.GraphicsObject):
 
     @property
     def is_sorted(self) -> bool:
-        """Whether `grid` contains the points set last, so that its numbers refer to them."""
-        return len(self.grid) == self._count
+        """Whether `grid` contains all points set last."""
+        return not self._is_former and self.grid.share == 1
+
+    @property
+    def is_sample(self) -> bool:
+        """Whether a sample of the points is drawn until all are sorted."""
+        return self.arranged is not None and self.arranged[0].share < 1
 
     @property
     def moving(self) -> bool:
@@ -288,18 +302,30 @@ class PointLayer(pg.GraphicsObject):
         return MapScene(sight, (corner.x(), corner.y()), box.width(), box.height(), self._ratio(), self.moving)
 
     def _take_sorted(self, made: tuple[int, PointGrid] | None) -> None:
-        if made is not None and made[0] == self._epoch:
-            self._take_grid(made[1])
+        if (grid := self._new_grid(made)) is not None:
+            self._take_grid(grid)
+
+    def _take_sample(self, made: tuple[int, PointGrid] | None) -> None:
+        if (grid := self._new_grid(made)) is not None and self._is_former:
+            self._place_grid(grid)
+            self.sampled.emit()
+
+    def _new_grid(self, made: tuple[int, PointGrid] | None) -> PointGrid | None:
+        """Return the index that was made unless it is of points set earlier."""
+        return made[1] if made is not None and made[0] == self._epoch and len(made[1]) == self._count else None
 
     def _take_grid(self, grid: PointGrid) -> None:
-        self.prepareGeometryChange()
-        self.grid = grid
-        self._arrange()
+        self._place_grid(grid)
         self.indexed.emit()
+
+    def _place_grid(self, grid: PointGrid) -> None:
+        self.prepareGeometryChange()
+        self.grid, self._is_former = grid, False
+        self._arrange()
 
     def _arrange(self) -> None:
         """Put styles and states in the order of the grid's cells: immediately, or on the thread if there are many."""
-        if len(self.grid) != self._count or len(self._look.color) != self._count:
+        if self._is_former or len(self._look.color) != self._count:
             return
         task = (self.grid, self._look, self.states)
         if self._count <= INDEXED_AT_ONCE:
@@ -358,7 +384,7 @@ class PointLayer(pg.GraphicsObject):
             pixel_ratio=ratio,
             budget=MOVING_POINTS if moving else None,
             sums=self.sums[1] if self.sums[0] is self.arranged[1] else (),
-            wants_density=self._wants_density and not moving,
+            wants_density=self._wants_density and not moving and not self.is_sample,
         )
 
     def _draw(self) -> None:
@@ -374,14 +400,19 @@ class PointLayer(pg.GraphicsObject):
             self._ask(self._requests.work_with(_drawn), self._show)
 
     def _ask(
-        self, work: Callable[..., object], done: Callable[[Any], object], **report: Callable[[float], object]
+        self,
+        work: Callable[..., object],
+        done: Callable[[Any], object],
+        *,
+        by: Worker | None = None,
+        report: Callable[[float], object] | None = None,
     ) -> None:
         def answered(answer: Any) -> None:
             self._asked -= 1
             done(answer)
 
         self._asked += 1
-        self._worker.do(work, answered, **report)
+        (by or self._worker).do(work, answered, report=report)
 
     def _ask_for_kernels(self) -> None:
         """Load the compiled kernels on a separate thread, then redraw with them."""
@@ -392,7 +423,7 @@ class PointLayer(pg.GraphicsObject):
     def _ask_for_sums(self) -> None:
         """Have the points of fine cells summed on the other thread; the sums are drawn while the map moves."""
         points = None if self.arranged is None else self.arranged[1]
-        if self._count > MOVING_POINTS and self.sums[0] is not points:
+        if self._count > MOVING_POINTS and self.sums[0] is not points and not self.is_sample:
             self.sums = (points, ())
             if self._summations.put(self.arranged):
                 self._loader.do(self._summations.work_with(_summed), self._take_sums)
@@ -416,7 +447,7 @@ class PointLayer(pg.GraphicsObject):
             return
         if made.exact:
             self.drawn.emit()
-        elif not self.moving:
+        elif not self.moving and not self.is_sample:
             self._redraw()
 
     def _put_up(self, made: _Drawn) -> None:
@@ -446,11 +477,19 @@ def _previewed(task: tuple[int, RasterRequest, np.ndarray, PointStyle, States, i
     return _Drawn(epoch, replace(picture, visible=of, drawn=len(xy)), request.sight, request.pixel_ratio, False)
 
 
-def _sorted(task: tuple[int, np.ndarray], show_message: Callable[[float], object]) -> tuple[int, PointGrid]:
-    """Return the index of many points, with compiled kernels if they load in less than a second."""
+def _sampled(task: tuple[int, np.ndarray]) -> tuple[int, PointGrid]:
     epoch, xy = task
-    kernels = load_kernels() if len(xy) > LOADED_FIRST and are_cached() else loaded_kernels()
-    return epoch, PointGrid(xy, kernels=kernels, progress=show_message)
+    return epoch, PointGrid.of_sample(xy, SAMPLE, kernels=_kernels_for(xy))
+
+
+def _sorted(task: tuple[int, np.ndarray], show_message: Callable[[float], object]) -> tuple[int, PointGrid]:
+    epoch, xy = task
+    return epoch, PointGrid(xy, kernels=_kernels_for(xy), progress=show_message)
+
+
+def _kernels_for(xy: np.ndarray) -> ModuleType | None:
+    """Return the compiled kernels if they are loaded, or for many points load in less than a second."""
+    return load_kernels() if len(xy) > LOADED_FIRST and are_cached() else loaded_kernels()
 
 
 def _arranged(task: tuple[PointGrid, PointStyle, States]) -> tuple[PointGrid, GridPoints]:

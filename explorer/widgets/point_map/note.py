@@ -1,4 +1,4 @@
-"""A line in a map's corner: how many points are drawn while it moves, or the progress of sorting."""
+"""A line in a map's corner: how many points are drawn while it moves or they are sorted, and how far that is."""
 
 from __future__ import annotations
 
@@ -58,7 +58,9 @@ class Note(QObject):
 
     def _on_frame(self) -> None:
         frame = self._layer.frame
-        if frame is None or frame.drawn == frame.visible:
+        if self._layer.is_sample:
+            self._say_sorting()
+        elif frame is None or frame.drawn == frame.visible:
             self._say("Half the resolution while the map moves" if self._layer.is_coarse else "")
         else:
             does = "turns" if self._layer.is_preview else "moves"
@@ -66,15 +68,20 @@ class Note(QObject):
 
     def _on_sorting(self, share: float) -> None:
         self._share = share
-        if self.words and not self._patience.isActive() and self._layer.frame is None:
+        if self.words and (self._layer.is_sample or (not self._patience.isActive() and self._layer.frame is None)):
             self._say_sorting()
 
     def _on_indexed(self) -> None:
         self._patience.stop()
-        self._say("")
+        if not self._layer.is_sample:
+            self._say("")
 
     def _say_sorting(self) -> None:
-        self._say(f"Sorting {self._points:,} points: {100 * self._share:.0f} %")
+        frame, share = self._layer.frame, f"{100 * self._share:.0f} %"
+        if self._layer.is_sample and frame is not None:
+            self._say(f"A sample of {frame.drawn:,} of {frame.visible:,} points until they are sorted: {share}")
+        else:
+            self._say(f"Sorting {self._points:,} points: {share}")
 
     def _say(self, text: str) -> None:
         if text != self.words:

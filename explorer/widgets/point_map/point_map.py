@@ -107,7 +107,7 @@ class PointMap(DeferredPaint, pg.GraphicsView):
         self._few = np.empty(0, np.int64)
         self.set_hovered()
         self.note.expect(len(xy))
-        texts = int(diamond.sum())
+        texts = np.count_nonzero(diamond)
         self.setAccessibleDescription(f"{len(xy) - texts:,} images and {texts:,} texts as points of a plane")
         self.layer.set_points(xy, diamond=diamond, instead=instead)
         self._diamond = diamond
@@ -294,7 +294,8 @@ class PointMap(DeferredPaint, pg.GraphicsView):
         self.box.sigRangeChangedManually.connect(self._on_moved)
         self.box.sigRangeChanged.connect(lambda *_: self.view_changed.emit())
         self.layer.drawn.connect(self.drawn)
-        self.layer.indexed.connect(self._on_indexed)
+        self.layer.sampled.connect(self._on_placed)
+        self.layer.indexed.connect(self._on_placed)
         theme().follow(self._recolor)
 
     def _announce_settled(self, point: int) -> None:
@@ -308,7 +309,7 @@ class PointMap(DeferredPaint, pg.GraphicsView):
         if self.layer.is_sorted:
             self.clicked.emit(self.layer.grid.nearest(*position, reach=reach, allowed=self.layer.allowed), mode)
 
-    def _on_indexed(self) -> None:
+    def _on_placed(self) -> None:
         self._place_rings()
         if self.is_fitted:
             self.fit()

@@ -150,7 +150,7 @@ class RasterImage:
 
     Attributes:
         pixels: Premultiplied blue, green, red, alpha.
-        visible: Points of the cells in sight.
+        visible: Points of the cells in sight, estimated where the grid holds a sample.
         drawn: How many of them were read; the others are stood for by those.
         marks: Whether points are marks, not density.
         summed: Whether sums of fine cells were drawn: every point, at most a third of a pixel from its place.
@@ -171,7 +171,10 @@ def arrange(grid: PointGrid, look: PointStyle, states: States, kernels: ModuleTy
     count, nothing = np.zeros(4, np.int64), np.empty(0, bool)
     lit = nothing if states.lit is None else states.lit
     visible = nothing if states.shown is None else states.shown
-    ink = pack(look.color, look.diamond, lit, visible, grid.order, count)
+    looks, order = (look.color, look.diamond, lit, visible), grid.order
+    if grid.share < 1:
+        looks, order = [each[order] if len(each) else each for each in looks], np.arange(len(order), dtype=np.int32)
+    ink = pack(*looks, order, count)
     some = None
     if count[DIMMED] and 0 < count[PLAIN] <= MOST_SINGLED_OUT:
         some = np.flatnonzero(ink >> _STATE_SHIFT == PLAIN).astype(np.int32)
@@ -197,7 +200,7 @@ def render(request: RasterRequest, kernels: ModuleType | None) -> RasterImage:
         pixels.view(np.uint32)[:] = np.array([*request.ground[::-1], 255], np.uint8).view(np.uint32)
     window = grid.window(sight.left, sight.bottom, sight.right, sight.top)
     per_level = grid.per_level(window)
-    visible = int(per_level.sum())
+    visible = round(per_level.sum() / grid.share)
     marks = visible <= (request.most_stamps if kernels else min(request.most_stamps, MOST_PLAIN_STAMPS))
     depth = grid.levels if marks else _depth(per_level, request.budget)
     is_over = request.budget is not None and visible > request.budget
@@ -310,6 +313,9 @@ def _gather(task: _Task, kernels: ModuleType) -> tuple[np.ndarray, np.ndarray, n
         kernels.gather(bright, faint, task.points, cells, task.window, task.view, linear, task.depth, states, report)
     if single and (not task.marked or task.request.wants_density):
         kernels.gather_some(bright, faint, task.points, points.some, task.view, linear, report)
+    if grid.share < 1:
+        for sums in (bright, faint, report[::2]):
+            sums /= grid.share
     return bright, faint, rows, report
 
 
