@@ -357,8 +357,8 @@ def test_too_few_pairs_are_told_at_the_field_and_one_click_mends_them(
     words = problem(made, "optimizer", "batch_size")
     qtbot.waitUntil(words.isVisible)
     assert words.text() == "Batch size 128 is more than the 42 pairs to train on: choose at most 42."
-    assert not made.start.isEnabled()
-    assert not made.foot.queue.isEnabled()
+    for button in (made.start, made.foot.queue):
+        assert (button.isEnabled(), button.toolTip()) == (False, words.text()), "a disabled button says why"
     assert made.estimate.text() == words.text()
     assert made.foot.repair.text() == "Use batch size 32"
     repair = made.section("optimizer").form.findChild(QPushButton, "repair-batch_size")
@@ -637,7 +637,7 @@ def test_clip_and_cloob_are_an_entry_that_trains_both(qtbot: QtBot, sheet: NewRu
     assert objective.kind.currentText() == "CLIP and CLOOB"
     qtbot.waitUntil(lambda: sheet.pair.isVisible() and sheet.start.isEnabled())
     assert not objective.form.isVisible()
-    assert not sheet.foot.queue.isEnabled()
+    assert sheet.foot.queue.isHidden()
     sheet.top.editor("seed").set_value(4)
     sheet.pair.seeds.set_value(2)
     qtbot.waitUntil(sheet.start.isEnabled)

@@ -365,11 +365,12 @@ def test_a_new_run_begins_with_a_preset_that_could_start_and_stays_drawn(
     qtbot.waitUntil(sheet.foot.copy.isVisible)
     assert "choose one objective" in sheet.foot.copy.toolTip()
     qtbot.waitUntil(sheet.start.isEnabled)
-    assert not sheet.foot.queue.isEnabled()
-    assert sheet.foot.queue.toolTip() == "Start now queues the runs of both, which train in turn"
+    assert sheet.foot.queue.isHidden(), "both wait in the queue in any case"
+    assert (sheet.start.text(), sheet.foot.reason.text()) == ("Queue both", sheet.foot.copy.toolTip())
     kind.setCurrentIndex(2)
-    qtbot.waitUntil(sheet.foot.queue.isEnabled)
+    qtbot.waitUntil(lambda: sheet.foot.queue.isVisible() and sheet.foot.queue.isEnabled())
     assert (sheet.foot.copy.isEnabled(), sheet.foot.copy.toolTip()) == (True, "")
+    assert (sheet.start.text(), sheet.foot.reason.text()) == ("Start now", "")
     monkeypatch.setattr(context.jobs, "do", lambda *_arguments, done, **_options: done(three[2]))
     sheet.foot.queue.click()
     again = shown(qtbot, context, 3)

@@ -78,7 +78,6 @@ BROWSE: Final[dict[type, dict[str, Browse]]] = {
 
 
 PAIR: Final = "CLIP and CLOOB"
-BOTH_QUEUED: Final = "Start now queues the runs of both, which train in turn"
 MOST_SEEDS: Final = 100
 MOST_COUNTED: Final = 200_000
 MOST_READ: Final = 1 << 30
@@ -265,9 +264,7 @@ class NewRun(QDialog):
             form.set_problems(*(_of_section(name, each) for each in (problems, repairs)))
         self.where.show_data(run.data)
         self._show_origins(run)
-        no_queue = "It trains elsewhere and takes no slot of this computer" if self.where.name else ""
-        no_copy = "No single command trains both: choose one objective to copy its command" if compares else ""
-        self.foot.allow(not problems, no_queue=BOTH_QUEUED if compares else no_queue, no_copy=no_copy)
+        self.foot.allow(next(iter(problems.values()), ""), both=compares, elsewhere=bool(self.where.name))
         self._show_foot(run, problems, repairs)
 
     def _show_name(self, of_experiment: str) -> None:

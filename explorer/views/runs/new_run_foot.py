@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QFrame, QPushButton, QWidget
@@ -11,6 +11,10 @@ from explorer import theme
 from explorer.models.quantities import duration
 from explorer.widgets import layouts
 from trainer.messages import RunCost
+
+NOW: Final = "Start now"
+BOTH: Final = "Queue both"
+BOTH_TIP: Final = "The runs of CLIP and CLOOB train in turn, after the runs already queued"
 
 
 class NewRunFoot(QFrame):
@@ -43,26 +47,39 @@ class NewRunFoot(QFrame):
         self.check = self._button("Same losses?", "new-run-check", self.check_asked)
         self.check.setToolTip("Makes 20 updates with these processes and with one, and compares them; nothing is saved")
         self.stop = self._button("Cancel measuring", "new-run-stop", self.stop_asked)
-        self.start = self._button("Start now", "new-run-start", self.start_asked)
+        self.start = self._button(NOW, "new-run-start", self.start_asked)
         theme.set_role(self.start, "primary")
         self.queue = self._button("Add to queue", "new-run-queue", self.queue_asked)
         self.copy = self._button("Copy as command", "new-run-copy", self.copy_asked)
+        self.reason = layouts.elided(role="small")
         cancel = self._button("Cancel", "new-run-cancel", self.cancelled)
         self.start.setDefault(True)
         above = layouts.row((self.summary, 1), self.repair, self.check, self.measure, self.stop)
-        below = layouts.row(self.copy, (layouts.STRETCH, 1), cancel, self.queue, self.start)
+        below = layouts.row(self.copy, (self.reason, 1), cancel, self.queue, self.start)
         layouts.column(above, below, margins=(theme.AROUND, theme.BETWEEN, theme.AROUND, theme.BETWEEN), of=self)
         # As high with a button as without: the buttons below must not move.
         self.summary.setMinimumHeight(theme.CONTROL_PX)
         self.show_estimate("", can_measure=False)
 
-    def allow(self, may_run: bool, *, no_queue: str = "", no_copy: str = "") -> None:
-        """Set whether the run may be started; the others are why it cannot be queued, and not copied as a command."""
-        self.start.setEnabled(may_run)
-        self.queue.setEnabled(may_run and not no_queue)
-        self.queue.setToolTip(no_queue or "Start when a slot is free, after the runs already queued")
+    def allow(self, fault: str, *, both: bool, elsewhere: bool) -> None:
+        """Set what may be done with the run; a button that cannot be pressed says why, also in the line beside it.
+
+        Args:
+            fault: What is wrong with the run; empty for nothing.
+            both: Whether the runs of two objectives are started, which wait in the queue in any case.
+            elsewhere: Whether it trains on another computer, and takes no slot of this one.
+        """
+        no_copy = "No single command trains both: choose one objective to copy its command" if both else ""
+        no_queue = "A run on a compute target takes no slot of this computer's queue" if elsewhere else ""
+        self.start.setText(BOTH if both else NOW)
+        self.start.setEnabled(not fault)
+        self.start.setToolTip(fault or (BOTH_TIP if both else "Start at once, beside the runs that train"))
+        self.queue.setVisible(not both)
+        self.queue.setEnabled(not (fault or no_queue))
+        self.queue.setToolTip(fault or no_queue or "Start when a slot is free, after the runs already queued")
         self.copy.setEnabled(not no_copy)
         self.copy.setToolTip(no_copy)
+        self.reason.setText(no_copy or no_queue)
 
     def show_fault(self, sentence: str, repair: str) -> None:
         """Show a problem; `repair` is the label of the button that fixes it, empty if there is none."""
