@@ -10,6 +10,7 @@ from typing import Final
 from explorer.import_sheet.survey_result import DataSource
 from trainer import config
 from trainer.analysis.intervals import FEWEST_HELD_OUT
+from trainer.config.small_batches import small_batch_on
 from trainer.experiments.held_out import few_answers, next_step, too_few, with_captions
 from trainer.store.disk import room_for_cache
 
@@ -134,13 +135,14 @@ def split_line(reading: DataSource) -> str:
 
 
 def warning_of(reading: DataSource) -> str:
-    """Return that too few pairs are held out, or captions different, and the next step; empty where enough are."""
+    """Return what to expect of so few pairs: held out, with different captions, in a batch; empty where enough are."""
     held = sum(pairs for split, pairs in reading.pairs.items() if split != "train")
     share = "" if reading.has_own_split else " or raise the held-out share"
     is_few = bool(reading.pairs and reading.used) and held < FEWEST_HELD_OUT
     few = f"{too_few(held)} runs. {next_step(held)}: add pairs{share}." if is_few else ""
     # `counted` has said how many captions there are.
-    return " ".join(filter(None, (few, few_answers(reading.captions, reading.used))))
+    small = small_batch_on(reading.data, reading.to_train_on() or reading.used) if reading.used else ""
+    return " ".join(filter(None, (few, few_answers(reading.captions, reading.used), small)))
 
 
 def described(reading: DataSource) -> str:

@@ -170,6 +170,7 @@ def _counted(run: RunRow) -> tuple[object, ...]:
 
 def _judged(workspace: Workspace, row: ExperimentRow) -> ExperimentEntry:
     from trainer.analysis.repeated_intervals import OPEN
+    from trainer.config.small_batches import small_batch_of_cloob
     from trainer.experiments.counted import counted_line
     from trainer.experiments.held_out import next_step, too_few, too_few_of
     from trainer.experiments.verdict import judge
@@ -196,7 +197,8 @@ def _judged(workspace: Workspace, row: ExperimentRow) -> ExperimentEntry:
     headline, stands = verdict.headline if few is None else too_few(few), progress(row, experiment, verdict)
     if is_stopping(row, verdict):
         headline, stands = f"{stands[:1].upper()}{stands[1:]}", headline
-    parts = stands, counted_line(map(_ended, verdict.groups)), next_step(few) if few is not None else ""
+    small = next(filter(None, (small_batch_of_cloob(arm.run) for arm in experiment.arms)), "")
+    parts = stands, counted_line(map(_ended, verdict.groups)), next_step(few) if few is not None else small
     return ExperimentEntry(
         row.name,
         row.state,

@@ -234,6 +234,14 @@ def one_seed(workspace: Workspace, *, clip: str = "", cloob: str = "") -> tuple[
     return rows[0].id, rows[1].id
 
 
+def test_an_experiment_says_what_cloob_does_in_small_batches(qtbot, context, tmp_path):
+    (tmp_path / "0.png").touch()
+    run = config.replace(config.Run(name="few", data=config.Folder(path=str(tmp_path))), "optimizer.batch_size", "8")
+    context.workspace.experiments.add("few", to_toml(clip_and_cloob(run)))
+    view = shown(qtbot, context)
+    qtbot.waitUntil(lambda: "CLOOB in small batches may collapse" in view.progress.text())
+
+
 def test_one_seed_decides_nothing_and_two_can_be_added(qtbot, context):
     workspace = context.workspace
     one_seed(workspace, clip="0 0.001, 384 0.835 finished", cloob="0 0.001, 384 0.874 finished")

@@ -35,6 +35,7 @@ from explorer.window import Window
 from explorer.window.open_model_sheet import OpenModelSheet
 from tests.nightly import few_plain, nightly_except
 from trainer import config
+from trainer.config.small_batches import COLLAPSES
 from trainer.config import presets
 from trainer.data.survey import survey
 from trainer.distribution.published_models import FIRST
@@ -859,10 +860,11 @@ def test_a_long_report_costs_what_is_in_sight(dressed: QApplication, qtbot: QtBo
 )
 def test_too_few_held_out_pairs_are_told_before_anything_trains(pairs, warning):
     reading = SimpleNamespace(pairs=pairs, used=sum(pairs.values()), captions=sum(pairs.values()), has_own_split=False)
+    reading.data, reading.to_train_on = config.Folder(path="mine"), lambda: pairs["train"]
     said = summary_text.warning_of(reading)
     assert said.startswith(warning)
     step = "Hold out 24 pairs or more: add pairs or raise the held-out share."
-    assert bool(said) == bool(warning) == said.endswith(step)
+    assert bool(said) == bool(warning) == (step in said) == said.endswith(COLLAPSES), "the batch is below 32, too"
 
 
 def test_few_different_captions_are_told_with_their_chance_level(tmp_path):
@@ -876,6 +878,7 @@ def test_few_different_captions_are_told_with_their_chance_level(tmp_path):
         assert (surveyed.captions, surveyed.used) == (3, 240)
     reading = SimpleNamespace(pairs={"train": 216, "heldout": 24}, used=240, captions=3, has_own_split=False)
     reading.not_used, reading.opened, reading.odd = 0, True, 0
+    reading.data, reading.to_train_on = data, lambda: 256
     warning = (
         "Equal captions count as one answer: guessing is right in 33.3 % of the "
         "first answers, in 100.0 % among the first 10. Compare R@1 only, or write captions that differ."

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from trainer.config import Cloob, Run
+from trainer.config import Cloob, Data, Optimizer, Run
+from trainer.config.suited_optimizer import suited_optimizer
 
 ENOUGH: Final = 32
 """The least batch in which it was not seen to collapse."""
@@ -21,3 +22,10 @@ def small_batch_of_cloob(run: Run) -> str:
     if not isinstance(objective, Cloob) or objective.retrieval_share <= 0.5 or run.data.is_drawn:
         return ""
     return COLLAPSES if run.optimizer.batch_size < ENOUGH else ""
+
+
+def small_batch_on(data: Data, pairs: int) -> str:
+    """Return the same of CLOOB as published with the batch that suits this number of pairs to train on."""
+    return small_batch_of_cloob(
+        Run(data=data, objective=Cloob(), optimizer=suited_optimizer(Optimizer(), max(2, pairs)))
+    )

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from trainer.config import ConfigError
+from trainer.config import Cloob, ConfigError
+from trainer.config.small_batches import small_batch_of_cloob
 from trainer.experiments.counted import flaw_of, standing
 from trainer.experiments.held_out import next_step, too_few, too_few_of
 from trainer.experiments.seed_truth import measured_apart, seed_truth
@@ -26,7 +27,8 @@ class LastRuns:
         note: The next step where no seed can.
         apart: Two runs that one data set could compare: the newest, which compares with none, last; empty for none.
         apart_note: Why they do not compare.
-        flaws: What these runs ended with that their values do not show, in sentences; empty for nothing.
+        flaws: What these runs ended with that their values do not show, and what further seeds can expect, in
+            sentences; empty for nothing.
     """
 
     runs: tuple[RunRow, ...]
@@ -60,7 +62,7 @@ def last_runs(workspace: Workspace) -> LastRuns | None:
     few = too_few_of(runs if alike else repeated)
     if few is not None:
         repeated, seeds = (), ""
-    is_few = alike and few is not None
+    is_few, small = alike and few is not None, _small_batches(workspace, repeated)
     return LastRuns(
         tuple(runs),
         headline=too_few(few) if alike and few is not None else values,
@@ -69,8 +71,15 @@ def last_runs(workspace: Workspace) -> LastRuns | None:
         note=f"{next_step(few)}." if few is not None else "",
         apart=apart,
         apart_note=apart_note,
-        flaws=" ".join(f"{row.short_name} {flaw}." for row in runs if (flaw := flaw_of(row))),
+        flaws=" ".join((*(f"{row.short_name} {flaw}." for row in runs if (flaw := flaw_of(row))), *small)),
     )
+
+
+def _small_batches(workspace: Workspace, repeated: Sequence[RunRow]) -> list[str]:
+    """Return what CLOOB does in the batches of these runs; a run alone is repeated with CLOOB, too."""
+    configs = [workspace.runs.config_of(row.id) for row in repeated]
+    configs += [replace(run, objective=Cloob()) for run in configs if len(configs) == 1]
+    return [*dict.fromkeys(filter(None, map(small_batch_of_cloob, configs)))]
 
 
 def _newest_that_compare(workspace: Workspace, ended: Sequence[RunRow]) -> list[RunRow]:

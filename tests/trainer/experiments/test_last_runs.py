@@ -44,6 +44,13 @@ def test_the_newest_two_that_compare_come_before_a_newer_one_on_other_data(works
     assert ([row.id for row in resumed.runs], resumed.apart) == ([loob, own], ()), "it was resumed, and is the newest"
 
 
+@pytest.mark.parametrize(("batch", "is_said"), [(8, True), (32, False)])
+def test_what_further_seeds_of_cloob_do_in_small_batches_is_said(workspace: Workspace, batch: int, is_said: bool):
+    run = config.replace(config.Run(name="mine", data=config.Folder(path="mine")), "optimizer.batch_size", str(batch))
+    finished(workspace, run, 0.5, 1024, 1.0)
+    assert ("CLOOB in small batches may collapse" in last_runs(workspace).flaws) is is_said
+
+
 def test_two_runs_on_different_data_are_named_with_what_each_answers(workspace: Workspace):
     loob = finished(workspace, config.Run(name="loob", objective=config.Cloob()), 0.6, 1024, 2.0)
     other = finished(workspace, config.Run(name="mine", data=config.Folder(path="mine")), 0.7, 512, 3.0)
