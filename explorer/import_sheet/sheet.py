@@ -6,9 +6,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtCore import QTimer, Signal
 from PySide6.QtGui import QAction, QDragEnterEvent, QDropEvent, QGuiApplication, QShowEvent
-from PySide6.QtWidgets import QDialog, QLabel, QWidget
+from PySide6.QtWidgets import QDialog, QWidget
 
 from explorer import theme
 from explorer.event_loop.background import Background
@@ -26,6 +26,7 @@ from explorer.widgets import layouts
 from explorer.widgets.drop_overlay import refuse_drops
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.progress_row import Ticket
+from explorer.widgets.wrapped_label import WrappedLabel
 from trainer import config
 from trainer.messages import Failure, ReadData, ReadDataAnswer
 
@@ -398,9 +399,8 @@ class ImportSheet(QDialog):
         self.options.changed.connect(self._option_changed)
         column.addWidget(self.options)
         column.addSpacing(theme.SPACE)
-        self.note = QLabel(self, objectName="import-counts", wordWrap=True)
+        self.note = WrappedLabel(parent=self, objectName="import-counts")
         self.split, self.about = (ElidedLabel(parent=self) for _ in range(2))
-        self.note.setTextFormat(Qt.TextFormat.PlainText)
         column.addWidget(self.note)
         for label, name in ((self.split, "import-split"), (self.about, "import-about")):
             label.setObjectName(name)

@@ -258,9 +258,7 @@ class PanelWidget(QScrollArea):
             self.notes.setText("\n".join(panel.notes[panel.table_notes if folded else 0 :]))
 
     def _new_notes(self) -> None:
-        self.notes = layouts.text("", "small")
-        self.notes.setObjectName(f"{self._name}-notes")
-        self.notes.setWordWrap(True)
+        self.notes = layouts.text("", "small", name=f"{self._name}-notes", wrap=True)
         self.notes.setContentsMargins(0, 0, 0, theme.SPACE)
 
     def _rebuild(self, panel: Panel) -> None:

@@ -287,7 +287,7 @@ QStatusBar QProgressBar::chunk { background: $secondary; }
 #bar QComboBox:focus { min-height: 24px; border-color: $focus; }
 #bar QPushButton[ring="true"]:focus { min-height: 24px; }
 #morePanel { background: $raised; border: 1px solid $outline; }
-#banner { border-radius: ${radius}px; background: $raised; border: 1px solid $line; }
+#banner { background: $raised; border: none; border-top: 1px solid $line; }
 #banner[tone="bad"] { background: $bad_soft; border-color: $bad; }
 #banner[tone="warn"] { background: $warn_soft; border-color: $warn; }
 #banner[tone="good"] { background: $good_soft; border-color: $good; }

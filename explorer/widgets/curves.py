@@ -23,6 +23,7 @@ from explorer.widgets.accessible import announce
 from explorer.widgets.elided_label import ElidedLabel, heading
 from explorer.widgets.end_labels import EndLabel, EndLabels, give_room
 from explorer.widgets.plot import Plot
+from explorer.widgets.wrapped_label import WrappedLabel
 from trainer.charts.marks import Axis
 
 FEW_POINTS = 20
@@ -347,7 +348,7 @@ class CurvePlot(QWidget):
         self.readout.raise_()
 
     def _build(self) -> None:
-        self.waiting = QLabel(self.plot, wordWrap=True, textFormat=Qt.TextFormat.PlainText)
+        self.waiting = WrappedLabel(parent=self.plot)
         set_role(self.waiting, "secondary")
         self.waiting.setAlignment(Qt.AlignmentFlag.AlignCenter)
         self.waiting.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)

@@ -16,6 +16,7 @@ from explorer.widgets.disclosure_button import DisclosureButton
 from explorer.widgets.number_box import NumberBox
 from explorer.widgets.still import StillComboBox
 from explorer.widgets.switch import Switch
+from explorer.widgets.wrapped_label import WrappedLabel
 from trainer.config.fields import Field, fields_of
 
 Browse = Literal["folder", "file"]
@@ -339,6 +340,6 @@ def _stacked(problem: QWidget, repair: QWidget, parent: QWidget) -> QWidget:
 
 
 def _small_label(text: str, parent: QWidget) -> QLabel:
-    label = QLabel(text, parent, textFormat=Qt.TextFormat.PlainText, wordWrap=True)
+    label = WrappedLabel(text, parent)
     set_role(label, "small")
     return label

@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QFrame, QLabel, QWidget
 from explorer import theme
 from explorer.widgets import layouts
 from explorer.widgets.accessible import announce
+from explorer.widgets.wrapped_label import WrappedLabel
 
 PICTURE_PX = 96
 WORDS_PX = 232
@@ -36,10 +37,9 @@ class HoverCard(QFrame):
         self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
         self._picture = layouts.text(role="small", align=Qt.AlignmentFlag.AlignCenter)
         self._picture.setFixedSize(PICTURE_PX, PICTURE_PX)
-        self._caption, self._line = QLabel(wordWrap=True), QLabel(wordWrap=True)
+        self._caption, self._line = WrappedLabel(), WrappedLabel()
         theme.set_role(self._line, "small")
         for label in (self._caption, self._line):
-            label.setTextFormat(Qt.TextFormat.PlainText)
             label.setFixedWidth(WORDS_PX)
         self._grid = layouts.grid(theme.BETWEEN, 2)
         self._lay_out()

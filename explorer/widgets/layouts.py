@@ -26,6 +26,7 @@ from PySide6.QtWidgets import (
 
 from explorer import theme
 from explorer.widgets.elided_label import ElidedLabel
+from explorer.widgets.wrapped_label import WrappedLabel
 
 
 class _Stretch:
@@ -153,7 +154,9 @@ def text(
     align: Qt.AlignmentFlag = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter,
 ) -> QLabel:
     """Return a label whose text is plain: names and captions come from people and must not be read as HTML."""
-    made = QLabel(label, textFormat=Qt.TextFormat.PlainText, wordWrap=wrap, alignment=align, objectName=name)
+    made = WrappedLabel(label) if wrap else QLabel(label, textFormat=Qt.TextFormat.PlainText)
+    made.setAlignment(align)
+    made.setObjectName(name)
     if buddy is not None:
         made.setBuddy(buddy)
     return _with_role(made, role)

@@ -38,8 +38,7 @@ class AboutSheet(QDialog):
         self._packages: list[InstalledPackage] = []
         title = QLabel(f"Contrastive Explorer {version()}", self, objectName="about-title")
         theme.set_role(title, "title")
-        text = QLabel(_WORDS, self, wordWrap=True, textFormat=Qt.TextFormat.PlainText)
-        theme.set_role(text, "secondary")
+        text = layouts.text(_WORDS, "secondary", wrap=True)
         self.table = QTableWidget(0, len(_HEADINGS), self, objectName="about-libraries", accessibleName="Libraries")
         self.table.setHorizontalHeaderLabels(_HEADINGS)
         self.table.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)

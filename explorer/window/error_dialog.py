@@ -9,11 +9,12 @@ from typing import Final
 
 from PySide6.QtCore import Qt, QUrl, qVersion
 from PySide6.QtGui import QDesktopServices, QGuiApplication
-from PySide6.QtWidgets import QDialog, QHBoxLayout, QLabel, QPushButton, QWidget
+from PySide6.QtWidgets import QDialog, QHBoxLayout, QPushButton, QWidget
 
 from explorer import theme
 from explorer.event_loop.exception_hooks import Hooks
 from explorer.widgets import layouts
+from explorer.widgets.wrapped_label import WrappedLabel
 
 ROOM: Final = 480
 LONGEST: Final = 400
@@ -37,16 +38,14 @@ class ErrorDialog(QDialog):
         self.setAttribute(Qt.WidgetAttribute.WA_ShowWithoutActivating)
         self._hooks, self._stories = hooks, list[str]()
         self.head = layouts.text("Something went wrong", "title", wrap=True)
-        self.happened = QLabel(objectName="failureHappened")
+        self.happened = WrappedLabel(objectName="failureHappened")
         column = layouts.column(self.head, gap=theme.SPACE, margins=theme.AROUND, of=self)
         for text, label in (
             ("What happened", self.happened),
-            ("What is safe", QLabel(_SAFE)),
-            ("What to do", QLabel(_NEXT)),
+            ("What is safe", WrappedLabel(_SAFE)),
+            ("What to do", WrappedLabel(_NEXT)),
         ):
-            label.setWordWrap(True)
             label.setMinimumWidth(ROOM)
-            label.setTextFormat(Qt.TextFormat.PlainText)
             label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
             layouts.add(column, theme.SPACE, layouts.text(text, "heading"), label)
         layouts.add(column, theme.BETWEEN, self._buttons())

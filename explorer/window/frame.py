@@ -65,12 +65,11 @@ class Frame(QMainWindow):
         self.setStatusBar(self.status)
         self.banner = Banner(show_brief=self.status.show_brief)
         self._stage = layouts.panel(layouts.column(self.bar, (self.pages, 1), gap=0))
-        self._middle = layouts.panel(layouts.row(self.rail, (self._stage, 1), gap=0))
+        right = layouts.column((self._stage, 1), self.banner, gap=0)
+        self._middle = layouts.panel(layouts.row(self.rail, (right, 1), gap=0))
         self.setCentralWidget(self._middle)
-        self.banner.setParent(self._middle)
-        self.banner.lie_over(self.pages.stack)
         theme.theme().divide(self, self._middle, self._stage)
-        parts = (self.rail, self.bar, self.pages.stack, self.pages.details, self.status)
+        parts = (self.rail, self.bar, self.pages.stack, self.pages.details, self.banner, self.status)
         self.pages.arranged.connect(lambda: layouts.tab_in_order(*parts))
 
     def _build_panels(self) -> None:

@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QLabel, QLineEdit, QPushButton, QWidget
+from PySide6.QtWidgets import QLineEdit, QPushButton, QWidget
 
 from explorer import theme
 from explorer.event_loop.background import Background
 from explorer.import_sheet.dropped_files import is_data
+from explorer.widgets import layouts
 from explorer.widgets.still import StillComboBox
 from explorer.window.open_sheet import OpenSheet
 from trainer.distribution.model_folders import WEIGHTS
@@ -102,8 +103,7 @@ class OpenModelSheet(OpenSheet):
         self.path = QLineEdit(self, objectName="open-model-path")
         self.path.setPlaceholderText("A folder of images, a table or a tar")
         self.name = QLineEdit(self, objectName="open-model-name", placeholderText="As the model")
-        hint = QLabel("open_clip:NAME/TAG, hf-hub:OWNER/NAME, a folder or a file.", self, wordWrap=True)
-        theme.set_role(hint, "small")
+        hint = layouts.text("open_clip:NAME/TAG, hf-hub:OWNER/NAME, a folder or a file.", "small", wrap=True)
         self.grid.addWidget(hint, 2, 1)
         rows = {
             0: ("Published", self.published),

@@ -9,13 +9,14 @@ from functools import partial
 from pathlib import Path
 from typing import ClassVar, Final
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import Signal
 from PySide6.QtGui import QAction, QGuiApplication
 from PySide6.QtWidgets import QDialog, QFileDialog, QLabel, QLineEdit, QPushButton, QWidget
 
 from explorer import theme
 from explorer.event_loop.background import Background
 from explorer.widgets import layouts
+from explorer.widgets.wrapped_label import WrappedLabel
 from trainer.errors import UserError, reason_words
 from trainer.untrusted import safe_subprocess, shell
 
@@ -41,7 +42,7 @@ class OpenSheet(QDialog):
         super().__init__(parent, objectName=name, windowTitle=title, modal=True, minimumWidth=WIDTH)
         self._name, self._workspace, self._background = name, workspace, background
         self.grid = layouts.grid(theme.BETWEEN, theme.INSIDE)
-        self.note = QLabel(self, objectName=f"{name}-note", wordWrap=True, textFormat=Qt.TextFormat.PlainText)
+        self.note = WrappedLabel(parent=self, objectName=f"{name}-note")
         self.start = QPushButton("Open", self, objectName=f"{name}-start", default=True, clicked=self.accept)
         theme.set_role(self.start, "primary")
 

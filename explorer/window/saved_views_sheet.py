@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QKeySequence, QShortcut
-from PySide6.QtWidgets import QDialog, QLabel, QListWidget, QListWidgetItem, QPushButton, QWidget
+from PySide6.QtWidgets import QDialog, QListWidget, QListWidgetItem, QPushButton, QWidget
 
 from explorer import theme
 from explorer.widgets import layouts
@@ -31,12 +31,8 @@ class SavedViewsSheet(QDialog):
         self._reason = reason
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.resize(WIDTH, HEIGHT)
-        text = QLabel(
-            "Place, runs, step, selection, filter, columns and groups of each are kept in this workspace.",
-            self,
-            wordWrap=True,
-        )
-        theme.set_role(text, "secondary")
+        words = "Place, runs, step, selection, filter, columns and groups of each are kept in this workspace."
+        text = layouts.text(words, "secondary", wrap=True)
         self.names = QListWidget(self, objectName="saved-views-names", accessibleName="Saved views")
         self.names.itemChanged.connect(self._edited)
         self.names.currentRowChanged.connect(lambda _: self._enable())

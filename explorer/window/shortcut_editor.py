@@ -11,7 +11,6 @@ from PySide6.QtWidgets import (
     QAbstractItemView,
     QHeaderView,
     QKeySequenceEdit,
-    QLabel,
     QPushButton,
     QTableWidget,
     QTableWidgetItem,
@@ -23,6 +22,7 @@ from explorer import theme
 from explorer.widgets import layouts
 from explorer.widgets.accessible import present
 from explorer.widgets.overlay import Overlay
+from explorer.widgets.wrapped_label import WrappedLabel
 from explorer.window.key_bindings import KeyBindings
 
 ROWS_PX: Final = 360
@@ -43,7 +43,7 @@ class ShortcutEditor(Overlay):
         self.field.setClearButtonEnabled(True)
         for button in self.field.findChildren(QToolButton):
             button.setAccessibleName("No keys")
-        self.message = QLabel(objectName="shortcutEditor-message", wordWrap=True)
+        self.message = WrappedLabel(objectName="shortcutEditor-message")
         self.assign = QPushButton("Assign", objectName="shortcutEditor-assign")
         self.reset = QPushButton("Reset", objectName="shortcutEditor-reset", toolTip="The first keys of this command")
         self.reset_all = QPushButton("Reset all", objectName="shortcutEditor-resetAll")

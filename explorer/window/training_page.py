@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QFileDialog, QLabel, QLineEdit, QProgressBar, QPus
 from explorer import theme
 from explorer.widgets import layouts
 from explorer.widgets.still import StillComboBox
+from explorer.widgets.wrapped_label import WrappedLabel
 from explorer.window.training_install import TrainingInstall
 from trainer.distribution import training_install
 from trainer.untrusted import shell
@@ -73,7 +74,7 @@ class TrainingPage(QWidget):
         theme.theme().follow(self._draw_icon)
         self._draw_icon()
         self.title = layouts.text("Install torch to train and open models", "title")
-        self.text = layouts.text(_WORDS, "secondary")
+        self.text = layouts.text(_WORDS, "secondary", wrap=True)
         self.backend = StillComboBox(objectName="install-backend", accessibleName="Build")
         for name, text in training_install.BACKENDS.items():
             self.backend.addItem(f"{text[0].upper()}{text[1:]}", name)
@@ -84,14 +85,11 @@ class TrainingPage(QWidget):
         browse = QAction("Choose a folder of wheels", self.wheels, objectName="install-browse", triggered=self._choose)
         theme.keep_icon(browse, "folder-open", role="secondary")
         self.wheels.addAction(browse, QLineEdit.ActionPosition.TrailingPosition)
-        self.facts = QLabel(objectName="install-facts")
-        self.place = layouts.text(role="small", name="install-place")
+        self.facts = WrappedLabel(objectName="install-facts")
+        self.place = layouts.text(role="small", name="install-place", wrap=True)
         self.bar = QProgressBar(accessibleName="Progress", textVisible=False)
         self.bar.setRange(0, 100)
-        self.note = QLabel(objectName="install-note")
-        for label in (self.text, self.facts, self.place, self.note):
-            label.setWordWrap(True)
-            label.setTextFormat(Qt.TextFormat.PlainText)
+        self.note = WrappedLabel(objectName="install-note")
         self.place.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self.start = self._button("Install", "install-start", self.begin, "primary")
         self.pause = self._button("Pause", "install-pause", self._pause_or_go_on)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -21,9 +22,11 @@ from PySide6.QtWidgets import (
 )
 from pytestqt.qtbot import QtBot
 
+import explorer
 from explorer.event_loop.idle_scheduler import IdleScheduler
 from explorer.views import VIEWS, ViewEntry
 from explorer.views.view import View
+from explorer.widgets import layouts
 from explorer.widgets.banner import SHORT_MS, UNDO_MS, Banner
 from explorer.widgets.command_palette import PaletteEntry, matching
 from explorer.widgets.curves import CurveLine, CurvePlot, CurvePlotData
@@ -389,11 +392,9 @@ def test_a_menu_stands_for_tabs(dressed: QApplication, qtbot) -> None:
 def test_what_can_be_undone_stays_longer_than_other_good_news(dressed, qtbot) -> None:
     made = Banner()
     qtbot.addWidget(made)
-    made.resize(Banner.WIDTH, made.height())
     made.show_message("Deleted a run.", "Its files stay.", tone="good", action=("Undo", lambda: None))
     made.show()
     assert made.accessibleName() == "Deleted a run. Its files stay."
-    assert made.action.y() > made.next.geometry().bottom(), "no column of single words beside the buttons"
     qtbot.mouseClick(made.message, Qt.MouseButton.LeftButton)
     assert made.isHidden()
     made.show_message("The disk is full.")
@@ -412,12 +413,30 @@ def test_a_message_breaks_no_percent_and_is_not_shown_where_the_page_says_it(dre
     said = "The text embeddings collapse: 8 directions hold 99 % of their variance."
     made.show_message("CLOOB · s0: collapsing.", said, tone="warn")
     assert made.isVisible()
-    assert "99\N{NO-BREAK SPACE}% of" in made.next.text()
+    assert "99\N{NO-BREAK SPACE}% of" in QLabel.text(made.next)
     made.withdraw("CLOOB · s0: collapsing.")
     assert made.isHidden()
     page.setText(f"CLOOB seed 0 collapsed at step 36: {said}")
     made.show_message("CLOOB · s0: collapsing.", said, tone="warn")
     assert made.isHidden(), "the open page says it"
+
+
+@pytest.mark.parametrize(
+    "whole",
+    ["99 %", "+2.3 points", "79.4 ± 3.3 %", "n = 1,024", "4 min", "2.1 GiB", "250 ms", "64 px"],
+)
+def test_no_line_of_a_label_ends_between_a_number_and_its_unit(whole: str, dressed):
+    text = f"The run has {whole} of all that it needs, minus 3 pointers"
+    label = layouts.text(text, wrap=True)
+    assert QLabel.text(label) == text.replace(whole, whole.replace(" ", "\N{NO-BREAK SPACE}"))
+    assert label.text() == text
+
+
+def test_every_label_that_wraps_keeps_numbers_and_units_together():
+    files = [path for path in Path(explorer.__file__).parent.rglob("*.py") if path.stem != "wrapped_label"]
+    assert [
+        path.name for path in files if re.search(r"wordWrap=True|setWordWrap\(True\)", path.read_text("utf-8"))
+    ] == []
 
 
 def test_a_page_that_is_added_does_not_repaint_the_one_that_is_seen(qtbot, window: Window):

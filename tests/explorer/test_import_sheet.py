@@ -35,8 +35,8 @@ from explorer.window import Window
 from explorer.window.open_model_sheet import OpenModelSheet
 from tests.nightly import few_plain, nightly_except
 from trainer import config
-from trainer.config.small_batches import COLLAPSES
 from trainer.config import presets
+from trainer.config.small_batches import COLLAPSES
 from trainer.data.survey import survey
 from trainer.distribution.published_models import FIRST
 from trainer.experiments.held_out import few_captions

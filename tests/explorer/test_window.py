@@ -12,13 +12,12 @@ from pathlib import Path
 from typing import ClassVar
 
 import pytest
-from PySide6.QtCore import QEvent, QMimeData, QObject, QPoint, QPointF, QRect, Qt, QTimer, QUrl
+from PySide6.QtCore import QEvent, QMimeData, QObject, QPoint, QPointF, QRect, Qt, QUrl
 from PySide6.QtGui import QAction, QDragEnterEvent, QDropEvent, QExposeEvent, QGuiApplication, QImage, QRegion
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QApplication,
     QDialog,
-    QHeaderView,
     QLabel,
     QLineEdit,
     QPushButton,
@@ -35,7 +34,6 @@ from explorer.state.settings import FILE
 from explorer.views import VIEWS, ViewEntry
 from explorer.views.runs.new_run import NewRun
 from explorer.views.view import View
-from explorer.widgets.banner import Banner
 from explorer.widgets.item_list import ITEM_ROLE
 from explorer.widgets.overlay import Shade
 from explorer.widgets.plot import Plot
@@ -692,19 +690,14 @@ def test_a_message_hides_nothing_and_closes_by_keyboard(open_window, qtbot) -> N
     focused = window.focusWidget()
     window.job_panel.toggle()
     window.banner.show_message("The disk is full.", "Free 2 GB, then try again.")
-    around = (window.rail, window.bar, window.status)
+    around = (window.rail, window.bar, window.pages, window.job_panel, window.status)
 
     def place(widget: QWidget) -> QRect:
         return QRect(widget.mapToGlobal(QPoint()), widget.size())
 
     qtbot.waitUntil(lambda: not any(place(each).intersects(place(window.banner)) for each in around))
     assert place(window).contains(place(window.banner))
-    control = QPushButton("Later", window.pages.stack.currentWidget())
-    control.move(control.parentWidget().mapFromGlobal(place(window.banner).center()))
-    control.show()
-    qtbot.waitUntil(lambda: not place(control).intersects(place(window.banner)))
-    control.deleteLater()
-    assert all(timer.isSingleShot() for timer in window.banner.findChildren(QTimer)), "nothing is looked for at rest"
+    assert place(window.banner).bottom() + 1 == place(window.status).top()
     window.job_panel.toggle()
     focused.setFocus()
     qtbot.keyClick(window, Qt.Key.Key_F6)
@@ -716,62 +709,21 @@ def test_a_message_hides_nothing_and_closes_by_keyboard(open_window, qtbot) -> N
     assert window.selection.pairs.tolist() == [3], "one Esc does one thing"
 
 
-class LayoutRequests(QObject):
-    """Counts how often a widget is laid out."""
-
-    def __init__(self, widget: QWidget) -> None:
-        super().__init__(widget)
-        self.count = 0
-        widget.installEventFilter(self)
-
-    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        self.count += event.type() == QEvent.Type.LayoutRequest
-        return False
-
-
-def test_a_message_lies_in_the_lower_corner_of_the_page_or_where_it_hides_less(open_window, qtbot) -> None:
+def test_a_message_takes_one_strip_that_the_page_gives_and_gets_back(open_window, qtbot) -> None:
     window = open_window()
-    before = window.pages.geometry()
-    window.banner.show_message("The disk is full.", "Free 2 GB, then try again.")
-
-    def bottom(widget: QWidget) -> int:
-        return widget.mapToGlobal(QPoint(0, widget.height())).y()
-
-    for height in (window.height(), window.height() + 60):
-        window.resize(window.width(), height)
-        qtbot.waitUntil(lambda: 0 <= bottom(window.pages) - bottom(window.banner) <= 2 * theme.INSIDE)
-        assert window.banner.width() <= Banner.WIDTH
-        assert window.banner.height() >= window.banner.dismiss.height()
-        requests = LayoutRequests(window.banner)
-        qtbot.wait(100)
-        assert requests.count < 5, "a message that is placed asks for its layout, which must not place it again"
-    view = window.pages.open_view
-    view.area.hide()
-    wide, high = view.width(), view.height()
-    caption = QLabel("Mean of 3 seeds " * 20, view, geometry=QRect(wide - 150, high - 100, 150, 100), wordWrap=True)
-    caption.show()
-
-    def hidden() -> int:
-        cut = QRect(caption.mapTo(window, QPoint()), caption.size())
-        cut &= QRect(window.banner.mapTo(window, QPoint()), window.banner.size())
-        return cut.width() * cut.height()
-
-    qtbot.waitUntil(lambda: hidden() < 4_000)
-    low = QPushButton(view, geometry=QRect(40, high - 40, 40, 20), visible=True)
-    heads = QHeaderView(Qt.Orientation.Horizontal, view, geometry=QRect(0, high - 128, wide, 28))
-    heads.show()
-    qtbot.waitUntil(lambda: bottom(window.pages) - bottom(window.banner) >= 128)
-    for part in (caption, low, heads):
-        part.hide()
-    window.banner.show_message("The disk is full.", "Free 2 GB, then try again.")
-    qtbot.waitUntil(lambda: 0 <= bottom(window.pages) - bottom(window.banner) <= 2 * theme.INSIDE)
-    requests = LayoutRequests(window.banner)
-    qtbot.wait(100)
-    assert requests.count < 5
-    window.resize(window.width(), window.height() - 60)
-    qtbot.waitUntil(lambda: window.pages.geometry() == before)
+    before, places = window.pages.geometry(), [window.rail.geometry(), window.bar.geometry()]
+    window.banner.show_message("The disk is full.", "Free 2 GB, then try again.", action=("Open folder", lambda: None))
+    qtbot.waitUntil(lambda: window.pages.height() == before.height() - window.banner.height())
+    assert window.pages.geometry().topLeft() == before.topLeft()
+    assert [window.rail.geometry(), window.bar.geometry()] == places
+    assert window.banner.height() < 60
+    window.resize(window.minimumSize())
+    window.banner.show_message("The disk is full.", "Free 2 GB, then try again. " * 16)
+    lines = window.banner.next
+    qtbot.waitUntil(lambda: lines.height() >= lines.heightForWidth(lines.width()) > 2 * lines.fontMetrics().height())
+    window.resize(before.size() + window.size() - window.pages.size())
     qtbot.mouseClick(window.banner.dismiss, Qt.MouseButton.LeftButton)
-    assert window.banner.isHidden()
+    qtbot.waitUntil(lambda: window.banner.isHidden() and window.pages.height() >= before.height())
 
 
 def test_a_short_message_does_not_move_the_page(open_window, qtbot) -> None:

@@ -62,7 +62,7 @@ class NewRunFoot(QFrame):
         self.show_estimate("", can_measure=False)
 
     def allow(self, fault: str, *, both: bool, elsewhere: bool) -> None:
-        """Set what may be done with the run; a button that cannot be pressed says why, also in the line beside it.
+        """Set what may be done with the run. A button that cannot be pressed says why, and so does a line at its left.
 
         Args:
             fault: What is wrong with the run; empty for nothing.
@@ -73,7 +73,7 @@ class NewRunFoot(QFrame):
         no_queue = "A run on a compute target takes no slot of this computer's queue" if elsewhere else ""
         self.start.setText(BOTH if both else NOW)
         self.start.setEnabled(not fault)
-        self.start.setToolTip(fault or (BOTH_TIP if both else "Start at once, beside the runs that train"))
+        self.start.setToolTip(fault or (BOTH_TIP if both else "Start at once, without waiting for other runs"))
         self.queue.setVisible(not both)
         self.queue.setEnabled(not (fault or no_queue))
         self.queue.setToolTip(fault or no_queue or "Start when a slot is free, after the runs already queued")
