@@ -73,20 +73,13 @@ class MixRuns:
 
 @dataclass(frozen=True)
 class TrainOnImport:
-    """Open the New run form for imported data.
-
-    Attributes:
-        pairs: Number of pairs to train on; None where it is unknown.
-        image_size: Side of the prepared pictures in pixels.
-        captions_repeat: Whether several pairs have the same caption.
-        compare: Whether a CLIP and a CLOOB run are queued instead, without a form.
-    """
+    """Open the New run form for imported data."""
 
     data: config.Data
-    pairs: int | None
-    image_size: int
-    captions_repeat: bool
-    compare: bool = False
+    pairs: int | None  # Number of pairs to train on; None where it is unknown.
+    image_size: int  # Side of the prepared pictures in pixels.
+    captions_repeat: bool  # Whether several pairs have the same caption.
+    compare: bool = False  # Whether a CLIP and a CLOOB run are queued instead, without a form.
 
 
 @dataclass(frozen=True)
@@ -117,13 +110,9 @@ class AddSeeds:
 
 @dataclass(frozen=True)
 class EvaluateBoth:
-    """Open Evaluate, which offers data to measure both runs on where they have none in common.
+    """Open Evaluate, which offers data to measure both runs on where they have none in common."""
 
-    Attributes:
-        key: The data on which both were measured, to show their scores; None where there is none.
-    """
-
-    key: SplitKey | None = None
+    key: SplitKey | None = None  # The data on which both were measured, to show their scores; None where there is none.
 
 
 @dataclass(frozen=True)
@@ -150,15 +139,10 @@ class ClassifyPictures:
 
 @dataclass(frozen=True)
 class OpenImport:
-    """Open the import dialog.
+    """Open the import dialog."""
 
-    Attributes:
-        path: A folder, table or tar; empty for one to choose.
-        compare: Whether a CLIP and a CLOOB run are queued on the data.
-    """
-
-    path: str = ""
-    compare: bool = False
+    path: str = ""  # A folder, table or tar; empty for one to choose.
+    compare: bool = False  # Whether a CLIP and a CLOOB run are queued on the data.
 
 
 @dataclass(frozen=True)

@@ -31,17 +31,11 @@ class MessageError(ValueError):
 
 
 class ModelRequest(Generic[AnswerT]):
-    """A question; `AnswerT` is the class of its answer.
+    """A question; `AnswerT` is the class of its answer."""
 
-    Attributes:
-        ask: Its name in a line.
-        long: Whether it is slow and runs in its own process.
-        answer_class: `AnswerT`.
-    """
-
-    ask: ClassVar[str]
-    long: ClassVar[bool] = False
-    answer_class: ClassVar[type]
+    ask: ClassVar[str]  # Its name in a line.
+    long: ClassVar[bool] = False  # Whether it is slow and runs in its own process.
+    answer_class: ClassVar[type]  # `AnswerT`.
 
     def __init_subclass__(cls) -> None:
         cls.answer_class = get_args(cls.__orig_bases__[0])[0]  # type: ignore[attr-defined]
@@ -71,24 +65,16 @@ Shares = Literal["softmax", "sigmoid", "none"]
 
 @dataclass(frozen=True, kw_only=True)
 class RunPrediction:
-    """What one run says of the images.
-
-    Attributes:
-        milliseconds: What it needed for all images together.
-        inv_tau: Its inverse temperature, learned or fixed.
-        bias: Added to the logits by SigLIP; None elsewhere.
-        shares: What `probabilities` are.
-        probabilities: A row an image, one a label; None where `shares` is "none": a single label has no softmax.
-        cosines: A row an image, one a label.
-    """
+    """What one run says of the images."""
 
     step: int
-    milliseconds: float
-    inv_tau: float
-    bias: float | None
-    shares: Shares
+    milliseconds: float  # What it needed for all images together.
+    inv_tau: float  # Its inverse temperature, learned or fixed.
+    bias: float | None  # Added to the logits by SigLIP; None elsewhere.
+    shares: Shares  # What `probabilities` are.
+    # A row an image, one a label; None where `shares` is "none": a single label has no softmax.
     probabilities: list[list[float]] | None
-    cosines: list[list[float]]
+    cosines: list[list[float]]  # A row an image, one a label.
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -166,29 +152,17 @@ class EmbedClasses(ModelRequest[EmbedClassesAnswer]):
 
 @dataclass(frozen=True, kw_only=True)
 class ProjectAnswer:
-    """A layout; its rows are the image embeddings, then the text embeddings.
+    """A layout; its rows are the image embeddings, then the text embeddings."""
 
-    Attributes:
-        layout: A `.npy` of m x 2 float32.
-        images: How many of the rows are images.
-        texts: How many are texts.
-        method: How they were placed.
-        seconds: What that took when it was computed.
-        note: About the layout, as sentences.
-        fitted: How many rows the method was fitted on.
-        layouts: A file for each of `series`.
-        placed: The points of the vectors in `place`.
-    """
-
-    layout: str
-    images: int
-    texts: int
-    method: str
-    seconds: float
-    note: str
-    fitted: int
-    layouts: tuple[str, ...] = ()
-    placed: tuple[tuple[float, float], ...] = ()
+    layout: str  # A `.npy` of m x 2 float32.
+    images: int  # How many of the rows are images.
+    texts: int  # How many are texts.
+    method: str  # How they were placed.
+    seconds: float  # What that took when it was computed.
+    note: str  # About the layout, as sentences.
+    fitted: int  # How many rows the method was fitted on.
+    layouts: tuple[str, ...] = ()  # A file for each of `series`.
+    placed: tuple[tuple[float, float], ...] = ()  # The points of the vectors in `place`.
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -230,19 +204,12 @@ class PlaceRows(ModelRequest[PlaceRowsAnswer]):
 
 @dataclass(frozen=True, kw_only=True)
 class SaliencyAnswer:
-    """Maps of the runs.
+    """Maps of the runs."""
 
-    Attributes:
-        array: A `.npy` of runs x grid x grid, float32, in cosine.
-        image: A `.npy` of s x s x 3 uint8, as the first run sees it.
-        cosines: Of the whole image with the caption, one a run.
-        steps: Of each run's checkpoint.
-    """
-
-    array: str
-    image: str
-    cosines: tuple[float, ...]
-    steps: tuple[int, ...]
+    array: str  # A `.npy` of runs x grid x grid, float32, in cosine.
+    image: str  # A `.npy` of s x s x 3 uint8, as the first run sees it.
+    cosines: tuple[float, ...]  # Of the whole image with the caption, one a run.
+    steps: tuple[int, ...]  # Of each run's checkpoint.
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -264,31 +231,23 @@ class Saliency(ModelRequest[SaliencyAnswer]):
 
 @dataclass(frozen=True, kw_only=True)
 class RunDecoded:
-    """What one decoder makes of the embedding; `trainer.charts.decode.DecodedRun` says what the fields are.
-
-    Attributes:
-        pictures: A `.npy` of (1 + noises) x s x s x 3 uint8, the mean picture first.
-        spread: A `.npy` of s x s.
-        recovered: None where it was not measured.
-        levels: Of the way from noise; none where it was not asked for.
-        reverse: A `.npy` of 2 x levels x s x s x 3 uint8: noisy pictures, and what is foreseen in them.
-    """
+    """What one decoder makes of the embedding; `trainer.charts.decode.DecodedRun` says what the fields are."""
 
     run: int
     name: str
     of_name: str
     of_step: int
     step: int
-    recovered: float | None
+    recovered: float | None  # None where it was not measured.
     recovered_of: int
     measured: tuple[MeasuredAttribute, ...]
     measured_of: int
     nearest: tuple[NearPicture, ...]
     nearest_of: int
-    pictures: str
-    spread: str
-    levels: tuple[int, ...] = ()
-    reverse: str = ""
+    pictures: str  # A `.npy` of (1 + noises) x s x s x 3 uint8, the mean picture first.
+    spread: str  # A `.npy` of s x s.
+    levels: tuple[int, ...] = ()  # Of the way from noise; none where it was not asked for.
+    reverse: str = ""  # A `.npy` of 2 x levels x s x s x 3 uint8: noisy pictures, and what is foreseen in them.
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -304,26 +263,17 @@ class DecodeAnswer:
 
 @dataclass(frozen=True, kw_only=True)
 class Decode(ModelRequest[DecodeAnswer]):
-    """Decode the embedding of a picture or a sentence with decoders, which must compare.
-
-    Attributes:
-        image: File of a picture; empty where a text is decoded.
-        text: A sentence; empty where a picture is decoded.
-        other: A second picture, and `share` of the way to it.
-        direction: Principal direction of the training images, counted from 1; 0 for none.
-        distance: How far to move along it; None drops it.
-        noises: Seeds of the noises, the same for all decoders.
-        checkpoints: The steps of the decoders, one each, None for the newest; left out, the newest of all.
-    """
+    """Decode the embedding of a picture or a sentence with decoders, which must compare."""
 
     ask: ClassVar[str] = "decode"
     runs: tuple[int, ...]
-    image: str = ""
-    text: str = ""
-    other: str = ""
-    direction: int = 0
-    distance: float | None = None
-    noises: tuple[int, ...] = tuple(range(NOISES))
+    image: str = ""  # File of a picture; empty where a text is decoded.
+    text: str = ""  # A sentence; empty where a picture is decoded.
+    other: str = ""  # A second picture, and `share` of the way to it.
+    direction: int = 0  # Principal direction of the training images, counted from 1; 0 for none.
+    distance: float | None = None  # How far to move along it; None drops it.
+    noises: tuple[int, ...] = tuple(range(NOISES))  # Seeds of the noises, the same for all decoders.
+    # The steps of the decoders, one each, None for the newest; left out, the newest of all.
     checkpoints: tuple[int | None, ...] = ()
     prior: Literal["mlp", "diffusion", "text", "gap", "ridge"] = option(
         "mlp", "Prior", "from a sentence's to a picture's embedding: two that were trained, three baselines"
@@ -379,29 +329,24 @@ class EvaluateAnswer:
 
 @dataclass(frozen=True, kw_only=True)
 class Evaluate(ModelRequest[EvaluateAnswer]):
-    """Evaluate runs at tasks on a data set, and store the results with the runs.
-
-    Attributes:
-        runs: All are tried on the same pairs.
-        steps: Of the checkpoints, one a run, None for the newest; left out, the newest of all.
-        tasks: Names of `trainer.evaluation.benchmark.TASKS`; empty: the cheap ones.
-        split: One that the run was trained on has to be named.
-        most: A sample is stored as a split of its own, `val-200-of-536`.
-        features: Those of a snapshot are read wherever they were kept.
-    """
+    """Evaluate runs at tasks on a data set, and store the results with the runs."""
 
     ask: ClassVar[str] = "evaluate"
     long: ClassVar[bool] = True
-    runs: tuple[int, ...]
+    runs: tuple[int, ...]  # All are tried on the same pairs.
+    # Of the checkpoints, one a run, None for the newest; left out, the newest of all.
     steps: tuple[int | None, ...] = ()
-    tasks: tuple[str, ...] = ()
+    tasks: tuple[str, ...] = ()  # Names of `trainer.evaluation.benchmark.TASKS`; empty: the cheap ones.
     data: str = option("", "Data", "folder, table, tars, scenes, or cifar10; empty: the run's own data")
     data_of: str = option("", "Data of run", "number or name of another run: the data it was trained on")
     snapshot: bool = option(False, "Snapshot", "measure stored embeddings instead of embedding again")
+    # One that the run was trained on has to be named.
     split: str = option("", "Split", "split to evaluate; empty: the held-out one")
     suite: str = option("", "Suite", "class names and templates, by name or a JSON file; empty: those of the data")
+    # A sample is stored as a split of its own, `val-200-of-536`.
     most: int = option(0, "Max samples", "evaluate at most N pairs of whole pictures, a separate split; 0: all", low=0)
     most_train: int = option(5_000, "Max training samples", "most samples to train probes on", low=1)
+    # Those of a snapshot are read wherever they were kept.
     features: bool = option(False, "Features", "probes and neighbors read features before the projection")
     shift: str = option("", "Shift", "a second data set; its drop in accuracy is part of robustness")
     explain: bool = option(
@@ -411,45 +356,28 @@ class Evaluate(ModelRequest[EvaluateAnswer]):
 
 @dataclass(frozen=True)
 class Example:
-    """One pair of a data set that was read.
+    """One pair of a data set that was read."""
 
-    Attributes:
-        path: Where its image lies, as text: a file, a member of a tar, a row of a table.
-        caption: A plain text.
-        label: Its class, or empty.
-    """
-
-    path: str
+    path: str  # Where its image lies, as text: a file, a member of a tar, a row of a table.
     item: str
-    caption: str
-    label: str
+    caption: str  # A plain text.
+    label: str  # Its class, or empty.
     split: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReadDataAnswer:
-    """A data set as a run would read it; `trainer.data.survey.Survey` says what its fields are.
+    """A data set as a run would read it; `trainer.data.survey.Survey` says what its fields are."""
 
-    Attributes:
-        recognized: Kind and options of the data, as in `config.toml`, with its `label`.
-        others: Other ways to read it, the likeliest first, in the same form.
-        question: What the person must decide before anything is trained on it; empty if nothing is open.
-        found: How many pairs there are.
-        not_used: How many of them are not used.
-        odd: How many were put right.
-        report: A file of JSON lines `[item, what, reason]`.
-        pictures: Image files to classify, with captions or without.
-    """
-
-    recognized: dict[str, Any]
-    others: tuple[dict[str, Any], ...] = ()
-    question: str = ""
+    recognized: dict[str, Any]  # Kind and options of the data, as in `config.toml`, with its `label`.
+    others: tuple[dict[str, Any], ...] = ()  # Other ways to read it, the likeliest first, in the same form.
+    question: str = ""  # What the person must decide before anything is trained on it; empty if nothing is open.
     name: str
     opened: bool
-    found: int
+    found: int  # How many pairs there are.
     used: int
-    not_used: int
-    odd: int
+    not_used: int  # How many of them are not used.
+    odd: int  # How many were put right.
     pairs: Mapping[str, int]
     examples: tuple[Example, ...]
     columns: tuple[str, ...]
@@ -457,11 +385,11 @@ class ReadDataAnswer:
     classes: int
     captions: int = 0
     captions_repeat: bool
-    pictures: tuple[str, ...]
+    pictures: tuple[str, ...]  # Image files to classify, with captions or without.
     bytes_needed: int
     bytes_free: int
     image_size: int
-    report: str
+    report: str  # A file of JSON lines `[item, what, reason]`.
     trouble: str
     notes: tuple[str, ...] = ()
     split: str = ""
@@ -485,27 +413,17 @@ class ReadData(ModelRequest[ReadDataAnswer]):
 
 @dataclass(frozen=True, kw_only=True)
 class RunCost:
-    """The measured cost of a run.
+    """The measured cost of a run."""
 
-    Attributes:
-        steps: Of the whole run.
-        pairs: To train on.
-        step_s: Seconds of one step, the median of those made.
-        train_s: Seconds of all steps; evaluations are not in it.
-        memory_mib: That the trainer takes.
-        gpu_mib: Of it on a GPU; None without one.
-        disk_mib: Of checkpoints and snapshots at the end.
-        predicted_gpu_mib: That a graphics card must have free, predicted; None where it is not known.
-    """
-
-    steps: int
-    pairs: int
-    step_s: float
-    train_s: float
-    memory_mib: float
-    gpu_mib: float | None
-    disk_mib: float
+    steps: int  # Of the whole run.
+    pairs: int  # To train on.
+    step_s: float  # Seconds of one step, the median of those made.
+    train_s: float  # Seconds of all steps; evaluations are not in it.
+    memory_mib: float  # That the trainer takes.
+    gpu_mib: float | None  # Of it on a GPU; None without one.
+    disk_mib: float  # Of checkpoints and snapshots at the end.
     device: str
+    # That a graphics card must have free, predicted; None where it is not known.
     predicted_gpu_mib: float | None = None
 
 
@@ -524,15 +442,10 @@ class MeasureRun(ModelRequest[RunCost]):
 
 @dataclass(frozen=True, kw_only=True)
 class RankDifference:
-    """How far updates of several processes are from those of one.
+    """How far updates of several processes are from those of one."""
 
-    Attributes:
-        equal: Whether they are the same to the bit.
-        text: The same in a sentence.
-    """
-
-    equal: bool
-    text: str
+    equal: bool  # Whether they are the same to the bit.
+    text: str  # The same in a sentence.
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -589,21 +502,13 @@ class ReplayStep(ModelRequest[ReplayStepAnswer]):
 
 @dataclass(frozen=True, kw_only=True)
 class CleanedList:
-    """The lists that were written.
+    """The lists that were written."""
 
-    Attributes:
-        file: Of the remaining training pairs.
-        heldout: Of all held-out pairs, the same as before.
-        kept: Training pairs written.
-        left_out: Training pairs that are flagged.
-        captions_repeat: Whether two remaining pairs share a caption.
-    """
-
-    file: str
-    heldout: str
-    kept: int
-    left_out: int
-    captions_repeat: bool
+    file: str  # Of the remaining training pairs.
+    heldout: str  # Of all held-out pairs, the same as before.
+    kept: int  # Training pairs written.
+    left_out: int  # Training pairs that are flagged.
+    captions_repeat: bool  # Whether two remaining pairs share a caption.
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -634,18 +539,13 @@ QUESTIONS: Final[dict[str, type[Question]]] = {question.ask: question for questi
 
 @dataclass(frozen=True)
 class Failure:
-    """Why a request failed, in words for the window.
+    """Why a request failed, in words for the window."""
 
-    Attributes:
-        kind: One of `cancelled`, `bad_question`, `unknown_run`, `no_checkpoint`, `unreadable`, `memory`, `ended`,
-            which is the process, `bug`.
-        message: The cause, a sentence.
-        next: What the person can do, a sentence; may be empty.
-    """
-
+    # One of `cancelled`, `bad_question`, `unknown_run`, `no_checkpoint`, `unreadable`, `memory`, `ended`, which
+    # is the process, `bug`.
     kind: str
-    message: str
-    next: str = ""
+    message: str  # The cause, a sentence.
+    next: str = ""  # What the person can do, a sentence; may be empty.
 
     @property
     def sentences(self) -> tuple[str, str]:

@@ -42,27 +42,16 @@ def best_value(name: str, values: Iterable[float]) -> float:
 
 @dataclass(frozen=True)
 class Metric:
-    """The display of one logged number.
+    """The display of one logged number."""
 
-    Attributes:
-        name: As logged, with slashes.
-        label: For people, without the unit.
-        unit: Shown after a value; empty for a pure number.
-        better: Which way is good; "none" where neither is.
-        group: Heading under which a list of metrics shows it.
-        shared_axis: False where runs of different objectives may not share an axis (their losses).
-        digits: Decimals shown.
-        percent: The number is a share, shown times 100.
-    """
-
-    name: str
-    label: str
-    unit: str = ""
-    better: Literal["up", "down", "none"] = "none"
-    group: str = "Other"
-    shared_axis: bool = True
-    digits: int = 3
-    percent: bool = False
+    name: str  # As logged, with slashes.
+    label: str  # For people, without the unit.
+    unit: str = ""  # Shown after a value; empty for a pure number.
+    better: Literal["up", "down", "none"] = "none"  # Which way is good; "none" where neither is.
+    group: str = "Other"  # Heading under which a list of metrics shows it.
+    shared_axis: bool = True  # False where runs of different objectives may not share an axis (their losses).
+    digits: int = 3  # Decimals shown.
+    percent: bool = False  # The number is a share, shown times 100.
 
     def on(self, split: str | Iterable[str], n: int | Iterable[int | None] | None = None) -> str:
         """Return the label of a value: of a recall with what it was measured on, `Image to text R@1, val, n = 463`.

@@ -26,26 +26,19 @@ ZERO_SHOT: Final = "zero_shot"
 
 @dataclass(frozen=True)
 class PromptSuite:
-    """Class names and prompt templates for zero-shot classification.
+    """Class names and prompt templates for zero-shot classification."""
 
-    Attributes:
-        name: As the file is called.
-        classes: Plain class names, in the order of the data set's numbers of classes.
-        templates: Sentences with one `{}` for the class name, as `captioned` words it.
-        license: Under which it may be used.
-        folders: Names of classes by what the data set calls their folders, where that is a code or another name.
-        worded: Where the templates are from: `prompts` were written for these classes, `captions` word the captions of
-            the pairs, and `plain` is what is asked where neither is known.
-        sentences: Whole prompts of each class, where every class has its own and there are no templates.
-    """
-
-    name: str
-    classes: tuple[str, ...]
-    templates: tuple[str, ...]
+    name: str  # As the file is called.
+    classes: tuple[str, ...]  # Plain class names, in the order of the data set's numbers of classes.
+    templates: tuple[str, ...]  # Sentences with one `{}` for the class name, as `captioned` words it.
     source: str
-    license: str
+    license: str  # Under which it may be used.
+    # Names of classes by what the data set calls their folders, where that is a code or another name.
     folders: Mapping[str, str] = field(default_factory=dict)
+    # Where the templates are from: `prompts` were written for these classes, `captions` word the captions of the
+    # pairs, and `plain` is what is asked where neither is known.
     worded: Literal["prompts", "captions", "plain"] = "prompts"
+    # Whole prompts of each class, where every class has its own and there are no templates.
     sentences: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def prompts_of(self, name: str) -> tuple[str, ...]:

@@ -37,22 +37,15 @@ _log = logging.getLogger("explorer.event_loop.stall_detector")
 
 @dataclass(frozen=True)
 class Gap:
-    """A period in which the event loop was blocked and the window did not respond.
+    """A period in which the event loop was blocked and the window did not respond."""
 
-    Attributes:
-        at: Seconds since the epoch, when it ended.
-        wall_ms: How long, by the clock on the wall.
-        cpu_ms: How long the GUI thread computed.
-        waited_ms: How long the GUI thread could have computed and was given no processor; 0 where the system does not
-            tell. What is left of `wall_ms` was spent waiting: for a file, a lock, another thread of Python.
-        stack: Where the GUI thread was after `LONGEST_MS`; empty if nobody looked in time.
-    """
-
-    at: float
-    wall_ms: float
-    cpu_ms: float
+    at: float  # Seconds since the epoch, when it ended.
+    wall_ms: float  # How long, by the clock on the wall.
+    cpu_ms: float  # How long the GUI thread computed.
+    # How long the GUI thread could have computed and was given no processor; 0 where the system does not tell.
+    # What is left of `wall_ms` was spent waiting: for a file, a lock, another thread of Python.
     waited_ms: float
-    stack: str = ""
+    stack: str = ""  # Where the GUI thread was after `LONGEST_MS`; empty if nobody looked in time.
 
     @property
     def own_ms(self) -> float:

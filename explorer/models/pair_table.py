@@ -25,26 +25,16 @@ PAIR_ROLE: Final = Qt.ItemDataRole.UserRole
 
 @dataclass(frozen=True)
 class PairColumn:
-    """One column of numbers.
+    """One column of numbers."""
 
-    Attributes:
-        key: Names the column for programs.
-        hint: What it means.
-        values: One per pair of the table.
-        digits: After the point.
-        signed: Whether a plus sign is written.
-        names: What 0, 1, ... are called, where the numbers stand for words.
-        spare: A table without room leaves out the columns of the highest number first, then the last ones.
-    """
-
-    key: str
+    key: str  # Names the column for programs.
     words: str
-    hint: str
-    values: np.ndarray
-    digits: int = 2
-    signed: bool = False
-    names: tuple[str, ...] = ()
-    spare: int = 0
+    hint: str  # What it means.
+    values: np.ndarray  # One per pair of the table.
+    digits: int = 2  # After the point.
+    signed: bool = False  # Whether a plus sign is written.
+    names: tuple[str, ...] = ()  # What 0, 1, ... are called, where the numbers stand for words.
+    spare: int = 0  # A table without room leaves out the columns of the highest number first, then the last ones.
 
     def text(self, row: int) -> str:
         """Format the value with a true minus sign; a dash marks a missing one."""

@@ -152,15 +152,10 @@ _OBJECTIVES: Final[dict[str, str]] = {kind.kind: kind.label for kind in config.S
 
 @dataclass(frozen=True)
 class GroupRow:
-    """A row above the runs of a group.
+    """A row above the runs of a group."""
 
-    Attributes:
-        id: Negative, so that it is no run's; the same as long as the group is there.
-        title: As `trainer.store.run_values.grouped` has it.
-    """
-
-    id: int
-    title: str
+    id: int  # Negative, so that it is no run's; the same as long as the group is there.
+    title: str  # As `trainer.store.run_values.grouped` has it.
     runs: tuple[RunRow, ...] = field(hash=False)
     status: str = ""
 

@@ -196,17 +196,11 @@ def each(function: Callable[[int], None], runs: Sequence[int]) -> None:
 
 @dataclass(frozen=True)
 class Responsiveness:
-    """The progress of a run that was asked to stop but is still active.
+    """The progress of a run that was asked to stop but is still active."""
 
-    Attributes:
-        kept: Step of its newest checkpoint; None where there is none, or the store does not say.
-        draft: What the next one holds so far.
-        measured: Counts its signs of life where it evaluates; None where it does something else.
-    """
-
-    kept: int | None = None
-    draft: frozenset[tuple[str, int]] = frozenset()
-    measured: int | None = None
+    kept: int | None = None  # Step of its newest checkpoint; None where there is none, or the store does not say.
+    draft: frozenset[tuple[str, int]] = frozenset()  # What the next one holds so far.
+    measured: int | None = None  # Counts its signs of life where it evaluates; None where it does something else.
 
 
 def look(workspace: Workspace, run: int, remind: bool) -> Responsiveness:

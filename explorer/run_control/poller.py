@@ -34,24 +34,18 @@ class PollState:
 
 @dataclass(frozen=True)
 class PollResult:
-    """The result of one poll.
-
-    Attributes:
-        runs: None when nothing in the store has changed since `PollState`.
-        look_only: Why nothing may train in this workspace; empty when it is the user's own.
-        silent: Run -> why its living trainer does not answer, and what to do; None where nobody looked.
-        lost: What it means that run folders have no row, as a sentence; the first poll looks for them.
-        styles: How each run is drawn, with those that can be restored; empty where `runs` is None.
-    """
+    """The result of one poll."""
 
     seen: PollState
-    runs: tuple[RunRow, ...] | None = None
+    runs: tuple[RunRow, ...] | None = None  # None when nothing in the store has changed since `PollState`.
     scalars: tuple[ScalarRow, ...] = ()
     snapshots: tuple[int, ...] = ()
     slots: queue.QueueSlots | None = None
-    look_only: str = ""
+    look_only: str = ""  # Why nothing may train in this workspace; empty when it is the user's own.
+    # Run -> why its living trainer does not answer, and what to do; None where nobody looked.
     silent: dict[int, str] | None = None
-    lost: str = ""
+    lost: str = ""  # What it means that run folders have no row, as a sentence; the first poll looks for them.
+    # How each run is drawn, with those that can be restored; empty where `runs` is None.
     styles: dict[int, RunStyle] = field(default_factory=dict)
 
 

@@ -30,17 +30,11 @@ SAVING_MS: Final = 15_000
 
 @dataclass(frozen=True)
 class Unresponsive:
-    """The state of a run that was asked to stop but is still active.
+    """The state of a run that was asked to stop but is still active."""
 
-    Attributes:
-        kept: Step of its newest checkpoint; None where there is none, or the store does not say.
-        left_s: Seconds until it is terminated automatically, 0 during termination; None where it is not.
-        busy: The activity that delays the termination: `writing its checkpoint`, `evaluating`.
-    """
-
-    kept: int | None
-    left_s: float | None
-    busy: str
+    kept: int | None  # Step of its newest checkpoint; None where there is none, or the store does not say.
+    left_s: float | None  # Seconds until it is terminated automatically, 0 during termination; None where it is not.
+    busy: str  # The activity that delays the termination: `writing its checkpoint`, `evaluating`.
 
 
 @dataclass

@@ -86,42 +86,25 @@ def _ascending(rows: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Side:
-    """One of the two snapshots that are compared.
+    """One of the two snapshots that are compared."""
 
-    Attributes:
-        place: 0 is A, 1 is B.
-        run: Id of the run.
-        step: Of its snapshot; None is its last.
-    """
-
-    place: int
-    run: int
-    step: int | None
+    place: int  # 0 is A, 1 is B.
+    run: int  # Id of the run.
+    step: int | None  # Of its snapshot; None is its last.
 
 
 @dataclass(frozen=True)
 class Looking:
-    """One state of the selection; frozen, so that undo can keep it.
+    """One state of the selection; frozen, so that undo can keep it."""
 
-    Attributes:
-        run_a: Id of the run that is A, None if none is.
-        run_b: Id of the run that is B, None if none is.
-        step: Step of the snapshots shown; None is the last one.
-        step_b: Step of B's snapshot where it is another than A's; None: that of A.
-        dataset: Data of the snapshots shown; None is the first there is.
-        pairs: Selected rows of the dataset's items, ascending.
-        queries: Image files the person asks about (dropped, pasted or browsed).
-        view: Name of the open view; empty is the first.
-    """
-
-    run_a: int | None = None
-    run_b: int | None = None
-    step: int | None = None
-    step_b: int | None = None
-    dataset: SplitKey | None = None
-    pairs: Rows = field(default_factory=Rows)
-    queries: tuple[str, ...] = ()
-    view: str = ""
+    run_a: int | None = None  # Id of the run that is A, None if none is.
+    run_b: int | None = None  # Id of the run that is B, None if none is.
+    step: int | None = None  # Step of the snapshots shown; None is the last one.
+    step_b: int | None = None  # Step of B's snapshot where it is another than A's; None: that of A.
+    dataset: SplitKey | None = None  # Data of the snapshots shown; None is the first there is.
+    pairs: Rows = field(default_factory=Rows)  # Selected rows of the dataset's items, ascending.
+    queries: tuple[str, ...] = ()  # Image files the person asks about (dropped, pasted or browsed).
+    view: str = ""  # Name of the open view; empty is the first.
 
 
 class Selection(QObject):

@@ -26,20 +26,15 @@ _NUMBER: Final = re.compile(r"\d{1,15}")
 
 @dataclass(frozen=True)
 class ViewLink:
-    """What a link shows.
+    """What a link shows."""
 
-    Attributes:
-        values: Fields of `Looking`; of a link that names a place alone, the place: runs, step and pairs stay.
-        columns: Names of further columns of the table of runs; None leaves those that are there.
-        group: What the table is grouped by; None leaves it.
-        chart: Name of the open chart of the view; empty leaves the one that is open.
-    """
-
+    # Fields of `Looking`; of a link that names a place alone, the place: runs, step and pairs stay.
     values: dict[str, Any]
     filter: str = ""
+    # Names of further columns of the table of runs; None leaves those that are there.
     columns: tuple[str, ...] | None = None
-    group: str | None = None
-    chart: str = ""
+    group: str | None = None  # What the table is grouped by; None leaves it.
+    chart: str = ""  # Name of the open chart of the view; empty leaves the one that is open.
 
 
 def link_to(now: Looking, text: str = "", table: Mapping[str, str] = MappingProxyType({})) -> str:

@@ -16,26 +16,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ViewEntry:
-    """A view of the window: `title` and `icon` equal the view's own (tested).
+    """A view of the window: `title` and `icon` equal the view's own (tested)."""
 
-    Attributes:
-        name: Of its folder or file.
-        view: Name of its class.
-        group: Heading in the rail if the view has a place of its own.
-        place: Name of the place whose tab it is; empty for a place of its own.
-        tab: Text of its tab; empty for the title.
-        synonyms: Other names that the command palette finds it by, such as earlier ones.
-        picks_runs: Whether it shows what A and B are, so that they are chosen above it.
-    """
-
-    name: str
+    name: str  # Of its folder or file.
     title: str
     icon: str
-    view: str
-    group: str = ""
-    place: str = field(default="", kw_only=True)
+    view: str  # Name of its class.
+    group: str = ""  # Heading in the rail if the view has a place of its own.
+    place: str = field(default="", kw_only=True)  # Name of the place whose tab it is; empty for a place of its own.
+    # Whether it shows what A and B are, so that they are chosen above it.
     picks_runs: bool = field(default=True, kw_only=True)
-    tab: str = field(default="", kw_only=True)
+    tab: str = field(default="", kw_only=True)  # Text of its tab; empty for the title.
+    # Other names that the command palette finds it by, such as earlier ones.
     synonyms: tuple[str, ...] = field(default=(), kw_only=True)
 
     @property
@@ -50,22 +42,15 @@ class ViewEntry:
 
 @dataclass(frozen=True)
 class Place:
-    """An entry of the navigation rail: one view, or several as tabs.
-
-    Attributes:
-        keys: Its first shortcut; people may choose another.
-        group: Heading above it; places of a group stand together.
-        synonyms: Other names that the command palette finds it by.
-        views: What its tabs show, in their order.
-    """
+    """An entry of the navigation rail: one view, or several as tabs."""
 
     name: str
     title: str
     icon: str
-    keys: str = ""
-    group: str = ""
-    synonyms: tuple[str, ...] = ()
-    views: tuple[ViewEntry, ...] = ()
+    keys: str = ""  # Its first shortcut; people may choose another.
+    group: str = ""  # Heading above it; places of a group stand together.
+    synonyms: tuple[str, ...] = ()  # Other names that the command palette finds it by.
+    views: tuple[ViewEntry, ...] = ()  # What its tabs show, in their order.
 
 
 PLACES: Final[tuple[Place, ...]] = (

@@ -59,38 +59,23 @@ AGAIN_MS: Final = 2_000
 
 @dataclass(frozen=True)
 class ExperimentEntry:
-    """An experiment as the view lists it.
-
-    Attributes:
-        progress: Where it stands, and which runs do not count.
-        headline: Its verdict in a line; while it stops, that it does.
-        seeds_left: Of its budget, while nothing is decided; None where the budget has no end.
-        minutes: That a seed of all arms takes; NaN where none has ended.
-        training: Ids of its runs that train now.
-        planned: Number of runs until the verdict is looked at next.
-        measured: What was measured of its runs so far, which its learning curves show.
-        seeds: Its runs by arm and seed.
-        gaps: By seed how much better the second of two arms is, where both were measured last.
-        unfinished: Number of its runs that were stopped or interrupted.
-        extension: Seeds that it lacks for a verdict at the end of its budget; 0 where none can be added.
-        repeat: Seeds of a new experiment that repeats it, where none can be added and there is no winner.
-        rows: Its runs at the time of all this; those that train are at another step at every reading.
-    """
+    """An experiment as the view lists it."""
 
     name: str
     state: str
-    progress: str
-    headline: str = ""
-    seeds_left: int | None = 0
-    minutes: float = math.nan
-    training: tuple[int, ...] = ()
-    planned: int = 0
-    measured: tuple[object, ...] = ()
-    seeds: tuple[SeedRun, ...] = ()
-    gaps: tuple[SeedGap, ...] = ()
-    unfinished: int = 0
-    extension: int = 0
-    repeat: int = 0
+    progress: str  # Where it stands, and which runs do not count.
+    headline: str = ""  # Its verdict in a line; while it stops, that it does.
+    seeds_left: int | None = 0  # Of its budget, while nothing is decided; None where the budget has no end.
+    minutes: float = math.nan  # That a seed of all arms takes; NaN where none has ended.
+    training: tuple[int, ...] = ()  # Ids of its runs that train now.
+    planned: int = 0  # Number of runs until the verdict is looked at next.
+    measured: tuple[object, ...] = ()  # What was measured of its runs so far, which its learning curves show.
+    seeds: tuple[SeedRun, ...] = ()  # Its runs by arm and seed.
+    gaps: tuple[SeedGap, ...] = ()  # By seed how much better the second of two arms is, where both were measured last.
+    unfinished: int = 0  # Number of its runs that were stopped or interrupted.
+    extension: int = 0  # Seeds that it lacks for a verdict at the end of its budget; 0 where none can be added.
+    repeat: int = 0  # Seeds of a new experiment that repeats it, where none can be added and there is no winner.
+    # Its runs at the time of all this; those that train are at another step at every reading.
     rows: tuple[RunRow, ...] = field(default=(), compare=False)
 
     @property

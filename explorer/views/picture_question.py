@@ -20,18 +20,12 @@ from trainer.messages import Failure
 
 
 class PictureQuestionView(View):
-    """A strip of pictures, a button that asks, and the answer: kept, in progress, canceled or failed.
-
-    Attributes:
-        action_text: What asking does, for the palette.
-        failure: What could not be done, in words.
-        asking: Sends the questions and keeps the answers.
-    """
+    """A strip of pictures, a button that asks, and the answer: kept, in progress, canceled or failed."""
 
     prefix: ClassVar[str] = ""
-    action_text: ClassVar[str] = ""
-    failure: ClassVar[str] = ""
-    asking: CachedRequest
+    action_text: ClassVar[str] = ""  # What asking does, for the palette.
+    failure: ClassVar[str] = ""  # What could not be done, in words.
+    asking: CachedRequest  # Sends the questions and keeps the answers.
 
     def make_parts(self, asking: CachedRequest, button: str) -> None:
         """Create what all of these views have; `button` is the text of the one that asks."""

@@ -28,19 +28,12 @@ MOST: dict[str, int] = {"map-of-models": 20, "small-multiples": 12, "config-diff
 
 @dataclass(frozen=True)
 class ChosenRuns:
-    """The runs to show.
+    """The runs to show."""
 
-    Attributes:
-        runs: Run A and run B first.
-        fit: How many fit the filter and have what the chart needs.
-        lacking: How many fit the filter only: they have no snapshot of the data.
-        data: Of which all of them have a snapshot; None if the chart needs none.
-    """
-
-    runs: tuple[int, ...]
-    fit: int
-    lacking: int
-    data: SplitKey | None = None
+    runs: tuple[int, ...]  # Run A and run B first.
+    fit: int  # How many fit the filter and have what the chart needs.
+    lacking: int  # How many fit the filter only: they have no snapshot of the data.
+    data: SplitKey | None = None  # Of which all of them have a snapshot; None if the chart needs none.
 
     @property
     def words(self) -> str:

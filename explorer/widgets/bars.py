@@ -28,23 +28,14 @@ PALE: Final = 0.38
 
 @dataclass(frozen=True)
 class BarColumn:
-    """One column of bars.
+    """One column of bars."""
 
-    Attributes:
-        title: Over the column, beside the swatch.
-        note: Under the title, small.
-        color: Token, or `#rrggbb`, of the swatch and the bars.
-        shares: One share in [0, 1] for every row; empty while there is none.
-        texts: In place of the percentages; empty: the shares in percent.
-        adds_up: Whether the sum of shares has a meaning; otherwise rows that do not fit are counted alone.
-    """
-
-    title: str
-    note: str
-    color: str
-    shares: tuple[float, ...] = ()
-    texts: tuple[str, ...] = ()
-    adds_up: bool = True
+    title: str  # Over the column, beside the swatch.
+    note: str  # Under the title, small.
+    color: str  # Token, or `#rrggbb`, of the swatch and the bars.
+    shares: tuple[float, ...] = ()  # One share in [0, 1] for every row; empty while there is none.
+    texts: tuple[str, ...] = ()  # In place of the percentages; empty: the shares in percent.
+    adds_up: bool = True  # Whether the sum of shares has a meaning; otherwise rows that do not fit are counted alone.
 
     def words(self, row: int) -> str:
         """Return the number at the end of a bar."""

@@ -45,18 +45,13 @@ ALL: Final = "All"
 
 @dataclass(frozen=True)
 class GalleryChart:
-    """A card.
-
-    Attributes:
-        category: The title of its view.
-        synonyms: Other names that find it.
-    """
+    """A card."""
 
     name: str
-    category: str
+    category: str  # The title of its view.
     label: str
     question: str
-    synonyms: tuple[str, ...]
+    synonyms: tuple[str, ...]  # Other names that find it.
     has_menu: bool
     open: Callable[[], object]
 

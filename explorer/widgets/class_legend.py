@@ -35,22 +35,15 @@ LONGEST_NAME_PX = 160
 
 @dataclass(frozen=True)
 class ClassEntry:
-    """One line of a legend.
-
-    Attributes:
-        totals: How many there are, in each of the data sets that the legend explains.
-        only: Letter of the one of two data sets that has it; empty for both, or for one data set.
-        glyph: Place of the strokes over its mark, as on the map; None for none.
-        selected: How many are selected; None while nothing is selected anywhere.
-    """
+    """One line of a legend."""
 
     name: str
     color: str
-    totals: tuple[int, ...]
-    selected: int | None = None
+    totals: tuple[int, ...]  # How many there are, in each of the data sets that the legend explains.
+    selected: int | None = None  # How many are selected; None while nothing is selected anywhere.
     diamond: bool = False
-    glyph: int | None = None
-    only: str = ""
+    glyph: int | None = None  # Place of the strokes over its mark, as on the map; None for none.
+    only: str = ""  # Letter of the one of two data sets that has it; empty for both, or for one data set.
 
     @property
     def beside(self) -> str:

@@ -30,20 +30,14 @@ WHOLE_NAME: Final = 3.0
 
 @dataclass(frozen=True)
 class PaletteEntry:
-    """One line of the palette.
-
-    Attributes:
-        synonyms: Other names that find it.
-        name: Shown instead of the action's text.
-        keys: Shown instead of the action's own.
-        go_first: Opens the view that the action acts on; None where it acts on what is open.
-    """
+    """One line of the palette."""
 
     group: str
     action: QAction
-    synonyms: tuple[str, ...] = ()
-    name: str = ""
-    keys: str = ""
+    synonyms: tuple[str, ...] = ()  # Other names that find it.
+    name: str = ""  # Shown instead of the action's text.
+    keys: str = ""  # Shown instead of the action's own.
+    # Opens the view that the action acts on; None where it acts on what is open.
     go_first: Callable[[], object] | None = None
 
     @property

@@ -49,64 +49,39 @@ STEPS = {Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1}
 
 @dataclass(frozen=True)
 class CurveLine:
-    """One curve.
+    """One curve."""
 
-    Attributes:
-        key: Tells it from the others of the panel and stays while its data grow.
-        name: For the crosshair.
-        color: `#rrggbb`.
-        x: Ascending.
-        raw: As logged.
-        smooth: Drawn strongly over `raw`; `raw` itself where nothing is smoothed.
-        dash: Strokes and gaps in line widths, by which it is told from others without its color; empty for solid.
-    """
-
-    key: int
-    name: str
-    color: str
-    x: Float[np.ndarray, " n"]
-    raw: Float[np.ndarray, " n"]
-    smooth: Float[np.ndarray, " n"]
+    key: int  # Tells it from the others of the panel and stays while its data grow.
+    name: str  # For the crosshair.
+    color: str  # `#rrggbb`.
+    x: Float[np.ndarray, " n"]  # Ascending.
+    raw: Float[np.ndarray, " n"]  # As logged.
+    smooth: Float[np.ndarray, " n"]  # Drawn strongly over `raw`; `raw` itself where nothing is smoothed.
+    # Strokes and gaps in line widths, by which it is told from others without its color; empty for solid.
     dash: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
 class CurvePlotData:
-    """The curves of one quantity, which have their own vertical axis.
+    """The curves of one quantity, which have their own vertical axis."""
 
-    Attributes:
-        key: Tells it from the other panels.
-        title: The quantity, and what sets the panel apart from another of the same quantity.
-        unit: Of the vertical axis; empty for a pure number.
-        digits: Decimals of a value read off the panel.
-        lines: May be empty: the panel then waits for the first value.
-        waiting: What it says meanwhile.
-        percent: The values are shares: there is no negative recall, and none above 100.
-        about: What stands behind the unit: n, or the chance level.
-        axis: Panels of the same one share the range of their horizontal axis.
-    """
-
-    key: str
-    title: str
-    unit: str
-    digits: int
-    lines: tuple[CurveLine, ...]
-    waiting: str = "Waiting for the first step"
-    percent: bool = False
+    key: str  # Tells it from the other panels.
+    title: str  # The quantity, and what sets the panel apart from another of the same quantity.
+    unit: str  # Of the vertical axis; empty for a pure number.
+    digits: int  # Decimals of a value read off the panel.
+    lines: tuple[CurveLine, ...]  # May be empty: the panel then waits for the first value.
+    waiting: str = "Waiting for the first step"  # What it says meanwhile.
+    percent: bool = False  # The values are shares: there is no negative recall, and none above 100.
     until: float = -math.inf
     """Where the horizontal axis ends at least, the last step of a run that trains."""
-    about: str = ""
-    axis: str = ""
+    about: str = ""  # What stands behind the unit: n, or the chance level.
+    axis: str = ""  # Panels of the same one share the range of their horizontal axis.
 
 
 class UnitLabel(ElidedLabel):
-    """A unit and what stands behind it, which the tool tip has where both do not fit: a part of a number is none.
+    """A unit and what stands behind it, which the tool tip has where both do not fit: a part of a number is none."""
 
-    Attributes:
-        unit: What is painted then.
-    """
-
-    unit = ""
+    unit = ""  # What is painted then.
 
     @property
     def elided(self) -> str:

@@ -49,11 +49,9 @@ class DeferredPaint:
 
     Until then it keeps what it showed; where it has just been moved or shown, there is its ground. Under a shade it is
     painted at once: Qt would blend the shade once more into the pixels that are kept, which have it.
-
-    Attributes:
-        keeps_pixels: Whether the last painting was deferred and left the pixels, with those of what lies over them.
     """
 
+    # Whether the last painting was deferred and left the pixels, with those of what lies over them.
     keeps_pixels = False
     _shaded = False
     _times_passed_over = 0

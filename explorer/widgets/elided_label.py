@@ -17,12 +17,9 @@ class ElidedLabel(QLabel):
     """A label that uses the available width and never asks for more.
 
     It is for captions: what two runs are called is short, and is painted whole.
-
-    Attributes:
-        mode: Where a text without room is cut.
     """
 
-    mode = Qt.TextElideMode.ElideRight
+    mode = Qt.TextElideMode.ElideRight  # Where a text without room is cut.
 
     def __init__(self, text: str = "", parent: QWidget | None = None) -> None:
         super().__init__(text, parent, textFormat=Qt.TextFormat.PlainText)

@@ -37,21 +37,13 @@ class StripLine:
 
 @dataclass(frozen=True)
 class StripItem:
-    """One image of the strip.
+    """One image of the strip."""
 
-    Attributes:
-        path: Of the image file; also its identity.
-        lines: Under it; one without a dot wraps over all of them.
-        mark: Icon in the corner: `equal`, `equal-not`, where the truth is known `check` or `x`; empty for none.
-        problem: Why there is no picture or no answer, in three words; shown in place of the lines.
-        tip: What hovering tells.
-    """
-
-    path: str
-    lines: tuple[StripLine, ...] = ()
-    mark: str = ""
-    problem: str = ""
-    tip: str = ""
+    path: str  # Of the image file; also its identity.
+    lines: tuple[StripLine, ...] = ()  # Under it; one without a dot wraps over all of them.
+    mark: str = ""  # Icon in the corner: `equal`, `equal-not`, where the truth is known `check` or `x`; empty for none.
+    problem: str = ""  # Why there is no picture or no answer, in three words; shown in place of the lines.
+    tip: str = ""  # What hovering tells.
 
 
 def _spoken(item: StripItem) -> str:

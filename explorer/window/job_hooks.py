@@ -38,17 +38,11 @@ _ALWAYS: Final = ("Training", "Watch", "Import", "Evaluation", "Export", "Bundle
 
 @dataclass(frozen=True)
 class JobHooks:
-    """The actions selected by the user.
+    """The actions selected by the user."""
 
-    Attributes:
-        desktop: Whether the desktop tells, while the window is not in front.
-        command: A program and its words, as typed; empty for none.
-        webhook: An address that gets a POST of JSON; empty for none.
-    """
-
-    desktop: bool = True
-    command: str = ""
-    webhook: str = ""
+    desktop: bool = True  # Whether the desktop tells, while the window is not in front.
+    command: str = ""  # A program and its words, as typed; empty for none.
+    webhook: str = ""  # An address that gets a POST of JSON; empty for none.
 
     @property
     def problems(self) -> dict[str, str]:

@@ -57,39 +57,25 @@ KEPT: Final = 50
 
 @dataclass
 class Job:
-    """One long job.
+    """One long job."""
 
-    Attributes:
-        number: Of this window; later ones have larger ones.
-        kind: `Training`, `Export`, ...
-        view: Name of the view that shows its result; empty if none does.
-        share: Done, 0 to 1.
-        note: What it does just now, or why it failed.
-        left_s: Seconds until its end, or its start while it waits, where the job itself can tell.
-        run: Number of the run that it trains; None of any other job.
-        place: In the queue while it waits, from 1; 0 of any other job.
-        took_s: Seconds from its beginning to its end.
-        is_kept: Whether it is listed however short it is.
-        pace: Estimates the time left from the progress.
-    """
-
-    number: int
-    kind: str
+    number: int  # Of this window; later ones have larger ones.
+    kind: str  # `Training`, `Export`, ...
     title: str
-    view: str = ""
+    view: str = ""  # Name of the view that shows its result; empty if none does.
     state: State = "running"
-    share: float = 0.0
-    note: str = ""
-    left_s: float | None = None
-    run: int | None = None
-    place: int = 0
-    took_s: float = 0.0
+    share: float = 0.0  # Done, 0 to 1.
+    note: str = ""  # What it does just now, or why it failed.
+    left_s: float | None = None  # Seconds until its end, or its start while it waits, where the job itself can tell.
+    run: int | None = None  # Number of the run that it trains; None of any other job.
+    place: int = 0  # In the queue while it waits, from 1; 0 of any other job.
+    took_s: float = 0.0  # Seconds from its beginning to its end.
     began: float = field(default_factory=time.monotonic)
     cancel: Callable[[], object] | None = None
     show: tuple[str, Callable[[], object]] | None = None
     ticket: Ticket | None = None
-    is_kept: bool = False
-    pace: TimeLeft = field(default_factory=TimeLeft)
+    is_kept: bool = False  # Whether it is listed however short it is.
+    pace: TimeLeft = field(default_factory=TimeLeft)  # Estimates the time left from the progress.
 
     @property
     def active(self) -> bool:

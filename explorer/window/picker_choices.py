@@ -12,15 +12,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PickerChoices:
-    """Steps and data of the selected runs' snapshots, and which of these runs can answer queries.
+    """Steps and data of the selected runs' snapshots, and which of these runs can answer queries."""
 
-    Attributes:
-        steps: Ascending; of all looked-at runs together.
-        datasets: In the order they first came.
-    """
-
-    steps: tuple[int, ...] = ()
-    datasets: tuple[SplitKey, ...] = ()
+    steps: tuple[int, ...] = ()  # Ascending; of all looked-at runs together.
+    datasets: tuple[SplitKey, ...] = ()  # In the order they first came.
     askable: tuple[int, ...] = ()
 
 

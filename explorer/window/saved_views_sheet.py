@@ -13,17 +13,11 @@ WIDTH, HEIGHT = 460, 400
 
 
 class SavedViewsSheet(QDialog):
-    """The names of the saved views. Enter opens one, F2 or a double click renames it, Delete deletes it.
+    """The names of the saved views. Enter opens one, F2 or a double click renames it, Delete deletes it."""
 
-    Attributes:
-        opened: A name whose view is to be shown.
-        renamed: Its name and the new one.
-        deleted: Its name.
-    """
-
-    opened = Signal(str)
-    renamed = Signal(str, str)
-    deleted = Signal(str)
+    opened = Signal(str)  # A name whose view is to be shown.
+    renamed = Signal(str, str)  # Its name and the new one.
+    deleted = Signal(str)  # Its name.
 
     def __init__(self, names: list[str], parent: QWidget | None = None, reason: str = "") -> None:
         """List the names; with the reason why the workspace is read-only, they stay as they are."""

@@ -26,19 +26,12 @@ WIDTH: Final = 560
 
 @dataclass(frozen=True)
 class SettingsDialogs:
-    """What opens the settings that have a dialog of their own.
+    """What opens the settings that have a dialog of their own."""
 
-    Attributes:
-        parallel_runs: How many runs train at once, and on which devices.
-        notices: Messages and commands for finished jobs.
-        keys: The keys of all commands.
-        shortcuts: A list of the keys as they are.
-    """
-
-    parallel_runs: Callable[[], object]
-    notices: Callable[[], object]
-    keys: Callable[[], object]
-    shortcuts: Callable[[], object]
+    parallel_runs: Callable[[], object]  # How many runs train at once, and on which devices.
+    notices: Callable[[], object]  # Messages and commands for finished jobs.
+    keys: Callable[[], object]  # The keys of all commands.
+    shortcuts: Callable[[], object]  # A list of the keys as they are.
 
 
 class _Rows(MinSizeScroll):

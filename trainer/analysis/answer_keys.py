@@ -20,14 +20,10 @@ class AnswerKeys:
     """Keys of the pictures and captions of a batch; cell (i, j) is a right answer where any of their keys agree.
 
     Keys take O(b k) memory where the cells take O(b^2), and any block of the table can be masked from them.
-
-    Attributes:
-        pictures: Of the picture of each pair.
-        captions: Of the caption of each pair; key k is compared with key k of the pictures.
     """
 
-    pictures: Int[np.ndarray, "b k"]
-    captions: Int[np.ndarray, "b k"]
+    pictures: Int[np.ndarray, "b k"]  # Of the picture of each pair.
+    captions: Int[np.ndarray, "b k"]  # Of the caption of each pair; key k is compared with key k of the pictures.
 
     def cells(self) -> Bool[np.ndarray, "b b"]:
         """Return whether caption j (column) is a right answer of picture i (row); the diagonal is true."""

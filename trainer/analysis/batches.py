@@ -23,18 +23,14 @@ Side = Literal["pairs", "images", "texts"]
 
 @dataclass(frozen=True)
 class BatchWeights:
-    """The weights of one batch: anchors in rows, samples in columns.
+    """The weights of one batch: anchors in rows, samples in columns."""
 
-    Attributes:
-        logits: Cosines times 1/tau.
-        infonce: Weight of every sample in the gradient of InfoNCE on the anchor, the match's own share p included.
-        infoloob: The same of InfoLOOB: the match left out, so the negatives of a row sum to 1; 0 on the diagonal.
-        unsaturated: 1 - p of every anchor: what is left of InfoNCE's gradient. InfoLOOB keeps all of it.
-    """
-
-    logits: Float[np.ndarray, "n n"]
+    logits: Float[np.ndarray, "n n"]  # Cosines times 1/tau.
+    # Weight of every sample in the gradient of InfoNCE on the anchor, the match's own share p included.
     infonce: Float[np.ndarray, "n n"]
+    # The same of InfoLOOB: the match left out, so the negatives of a row sum to 1; 0 on the diagonal.
     infoloob: Float[np.ndarray, "n n"]
+    # 1 - p of every anchor: what is left of InfoNCE's gradient. InfoLOOB keeps all of it.
     unsaturated: Float[np.ndarray, " n"]
 
 

@@ -22,19 +22,13 @@ _STRETCHES: Final = np.linspace(0, 3, 33)
 
 @dataclass(frozen=True)
 class Reliability:
-    """A reliability diagram: confidence against accuracy, by bins of confidence.
+    """A reliability diagram: confidence against accuracy, by bins of confidence."""
 
-    Attributes:
-        edges: Of the bins, from 0 to 1; a confidence on an edge belongs to the bin below it.
-        counts: Predictions in each bin.
-        confidence: Their mean confidence; NaN in an empty bin.
-        accuracy: Share of them that is right; NaN in an empty bin.
-    """
-
+    # Of the bins, from 0 to 1; a confidence on an edge belongs to the bin below it.
     edges: Float[np.ndarray, " bins+1"]
-    counts: Int[np.ndarray, " bins"]
-    confidence: Float[np.ndarray, " bins"]
-    accuracy: Float[np.ndarray, " bins"]
+    counts: Int[np.ndarray, " bins"]  # Predictions in each bin.
+    confidence: Float[np.ndarray, " bins"]  # Their mean confidence; NaN in an empty bin.
+    accuracy: Float[np.ndarray, " bins"]  # Share of them that is right; NaN in an empty bin.
 
     @property
     def error(self) -> float:

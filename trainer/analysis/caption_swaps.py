@@ -36,13 +36,9 @@ _THING_AT_END: Final = re.compile(r"\b(?:an?|the|one|two|three) (?:(?!\b(?:an?|t
 
 @dataclass(frozen=True)
 class Swap:
-    """A caption that is false of a picture whose caption it was made from.
+    """A caption that is false of a picture whose caption it was made from."""
 
-    Attributes:
-        kind: What was exchanged.
-    """
-
-    kind: Kind
+    kind: Kind  # What was exchanged.
     caption: str
 
 

@@ -38,23 +38,16 @@ _STOP: Final = frozenset(_WORD.findall(_FILLERS))
 
 @dataclass(frozen=True)
 class ClusterWords:
-    """Clusters in an embedding space, largest first.
+    """Clusters in an embedding space, largest first."""
 
-    Attributes:
-        group: Number of each row's group.
-        words: Most distinctive words of each group's captions, the best first, of those that 30 % of them and at
-            least three hold, but not 90 % of all captions; may be empty. Two groups have the same ones only where they
-            have no others.
-        counts: Rows in each group.
-        fitted: Rows that the centers were found from.
-        read: Captions that the words were weighed by.
-    """
-
-    group: Int[np.ndarray, " n"]
+    group: Int[np.ndarray, " n"]  # Number of each row's group.
+    # Most distinctive words of each group's captions, the best first, of those that 30 % of them and at least
+    # three hold, but not 90 % of all captions; may be empty. Two groups have the same ones only where they have
+    # no others.
     words: tuple[tuple[str, ...], ...]
-    counts: tuple[int, ...]
-    fitted: int
-    read: int
+    counts: tuple[int, ...]  # Rows in each group.
+    fitted: int  # Rows that the centers were found from.
+    read: int  # Captions that the words were weighed by.
 
 
 def cluster_words(

@@ -17,25 +17,15 @@ from trainer.analysis.unit_rows import normalized
 
 @dataclass(frozen=True)
 class ConceptSpaces:
-    """A dictionary with what it was trained on.
+    """A dictionary with what it was trained on."""
 
-    Attributes:
-        dictionary: Over all spaces.
-        codes: Of all images, then of all captions.
-        spaces: Of each run.
-        held: Places of the pairs that were not learned from.
-        texts: Which of their captions are right for which image.
-        rows: Of the pairs in the first run's snapshot.
-        pictures: Of each pair, the number of its picture; None: all differ.
-    """
-
-    dictionary: SparseDictionary
-    codes: Codes
-    spaces: tuple[StandardizedRows, ...]
-    held: Int[np.ndarray, " h"]
-    texts: DistinctItems
-    rows: Int[np.ndarray, " n"]
-    pictures: Int[np.ndarray, " n"] | None = None
+    dictionary: SparseDictionary  # Over all spaces.
+    codes: Codes  # Of all images, then of all captions.
+    spaces: tuple[StandardizedRows, ...]  # Of each run.
+    held: Int[np.ndarray, " h"]  # Places of the pairs that were not learned from.
+    texts: DistinctItems  # Which of their captions are right for which image.
+    rows: Int[np.ndarray, " n"]  # Of the pairs in the first run's snapshot.
+    pictures: Int[np.ndarray, " n"] | None = None  # Of each pair, the number of its picture; None: all differ.
 
     def direction(self, concept: int, space: int) -> Float[np.ndarray, " d"]:
         """Return the concept's direction in a space, at its standardized scale."""

@@ -24,27 +24,16 @@ PICTURES: Final = 6
 
 @dataclass(frozen=True)
 class Concept:
-    """One concept, measured on all rows.
+    """One concept, measured on all rows."""
 
-    Attributes:
-        number: In the dictionary.
-        words: Its name, the best word first.
-        parts: Its part in each run; they sum to 1.
-        frequency: Share of all images and captions that have it.
-        of_images: Images' part in its activations.
-        stability: Mean cosine with its counterparts in dictionaries of other seeds; NaN for one seed.
-        pairs: Rows of the snapshot of the pairs that have it most.
-        strengths: How strongly they have it, the strongest of all 1.
-    """
-
-    number: int
-    words: tuple[str, ...]
-    parts: tuple[float, ...]
-    frequency: float
-    of_images: float
-    stability: float
-    pairs: tuple[int, ...]
-    strengths: tuple[float, ...]
+    number: int  # In the dictionary.
+    words: tuple[str, ...]  # Its name, the best word first.
+    parts: tuple[float, ...]  # Its part in each run; they sum to 1.
+    frequency: float  # Share of all images and captions that have it.
+    of_images: float  # Images' part in its activations.
+    stability: float  # Mean cosine with its counterparts in dictionaries of other seeds; NaN for one seed.
+    pairs: tuple[int, ...]  # Rows of the snapshot of the pairs that have it most.
+    strengths: tuple[float, ...]  # How strongly they have it, the strongest of all 1.
 
     @property
     def owner(self) -> int:

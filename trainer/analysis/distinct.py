@@ -18,20 +18,13 @@ class DistinctItems:
     """The distinct items to rank for one query direction, and which of them are correct.
 
     Items and questions are numbered in the order in which they first occur.
-
-    Attributes:
-        rows: Of the vectors that answer, the first row of each distinct item; ascending.
-        place: Of each row, the place in `rows` of its item.
-        question: Of each row that asks, the number of its question: equal rows ask the same.
-        right: Places in `rows` of the right answers of each question, question after question.
-        starts: Where those of each question begin in `right`, and where the last ends.
     """
 
-    rows: Int[np.ndarray, " g"]
-    place: Int[np.ndarray, " n"]
-    question: Int[np.ndarray, " n"]
-    right: Int[np.ndarray, " e"]
-    starts: Int[np.ndarray, " q+1"]
+    rows: Int[np.ndarray, " g"]  # Of the vectors that answer, the first row of each distinct item; ascending.
+    place: Int[np.ndarray, " n"]  # Of each row, the place in `rows` of its item.
+    question: Int[np.ndarray, " n"]  # Of each row that asks, the number of its question: equal rows ask the same.
+    right: Int[np.ndarray, " e"]  # Places in `rows` of the right answers of each question, question after question.
+    starts: Int[np.ndarray, " q+1"]  # Where those of each question begin in `right`, and where the last ends.
 
     def __len__(self) -> int:
         """Return the number of distinct items."""
@@ -67,15 +60,10 @@ class DistinctItems:
 
 @dataclass(frozen=True)
 class Matching:
-    """The correct items in both query directions.
+    """The correct items in both query directions."""
 
-    Attributes:
-        texts: Images ask; the distinct captions answer, right are all of the same picture.
-        images: Texts ask; the distinct pictures answer, right are all of the same caption.
-    """
-
-    texts: DistinctItems
-    images: DistinctItems
+    texts: DistinctItems  # Images ask; the distinct captions answer, right are all of the same picture.
+    images: DistinctItems  # Texts ask; the distinct pictures answer, right are all of the same caption.
 
 
 def matching(captions: Int[np.ndarray, " n"], images: Int[np.ndarray, " n"] | None = None) -> Matching:

@@ -14,17 +14,11 @@ Curve = tuple[Int[np.ndarray, " k"], Float[np.ndarray, " k"]]
 
 @dataclass(frozen=True)
 class Band:
-    """The curves of several seeds as one.
+    """The curves of several seeds as one."""
 
-    Attributes:
-        pairs: Pairs seen at which every curve was measured, ascending.
-        mean: Over the curves.
-        std: Deviation over the curves (n - 1); NaN of a single one.
-    """
-
-    pairs: Int[np.ndarray, " k"]
-    mean: Float[np.ndarray, " k"]
-    std: Float[np.ndarray, " k"]
+    pairs: Int[np.ndarray, " k"]  # Pairs seen at which every curve was measured, ascending.
+    mean: Float[np.ndarray, " k"]  # Over the curves.
+    std: Float[np.ndarray, " k"]  # Deviation over the curves (n - 1); NaN of a single one.
 
 
 def band(curves: Sequence[Curve]) -> Band:

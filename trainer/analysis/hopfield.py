@@ -91,19 +91,12 @@ def equal_self_weight_beta(n: Float[np.ndarray, " m"] | int) -> Float[np.ndarray
 
 @dataclass(frozen=True)
 class Trail:
-    """The iterations of a state under repeated updates: `states[0]` is the query.
+    """The iterations of a state under repeated updates: `states[0]` is the query."""
 
-    Attributes:
-        states: Before the first and after each update; not normalized.
-        energies: Of each state; never rises (Ramsauer et al., 2020, theorem 1).
-        numbers: Effective number of patterns of each state's retrieval.
-        converged: Whether the last state is nearer to its limit than the tolerance.
-    """
-
-    states: Float[np.ndarray, "t d"]
-    energies: Float[np.ndarray, " t"]
-    numbers: Float[np.ndarray, " t"]
-    converged: bool
+    states: Float[np.ndarray, "t d"]  # Before the first and after each update; not normalized.
+    energies: Float[np.ndarray, " t"]  # Of each state; never rises (Ramsauer et al., 2020, theorem 1).
+    numbers: Float[np.ndarray, " t"]  # Effective number of patterns of each state's retrieval.
+    converged: bool  # Whether the last state is nearer to its limit than the tolerance.
 
 
 def energy(state: Float[np.ndarray, " d"], stored: Float[np.ndarray, "n d"], beta: float) -> float:
@@ -239,27 +232,19 @@ def _numbers(below_top: Float[np.ndarray, "m n"], betas: Float[np.ndarray, " b"]
 
 @dataclass(frozen=True)
 class FourRetrievals:
-    """The retrievals of one pair as unit rows, and the cosines of its partners before and after.
+    """The retrievals of one pair as unit rows, and the cosines of its partners before and after."""
 
-    Attributes:
-        u_x: The image among the images. `u_y`: the text among the images. `v_x`: the image among the texts. `v_y`:
-            the text among the texts.
-        before: Cosine of image and text.
-        images: Cosine of `u_x` and `u_y`: what CLOOB's first InfoLOOB sees.
-        texts: Cosine of `v_y` and `v_x`: what its second sees.
-        own: Share of the pair's own pattern in `u_x`, `u_y`, `v_x`, `v_y`.
-        numbers: Effective number of patterns of the same four.
-    """
-
+    # The image among the images. `u_y`: the text among the images. `v_x`: the image among the texts. `v_y`: the
+    # text among the texts.
     u_x: Float[np.ndarray, " d"]
     u_y: Float[np.ndarray, " d"]
     v_x: Float[np.ndarray, " d"]
     v_y: Float[np.ndarray, " d"]
-    before: float
-    images: float
-    texts: float
-    own: tuple[float, float, float, float]
-    numbers: tuple[float, float, float, float]
+    before: float  # Cosine of image and text.
+    images: float  # Cosine of `u_x` and `u_y`: what CLOOB's first InfoLOOB sees.
+    texts: float  # Cosine of `v_y` and `v_x`: what its second sees.
+    own: tuple[float, float, float, float]  # Share of the pair's own pattern in `u_x`, `u_y`, `v_x`, `v_y`.
+    numbers: tuple[float, float, float, float]  # Effective number of patterns of the same four.
 
 
 def four_retrievals(

@@ -11,17 +11,11 @@ from jaxtyping import Bool, Float, Int
 
 @dataclass(frozen=True)
 class HuffmanPaths:
-    """The path of every word from the root of the tree; shorter ones are padded.
+    """The path of every word from the root of the tree; shorter ones are padded."""
 
-    Attributes:
-        nodes: Numbers of inner nodes, 0 to words - 2.
-        signs: 1 for left, -1 for right.
-        used: Whether the place is of the path.
-    """
-
-    nodes: Int[np.ndarray, "v depth"]
-    signs: Float[np.ndarray, "v depth"]
-    used: Bool[np.ndarray, "v depth"]
+    nodes: Int[np.ndarray, "v depth"]  # Numbers of inner nodes, 0 to words - 2.
+    signs: Float[np.ndarray, "v depth"]  # 1 for left, -1 for right.
+    used: Bool[np.ndarray, "v depth"]  # Whether the place is of the path.
 
     @property
     def lengths(self) -> Int[np.ndarray, " v"]:

@@ -22,19 +22,12 @@ FAR: Final = 8.0
 
 @dataclass(frozen=True)
 class ImageNeighbors:
-    """Distances (1 - cosine) of each image to other images.
+    """Distances (1 - cosine) of each image to other images."""
 
-    Attributes:
-        nearest: Row of the nearest other image.
-        distance: To it.
-        mean: Of the distances to the `k` nearest others.
-        k: Neighbors of each.
-    """
-
-    nearest: Int[np.ndarray, " n"]
-    distance: Float[np.ndarray, " n"]
-    mean: Float[np.ndarray, " n"]
-    k: int
+    nearest: Int[np.ndarray, " n"]  # Row of the nearest other image.
+    distance: Float[np.ndarray, " n"]  # To it.
+    mean: Float[np.ndarray, " n"]  # Of the distances to the `k` nearest others.
+    k: int  # Neighbors of each.
 
 
 def image_neighbors(

@@ -43,17 +43,11 @@ class ProbeFit:
 
 @dataclass(frozen=True)
 class LinearProbe:
-    """The predictions of a probe.
+    """The predictions of a probe."""
 
-    Attributes:
-        logits: Of each tried row for each class.
-        decay: What the validation rows chose.
-        fitted: Rows of the last fit.
-    """
-
-    logits: Float[np.ndarray, "m c"]
-    decay: float
-    fitted: int
+    logits: Float[np.ndarray, "m c"]  # Of each tried row for each class.
+    decay: float  # What the validation rows chose.
+    fitted: int  # Rows of the last fit.
 
     @property
     def predicted(self) -> Int[np.ndarray, " m"]:

@@ -24,21 +24,16 @@ _ROUNDED: Final = 1e-6
 
 @dataclass(frozen=True)
 class MapQuality:
-    """Two shares of 1.
+    """Two shares of 1."""
 
-    Attributes:
-        kept: Of the `k` nearest rows of a point, how many are among its `k` nearest on the map; rows that are equally
-            near, to a millionth, are one as good as the other.
-        trustworthiness: 1 where none is near on the map that is far among the rows (Venna & Kaski, Neighborhood
-            preservation in nonlinear projection methods, 2001); NaN for too few points.
-        asked: Points that were measured.
-        k: Neighbors.
-    """
-
+    # Of the `k` nearest rows of a point, how many are among its `k` nearest on the map; rows that are equally
+    # near, to a millionth, are one as good as the other.
     kept: float
+    # 1 where none is near on the map that is far among the rows (Venna & Kaski, Neighborhood preservation in
+    # nonlinear projection methods, 2001); NaN for too few points.
     trustworthiness: float
-    asked: int
-    k: int
+    asked: int  # Points that were measured.
+    k: int  # Neighbors.
 
     @property
     def words(self) -> str:

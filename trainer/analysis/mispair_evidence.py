@@ -19,26 +19,17 @@ FENCE: Final = 7.0
 
 @dataclass(frozen=True)
 class MispairEvidence:
-    """How well each image and its own caption fit, compared with what does not belong together.
+    """How well each image and its own caption fit, compared with what does not belong together."""
 
-    Attributes:
-        cosine: Of each pair.
-        margin: `(cosine - mean) / deviation` of each pair.
-        mean: Of all unmatched cosines of the run.
-        caption_rank: Place (1 = best) of the own caption among it and the captions of other images.
-        image_rank: Place of the own image among it and the images of other captions.
-        best_caption: Row of the most similar caption of another image; -1 without one.
-        best_image: Row of the most similar image of another caption; -1 without one.
-    """
-
-    cosine: Float[np.ndarray, " n"]
-    margin: Float[np.ndarray, " n"]
-    mean: float
+    cosine: Float[np.ndarray, " n"]  # Of each pair.
+    margin: Float[np.ndarray, " n"]  # `(cosine - mean) / deviation` of each pair.
+    mean: float  # Of all unmatched cosines of the run.
     deviation: float
+    # Place (1 = best) of the own caption among it and the captions of other images.
     caption_rank: Int[np.ndarray, " n"]
-    image_rank: Int[np.ndarray, " n"]
-    best_caption: Int[np.ndarray, " n"]
-    best_image: Int[np.ndarray, " n"]
+    image_rank: Int[np.ndarray, " n"]  # Place of the own image among it and the images of other captions.
+    best_caption: Int[np.ndarray, " n"]  # Row of the most similar caption of another image; -1 without one.
+    best_image: Int[np.ndarray, " n"]  # Row of the most similar image of another caption; -1 without one.
 
 
 def mispair_evidence(

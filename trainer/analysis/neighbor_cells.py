@@ -42,19 +42,13 @@ _MOST_SHARE: Final = 0.25
 
 @dataclass(frozen=True)
 class FoundNeighbors:
-    """Neighbors of each row, and how many of the true ones they are.
+    """Neighbors of each row, and how many of the true ones they are."""
 
-    Attributes:
-        rows: Of each row its `k` nearest, nearest first.
-        cosines: To them.
-        recall: Share of the true neighbors that is found, measured on `asked` rows drawn at random; 1 where all are.
-        asked: How many these are; 0 where the search is exact.
-    """
-
-    rows: Int[np.ndarray, "n k"]
-    cosines: Float[np.ndarray, "n k"]
+    rows: Int[np.ndarray, "n k"]  # Of each row its `k` nearest, nearest first.
+    cosines: Float[np.ndarray, "n k"]  # To them.
+    # Share of the true neighbors that is found, measured on `asked` rows drawn at random; 1 where all are.
     recall: float
-    asked: int
+    asked: int  # How many these are; 0 where the search is exact.
 
     @property
     def words(self) -> str:

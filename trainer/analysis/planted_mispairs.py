@@ -24,13 +24,10 @@ LEAST_HELD_OUT: Final = 20
 
 @dataclass(frozen=True)
 class PlantedMispairs:
-    """The outcome of a search for planted mispairs.
+    """The outcome of a search for planted mispairs."""
 
-    Attributes:
-        rows: Pairs that got the caption of another pair, which is wrong for their picture; none where it is not known
-            what training gave them.
-    """
-
+    # Pairs that got the caption of another pair, which is wrong for their picture; none where it is not known
+    # what training gave them.
     rows: Int[np.ndarray, " k"]
     detected: Bool[np.ndarray, " k"]
 

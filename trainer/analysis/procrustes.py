@@ -10,19 +10,12 @@ from jaxtyping import Float
 
 @dataclass(frozen=True)
 class ProcrustesTransform:
-    """A similarity transform: `(x - before) @ rotation * scale + after`.
+    """A similarity transform: `(x - before) @ rotation * scale + after`."""
 
-    Attributes:
-        rotation: Orthonormal columns or rows; may mirror.
-        scale: 1 where lengths are kept.
-        before: Taken from the points first.
-        after: Added to the turned points.
-    """
-
-    rotation: Float[np.ndarray, "d e"]
-    scale: float
-    before: Float[np.ndarray, " d"]
-    after: Float[np.ndarray, " e"]
+    rotation: Float[np.ndarray, "d e"]  # Orthonormal columns or rows; may mirror.
+    scale: float  # 1 where lengths are kept.
+    before: Float[np.ndarray, " d"]  # Taken from the points first.
+    after: Float[np.ndarray, " e"]  # Added to the turned points.
 
     def apply(self, points: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n e"]:
         """Return the transformed points, in float64."""

@@ -16,16 +16,11 @@ _Z: Final = 1.959963984540054
 
 @dataclass(frozen=True)
 class ProtocolAnswers:
-    """The answers of a model under one protocol, a row per row of the data.
+    """The answers of a model under one protocol, a row per row of the data."""
 
-    Attributes:
-        right: Whether the answer is right; of rows that do not count, anything.
-        weight: How much a row counts; together 1.
-        stratum: Of a mean per class the class of each row; None: the rows are one population.
-    """
-
-    right: Bool[np.ndarray, " n"]
-    weight: Float[np.ndarray, " n"]
+    right: Bool[np.ndarray, " n"]  # Whether the answer is right; of rows that do not count, anything.
+    weight: Float[np.ndarray, " n"]  # How much a row counts; together 1.
+    # Of a mean per class the class of each row; None: the rows are one population.
     stratum: Int[np.ndarray, " n"] | None = None
 
     @property

@@ -18,23 +18,14 @@ STARTS: Final = 5
 
 @dataclass(frozen=True)
 class Prototypes:
-    """A clustering of unit rows.
+    """A clustering of unit rows."""
 
-    Attributes:
-        assigned: Cluster of each row.
-        centers: Unit centroids.
-        phi: Concentration of each cluster, of mean `TAU`; small where it is dense.
-        bound: Mean over rows of the log-probability of the own prototype, the variable part of PCL's bound.
-        purity: Share of the labeled rows whose cluster's most frequent label is theirs; NaN without labels.
-        names: Most frequent label of each cluster, or empty.
-    """
-
-    assigned: Int[np.ndarray, " n"]
-    centers: Float[np.ndarray, "k d"]
-    phi: Float[np.ndarray, " k"]
-    bound: float
-    purity: float
-    names: tuple[str, ...]
+    assigned: Int[np.ndarray, " n"]  # Cluster of each row.
+    centers: Float[np.ndarray, "k d"]  # Unit centroids.
+    phi: Float[np.ndarray, " k"]  # Concentration of each cluster, of mean `TAU`; small where it is dense.
+    bound: float  # Mean over rows of the log-probability of the own prototype, the variable part of PCL's bound.
+    purity: float  # Share of the labeled rows whose cluster's most frequent label is theirs; NaN without labels.
+    names: tuple[str, ...]  # Most frequent label of each cluster, or empty.
 
 
 def prototypes(rows: Float[np.ndarray, "n d"], labels: Sequence[str], clusters: int, seed: int) -> Prototypes:

@@ -24,15 +24,12 @@ _NO_SPREAD: Final = 1e-9
 
 @dataclass(frozen=True)
 class Standing:
-    """The rank and margin of each query's correct item.
+    """The rank and margin of each query's correct item."""
 
-    Attributes:
-        rank: Place (1 = best) of the best right item among all wrong ones; as `trainer.analysis.retrieval.ranks`.
-        margin: Best right cosine minus best wrong one, in standard deviations of this query's wrong cosines; NaN
-            where a query has fewer than two wrong items or these are all equally near.
-    """
-
+    # Place (1 = best) of the best right item among all wrong ones; as `trainer.analysis.retrieval.ranks`.
     rank: Int[np.ndarray, " n"]
+    # Best right cosine minus best wrong one, in standard deviations of this query's wrong cosines; NaN where a
+    # query has fewer than two wrong items or these are all equally near.
     margin: Float[np.ndarray, " n"]
 
 

@@ -54,19 +54,12 @@ class SeparatedGroup:
 
 @dataclass(frozen=True)
 class KernelDifference:
-    """The spectrum of the difference of two kernels, and the groups of A.
+    """The spectrum of the difference of two kernels, and the groups of A."""
 
-    Attributes:
-        eigenvalues: Of D, ascending; positive ones are of A.
-        threshold: Positive eigenvalues up to it were left out.
-        groups: Those that A alone separates, the largest gain first.
-        bandwidths: Of the Gaussian kernels of A and B.
-    """
-
-    eigenvalues: Float[np.ndarray, " m"]
-    threshold: float
-    groups: tuple[SeparatedGroup, ...]
-    bandwidths: tuple[float, float]
+    eigenvalues: Float[np.ndarray, " m"]  # Of D, ascending; positive ones are of A.
+    threshold: float  # Positive eigenvalues up to it were left out.
+    groups: tuple[SeparatedGroup, ...]  # Those that A alone separates, the largest gain first.
+    bandwidths: tuple[float, float]  # Of the Gaussian kernels of A and B.
 
 
 def separated_groups(

@@ -35,23 +35,14 @@ Codes = Float[np.ndarray, "n m"]
 
 @dataclass(frozen=True)
 class SparseDictionary:
-    """Concepts: directions in all spaces, of which each row has at most `active`.
+    """Concepts: directions in all spaces, of which each row has at most `active`."""
 
-    Attributes:
-        encoder: A column a concept.
-        bias: Of each concept before the selection.
-        decoder: A row a concept: its direction in the first space, then those in the others.
-        offset: What a row without concepts is.
-        widths: Of the spaces.
-        active: Concepts of a row at most.
-    """
-
-    encoder: Float[np.ndarray, "d m"]
-    bias: Float[np.ndarray, " m"]
-    decoder: Float[np.ndarray, "m d"]
-    offset: Float[np.ndarray, " d"]
-    widths: tuple[int, ...]
-    active: int
+    encoder: Float[np.ndarray, "d m"]  # A column a concept.
+    bias: Float[np.ndarray, " m"]  # Of each concept before the selection.
+    decoder: Float[np.ndarray, "m d"]  # A row a concept: its direction in the first space, then those in the others.
+    offset: Float[np.ndarray, " d"]  # What a row without concepts is.
+    widths: tuple[int, ...]  # Of the spaces.
+    active: int  # Concepts of a row at most.
 
     def codes(self, rows: Float[np.ndarray, "n d"]) -> Codes:
         """Return how strongly each row has each concept; 0 for all but its `active` strongest."""

@@ -36,36 +36,23 @@ _DOUBTFUL_SHARE: Final = 256
 
 @dataclass(frozen=True)
 class RightCells:
-    """The right answers of each line, as columns: those of one line after those of the one before.
+    """The right answers of each line, as columns: those of one line after those of the one before."""
 
-    Attributes:
-        column: Of each right answer.
-        starts: Where those of each line begin, and where the last ends.
-        cosine: With each right answer, in double precision.
-        best: The largest of each line; NaN if one is not a number.
-    """
-
-    column: Int[np.ndarray, " e"]
-    starts: Int[np.ndarray, " n+1"]
-    cosine: Float[np.ndarray, " e"]
-    best: Float[np.ndarray, " n"]
+    column: Int[np.ndarray, " e"]  # Of each right answer.
+    starts: Int[np.ndarray, " n+1"]  # Where those of each line begin, and where the last ends.
+    cosine: Float[np.ndarray, " e"]  # With each right answer, in double precision.
+    best: Float[np.ndarray, " n"]  # The largest of each line; NaN if one is not a number.
 
 
 @dataclass
 class AheadCounts:
-    """What is counted so far.
+    """What is counted so far."""
 
-    Attributes:
-        lines: Of each line, the wrong columns that are not below its best right answer.
-        columns: The same of each column; None where these were not asked for.
-        hardest: Of each line, the cosine of its most similar wrong column; None where it was not asked for.
-        done: Which lines were compared with all columns; the others have 0 and -inf.
-    """
-
-    lines: Int[np.ndarray, " n"]
-    columns: Int[np.ndarray, " m"] | None
+    lines: Int[np.ndarray, " n"]  # Of each line, the wrong columns that are not below its best right answer.
+    columns: Int[np.ndarray, " m"] | None  # The same of each column; None where these were not asked for.
+    # Of each line, the cosine of its most similar wrong column; None where it was not asked for.
     hardest: Float[np.ndarray, " n"] | None
-    done: Bool[np.ndarray, " n"]
+    done: Bool[np.ndarray, " n"]  # Which lines were compared with all columns; the others have 0 and -inf.
 
 
 def right_cells(

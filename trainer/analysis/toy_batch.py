@@ -12,21 +12,13 @@ from trainer.analysis.unit_rows import normalized
 
 @dataclass(frozen=True)
 class ToyBatch:
-    """One worked batch; row i of images and texts is pair i.
+    """One worked batch; row i of images and texts is pair i."""
 
-    Attributes:
-        logits: Similarity of image i (row) and text j (column), over the temperature.
-        to_text: Softmax of each row: which text an image takes for its own.
-        to_image: Softmax of each column: which image a text takes for its own.
-        image_losses: Cross-entropy of each row, image to text.
-        text_losses: Cross-entropy of each column, text to image.
-    """
-
-    logits: Float[np.ndarray, "n n"]
-    to_text: Float[np.ndarray, "n n"]
-    to_image: Float[np.ndarray, "n n"]
-    image_losses: Float[np.ndarray, " n"]
-    text_losses: Float[np.ndarray, " n"]
+    logits: Float[np.ndarray, "n n"]  # Similarity of image i (row) and text j (column), over the temperature.
+    to_text: Float[np.ndarray, "n n"]  # Softmax of each row: which text an image takes for its own.
+    to_image: Float[np.ndarray, "n n"]  # Softmax of each column: which image a text takes for its own.
+    image_losses: Float[np.ndarray, " n"]  # Cross-entropy of each row, image to text.
+    text_losses: Float[np.ndarray, " n"]  # Cross-entropy of each column, text to image.
 
     @property
     def total(self) -> float:

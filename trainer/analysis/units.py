@@ -49,16 +49,11 @@ class Units:
     * Right answers: `right(images, texts)` for a block of cells (the mask of a batch), `matching` for rankings.
     * `split(seed, share, unit)` draws whole units for training and test; `sample(most, unit)` whole units.
     * `bootstrap_groups(rows, unit)` numbers what a bootstrap of the questions `rows` has to draw as one.
-
-    Attributes:
-        picture: Of each row, the number of its picture.
-        caption: Of each row, the number of its caption.
-        equality: How it is known that pictures are equal.
     """
 
-    picture: Int[np.ndarray, " n"]
-    caption: Int[np.ndarray, " n"]
-    equality: Equality = "pixels"
+    picture: Int[np.ndarray, " n"]  # Of each row, the number of its picture.
+    caption: Int[np.ndarray, " n"]  # Of each row, the number of its caption.
+    equality: Equality = "pixels"  # How it is known that pictures are equal.
 
     def __len__(self) -> int:
         """Return the number of rows."""

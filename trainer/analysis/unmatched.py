@@ -23,19 +23,13 @@ FEW: Final = 2_048
 
 @dataclass(frozen=True)
 class UnmatchedBlock:
-    """Cosines of some images with all distinct texts.
+    """Cosines of some images with all distinct texts."""
 
-    Attributes:
-        rows: Places among the images that ask.
-        cosines: Theirs with every distinct text; may be written to.
-        own: Rows and columns of the cells whose text is a caption of the image's own picture, row by row.
-        first: Where the cells of each row begin in `own`.
-    """
-
-    rows: slice
-    cosines: Float[np.ndarray, "b g"]
+    rows: slice  # Places among the images that ask.
+    cosines: Float[np.ndarray, "b g"]  # Theirs with every distinct text; may be written to.
+    # Rows and columns of the cells whose text is a caption of the image's own picture, row by row.
     own: tuple[Int[np.ndarray, " o"], Int[np.ndarray, " o"]]
-    first: Int[np.ndarray, " b"]
+    first: Int[np.ndarray, " b"]  # Where the cells of each row begin in `own`.
 
 
 def cosine_blocks(

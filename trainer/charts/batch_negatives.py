@@ -49,20 +49,15 @@ class BatchSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class BatchOfRun(SnapshotLabel):
-    """A batch of one run.
-
-    Attributes:
-        rows: Of the snapshot, ordered by class and caption.
-        likely: Likely false negatives, the heaviest first: both places, weight, cosine, and the reason.
-        masked: Whether the run leaves right answers out of the negatives: they have no weight then.
-    """
+    """A batch of one run."""
 
     items: Items
-    rows: Int[np.ndarray, " b"]
+    rows: Int[np.ndarray, " b"]  # Of the snapshot, ordered by class and caption.
     warm: Temperatures
     batch: batches.BatchWeights
+    # Likely false negatives, the heaviest first: both places, weight, cosine, and the reason.
     likely: tuple[tuple[int, int, float, float, str], ...]
-    masked: bool = False
+    masked: bool = False  # Whether the run leaves right answers out of the negatives: they have no weight then.
 
     def anchor(self, settings: BatchSettings) -> int:
         """Return the anchor's place in the batch."""

@@ -42,19 +42,13 @@ Key = tuple[str, str, str]
 
 @dataclass(frozen=True)
 class ChoiceLine:
-    """One kind of change.
-
-    Attributes:
-        values: Share and n of each run; None where it was not asked.
-        paired: B minus A on the questions of both; None without them.
-        p: Adjusted; NaN without.
-    """
+    """One kind of change."""
 
     kind: str
-    values: tuple[tuple[float, int] | None, ...]
-    paired: Paired | None
+    values: tuple[tuple[float, int] | None, ...]  # Share and n of each run; None where it was not asked.
+    paired: Paired | None  # B minus A on the questions of both; None without them.
     test: McNemar | None
-    p: float
+    p: float  # Adjusted; NaN without.
 
     @property
     def label(self) -> str:

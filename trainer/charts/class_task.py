@@ -39,21 +39,15 @@ MOST_WORK: Final = 2e11
 
 @dataclass(frozen=True)
 class ClassTexts:
-    """Class names in templates, embedded by a run at a step.
-
-    Attributes:
-        vectors: Unit embedding of class c in template t.
-        inv_tau: The run's own inverse temperature at that step.
-        bias: Of a SigLIP run's logits; None for those of a softmax.
-    """
+    """Class names in templates, embedded by a run at a step."""
 
     run: int
     step: int
-    inv_tau: float
+    inv_tau: float  # The run's own inverse temperature at that step.
     labels: tuple[str, ...]
     templates: tuple[str, ...]
-    vectors: Float[np.ndarray, "t c d"]
-    bias: float | None = None
+    vectors: Float[np.ndarray, "t c d"]  # Unit embedding of class c in template t.
+    bias: float | None = None  # Of a SigLIP run's logits; None for those of a softmax.
 
     @property
     def offset(self) -> float | None:
@@ -83,21 +77,13 @@ def texts_of(request: Request, target: Target) -> ClassTexts:
 
 @dataclass(frozen=True)
 class ClassTask:
-    """The images of a snapshot whose class is among the requested ones.
+    """The images of a snapshot whose class is among the requested ones."""
 
-    Attributes:
-        rows: Of the snapshot, ascending.
-        truth: Place of each row's class among the labels.
-        column: Column of the items that says the class; `label`, or the name of a metadata column.
-        labeled: Rows (distinct pictures) with a class, before any were drawn.
-        of: Rows (distinct pictures) of the snapshot.
-    """
-
-    rows: Int[np.ndarray, " n"]
-    truth: Int[np.ndarray, " n"]
-    column: str
-    labeled: int
-    of: int
+    rows: Int[np.ndarray, " n"]  # Of the snapshot, ascending.
+    truth: Int[np.ndarray, " n"]  # Place of each row's class among the labels.
+    column: str  # Column of the items that says the class; `label`, or the name of a metadata column.
+    labeled: int  # Rows (distinct pictures) with a class, before any were drawn.
+    of: int  # Rows (distinct pictures) of the snapshot.
 
     @property
     def sampled(self) -> bool:
@@ -250,24 +236,16 @@ def _largest_items(workspace: Workspace, run: int) -> Items | None:
 
 @dataclass(frozen=True, kw_only=True)
 class ZeroShotRun(SnapshotLabel):
-    """One run's snapshot as images of classes.
-
-    Attributes:
-        templates: What they are worded with.
-        index: Place of the run among those asked for; decides its color.
-        n: Images classified; `labeled` of the snapshot's `pairs` have one of the classes.
-        column: Of the items, that says an image's class.
-        truth: Place of each image's class.
-    """
+    """One run's snapshot as images of classes."""
 
     labels: tuple[str, ...]
-    templates: tuple[str, ...]
-    index: int
-    n: int
+    templates: tuple[str, ...]  # What they are worded with.
+    index: int  # Place of the run among those asked for; decides its color.
+    n: int  # Images classified; `labeled` of the snapshot's `pairs` have one of the classes.
     labeled: int
     pairs: int
-    column: str
-    truth: Int[np.ndarray, " n"]
+    column: str  # Of the items, that says an image's class.
+    truth: Int[np.ndarray, " n"]  # Place of each image's class.
 
 
 def open_task(

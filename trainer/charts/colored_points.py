@@ -17,54 +17,37 @@ SHADES: Final = 256
 
 @dataclass(frozen=True)
 class Palette:
-    """The colors of a figure, or of the window's theme.
+    """The colors of a figure, or of the window's theme."""
 
-    Attributes:
-        classes: Returns so many distinct colors.
-        runs: Those of A and B.
-        modalities: Those of images and texts: neither of a run, everywhere.
-        gray: Of what is not known, and of zero where a scale has a sign.
-        missing: Of what is not known where a scale has a sign.
-        shades: From low to high.
-    """
-
-    classes: Callable[[int], Sequence[str]]
-    runs: tuple[str, str]
-    modalities: tuple[str, str]
-    gray: str
-    missing: str
-    shades: UInt8[np.ndarray, "256 3"]
+    classes: Callable[[int], Sequence[str]]  # Returns so many distinct colors.
+    runs: tuple[str, str]  # Those of A and B.
+    modalities: tuple[str, str]  # Those of images and texts: neither of a run, everywhere.
+    gray: str  # Of what is not known, and of zero where a scale has a sign.
+    missing: str  # Of what is not known where a scale has a sign.
+    shades: UInt8[np.ndarray, "256 3"]  # From low to high.
     dark: bool = False
 
 
 @dataclass(frozen=True)
 class ColoredPoints:
-    """What the pairs of one map are colored by; a color has the same meaning in all maps unless `own_scale`.
+    """What the pairs of one map are colored by; a color has the same meaning in all maps unless `own_scale`."""
 
-    Attributes:
-        by: `modality`, `agreement`, `rank`, `cosine` or a column.
-        names: Of the classes; empty for a scale, and for `modality`, which does not tell pairs apart.
-        place: Index in `names` of each pair, -1 where it is not known; None without classes.
-        numbers: Each pair's number on a scale, NaN where it has none; None without a scale.
-        ends: Least and greatest number of the scale, what is beyond has their colors; None without one.
-        ordered: The classes stand in an order: their colors do too.
-        own_scale: This map's scale is not the other maps' (cosines are not comparable across runs).
-        note: What else must be said about it; may be empty.
-        data_sets: The classes of each data set: their colors are those that they have in it alone, and what has no
-            class is gray; empty: `names` are of one.
-        better: The scale is around zero: 1 where great numbers speak for run B, -1 where small ones do; else 0.
-    """
-
-    by: str
+    by: str  # `modality`, `agreement`, `rank`, `cosine` or a column.
+    # Of the classes; empty for a scale, and for `modality`, which does not tell pairs apart.
     names: tuple[str, ...] = ()
+    # Index in `names` of each pair, -1 where it is not known; None without classes.
     place: Int[np.ndarray, " n"] | None = None
+    # Each pair's number on a scale, NaN where it has none; None without a scale.
     numbers: Float[np.ndarray, " n"] | None = None
+    # Least and greatest number of the scale, what is beyond has their colors; None without one.
     ends: tuple[float, float] | None = None
-    ordered: bool = False
-    own_scale: bool = False
-    note: str = ""
+    ordered: bool = False  # The classes stand in an order: their colors do too.
+    own_scale: bool = False  # This map's scale is not the other maps' (cosines are not comparable across runs).
+    note: str = ""  # What else must be said about it; may be empty.
+    # The classes of each data set: their colors are those that they have in it alone, and what has no class is
+    # gray; empty: `names` are of one.
     data_sets: tuple[tuple[str, ...], ...] = ()
-    better: int = 0
+    better: int = 0  # The scale is around zero: 1 where great numbers speak for run B, -1 where small ones do; else 0.
 
     @property
     def is_plain(self) -> bool:

@@ -38,19 +38,12 @@ NEIGHBORS: Final = 6
 
 @dataclass(frozen=True)
 class AskedTexts:
-    """What the text towers are asked to embed.
+    """What the text towers are asked to embed."""
 
-    Attributes:
-        words: Of captions.
-        prompts: Of the classes, a class in all templates, then the next one.
-        templates: Of the prompts; none without classes.
-        labels: The classes.
-    """
-
-    words: tuple[str, ...]
-    prompts: tuple[str, ...]
-    templates: tuple[str, ...]
-    labels: tuple[str, ...]
+    words: tuple[str, ...]  # Of captions.
+    prompts: tuple[str, ...]  # Of the classes, a class in all templates, then the next one.
+    templates: tuple[str, ...]  # Of the prompts; none without classes.
+    labels: tuple[str, ...]  # The classes.
 
     @property
     def sentences(self) -> tuple[str, ...]:

@@ -29,14 +29,10 @@ class ConfigDifferenceSettings:
 
 @dataclass(frozen=True)
 class ConfigDifference:
-    """The configurations of runs.
+    """The configurations of runs."""
 
-    Attributes:
-        runs: Id and name of each.
-        fields: Field -> its value in each run, as text; an empty one where the run has no such field.
-    """
-
-    runs: tuple[tuple[int, str], ...]
+    runs: tuple[tuple[int, str], ...]  # Id and name of each.
+    # Field -> its value in each run, as text; an empty one where the run has no such field.
     fields: dict[str, tuple[str, ...]]
 
     @property

@@ -51,17 +51,11 @@ class DecodeSettings:
 
 @dataclass(frozen=True)
 class ReverseStrip:
-    """One noise on its way to a picture.
+    """One noise on its way to a picture."""
 
-    Attributes:
-        levels: Noise levels t of 1,000, falling.
-        noisy: x_t at each level, clipped to the range of a picture.
-        foreseen: The x_0 that the decoder foresees in it.
-    """
-
-    levels: tuple[int, ...]
-    noisy: UInt8[np.ndarray, "l s s 3"]
-    foreseen: UInt8[np.ndarray, "l s s 3"]
+    levels: tuple[int, ...]  # Noise levels t of 1,000, falling.
+    noisy: UInt8[np.ndarray, "l s s 3"]  # x_t at each level, clipped to the range of a picture.
+    foreseen: UInt8[np.ndarray, "l s s 3"]  # The x_0 that the decoder foresees in it.
 
 
 @dataclass(frozen=True)
@@ -75,58 +69,36 @@ class NearPicture:
 
 @dataclass(frozen=True)
 class MeasuredAttribute:
-    """Shares of held-out pictures that an independent judge reads right.
-
-    Attributes:
-        samples: Off the decoder's samples.
-        originals: Off the pictures themselves.
-        limit: Off samples of an equal decoder that is told the true attributes; None where it was not measured.
-    """
+    """Shares of held-out pictures that an independent judge reads right."""
 
     name: str
-    samples: float
-    originals: float
+    samples: float  # Off the decoder's samples.
+    originals: float  # Off the pictures themselves.
+    # Off samples of an equal decoder that is told the true attributes; None where it was not measured.
     limit: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class DecodedRun:
-    """What one decoder makes of an embedding.
+    """What one decoder makes of an embedding."""
 
-    Attributes:
-        index: Place of the decoder among those asked for; decides its color.
-        run: Its number.
-        of_name: Name of the run whose embedding is decoded.
-        of_step: Step of that run.
-        step: Updates that the decoder has made.
-        mean: The mean picture: E[picture | embedding] as far as the regression learned it.
-        samples: One for each noise.
-        spread: Deviation over the noises of each pixel, mean over colors, in 0 to 1.
-        nearest: Training pictures, nearest first.
-        nearest_of: Among how many they were sought.
-        recovered: Share of the held-out pixels' variance that the mean picture explains; NaN where it was not measured.
-        recovered_of: Among how many held-out pictures.
-        measured: What `trainer decode --measure` found at this step.
-        measured_of: On how many held-out pictures.
-        reverse: The first noise on its way; None where it was not asked for.
-    """
-
-    index: int
-    run: int
+    index: int  # Place of the decoder among those asked for; decides its color.
+    run: int  # Its number.
     name: str
-    of_name: str
-    of_step: int
-    step: int
-    mean: UInt8[np.ndarray, "s s 3"]
-    samples: UInt8[np.ndarray, "k s s 3"]
-    spread: Float[np.ndarray, "s s"]
-    nearest: tuple[NearPicture, ...]
-    nearest_of: int
+    of_name: str  # Name of the run whose embedding is decoded.
+    of_step: int  # Step of that run.
+    step: int  # Updates that the decoder has made.
+    mean: UInt8[np.ndarray, "s s 3"]  # The mean picture: E[picture | embedding] as far as the regression learned it.
+    samples: UInt8[np.ndarray, "k s s 3"]  # One for each noise.
+    spread: Float[np.ndarray, "s s"]  # Deviation over the noises of each pixel, mean over colors, in 0 to 1.
+    nearest: tuple[NearPicture, ...]  # Training pictures, nearest first.
+    nearest_of: int  # Among how many they were sought.
+    # Share of the held-out pixels' variance that the mean picture explains; NaN where it was not measured.
     recovered: float = float("nan")
-    recovered_of: int = 0
-    measured: tuple[MeasuredAttribute, ...] = ()
-    measured_of: int = 0
-    reverse: ReverseStrip | None = None
+    recovered_of: int = 0  # Among how many held-out pictures.
+    measured: tuple[MeasuredAttribute, ...] = ()  # What `trainer decode --measure` found at this step.
+    measured_of: int = 0  # On how many held-out pictures.
+    reverse: ReverseStrip | None = None  # The first noise on its way; None where it was not asked for.
 
     @property
     def not_kept(self) -> float:
@@ -136,19 +108,12 @@ class DecodedRun:
 
 @dataclass(frozen=True)
 class DecodedChart:
-    """One embedding decoded by one decoder or two.
+    """One embedding decoded by one decoder or two."""
 
-    Attributes:
-        title: The name of the picture, or the sentence.
-        original: The picture as the decoders see it; None for a sentence.
-        how: Prior, steps, guidance and moves, in words.
-        noises: Seeds, the same for all runs.
-    """
-
-    title: str
-    original: UInt8[np.ndarray, "s s 3"] | None
-    how: str
-    noises: tuple[int, ...]
+    title: str  # The name of the picture, or the sentence.
+    original: UInt8[np.ndarray, "s s 3"] | None  # The picture as the decoders see it; None for a sentence.
+    how: str  # Prior, steps, guidance and moves, in words.
+    noises: tuple[int, ...]  # Seeds, the same for all runs.
     runs: tuple[DecodedRun, ...]
 
     @property

@@ -55,17 +55,12 @@ _STEPS: Final = (
 
 @dataclass(frozen=True, kw_only=True)
 class EmbeddingSpectra(SnapshotLabel):
-    """One run's covariance spectra.
+    """One run's covariance spectra."""
 
-    Attributes:
-        n: Of each modality, distinct pictures or captions measured, of `rows`.
-        eigenvalues: Of each modality, descending.
-        steps: Of each modality, a row a step: the step, effective rank, effective directions, percent in the first 10.
-    """
-
-    n: dict[Modality, int]
+    n: dict[Modality, int]  # Of each modality, distinct pictures or captions measured, of `rows`.
     rows: dict[Modality, int]
-    eigenvalues: dict[Modality, Float[np.ndarray, " d"]]
+    eigenvalues: dict[Modality, Float[np.ndarray, " d"]]  # Of each modality, descending.
+    # Of each modality, a row a step: the step, effective rank, effective directions, percent in the first 10.
     steps: dict[Modality, Float[np.ndarray, "s 4"]]
 
 

@@ -48,24 +48,17 @@ CONFUSED: Final = ("zero_shot", "linear_probe", "knn")
 
 @dataclass(frozen=True)
 class EvaluatedRun:
-    """One run on the data set.
-
-    Attributes:
-        tasks: Of each task one record: that of a question all runs were asked, else the newest.
-        label: Its name beside the others'.
-        records: All that is stored, the oldest first.
-        is_logged: Whether its training measured it on these data.
-    """
+    """One run on the data set."""
 
     index: int
     run: int
     name: str
     objective: str
     step: int
-    tasks: dict[str, TaskRecord]
-    label: str = ""
-    records: tuple[TaskRecord, ...] = ()
-    is_logged: bool = False
+    tasks: dict[str, TaskRecord]  # Of each task one record: that of a question all runs were asked, else the newest.
+    label: str = ""  # Its name beside the others'.
+    records: tuple[TaskRecord, ...] = ()  # All that is stored, the oldest first.
+    is_logged: bool = False  # Whether its training measured it on these data.
 
     def record(self, task: str, question: Question | None) -> TaskRecord | None:
         """Return the stored record of a task for this question."""
@@ -76,17 +69,11 @@ class EvaluatedRun:
 
 @dataclass(frozen=True)
 class Difference:
-    """B minus A on the samples evaluated for both.
+    """B minus A on the samples evaluated for both."""
 
-    Attributes:
-        paired: With its interval.
-        mcnemar: Of right and wrong answers; None where an answer is no yes or no.
-        p: McNemar's, adjusted for the rows of the table (Holm); NaN without.
-    """
-
-    paired: Paired
-    mcnemar: McNemar | None
-    p: float
+    paired: Paired  # With its interval.
+    mcnemar: McNemar | None  # Of right and wrong answers; None where an answer is no yes or no.
+    p: float  # McNemar's, adjusted for the rows of the table (Holm); NaN without.
 
     @property
     def real(self) -> bool:
@@ -98,44 +85,34 @@ class Difference:
 
 @dataclass(frozen=True)
 class EvaluationLine:
-    """One metric for one question.
-
-    Attributes:
-        values: One a run; None where it was not measured.
-        intervals: 95 % interval of a share of independent samples (Wilson), else None.
-        n: Independent answers of each run: samples; in retrieval distinct captions, or pictures, that asked.
-        difference: Of the first two runs, where the answers of both to a question that is known are stored, and k is
-            below the number of answers.
-        question: What all the values answer; None where it is not known.
-    """
+    """One metric for one question."""
 
     metric: Metric
     name: str
     task: str
-    values: tuple[float | None, ...]
+    values: tuple[float | None, ...]  # One a run; None where it was not measured.
+    # 95 % interval of a share of independent samples (Wilson), else None.
     intervals: tuple[tuple[float, float] | None, ...]
+    # Independent answers of each run: samples; in retrieval distinct captions, or pictures, that asked.
     n: tuple[int, ...]
+    # Of the first two runs, where the answers of both to a question that is known are stored, and k is below the
+    # number of answers.
     difference: Difference | None
-    question: Question | None = None
+    question: Question | None = None  # What all the values answer; None where it is not known.
 
 
 @dataclass(frozen=True)
 class EvaluationChart:
-    """A data set, the runs evaluated on it, one line per metric, and published results.
-
-    Attributes:
-        over_seeds: What single runs leave open, and what is known over seeds; empty for one run.
-        undecided: As in `SeedTruth`, of the first two runs; empty for one run.
-        primary: The outcome that decides their experiment, `image_to_text_R@1`; that one also without an experiment.
-    """
+    """A data set, the runs evaluated on it, one line per metric, and published results."""
 
     dataset: str
     split: str
     runs: tuple[EvaluatedRun, ...]
     lines: tuple[EvaluationLine, ...]
     published: tuple[PublishedNumber, ...]
-    over_seeds: str = ""
-    undecided: str = ""
+    over_seeds: str = ""  # What single runs leave open, and what is known over seeds; empty for one run.
+    undecided: str = ""  # As in `SeedTruth`, of the first two runs; empty for one run.
+    # The outcome that decides their experiment, `image_to_text_R@1`; that one also without an experiment.
     primary: str = R_AT_1
 
     @property
@@ -146,19 +123,12 @@ class EvaluationChart:
 
 @dataclass(frozen=True)
 class Confusion:
-    """A confusion matrix.
+    """A confusion matrix."""
 
-    Attributes:
-        classes: Names, of the classes that occur only.
-        counts: Row: the true class; column: the answer.
-        shares: Counts over their row's sum.
-        numbers: Place of each shown class among all.
-    """
-
-    classes: tuple[str, ...]
-    counts: Int[np.ndarray, "c c"]
-    shares: Float[np.ndarray, "c c"]
-    numbers: tuple[int, ...]
+    classes: tuple[str, ...]  # Names, of the classes that occur only.
+    counts: Int[np.ndarray, "c c"]  # Row: the true class; column: the answer.
+    shares: Float[np.ndarray, "c c"]  # Counts over their row's sum.
+    numbers: tuple[int, ...]  # Place of each shown class among all.
 
 
 def evaluated_data(workspace: Workspace, runs: Sequence[int]) -> list[tuple[str, str]]:

@@ -75,18 +75,12 @@ WHOLE: Final = FigureChoices(panels=(EVERYTHING,), names="seed", title="short")
 
 @dataclass(frozen=True)
 class FigurePart:
-    """One part of a panel that a figure holds or leaves out.
+    """One part of a panel that a figure holds or leaves out."""
 
-    Attributes:
-        name: What `--panels` takes.
-        size: How much it is: `2 plots`, `table, 6 rows`.
-        is_table: Whether it is left out unless it is named.
-    """
-
-    name: str
+    name: str  # What `--panels` takes.
     title: str
-    size: str
-    is_table: bool
+    size: str  # How much it is: `2 plots`, `table, 6 rows`.
+    is_table: bool  # Whether it is left out unless it is named.
     keys: tuple[str, ...]
 
 

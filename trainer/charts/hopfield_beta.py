@@ -40,16 +40,11 @@ class BetaSettings(StoredSettings):
 
 @dataclass(frozen=True)
 class BetaGrid:
-    """The effective numbers of one run.
-
-    Attributes:
-        rows: The pairs whose embeddings are the queries, the sharpest first.
-        values: Effective number of each at each of `BETAS`.
-    """
+    """The effective numbers of one run."""
 
     run: Patterns
-    rows: Int[np.ndarray, " m"]
-    values: Float[np.ndarray, "m b"]
+    rows: Int[np.ndarray, " m"]  # The pairs whose embeddings are the queries, the sharpest first.
+    values: Float[np.ndarray, "m b"]  # Effective number of each at each of `BETAS`.
 
 
 def beta_grid(

@@ -65,19 +65,15 @@ class PairSettings:
 
 @dataclass(frozen=True)
 class PairRetrievals:
-    """The retrievals of a pair in one run.
-
-    Attributes:
-        rows: Pairs of the snapshot that are stored.
-        tops: For U_x, U_y, V_x and V_y: places among `rows` of the largest weights, the weights, and the rest.
-        matched: Cosines of all matched pairs: before, and of U_x with U_y and V_x with V_y.
-    """
+    """The retrievals of a pair in one run."""
 
     run: Patterns
     query: Query
-    rows: Int[np.ndarray, " n"]
+    rows: Int[np.ndarray, " n"]  # Pairs of the snapshot that are stored.
     four: FourRetrievals
+    # For U_x, U_y, V_x and V_y: places among `rows` of the largest weights, the weights, and the rest.
     tops: tuple[tuple[Int[np.ndarray, " k"], Float[np.ndarray, " k"], float], ...]
+    # Cosines of all matched pairs: before, and of U_x with U_y and V_x with V_y.
     matched: tuple[Float[np.ndarray, " n"], Float[np.ndarray, " n"], Float[np.ndarray, " n"]]
 
 

@@ -64,15 +64,12 @@ def asks_setting() -> Any:
 
 @dataclass(frozen=True)
 class StoredSettings:
-    """The stored patterns.
-
-    Attributes:
-        only: The label of a class; empty for all.
-        pairs: Rows of the snapshot; empty for all.
-    """
+    """The stored patterns."""
 
     stored: Literal["images", "texts"] = stored_setting()
+    # The label of a class; empty for all.
     only: str = option("", "Class", "Store the pairs of this class only.", control=False)
+    # Rows of the snapshot; empty for all.
     pairs: tuple[int, ...] = option((), "Pairs", "Store these pairs only, rows of the snapshot.", control=False)
 
 
@@ -215,15 +212,10 @@ def _read(opened: OpenedSnapshot, settings: StoredSettings, plane: Plane) -> Pat
 
 @dataclass(frozen=True)
 class Query:
-    """The query's pair in a run.
+    """The query's pair in a run."""
 
-    Attributes:
-        row: Of the run's snapshot; -1 for a query from outside.
-        same: Whether the run has the pairs of the first run in the same rows: what is clicked is a row of that one.
-    """
-
-    row: int
-    same: bool
+    row: int  # Of the run's snapshot; -1 for a query from outside.
+    same: bool  # Whether the run has the pairs of the first run in the same rows: what is clicked is a row of that one.
 
 
 def query_of(workspace: Workspace, target: Target, request: Request, run: Patterns, query: int) -> Query:

@@ -75,14 +75,10 @@ class RetrievalSettings(OutsideQuery, StoredSettings):
 
 @dataclass(frozen=True)
 class Retrieval:
-    """One run's retrieval: the weight of each stored pattern, and the path of repeated updates.
-
-    Attributes:
-        query: Its pair in this run, or that it is from outside.
-    """
+    """One run's retrieval: the weight of each stored pattern, and the path of repeated updates."""
 
     run: Patterns
-    query: Query
+    query: Query  # Its pair in this run, or that it is from outside.
     shares: Float[np.ndarray, " n"]
     path: Trail
 

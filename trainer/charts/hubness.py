@@ -49,36 +49,21 @@ class HubSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class Hubness(SnapshotLabel):
-    """One run's images as hits of its texts.
+    """One run's images as hits of its texts."""
 
-    Attributes:
-        k: Hits of each text.
-        n: Distinct texts that ask.
-        texts: Distinct texts of the snapshot; more than `n` where they were sampled.
-        images: Distinct images of the snapshot.
-        rows: Of each distinct image the first pair that has it.
-        image_of: Of each pair its distinct image.
-        occurrences: How many texts find each distinct image among their first k.
-        occurrences_csls: The same when searched by CSLS.
-        skewness: Of `occurrences`.
-        skewness_csls: Of `occurrences_csls`.
-        recall: k -> share of texts that find their own image among the first k, by cosine.
-        recall_csls: The same by CSLS.
-    """
-
-    k: int
-    n: int
-    texts: int
-    images: int
+    k: int  # Hits of each text.
+    n: int  # Distinct texts that ask.
+    texts: int  # Distinct texts of the snapshot; more than `n` where they were sampled.
+    images: int  # Distinct images of the snapshot.
     pairs: int
-    rows: Int[np.ndarray, " i"]
-    image_of: Int[np.ndarray, " n"]
-    occurrences: Int[np.ndarray, " i"]
-    occurrences_csls: Int[np.ndarray, " i"]
-    skewness: float
-    skewness_csls: float
-    recall: dict[int, float]
-    recall_csls: dict[int, float]
+    rows: Int[np.ndarray, " i"]  # Of each distinct image the first pair that has it.
+    image_of: Int[np.ndarray, " n"]  # Of each pair its distinct image.
+    occurrences: Int[np.ndarray, " i"]  # How many texts find each distinct image among their first k.
+    occurrences_csls: Int[np.ndarray, " i"]  # The same when searched by CSLS.
+    skewness: float  # Of `occurrences`.
+    skewness_csls: float  # Of `occurrences_csls`.
+    recall: dict[int, float]  # k -> share of texts that find their own image among the first k, by cosine.
+    recall_csls: dict[int, float]  # The same by CSLS.
 
 
 def hubness(

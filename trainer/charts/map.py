@@ -55,36 +55,25 @@ _METHODS: Final = {
 
 @dataclass(frozen=True, kw_only=True)
 class MapChart(SnapshotLabel):
-    """Point i of `images` and point i of `texts` are pair i.
-
-    Attributes:
-        sampled: The snapshot holds a sample of its split.
-        method: How the points were placed: `pca` or `umap`.
-        parameters: What else decided their places, for the note under the map.
-        neighborhood: As of `PointPlacement`.
-        colors: What the pairs are colored by, with one meaning in all maps of a figure.
-        side: Azimuth and elevation, in degrees, from which a cloud in space is seen; None for a map in the plane.
-        near: How near each point is to the eye, images first; None in the plane.
-        lit: Pairs in color while the others are gray; None: all.
-        lit_note: Why only some are, in words.
-        shares: Of the variance of all points that each axis shows, in [0, 1]; None where the axes are no components.
-    """
+    """Point i of `images` and point i of `texts` are pair i."""
 
     n: int
-    sampled: bool
-    method: str
-    parameters: str
+    sampled: bool  # The snapshot holds a sample of its split.
+    method: str  # How the points were placed: `pca` or `umap`.
+    parameters: str  # What else decided their places, for the note under the map.
     images: Float[np.ndarray, "n 2"] | None
     texts: Float[np.ndarray, "n 2"] | None
     captions: tuple[str, ...]
     paths: tuple[str, ...]
-    colors: ColoredPoints
+    colors: ColoredPoints  # What the pairs are colored by, with one meaning in all maps of a figure.
+    # Azimuth and elevation, in degrees, from which a cloud in space is seen; None for a map in the plane.
     side: tuple[float, float] | None = None
-    near: Float[np.ndarray, " m"] | None = None
-    lit: Bool[np.ndarray, " n"] | None = None
-    lit_note: str = ""
+    near: Float[np.ndarray, " m"] | None = None  # How near each point is to the eye, images first; None in the plane.
+    lit: Bool[np.ndarray, " n"] | None = None  # Pairs in color while the others are gray; None: all.
+    lit_note: str = ""  # Why only some are, in words.
+    # Of the variance of all points that each axis shows, in [0, 1]; None where the axes are no components.
     shares: tuple[float, float] | None = None
-    neighborhood: int = 0
+    neighborhood: int = 0  # As of `PointPlacement`.
 
     @property
     def lit_n(self) -> int:
@@ -94,25 +83,16 @@ class MapChart(SnapshotLabel):
 
 @dataclass(frozen=True)
 class Placed:
-    """A snapshot and the positions of its points: first its images, then its texts.
+    """A snapshot and the positions of its points: first its images, then its texts."""
 
-    Attributes:
-        folder: Folder of the snapshot, inside the run's folder.
-        layout: Places of all points, as `trainer.projection.layout` returns them, or as seen from `side`.
-        method: How the points were placed.
-        parameters: What else decided their places, for people.
-        neighborhood: As in `MapChart`.
-        side: As in `MapChart`.
-        near: As in `MapChart`.
-    """
-
-    folder: Path
+    folder: Path  # Folder of the snapshot, inside the run's folder.
+    # Places of all points, as `trainer.projection.layout` returns them, or as seen from `side`.
     layout: Float[np.ndarray, "m 2"]
-    method: str = "pca"
-    parameters: str = ""
-    side: tuple[float, float] | None = None
-    near: Float[np.ndarray, " m"] | None = None
-    neighborhood: int = 0
+    method: str = "pca"  # How the points were placed.
+    parameters: str = ""  # What else decided their places, for people.
+    side: tuple[float, float] | None = None  # As in `MapChart`.
+    near: Float[np.ndarray, " m"] | None = None  # As in `MapChart`.
+    neighborhood: int = 0  # As in `MapChart`.
 
 
 def embedding_maps(
@@ -287,13 +267,10 @@ def _computed(by: str, snapshots: Sequence[Snapshot], progress: Progress | None)
 
 @dataclass(frozen=True, kw_only=True)
 class RankedPairs(SnapshotLabel):
-    """A run's cosine and rank of each pair of a snapshot.
-
-    Attributes:
-        agreement: Place in `AGREEMENTS` of each pair, of two runs that hold the same pairs; else None.
-    """
+    """A run's cosine and rank of each pair of a snapshot."""
 
     numbers: PairNumbers
+    # Place in `AGREEMENTS` of each pair, of two runs that hold the same pairs; else None.
     agreement: Int[np.ndarray, " n"] | None = None
 
 

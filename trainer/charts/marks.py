@@ -124,20 +124,14 @@ def dash_of(tone: Tone, *, dashed: bool = False) -> tuple[float, ...]:
 
 @dataclass(frozen=True)
 class Axis:
-    """An axis with a range fixed by the chart, so that a slider moves the curve and not the axis.
+    """An axis with a range fixed by the chart, so that a slider moves the curve and not the axis."""
 
-    Attributes:
-        label: In sentence case, whatever it is given in; names that are no plain word (`val/loss`) stay.
-        percent: Its values are shares: it stays within 0 and 100 whatever margins it is given.
-        integer: It counts what has no parts, such as steps: its ticks stand at whole numbers only.
-    """
-
-    label: str
+    label: str  # In sentence case, whatever it is given in; names that are no plain word (`val/loss`) stay.
     low: float
     high: float
     log: bool = False
-    percent: bool = False
-    integer: bool = False
+    percent: bool = False  # Its values are shares: it stays within 0 and 100 whatever margins it is given.
+    integer: bool = False  # It counts what has no parts, such as steps: its ticks stand at whole numbers only.
 
     def __post_init__(self) -> None:
         if re.match(r"[a-z]{3,}(?=[\s(,']|$)", self.label):
@@ -250,19 +244,15 @@ class Marker:
 
 @dataclass(frozen=True)
 class Points:
-    """Many small points.
-
-    Attributes:
-        ids: What was clicked, such as a pair; None: nothing.
-        classes: Names of all classes, if these points are colored as class number `at` of them and not by tone.
-    """
+    """Many small points."""
 
     name: str
     tone: Tone
     xy: Float[np.ndarray, "n 2"]
-    ids: Int[np.ndarray, " n"] | None = None
+    ids: Int[np.ndarray, " n"] | None = None  # What was clicked, such as a pair; None: nothing.
     size: float = 4.0
     mark: Literal["disc", "diamond"] = "disc"
+    # Names of all classes, if these points are colored as class number `at` of them and not by tone.
     classes: tuple[str, ...] = ()
     at: int = 0
 
@@ -311,15 +301,10 @@ class PairMap:
 
 @dataclass(frozen=True)
 class Rug:
-    """The place on x of each pair behind a histogram: the window ticks those that are selected, a file none.
+    """The place on x of each pair behind a histogram: the window ticks those that are selected, a file none."""
 
-    Attributes:
-        ids: Of the pairs; those of several runs may be there several times.
-        x: Their places.
-    """
-
-    ids: Int[np.ndarray, " n"]
-    x: Float[np.ndarray, " n"]
+    ids: Int[np.ndarray, " n"]  # Of the pairs; those of several runs may be there several times.
+    x: Float[np.ndarray, " n"]  # Their places.
 
 
 def joined(rugs: Iterable[Rug]) -> Rug:
@@ -358,21 +343,7 @@ SHARE_ROOM: Final = 0.015
 
 @dataclass(frozen=True)
 class XYPlot:
-    """Series, points, markers and bars over fixed axes.
-
-    Attributes:
-        cursor: Where a dashed line stands on x; NaN for none. Usually the value of a slider.
-        names: The categories on x, at 0, 1, 2 ...; empty for a numeric axis.
-        equal: Both axes have one scale.
-        note: A quiet remark next to the title.
-        tone: Of the badge of a plot that is about one run alone; None for none.
-        brushes: Dragging across it selects a range of x, or a rectangle; the view says what that means.
-        lying: The bars lie: the categories stand at the left, the first on top, and `y` is drawn below them. Bars, dots
-            and points are drawn then.
-        rug: The single pairs behind a histogram; None where it is not of pairs.
-        legend: Whether one names the series; else labels beside them do.
-        ids_are: What the ids of the points are: pairs, which the window selects and rings, or numbers of concepts.
-    """
+    """Series, points, markers and bars over fixed axes."""
 
     key: str
     title: str
@@ -381,17 +352,21 @@ class XYPlot:
     curves: tuple[Series, ...] = ()
     regions: tuple[Region, ...] = ()
     dots: tuple[Marker, ...] = ()
-    cursor: float = math.nan
+    cursor: float = math.nan  # Where a dashed line stands on x; NaN for none. Usually the value of a slider.
     bars: tuple[Bars, ...] = ()
-    names: tuple[str, ...] = ()
-    equal: bool = False
-    note: str = ""
+    names: tuple[str, ...] = ()  # The categories on x, at 0, 1, 2 ...; empty for a numeric axis.
+    equal: bool = False  # Both axes have one scale.
+    note: str = ""  # A quiet remark next to the title.
     points: tuple[Points, ...] = ()
-    tone: Tone | None = None
+    tone: Tone | None = None  # Of the badge of a plot that is about one run alone; None for none.
+    # Dragging across it selects a range of x, or a rectangle; the view says what that means.
     brushes: Literal["", "x", "xy"] = ""
+    # The bars lie: the categories stand at the left, the first on top, and `y` is drawn below them. Bars, dots
+    # and points are drawn then.
     lying: bool = False
-    rug: Rug | None = None
-    legend: bool = True
+    rug: Rug | None = None  # The single pairs behind a histogram; None where it is not of pairs.
+    legend: bool = True  # Whether one names the series; else labels beside them do.
+    # What the ids of the points are: pairs, which the window selects and rings, or numbers of concepts.
     ids_are: Literal["pairs", "concepts"] = "pairs"
 
     @property
@@ -441,13 +416,7 @@ def categories(label: str, names: tuple[str, ...]) -> Axis:
 
 @dataclass(frozen=True)
 class ShadedTable:
-    """A matrix of numbers with cells shaded by value.
-
-    Attributes:
-        margins: How many of the last rows and columns are not shaded: they say what follows from the others.
-        marked: Cells in a frame: the matched ones.
-        top: The value of the deepest shade; the cells are not shaded where it is 0.
-    """
+    """A matrix of numbers with cells shaded by value."""
 
     key: str
     title: str
@@ -455,9 +424,10 @@ class ShadedTable:
     columns: tuple[str, ...]
     values: Float[np.ndarray, "rows columns"]
     digits: int
-    top: float = 1.0
+    top: float = 1.0  # The value of the deepest shade; the cells are not shaded where it is 0.
+    # How many of the last rows and columns are not shaded: they say what follows from the others.
     margins: tuple[int, int] = (0, 0)
-    marked: tuple[tuple[int, int], ...] = ()
+    marked: tuple[tuple[int, int], ...] = ()  # Cells in a frame: the matched ones.
 
     def depth(self, row: int, column: int) -> float | None:
         """Return how deep a cell is shaded, in [0, 1]; None for one of the margins."""
@@ -515,23 +485,15 @@ class HeatMap:
 
 @dataclass(frozen=True)
 class RowImage:
-    """An image with its caption.
+    """An image with its caption."""
 
-    Attributes:
-        row: Of the snapshot; -1 for what is no pair of it.
-        words: Over the image.
-        share: 0 to 1, drawn as a bar; NaN for none.
-        strong: The query's own pair, or the matched one.
-        pixels: The image, where it is no file.
-    """
-
-    row: int
+    row: int  # Of the snapshot; -1 for what is no pair of it.
     path: str
     caption: str
-    words: str
-    share: float = float("nan")
-    strong: bool = False
-    pixels: UInt8[np.ndarray, "h w 3"] | None = None
+    words: str  # Over the image.
+    share: float = float("nan")  # 0 to 1, drawn as a bar; NaN for none.
+    strong: bool = False  # The query's own pair, or the matched one.
+    pixels: UInt8[np.ndarray, "h w 3"] | None = None  # The image, where it is no file.
 
     @property
     def name(self) -> str:
@@ -552,23 +514,16 @@ class ImageRow:
 
 @dataclass(frozen=True)
 class NumberRow:
-    """A row of a `NumberTable`: label, hint, one value per column (NaN: none), and format.
-
-    Attributes:
-        values: Empty: the row is a heading of those that follow.
-        best: Columns whose value is written strongly.
-        percent: Shares are written in percent: 98.4 % of three digits.
-        signed: Differences are written with their sign, those of shares in points.
-    """
+    """A row of a `NumberTable`: label, hint, one value per column (NaN: none), and format."""
 
     words: str
     hint: str
-    values: tuple[float | str, ...]
+    values: tuple[float | str, ...]  # Empty: the row is a heading of those that follow.
     digits: int = 3
     strong: bool = False
-    best: frozenset[int] = frozenset()
-    percent: bool = False
-    signed: bool = False
+    best: frozenset[int] = frozenset()  # Columns whose value is written strongly.
+    percent: bool = False  # Shares are written in percent: 98.4 % of three digits.
+    signed: bool = False  # Differences are written with their sign, those of shares in points.
 
     def text(self, column: int) -> str:
         """Format a column's value with a true minus sign; a dash if missing."""
@@ -592,22 +547,16 @@ def one_number(label: str, value: float, digits: int, hint: str = "", *, strong:
 
 @dataclass(frozen=True)
 class NumberTable:
-    """A table with one row per measure and one column per run or item.
-
-    Attributes:
-        badges: Columns are the runs in order.
-        first: The place of the first column among the runs, where a page has the columns in parts.
-        tones: Of the badges, by the place among the runs; empty: those of the places.
-    """
+    """A table with one row per measure and one column per run or item."""
 
     key: str
     title: str
     columns: tuple[str, ...]
     lines: tuple[NumberRow, ...]
-    badges: bool = True
+    badges: bool = True  # Columns are the runs in order.
     note: str = ""
-    first: int = 0
-    tones: tuple[Tone, ...] = ()
+    first: int = 0  # The place of the first column among the runs, where a page has the columns in parts.
+    tones: tuple[Tone, ...] = ()  # Of the badges, by the place among the runs; empty: those of the places.
 
     def named(self) -> Iterator[tuple[str, NumberRow]]:
         """Yield the rows other than headings, each with its label and that of its heading."""
@@ -629,29 +578,18 @@ Mark = XYPlot | PairMap | ShadedTable | HeatMap | ImageRow | NumberTable
 
 @dataclass(frozen=True, kw_only=True)
 class Panel:
-    """Everything a chart shows.
+    """Everything a chart shows."""
 
-    Attributes:
-        title: Over an exported figure.
-        head: Quiet lines under the title: runs, steps, n, settings.
-        rows: The marks, row by row.
-        notes: What must be known to read it; shown under the panel.
-        table_notes: How many of them, the first ones, explain the tables of numbers: the window shows them with these.
-        warnings: What is wrong with the embeddings, a sentence each.
-        commands: What fills in what is missing, for a terminal; in the window a button does.
-        steps: Name and step of each run, where these differ.
-        compact: Plots are small, under one legend.
-    """
-
-    title: str
-    rows: tuple[tuple[Mark, ...], ...]
-    head: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
+    title: str  # Over an exported figure.
+    rows: tuple[tuple[Mark, ...], ...]  # The marks, row by row.
+    head: tuple[str, ...] = ()  # Quiet lines under the title: runs, steps, n, settings.
+    notes: tuple[str, ...] = ()  # What must be known to read it; shown under the panel.
+    # How many of them, the first ones, explain the tables of numbers: the window shows them with these.
     table_notes: int = 0
-    warnings: tuple[str, ...] = ()
-    commands: tuple[str, ...] = ()
-    steps: tuple[tuple[str, int], ...] = ()
-    compact: bool = False
+    warnings: tuple[str, ...] = ()  # What is wrong with the embeddings, a sentence each.
+    commands: tuple[str, ...] = ()  # What fills in what is missing, for a terminal; in the window a button does.
+    steps: tuple[tuple[str, int], ...] = ()  # Name and step of each run, where these differ.
+    compact: bool = False  # Plots are small, under one legend.
 
     @property
     def marks(self) -> tuple[Mark, ...]:

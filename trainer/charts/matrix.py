@@ -46,18 +46,12 @@ class MatrixWindow:
 
 @dataclass(frozen=True)
 class MatrixTile:
-    """A window as an image.
-
-    Attributes:
-        means: Mean cosine of each block.
-        rows: The pairs whose images each row of it averages.
-        columns: The pairs whose texts each column averages.
-    """
+    """A window as an image."""
 
     window: MatrixWindow
-    means: Float[np.ndarray, "r c"]
-    rows: tuple[Int[np.ndarray, " k"], ...]
-    columns: tuple[Int[np.ndarray, " k"], ...]
+    means: Float[np.ndarray, "r c"]  # Mean cosine of each block.
+    rows: tuple[Int[np.ndarray, " k"], ...]  # The pairs whose images each row of it averages.
+    columns: tuple[Int[np.ndarray, " k"], ...]  # The pairs whose texts each column averages.
 
     @property
     def single(self) -> bool:

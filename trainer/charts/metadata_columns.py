@@ -20,17 +20,11 @@ _MOST_WHOLE_NUMBERS: Final = 12
 
 @dataclass(frozen=True)
 class MetadataColumn:
-    """One column: classes, or numbers on a scale.
+    """One column: classes, or numbers on a scale."""
 
-    Attributes:
-        names: Different values in sorted order, as words; empty for numbers.
-        place: Place in `names` of each pair's value; None for numbers.
-        numbers: Each pair's number, NaN where it has none; None for classes.
-    """
-
-    names: tuple[str, ...] = ()
-    place: Int[np.ndarray, " n"] | None = None
-    numbers: Float[np.ndarray, " n"] | None = None
+    names: tuple[str, ...] = ()  # Different values in sorted order, as words; empty for numbers.
+    place: Int[np.ndarray, " n"] | None = None  # Place in `names` of each pair's value; None for numbers.
+    numbers: Float[np.ndarray, " n"] | None = None  # Each pair's number, NaN where it has none; None for classes.
 
 
 def column(values: Sequence[Any]) -> MetadataColumn | None:

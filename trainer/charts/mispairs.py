@@ -16,26 +16,17 @@ class Mispairs:
     """Badly ranked pairs, worst first; places in `Changes.rows`.
 
     Pairs are listed, pictures are counted: the captions of one picture are ranked badly together.
-
-    Attributes:
-        share: Part of the pairs that counts as badly ranked in each run; each picture has the same weight.
-        badness_a: Geometric mean of the ranks both ways in A; 1 is best.
-        badness_b: The same in B.
-        both: Badly ranked in both: candidates for wrong labels.
-        only_a: Badly ranked in A only.
-        only_b: Badly ranked in B only.
-        pictures: `both`, `only_a` and `only_b` -> how many pictures have a badly ranked pair in both runs, or in one.
-        expected: How many pictures `both` would count if the runs erred independently.
     """
 
-    share: float
-    badness_a: Float[np.ndarray, " n"]
-    badness_b: Float[np.ndarray, " n"]
-    both: Int[np.ndarray, " i"]
-    only_a: Int[np.ndarray, " j"]
-    only_b: Int[np.ndarray, " k"]
+    share: float  # Part of the pairs that counts as badly ranked in each run; each picture has the same weight.
+    badness_a: Float[np.ndarray, " n"]  # Geometric mean of the ranks both ways in A; 1 is best.
+    badness_b: Float[np.ndarray, " n"]  # The same in B.
+    both: Int[np.ndarray, " i"]  # Badly ranked in both: candidates for wrong labels.
+    only_a: Int[np.ndarray, " j"]  # Badly ranked in A only.
+    only_b: Int[np.ndarray, " k"]  # Badly ranked in B only.
+    # `both`, `only_a` and `only_b` -> how many pictures have a badly ranked pair in both runs, or in one.
     pictures: dict[str, int]
-    expected: float
+    expected: float  # How many pictures `both` would count if the runs erred independently.
 
 
 def mispairs(changes: Changes, *, share: float = 0.1) -> Mispairs:

@@ -45,20 +45,13 @@ Ref = tuple[int | str, int | None]
 
 @dataclass(frozen=True)
 class PairMeasure:
-    """One number of every pair.
-
-    Attributes:
-        hint: What it means, a sentence.
-        digits: After the point.
-        signed: Whether both signs mean something: no change is 0.
-        better: The sign of a change for the better in B; empty where neither is.
-    """
+    """One number of every pair."""
 
     words: str
-    hint: str
-    digits: int = 2
-    signed: bool = False
-    better: str = ""
+    hint: str  # What it means, a sentence.
+    digits: int = 2  # After the point.
+    signed: bool = False  # Whether both signs mean something: no change is 0.
+    better: str = ""  # The sign of a change for the better in B; empty where neither is.
     unit: Unit = "picture"
     """What a mean over it counts once."""
 
@@ -111,44 +104,29 @@ MEASURES: Final[dict[str, PairMeasure]] = {
 
 @dataclass(frozen=True)
 class Changes:
-    """Every pair in both snapshots.
+    """Every pair in both snapshots."""
 
-    Attributes:
-        a: The first snapshot.
-        b: The second one; may be of the same run.
-        modality: Whose embeddings gave the neighbors and the residual: `image`, or `text` where there are no images.
-        k: Neighbors of each.
-        items: What the pairs are, as A's snapshot says; all of A's, also those that B lacks.
-        rows: Rows of `items` compared, ascending; what each value, neighborhood and verdict below is of.
-        pairs: Pairs that both hold; more than `n` where those compared (each with all) were drawn at random.
-        values: Measure -> a number of each compared pair; measures that a run without texts lacks are left out.
-        neighbors_a: Rows of `items` of the k nearest neighbors in A, nearest first.
-        neighbors_b: The same in B.
-        classes: What the verdicts are about; empty without classes or texts.
-        verdict_a: Class that A takes each image for, -1 where the classes are not this image's.
-        verdict_b: The same of B.
-        verdict_by: What stood for a class: in words.
-        sampled: Whether a snapshot holds only a part of its split.
-        candidates: Of which the k neighbors of an item are the nearest.
-        units: Which of the compared pairs are one picture or one caption.
-    """
-
-    a: SnapshotLabel
-    b: SnapshotLabel
+    a: SnapshotLabel  # The first snapshot.
+    b: SnapshotLabel  # The second one; may be of the same run.
+    # Whose embeddings gave the neighbors and the residual: `image`, or `text` where there are no images.
     modality: Literal["image", "text"]
-    k: int
-    items: Items
+    k: int  # Neighbors of each.
+    items: Items  # What the pairs are, as A's snapshot says; all of A's, also those that B lacks.
+    # Rows of `items` compared, ascending; what each value, neighborhood and verdict below is of.
     rows: Int[np.ndarray, " n"]
+    # Measure -> a number of each compared pair; measures that a run without texts lacks are left out.
     values: dict[str, Float[np.ndarray, " n"]]
-    neighbors_a: Int[np.ndarray, "n k"]
-    neighbors_b: Int[np.ndarray, "n k"]
-    classes: tuple[str, ...] = ()
+    neighbors_a: Int[np.ndarray, "n k"]  # Rows of `items` of the k nearest neighbors in A, nearest first.
+    neighbors_b: Int[np.ndarray, "n k"]  # The same in B.
+    classes: tuple[str, ...] = ()  # What the verdicts are about; empty without classes or texts.
+    # Class that A takes each image for, -1 where the classes are not this image's.
     verdict_a: Int[np.ndarray, " n"] = field(default_factory=lambda: np.empty(0, np.int64))
-    verdict_b: Int[np.ndarray, " n"] = field(default_factory=lambda: np.empty(0, np.int64))
-    verdict_by: str = ""
-    sampled: bool = False
-    pairs: int = 0
-    candidates: int = 0
+    verdict_b: Int[np.ndarray, " n"] = field(default_factory=lambda: np.empty(0, np.int64))  # The same of B.
+    verdict_by: str = ""  # What stood for a class: in words.
+    sampled: bool = False  # Whether a snapshot holds only a part of its split.
+    pairs: int = 0  # Pairs that both hold; more than `n` where those compared (each with all) were drawn at random.
+    candidates: int = 0  # Of which the k neighbors of an item are the nearest.
+    # Which of the compared pairs are one picture or one caption.
     units: Units = field(default_factory=lambda: units_of_numbers(_NONE, _NONE))
 
     @property

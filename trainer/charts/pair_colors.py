@@ -56,19 +56,12 @@ _MOST_SHOWN: Final = 0.98
 
 @dataclass(frozen=True)
 class PairNumbers:
-    """A run's numbers of each pair.
+    """A run's numbers of each pair."""
 
-    Attributes:
-        cosine: Of image and text.
-        rank: Of the right caption among `among` distinct captions for the image.
-        among: Number of captions; fewer than `captions` if they are a sample, drawn at random.
-        captions: Distinct captions of the pairs.
-    """
-
-    cosine: Float[np.ndarray, " n"]
-    rank: Int[np.ndarray, " n"]
-    among: int
-    captions: int
+    cosine: Float[np.ndarray, " n"]  # Of image and text.
+    rank: Int[np.ndarray, " n"]  # Of the right caption among `among` distinct captions for the image.
+    among: int  # Number of captions; fewer than `captions` if they are a sample, drawn at random.
+    captions: int  # Distinct captions of the pairs.
 
     @property
     def sampled(self) -> bool:

@@ -52,21 +52,13 @@ class StripSettings:
 
 @dataclass(frozen=True)
 class ProbeHits:
-    """What a probe finds.
+    """What a probe finds."""
 
-    Attributes:
-        target: What was searched.
-        rows: Of the snapshot, best first.
-        cosines: Of probe and hits.
-        own: Of each hit, whether it has the probe's picture or caption.
-        problem: Why there are none; else empty.
-    """
-
-    target: Literal["image", "text"]
-    rows: Int[np.ndarray, " k"]
-    cosines: Float[np.ndarray, " k"]
-    own: tuple[bool, ...]
-    problem: str = ""
+    target: Literal["image", "text"]  # What was searched.
+    rows: Int[np.ndarray, " k"]  # Of the snapshot, best first.
+    cosines: Float[np.ndarray, " k"]  # Of probe and hits.
+    own: tuple[bool, ...]  # Of each hit, whether it has the probe's picture or caption.
+    problem: str = ""  # Why there are none; else empty.
 
 
 @dataclass(frozen=True, kw_only=True)

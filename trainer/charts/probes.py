@@ -19,15 +19,10 @@ MOST_LETTERS: Final = 4_000
 
 @dataclass(frozen=True)
 class PinnedProbe:
-    """A picture or a sentence.
+    """A picture or a sentence."""
 
-    Attributes:
-        kind: Which of them.
-        value: The file of the picture as the data name it, or the sentence.
-    """
-
-    kind: Literal["image", "text"]
-    value: str
+    kind: Literal["image", "text"]  # Which of them.
+    value: str  # The file of the picture as the data name it, or the sentence.
 
     @property
     def words(self) -> str:

@@ -17,27 +17,18 @@ _TASKS: Final = {"zero_shot": "Zero-shot", "linear_probe": "Linear probe"}
 
 @dataclass(frozen=True)
 class PublishedNumber:
-    """One published number.
-
-    Attributes:
-        task: `zero_shot`, `linear_probe` or `retrieval`.
-        metric: `acc1`, `mean_per_class`, or a recall of one direction.
-        value: Accuracy in [0, 1].
-        std: Deviation over runs; None for one run.
-        runs: How many were averaged.
-        source: Which table of which publication.
-    """
+    """One published number."""
 
     dataset: str
-    task: str
-    metric: str
+    task: str  # `zero_shot`, `linear_probe` or `retrieval`.
+    metric: str  # `acc1`, `mean_per_class`, or a recall of one direction.
     model: str
     pretraining: str
     epochs: str
-    value: float
-    std: float | None
-    runs: int
-    source: str
+    value: float  # Accuracy in [0, 1].
+    std: float | None  # Deviation over runs; None for one run.
+    runs: int  # How many were averaged.
+    source: str  # Which table of which publication.
 
     @property
     def task_label(self) -> str:

@@ -65,15 +65,10 @@ class TableCell:
 
 @dataclass(frozen=True)
 class PublishedTable:
-    """The table.
+    """The table."""
 
-    Attributes:
-        columns: Published models, then one's own runs with a star.
-        rows: Data set -> cell of each column; None where there is no number.
-    """
-
-    columns: tuple[str, ...]
-    rows: dict[str, tuple[TableCell | None, ...]]
+    columns: tuple[str, ...]  # Published models, then one's own runs with a star.
+    rows: dict[str, tuple[TableCell | None, ...]]  # Data set -> cell of each column; None where there is no number.
 
 
 def compute(

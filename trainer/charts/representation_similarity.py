@@ -70,22 +70,16 @@ class Space(SnapshotLabel):
 
 @dataclass(frozen=True)
 class RepresentationSimilarity:
-    """A symmetric matrix per measure; row i is `spaces[i]`.
+    """A symmetric matrix per measure; row i is `spaces[i]`."""
 
-    Attributes:
-        spaces: Modality by modality, run by run, by step.
-        matrices: Measure -> similarity of every two spaces; NaN where one of them does not vary.
-        n: Modality -> distinct pictures, or captions, compared (RSA: at most 600 of them); `both`: pairs without a
-            common picture or caption, on which images are compared with texts.
-        pairs: Pairs that all snapshots hold.
-        k: Neighbors of each pair.
-    """
-
-    spaces: tuple[Space, ...]
+    spaces: tuple[Space, ...]  # Modality by modality, run by run, by step.
+    # Measure -> similarity of every two spaces; NaN where one of them does not vary.
     matrices: dict[str, Float[np.ndarray, "m m"]]
+    # Modality -> distinct pictures, or captions, compared (RSA: at most 600 of them); `both`: pairs without a
+    # common picture or caption, on which images are compared with texts.
     n: dict[str, int]
-    pairs: int
-    k: int
+    pairs: int  # Pairs that all snapshots hold.
+    k: int  # Neighbors of each pair.
 
     @property
     def note(self) -> str:

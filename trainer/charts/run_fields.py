@@ -24,33 +24,21 @@ _NO_CAUSE: Final = ("name", "device", "loading", "workers")
 
 @dataclass(frozen=True)
 class RunFields:
-    """Runs, the fields in which they differ, and their outcomes.
+    """Runs, the fields in which they differ, and their outcomes."""
 
-    Attributes:
-        runs: Id and name of each.
-        fields: Field -> a number of each run; NaN where it has no such field. Words are numbered in their order.
-        words: Field -> its words in the order of their numbers; of fields that hold numbers none.
-        outcome: Name of the number that is explained.
-        label: Its label for people; of a recall with direction, split and n.
-        percent: It is a share, to be shown times 100.
-        better: Which way is good: `up`, `down` or `none`.
-        values: Of the outcome; NaN where a run has none.
-        unfinished: Runs with an outcome that did not end their training: it is that of an earlier step.
-        counted: Of each run whether it finished, and so counts in a mean.
-        data: On which the runs with an outcome were trained.
-    """
-
-    runs: tuple[tuple[int, str], ...]
+    runs: tuple[tuple[int, str], ...]  # Id and name of each.
+    # Field -> a number of each run; NaN where it has no such field. Words are numbered in their order.
     fields: dict[str, Float[np.ndarray, " n"]]
+    # Field -> its words in the order of their numbers; of fields that hold numbers none.
     words: dict[str, tuple[str, ...]]
-    outcome: str
-    label: str
-    percent: bool
-    better: str
-    values: Float[np.ndarray, " n"]
-    unfinished: int
-    counted: tuple[bool, ...]
-    data: tuple[str, ...] = ()
+    outcome: str  # Name of the number that is explained.
+    label: str  # Its label for people; of a recall with direction, split and n.
+    percent: bool  # It is a share, to be shown times 100.
+    better: str  # Which way is good: `up`, `down` or `none`.
+    values: Float[np.ndarray, " n"]  # Of the outcome; NaN where a run has none.
+    unfinished: int  # Runs with an outcome that did not end their training: it is that of an earlier step.
+    counted: tuple[bool, ...]  # Of each run whether it finished, and so counts in a mean.
+    data: tuple[str, ...] = ()  # On which the runs with an outcome were trained.
 
     @property
     def warnings(self) -> tuple[str, ...]:

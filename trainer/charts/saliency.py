@@ -22,21 +22,15 @@ def request_words(question: Any) -> list[str]:
 
 @dataclass(frozen=True, kw_only=True)
 class SaliencyRun:
-    """One run's map.
+    """One run's map."""
 
-    Attributes:
-        index: Place of the run among those asked for; decides its color.
-        cells: What each cell adds to the cosine of image and caption.
-        cosine: Of the whole image with the caption.
-    """
-
-    index: int
+    index: int  # Place of the run among those asked for; decides its color.
     run: int
     name: str
     objective: str
     step: int
-    cells: Float[np.ndarray, "grid grid"]
-    cosine: float
+    cells: Float[np.ndarray, "grid grid"]  # What each cell adds to the cosine of image and caption.
+    cosine: float  # Of the whole image with the caption.
 
     @property
     def standard(self) -> Float[np.ndarray, "grid grid"]:
@@ -47,18 +41,12 @@ class SaliencyRun:
 
 @dataclass(frozen=True)
 class SaliencyChart:
-    """Maps of one caption in one image.
+    """Maps of one caption in one image."""
 
-    Attributes:
-        path: Of the image file.
-        image: The square that the runs see.
-        method: `occlusion` or `gradient`.
-    """
-
-    path: str
-    image: UInt8[np.ndarray, "s s 3"]
+    path: str  # Of the image file.
+    image: UInt8[np.ndarray, "s s 3"]  # The square that the runs see.
     caption: str
-    method: str
+    method: str  # `occlusion` or `gradient`.
     runs: tuple[SaliencyRun, ...]
 
     @property

@@ -54,26 +54,17 @@ class SearchSettings(OutsideQuery):
 
 @dataclass(frozen=True, kw_only=True)
 class Hits(SnapshotLabel):
-    """The hits of one run.
+    """The hits of one run."""
 
-    Attributes:
-        target: What was searched: `image` or `text`.
-        rows: Pairs found, best first; equal pictures or captions are there once.
-        cosines: Of the question and each hit.
-        scores: What they are ordered by: the cosine, or with CSLS the cosine minus half the hit's own scale.
-        n: Distinct items searched.
-        csls: Whether hubs were taken down.
-        sampled: Whether the snapshot holds only a part of its split.
-    """
-
-    target: Target
-    rows: Int[np.ndarray, " k"]
-    cosines: Float[np.ndarray, " k"]
+    target: Target  # What was searched: `image` or `text`.
+    rows: Int[np.ndarray, " k"]  # Pairs found, best first; equal pictures or captions are there once.
+    cosines: Float[np.ndarray, " k"]  # Of the question and each hit.
+    # What they are ordered by: the cosine, or with CSLS the cosine minus half the hit's own scale.
     scores: Float[np.ndarray, " k"]
     items: Items
-    n: int
-    csls: bool
-    sampled: bool
+    n: int  # Distinct items searched.
+    csls: bool  # Whether hubs were taken down.
+    sampled: bool  # Whether the snapshot holds only a part of its split.
 
 
 def search(

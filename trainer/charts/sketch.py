@@ -45,16 +45,12 @@ LABEL_SHARE: Final = 0.34
 
 @dataclass(frozen=True)
 class Shape:
-    """One shape of a frame; the unit square is its room, and y points up.
-
-    Attributes:
-        tone: A tone of `trainer.charts.marks`, `quiet`, or `class 3`.
-        numbers: Of lines, areas and dots the points (x, y); of bars (x, y, width, height); of cells the rows from the
-            top, 0 to 1.
-    """
+    """One shape of a frame; the unit square is its room, and y points up."""
 
     kind: Kind
-    tone: Tone
+    tone: Tone  # A tone of `trainer.charts.marks`, `quiet`, or `class 3`.
+    # Of lines, areas and dots the points (x, y); of bars (x, y, width, height); of cells the rows from the top, 0
+    # to 1.
     numbers: tuple[tuple[float, ...], ...]
 
 

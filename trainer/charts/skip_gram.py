@@ -59,19 +59,12 @@ class SkipGramSettings:
 
 @dataclass(frozen=True)
 class SkipGramExamples:
-    """The pairs of a word.
+    """The pairs of a word."""
 
-    Attributes:
-        contexts: Positives, in the order of the text.
-        drawn: Negatives of each.
-        counted: Share of each word in the text, the most frequent first.
-        shares: Share of each word among negatives.
-    """
-
-    contexts: list[str]
-    drawn: list[list[str]]
-    counted: dict[str, float]
-    shares: dict[str, float]
+    contexts: list[str]  # Positives, in the order of the text.
+    drawn: list[list[str]]  # Negatives of each.
+    counted: dict[str, float]  # Share of each word in the text, the most frequent first.
+    shares: dict[str, float]  # Share of each word among negatives.
 
 
 def compute(

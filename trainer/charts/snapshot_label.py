@@ -15,21 +15,15 @@ from trainer.store.snapshot_files import Snapshot
 
 @dataclass(frozen=True, kw_only=True)
 class SnapshotLabel:
-    """The run and the snapshot that a chart, or part of one, shows.
+    """The run and the snapshot that a chart, or part of one, shows."""
 
-    Attributes:
-        run: Id of the run.
-        name: Its short name, unique in its workspace.
-        objective: What it minimizes, `clip` or `cloob` for example.
-        counted: How many pictures and captions its rows are, and how that is known, where any repeats; else empty.
-    """
-
-    run: int
-    name: str
-    objective: str
+    run: int  # Id of the run.
+    name: str  # Its short name, unique in its workspace.
+    objective: str  # What it minimizes, `clip` or `cloob` for example.
     step: int
     dataset: str
     split: str
+    # How many pictures and captions its rows are, and how that is known, where any repeats; else empty.
     counted: str = ""
 
 

@@ -28,20 +28,13 @@ MOST_PAIRS: Final = 4_000
 
 @dataclass(frozen=True)
 class TimelineMeasure:
-    """One curve of the timeline.
+    """One curve of the timeline."""
 
-    Attributes:
-        key: Tells it from the others.
-        label: For people.
-        unit: `%`, or empty.
-        digits: Decimals shown.
-        logged: Names under which runs may have logged it, the first that is there wins; `{}` is the split's prefix.
-    """
-
-    key: str
-    label: str
-    unit: str = ""
-    digits: int = 3
+    key: str  # Tells it from the others.
+    label: str  # For people.
+    unit: str = ""  # `%`, or empty.
+    digits: int = 3  # Decimals shown.
+    # Names under which runs may have logged it, the first that is there wins; `{}` is the split's prefix.
     logged: tuple[str, ...] = ()
 
 
@@ -64,55 +57,37 @@ def measure_name(measure: TimelineMeasure, runs: Sequence[TimelineRun]) -> str:
 
 @dataclass(frozen=True)
 class MeasureCurve:
-    """A measure of one run over its steps.
+    """A measure of one run over its steps."""
 
-    Attributes:
-        x: Steps, ascending.
-        y: Values; percent where the measure's unit is %.
-        logged: Whether the run logged it or fixed it from the start; else it is computed from the snapshots.
-        n: Pairs that it was measured on, of recall distinct questions; None of what is no measure of pairs.
-    """
-
-    x: Float[np.ndarray, " s"]
-    y: Float[np.ndarray, " s"]
-    logged: bool
+    x: Float[np.ndarray, " s"]  # Steps, ascending.
+    y: Float[np.ndarray, " s"]  # Values; percent where the measure's unit is %.
+    logged: bool  # Whether the run logged it or fixed it from the start; else it is computed from the snapshots.
+    # Pairs that it was measured on, of recall distinct questions; None of what is no measure of pairs.
     n: int | None = None
 
 
 @dataclass(frozen=True)
 class TimelineRun:
-    """One run's snapshots; in each, point i of the images and point i of the texts are pair i.
+    """One run's snapshots; in each, point i of the images and point i of the texts are pair i."""
 
-    Attributes:
-        index: Place among the runs asked for; decides its color.
-        folders: Of the snapshots, in the order of their steps.
-        steps: Ascending.
-        points: Where the points stand at each step: images, then texts.
-        n: Pairs.
-        sampled: The snapshots hold a sample of their split.
-        measured: Pairs the computed curves are measured on; fewer than `n` when sampled.
-        counted: As of a `SnapshotLabel`.
-        pictures: Distinct pictures that the computed recall asks with.
-        curves: By the key of their measure; those that cannot be had are missing.
-    """
-
-    index: int
+    index: int  # Place among the runs asked for; decides its color.
     run: int
     name: str
     objective: str
     dataset: str
     split: str
-    folders: tuple[Path, ...]
-    steps: tuple[int, ...]
-    points: tuple[Float[np.ndarray, "m 2"], ...]
+    folders: tuple[Path, ...]  # Of the snapshots, in the order of their steps.
+    steps: tuple[int, ...]  # Ascending.
+    points: tuple[Float[np.ndarray, "m 2"], ...]  # Where the points stand at each step: images, then texts.
     images: int
     texts: int
     items: Items
-    n: int
-    sampled: bool
-    measured: int
-    pictures: int = 0
-    counted: str = ""
+    n: int  # Pairs.
+    sampled: bool  # The snapshots hold a sample of their split.
+    measured: int  # Pairs the computed curves are measured on; fewer than `n` when sampled.
+    pictures: int = 0  # Distinct pictures that the computed recall asks with.
+    counted: str = ""  # As of a `SnapshotLabel`.
+    # By the key of their measure; those that cannot be had are missing.
     curves: dict[str, MeasureCurve] = field(default_factory=dict)
 
     @functools.cached_property

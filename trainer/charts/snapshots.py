@@ -102,15 +102,10 @@ def step_that_embeds(
 
 @dataclass(frozen=True)
 class Embedder:
-    """The checkpoint that embeds a query for a snapshot.
+    """The checkpoint that embeds a query for a snapshot."""
 
-    Attributes:
-        step: Of the checkpoint to ask for; None is the last one.
-        note: What to say where it is not the snapshot's own step; empty if it is.
-    """
-
-    step: int | None
-    note: str
+    step: int | None  # Of the checkpoint to ask for; None is the last one.
+    note: str  # What to say where it is not the snapshot's own step; empty if it is.
 
 
 def embedder_of(workspace: Workspace, chosen: SnapshotRow) -> Embedder:

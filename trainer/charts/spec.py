@@ -47,22 +47,19 @@ class Target:
 
 @dataclass(frozen=True)
 class Request:
-    """The embeddings for a chart; A is the first target, and None selects the preferred split.
-
-    Attributes:
-        vectors: Of texts or an image that no snapshot holds: for each target the rows that its model embeds, or a
-            sentence that says why it cannot; empty where nothing is to be embedded.
-        places: Of such vectors, for each target their points in the plane or why there are none; empty where the chart
-            asks for none.
-        class_texts: Of a chart about classes: for each target the file of `trainer.charts.class_task` with the vectors
-            of all classes in all templates.
-    """
+    """The embeddings for a chart; A is the first target, and None selects the preferred split."""
 
     targets: tuple[Target, ...] = ()
     dataset: str | None = None
     split: str | None = None
+    # Of texts or an image that no snapshot holds: for each target the rows that its model embeds, or a sentence
+    # that says why it cannot; empty where nothing is to be embedded.
     vectors: tuple[Rows | str, ...] = ()
+    # Of such vectors, for each target their points in the plane or why there are none; empty where the chart asks
+    # for none.
     places: tuple[Rows | str, ...] = ()
+    # Of a chart about classes: for each target the file of `trainer.charts.class_task` with the vectors of all
+    # classes in all templates.
     class_texts: tuple[str, ...] = ()
 
     def vectors_of(self, target: Target) -> Float[np.ndarray, "n d"]:
@@ -107,49 +104,35 @@ class Outside:
 
 @dataclass(frozen=True, kw_only=True)
 class Chart(Generic[S, D]):
-    """A chart: its texts, settings, computation and drawing.
+    """A chart: its texts, settings, computation and drawing."""
 
-    Attributes:
-        name: Of the view's tab, of `trainer export NAME`, of its file and of its test.
-        question: One sentence: what it answers.
-        cost: How the time to compute it grows, and at which n it samples; one or two sentences.
-        method: What the `?` shows: formula, paper, caveats; plain text. Empty: that of its view.
-        settings: A frozen dataclass whose fields are each a `trainer.config.fields.option`.
-        needs: What must be chosen for it.
-        compute: The slow part. Equal requests with equal settings (but those that only redraw) are computed once.
-        draw: The quick and pure part: settings that only redraw run it alone.
-        values: What `trainer analyze NAME` prints, a dictionary a column; None: the tables of the panel.
-        records: A header and rows of the single items behind the chart, for `--records`; None: there are none.
-        sentences: Texts that each target's model embeds first; their vectors come with the request. None: there are
-            none.
-        of_words: Whether they are single words, which a run without a text tower may have vectors of.
-        pictures: Image files that it embeds after them.
-        placement: How the vectors of the texts are placed in the plane for the request; None: they are not.
-        targets: The request with the snapshots that are computed, where those are not the ones asked for; a model of
-            one that has no checkpoint is then no failure of the others.
-        preview: Whether the data of other settings are drawn, quickly, until those for these are computed.
-        quick: Whether computing takes less than a frame, so that the window waits for it.
-    """
-
-    name: str
+    name: str  # Of the view's tab, of `trainer export NAME`, of its file and of its test.
     view: str
     label: str
-    question: str
+    question: str  # One sentence: what it answers.
+    # The slow part. Equal requests with equal settings (but those that only redraw) are computed once.
     compute: Callable[[Workspace, Request, S, Progress], D]
-    draw: Callable[[D, S], Panel]
+    draw: Callable[[D, S], Panel]  # The quick and pure part: settings that only redraw run it alone.
+    # A frozen dataclass whose fields are each a `trainer.config.fields.option`.
     settings: type[S] = NoSettings  # type: ignore[assignment]
-    needs: Needs = "runs"
-    method: str = ""
-    cost: str = ""
+    needs: Needs = "runs"  # What must be chosen for it.
+    method: str = ""  # What the `?` shows: formula, paper, caveats; plain text. Empty: that of its view.
+    cost: str = ""  # How the time to compute it grows, and at which n it samples; one or two sentences.
+    # What `trainer analyze NAME` prints, a dictionary a column; None: the tables of the panel.
     values: Callable[[D, S], list[dict[str, Any]]] | None = None
+    # A header and rows of the single items behind the chart, for `--records`; None: there are none.
     records: Callable[[D, S], Records] | None = None
+    # Texts that each target's model embeds first; their vectors come with the request. None: there are none.
     sentences: Callable[[Workspace, Request, S], tuple[str, ...]] | None = None
-    of_words: bool = False
-    pictures: Callable[[Workspace, Request, S], tuple[str, ...]] | None = None
+    of_words: bool = False  # Whether they are single words, which a run without a text tower may have vectors of.
+    pictures: Callable[[Workspace, Request, S], tuple[str, ...]] | None = None  # Image files that it embeds after them.
+    # How the vectors of the texts are placed in the plane for the request; None: they are not.
     placement: Callable[[S], PointPlacement | None] | None = None
+    # The request with the snapshots that are computed, where those are not the ones asked for; a model of one
+    # that has no checkpoint is then no failure of the others.
     targets: Callable[[Workspace, Request, S], Request] | None = None
-    preview: bool = False
-    quick: bool = False
+    preview: bool = False  # Whether the data of other settings are drawn, quickly, until those for these are computed.
+    quick: bool = False  # Whether computing takes less than a frame, so that the window waits for it.
 
     @property
     def help_text(self) -> str:
@@ -236,17 +219,11 @@ def _selecting_pairs_of(panel: Panel, tone: Tone) -> Panel:
 
 @dataclass(frozen=True)
 class PerRun(Generic[D]):
-    """What a chart computed for each snapshot separately.
+    """What a chart computed for each snapshot separately."""
 
-    Attributes:
-        found: Of those that could be measured, in the order of the targets.
-        places: The place of each among the targets; 0 is A.
-        problems: Why the others could not be, a sentence each.
-    """
-
-    found: tuple[D, ...]
-    places: tuple[int, ...]
-    problems: tuple[str, ...] = ()
+    found: tuple[D, ...]  # Of those that could be measured, in the order of the targets.
+    places: tuple[int, ...]  # The place of each among the targets; 0 is A.
+    problems: tuple[str, ...] = ()  # Why the others could not be, a sentence each.
 
     def by_data(self) -> tuple[PerRun[D], ...]:
         """Return those of each data by themselves, in the order of their first run."""

@@ -50,18 +50,12 @@ Layouts = Callable[[Sequence[Sequence[Path]]], Sequence[Sequence[np.ndarray]]]
 
 @dataclass(frozen=True)
 class TimelineChart:
-    """All runs along the same axes.
-
-    Attributes:
-        placement: How points are placed.
-        note: What was fixed, turned and sampled.
-        colors: Of each run's pairs; empty: by class where there are some.
-    """
+    """All runs along the same axes."""
 
     runs: tuple[TimelineRun, ...]
-    placement: PointPlacement
-    note: str
-    colors: tuple[ColoredPoints, ...] = ()
+    placement: PointPlacement  # How points are placed.
+    note: str  # What was fixed, turned and sampled.
+    colors: tuple[ColoredPoints, ...] = ()  # Of each run's pairs; empty: by class where there are some.
 
     @property
     def steps(self) -> tuple[int, ...]:

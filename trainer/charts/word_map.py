@@ -58,22 +58,14 @@ class WordMapSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class WordMapRun(SnapshotLabel):
-    """One run's words.
+    """One run's words."""
 
-    Attributes:
-        words: The most frequent first.
-        counts: Captions with each word.
-        near: Places in `words` of each word's nearest ones, by cosine.
-        cosines: With these.
-        kept: Share of them that are nearest in the map.
-    """
-
-    words: tuple[str, ...]
-    counts: tuple[int, ...]
+    words: tuple[str, ...]  # The most frequent first.
+    counts: tuple[int, ...]  # Captions with each word.
     places: Float[np.ndarray, "w 2"]
-    near: np.ndarray
-    cosines: np.ndarray
-    kept: float
+    near: np.ndarray  # Places in `words` of each word's nearest ones, by cosine.
+    cosines: np.ndarray  # With these.
+    kept: float  # Share of them that are nearest in the map.
 
 
 def counted(workspace: Workspace, request: Request, most: int) -> tuple[tuple[str, int], ...]:

@@ -52,31 +52,19 @@ class WordsSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class WordsRun(SnapshotLabel):
-    """One run's numbers of a caption.
+    """One run's numbers of a caption."""
 
-    Attributes:
-        pair: Row of the pair.
-        own: Its caption; `caption` is the one that was taken apart.
-        words: Of `caption`.
-        n: Images among which the pair's own is ranked.
-        deviation: Standard deviation of the run's unmatched cosines; NaN where there are none.
-        cosine: With the whole caption.
-        rank: Of the pair's image among all, for the whole caption; 1 is best.
-        cosines: With each word left out.
-        ranks: With each word left out.
-    """
-
-    pair: int
+    pair: int  # Row of the pair.
     path: str
-    own: str
+    own: str  # Its caption; `caption` is the one that was taken apart.
     caption: str
-    words: tuple[str, ...]
-    n: int
-    deviation: float
-    cosine: float
-    rank: int
-    cosines: Float[np.ndarray, " w"]
-    ranks: Int[np.ndarray, " w"]
+    words: tuple[str, ...]  # Of `caption`.
+    n: int  # Images among which the pair's own is ranked.
+    deviation: float  # Standard deviation of the run's unmatched cosines; NaN where there are none.
+    cosine: float  # With the whole caption.
+    rank: int  # Of the pair's image among all, for the whole caption; 1 is best.
+    cosines: Float[np.ndarray, " w"]  # With each word left out.
+    ranks: Int[np.ndarray, " w"]  # With each word left out.
 
     @property
     def falls(self) -> Float[np.ndarray, " w"]:

@@ -49,20 +49,15 @@ class DamagedCheckpoint(CheckpointError):
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A verified checkpoint, with its tensors on the CPU.
-
-    Attributes:
-        step: Updates made when it was saved.
-        weights: Towers (`towers.`), method (`method.`) and averaged towers (`average.`), buffers included.
-        training: State of the optimizer and the generators, and the best value so far; empty if not asked for.
-        tokenizer: As `Tokenizer.to_json` wrote it.
-    """
+    """A verified checkpoint, with its tensors on the CPU."""
 
     folder: Path
-    step: int
+    step: int  # Updates made when it was saved.
+    # Towers (`towers.`), method (`method.`) and averaged towers (`average.`), buffers included.
     weights: dict[str, Tensor]
+    # State of the optimizer and the generators, and the best value so far; empty if not asked for.
     training: dict[str, Any]
-    tokenizer: str
+    tokenizer: str  # As `Tokenizer.to_json` wrote it.
 
     def averaged(self) -> Checkpoint:
         """Return it with the towers that are measured and opened.

@@ -49,18 +49,13 @@ _LOW_DISK_GIB: Final = 2.0
 
 @dataclass(frozen=True)
 class Finding:
-    """One line of the report.
-
-    Attributes:
-        state: `ok`; `note`, good to know; `broken`, something will not work.
-        next: What to do about it; empty when it is fine.
-    """
+    """One line of the report."""
 
     group: str
     name: str
     value: str
-    state: Literal["ok", "note", "broken"] = "ok"
-    next: str = ""
+    state: Literal["ok", "note", "broken"] = "ok"  # `ok`; `note`, good to know; `broken`, something will not work.
+    next: str = ""  # What to do about it; empty when it is fine.
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

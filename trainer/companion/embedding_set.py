@@ -50,17 +50,11 @@ class EmbeddingSet:
 
 @dataclass(frozen=True)
 class PreparedSet:
-    """What can be stored of a set.
+    """What can be stored of a set."""
 
-    Attributes:
-        arrays: Side -> unit rows.
-        items: Of each row.
-        dropped: Ids of the rows that are left out because they have no direction.
-    """
-
-    arrays: dict[str, Float16[np.ndarray, "n d"]]
-    items: Items
-    dropped: list[Any]
+    arrays: dict[str, Float16[np.ndarray, "n d"]]  # Side -> unit rows.
+    items: Items  # Of each row.
+    dropped: list[Any]  # Ids of the rows that are left out because they have no direction.
 
     @property
     def width(self) -> int:

@@ -17,17 +17,11 @@ _RANKS: Final = (
 
 @dataclass(frozen=True)
 class ProcessRank:
-    """A process of a training.
+    """A process of a training."""
 
-    Attributes:
-        is_first: Whether it is the one that writes: rank 0, or the only process.
-        size: How many processes there are; 1 where nothing says so.
-        name: Its rank, or node and rank there; no other process of the training has it.
-    """
-
-    is_first: bool
-    size: int
-    name: str = "0"
+    is_first: bool  # Whether it is the one that writes: rank 0, or the only process.
+    size: int  # How many processes there are; 1 where nothing says so.
+    name: str = "0"  # Its rank, or node and rank there; no other process of the training has it.
 
 
 def process_rank(environment: Mapping[str, str] = os.environ) -> ProcessRank:

@@ -31,20 +31,13 @@ _LAUNCHES: Final = ("TORCHELASTIC_RUN_ID", "SLURM_JOB_ID", "OMPI_MCA_ess_base_jo
 
 @dataclass(frozen=True)
 class RankParts:
-    """The parts of one training.
+    """The parts of one training."""
 
-    Attributes:
-        workspace: Its folder.
-        name: Of the run, the same in all processes.
-        rank: Of this process, a name that no other has.
-        count: How many processes there are.
-        since: When this process began, in seconds: parts of an earlier training of the name are older.
-    """
-
-    workspace: Path
-    name: str
-    rank: str
-    count: int
+    workspace: Path  # Its folder.
+    name: str  # Of the run, the same in all processes.
+    rank: str  # Of this process, a name that no other has.
+    count: int  # How many processes there are.
+    # When this process began, in seconds: parts of an earlier training of the name are older.
     since: float = field(default_factory=time.time)
 
     @property

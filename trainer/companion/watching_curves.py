@@ -35,24 +35,17 @@ _MEASURED_HERE: Final = re.compile(r"val/((image_to_text|text_to_image|zero_shot
 
 @dataclass(frozen=True)
 class TrainingCurves:
-    """What the files of a training tell at one time.
+    """What the files of a training tell at one time."""
 
-    Attributes:
-        entries: The numbers by step, under the names of this application where they are the same quantity.
-        updates_per_epoch: 1 where the files do not tell.
-        total_steps: Of the training; 0 where the files do not tell.
-        settings: Names and texts, for people: nothing of them is followed.
-        facts: Of the numbers: the batch that a loss is taken in.
-        notes: Sentences on the files.
-        logged_until: The last update that a log of open_clip tells, and when; 0 where there is no log.
-    """
-
+    # The numbers by step, under the names of this application where they are the same quantity.
     entries: list[Entry] = field(default_factory=list)
-    updates_per_epoch: int = 1
-    total_steps: int = 0
+    updates_per_epoch: int = 1  # 1 where the files do not tell.
+    total_steps: int = 0  # Of the training; 0 where the files do not tell.
+    # Names and texts, for people: nothing of them is followed.
     settings: Mapping[str, str] = field(default_factory=dict)
-    facts: Mapping[str, Any] = field(default_factory=dict)
-    notes: Sequence[str] = ()
+    facts: Mapping[str, Any] = field(default_factory=dict)  # Of the numbers: the batch that a loss is taken in.
+    notes: Sequence[str] = ()  # Sentences on the files.
+    # The last update that a log of open_clip tells, and when; 0 where there is no log.
     logged_until: tuple[int, float] = (0, 0.0)
 
 

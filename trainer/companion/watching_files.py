@@ -37,36 +37,22 @@ class WatchError(UserError):
 
 @dataclass(frozen=True)
 class WatchedCheckpoint:
-    """A checkpoint of another program.
+    """A checkpoint of another program."""
 
-    Attributes:
-        path: A file, or a folder of transformers.
-        number: The epoch (open_clip) or the update (others) that it is of.
-        stamp: Name, inode, size and time of each file: another one is another checkpoint.
-        is_complete: Whether its content is all there.
-        written_at: When its last file was written, in seconds.
-    """
-
-    path: Path
-    number: int
-    stamp: str
-    is_complete: bool
-    written_at: float = 0.0
+    path: Path  # A file, or a folder of transformers.
+    number: int  # The epoch (open_clip) or the update (others) that it is of.
+    stamp: str  # Name, inode, size and time of each file: another one is another checkpoint.
+    is_complete: bool  # Whether its content is all there.
+    written_at: float = 0.0  # When its last file was written, in seconds.
 
 
 @dataclass(frozen=True)
 class WatchedFolder:
-    """The folder of one training.
+    """The folder of one training."""
 
-    Attributes:
-        top: The folder with the curves.
-        program: Which program writes it.
-        address: Where it is a copy of, on another computer; empty of one of this computer.
-    """
-
-    top: Path
-    program: Program
-    address: str = ""
+    top: Path  # The folder with the curves.
+    program: Program  # Which program writes it.
+    address: str = ""  # Where it is a copy of, on another computer; empty of one of this computer.
 
     @property
     def label(self) -> str:

@@ -56,25 +56,16 @@ class LoggingWarning(UserWarning):
 
 @dataclass(frozen=True)
 class RunStart:
-    """Which run a thread writes, and how.
+    """Which run a thread writes, and how."""
 
-    Attributes:
-        workspace: Folder of the workspace.
-        data: Name of the data that embeddings are of.
-        total_steps: How long the training is; 0 where that is not known.
-        keep_bytes: What the snapshots may take.
-        resume: Number or name of the run that goes on in place of a new one.
-        parts: Of the sets that several processes log together; None where one process has all.
-    """
-
-    workspace: Path
+    workspace: Path  # Folder of the workspace.
     run: config.Run
-    data: str
-    total_steps: int = 0
+    data: str  # Name of the data that embeddings are of.
+    total_steps: int = 0  # How long the training is; 0 where that is not known.
     facts: Mapping[str, Any] | None = None
-    keep_bytes: int = KEEP_BYTES
-    resume: int | str | None = None
-    parts: RankParts | None = None
+    keep_bytes: int = KEEP_BYTES  # What the snapshots may take.
+    resume: int | str | None = None  # Number or name of the run that goes on in place of a new one.
+    parts: RankParts | None = None  # Of the sets that several processes log together; None where one process has all.
 
 
 @dataclass(frozen=True)

@@ -57,23 +57,15 @@ def _lines() -> Literal["joined", "first", "each"]:
 
 
 class DataKind:
-    """What is true of a kind of data.
+    """What is true of a kind of data."""
 
-    Attributes:
-        kind: In configurations.
-        label: For people.
-        heldout: Names of its held-out splits, first the one that runs are judged by; empty where only its files tell.
-        is_drawn: It is made here, with a class of every pair.
-        is_downloaded: A library fetches it into folders of its own, and knows it by its name.
-        unit: What its splits consist of.
-    """
-
-    kind: ClassVar[str]
-    label: ClassVar[str]
+    kind: ClassVar[str]  # In configurations.
+    label: ClassVar[str]  # For people.
+    # Names of its held-out splits, first the one that runs are judged by; empty where only its files tell.
     heldout: ClassVar[tuple[str, ...]] = ()
-    is_drawn: ClassVar[bool] = False
-    is_downloaded: ClassVar[bool] = False
-    unit: ClassVar[str] = "pair"
+    is_drawn: ClassVar[bool] = False  # It is made here, with a class of every pair.
+    is_downloaded: ClassVar[bool] = False  # A library fetches it into folders of its own, and knows it by its name.
+    unit: ClassVar[str] = "pair"  # What its splits consist of.
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,15 +19,12 @@ from trainer.config.objectives.image_text import ImageText
 
 @dataclass(frozen=True, kw_only=True)
 class PluginObjective(ImageText):
-    """An objective of image-text pairs, defined by a loss; a subclass adds `kind`, `label` and its fields.
-
-    Attributes:
-        inv_tau: Shown beside the curves of others; a loss may read it.
-    """
+    """An objective of image-text pairs, defined by a loss; a subclass adds `kind`, `label` and its fields."""
 
     kind: ClassVar[str] = ""
     label: ClassVar[str] = ""
 
+    # Shown beside the curves of others; a loss may read it.
     inv_tau: float = option(10.0, "1/tau", "Inverse temperature; fixed.", low=0.01, high=1000.0)
 
     @abstractmethod
@@ -42,19 +39,12 @@ class PluginObjective(ImageText):
 
 @dataclass(frozen=True)
 class PluginPair:
-    """One pair of a data set that a plug-in lists.
+    """One pair of a data set that a plug-in lists."""
 
-    Attributes:
-        image: A file.
-        caption: Its text.
-        label: Its class; empty for none.
-        split: `train` or `heldout`; without held-out pairs a share of the others is held out.
-    """
-
-    image: str
-    caption: str
-    label: str = ""
-    split: str = "train"
+    image: str  # A file.
+    caption: str  # Its text.
+    label: str = ""  # Its class; empty for none.
+    split: str = "train"  # `train` or `heldout`; without held-out pairs a share of the others is held out.
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -129,19 +129,12 @@ def mix_of(tuned: Sequence[tuple[str, Run]], start: str, *, alphas: str, name: s
 
 @dataclass(frozen=True)
 class Origin:
-    """A setting of a fine-tuning, and why it is what it is.
+    """A setting of a fine-tuning, and why it is what it is."""
 
-    Attributes:
-        field: Its dotted name.
-        label: For people.
-        value: As it is written.
-        why: In words.
-    """
-
-    field: str
-    label: str
-    value: str
-    why: str
+    field: str  # Its dotted name.
+    label: str  # For people.
+    value: str  # As it is written.
+    why: str  # In words.
 
 
 def origins(run: Run, *, source: str, stated: Collection[str] = (), pairs: int | None = None) -> tuple[Origin, ...]:

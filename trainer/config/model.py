@@ -10,19 +10,13 @@ from trainer.config.objectives.base import ObjectiveBase, nearest_divisor
 
 
 class ModelKind:
-    """What is true of a kind of towers.
+    """What is true of a kind of towers."""
 
-    Attributes:
-        kind: In configurations.
-        label: For people.
-        is_published: They are those of another library, with an architecture and a tokenizer in files.
-        is_missing: There are none: nothing can be embedded.
-    """
-
-    kind: ClassVar[str]
-    label: ClassVar[str]
+    kind: ClassVar[str]  # In configurations.
+    label: ClassVar[str]  # For people.
+    # They are those of another library, with an architecture and a tokenizer in files.
     is_published: ClassVar[bool] = False
-    is_missing: ClassVar[bool] = False
+    is_missing: ClassVar[bool] = False  # There are none: nothing can be embedded.
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -29,21 +29,14 @@ Box = tuple[int, int, int, int]
 
 @dataclass(frozen=True)
 class CaptionChoice:
-    """One question: which of these captions is the picture's?
+    """One question: which of these captions is the picture's?"""
 
-    Attributes:
-        image: Its file.
-        kind: What was changed to make them.
-        box: Left, top, right and bottom of the part of the picture that is meant; None: all of it.
-        pair: Of Winoground the number of its example, whose two pictures have each other's caption as negative.
-    """
-
-    image: Path
+    image: Path  # Its file.
     caption: str
     negatives: tuple[str, ...]
-    kind: str
-    box: Box | None = None
-    pair: str = ""
+    kind: str  # What was changed to make them.
+    box: Box | None = None  # Left, top, right and bottom of the part of the picture that is meant; None: all of it.
+    pair: str = ""  # Of Winoground the number of its example, whose two pictures have each other's caption as negative.
 
 
 def holds_choices(path: Path) -> bool:

@@ -28,17 +28,11 @@ UTF16: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 @dataclass(frozen=True)
 class CsvLine:
-    """A row, or the reason why there is none.
+    """A row, or the reason why there is none."""
 
-    Attributes:
-        number: Of the line it begins on, from 1.
-        cells: Empty if it cannot be read.
-        reason: Why; empty if it can.
-    """
-
-    number: int
-    cells: tuple[str, ...] = ()
-    reason: str = ""
+    number: int  # Of the line it begins on, from 1.
+    cells: tuple[str, ...] = ()  # Empty if it cannot be read.
+    reason: str = ""  # Why; empty if it can.
 
 
 def numbered(file: BinaryIO) -> Iterator[tuple[int, bytes | str]]:

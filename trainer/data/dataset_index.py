@@ -33,21 +33,13 @@ from trainer.store.picture_paths import data_here
 
 @dataclass(frozen=True)
 class DatasetIndex:
-    """The pairs of each split on the disk.
+    """The pairs of each split on the disk."""
 
-    Attributes:
-        name: Of the data set; a folder may bear it.
-        splits: "train", and what is held out if the data set says so itself.
-        problems: (path or row, reason) of what is no pair.
-        suite: The zero-shot question about its classes, in the sentences of its captions.
-        log: What is odd, and what is log about all of them.
-    """
-
-    name: str
-    splits: dict[str, list[Source]]
-    problems: list[tuple[str, str]]
-    suite: PromptSuite | None = None
-    log: ImportLog = field(default_factory=ImportLog)
+    name: str  # Of the data set; a folder may bear it.
+    splits: dict[str, list[Source]]  # "train", and what is held out if the data set says so itself.
+    problems: list[tuple[str, str]]  # (path or row, reason) of what is no pair.
+    suite: PromptSuite | None = None  # The zero-shot question about its classes, in the sentences of its captions.
+    log: ImportLog = field(default_factory=ImportLog)  # What is odd, and what is log about all of them.
 
 
 def listing(

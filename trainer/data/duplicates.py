@@ -16,15 +16,10 @@ _AT_ONCE: Final = 1_024
 
 @dataclass(frozen=True)
 class Group:
-    """Images that are near duplicates of each other, by split.
+    """Images that are near duplicates of each other, by split."""
 
-    Attributes:
-        train: Paths of training pictures.
-        heldout: Paths of pictures of any held-out split.
-    """
-
-    train: tuple[str, ...]
-    heldout: tuple[str, ...]
+    train: tuple[str, ...]  # Paths of training pictures.
+    heldout: tuple[str, ...]  # Paths of pictures of any held-out split.
 
     @property
     def leaks(self) -> bool:

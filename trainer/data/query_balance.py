@@ -20,21 +20,13 @@ LONGEST_QUERY: Final = 8
 
 @dataclass(frozen=True)
 class BalancedPairs:
-    """The pairs that are left.
+    """The pairs that are left."""
 
-    Attributes:
-        sources: In their order.
-        pairs: How many there were.
-        queries: That at least one pair matches.
-        full: Queries with more pairs than are taken.
-        unmatched: Pairs without any query, which are left out.
-    """
-
-    sources: list[Source]
-    pairs: int
-    queries: int
-    full: int
-    unmatched: int
+    sources: list[Source]  # In their order.
+    pairs: int  # How many there were.
+    queries: int  # That at least one pair matches.
+    full: int  # Queries with more pairs than are taken.
+    unmatched: int  # Pairs without any query, which are left out.
 
     @property
     def sentence(self) -> str:

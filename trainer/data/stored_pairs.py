@@ -21,21 +21,13 @@ Problems = list[tuple[str, str]]
 
 @dataclass(frozen=True)
 class StoredPair:
-    """The stored data of an image and its captions.
+    """The stored data of an image and its captions."""
 
-    Attributes:
-        name: Unique in its tar, with the ending of its format.
-        image: Bytes of a file of that format.
-        captions: Its texts, each of which is a pair.
-        label: Its class, or "".
-        split: What the data say of the part that it is of, or "".
-    """
-
-    name: str
-    image: bytes
-    captions: tuple[str, ...]
-    label: str = ""
-    split: str = ""
+    name: str  # Unique in its tar, with the ending of its format.
+    image: bytes  # Bytes of a file of that format.
+    captions: tuple[str, ...]  # Its texts, each of which is a pair.
+    label: str = ""  # Its class, or "".
+    split: str = ""  # What the data say of the part that it is of, or "".
 
 
 @dataclass(frozen=True)

@@ -25,19 +25,12 @@ _WORTH_A_HELPER: Final = 16
 
 @dataclass(frozen=True)
 class KeptImages:
-    """The prepared cache of listed images.
+    """The prepared cache of listed images."""
 
-    Attributes:
-        pixels: Of those that could be read.
-        at: Of each listed image its row in `pixels`; negative: it could not be read.
-        reasons: Row of each image that could not be read -> why.
-        digests: Hash of each one's pixels.
-    """
-
-    pixels: UInt8[np.ndarray, "m size size 3"]
-    at: Int[np.ndarray, " n"]
-    reasons: dict[int, str]
-    digests: Sequence[bytes] = ()
+    pixels: UInt8[np.ndarray, "m size size 3"]  # Of those that could be read.
+    at: Int[np.ndarray, " n"]  # Of each listed image its row in `pixels`; negative: it could not be read.
+    reasons: dict[int, str]  # Row of each image that could not be read -> why.
+    digests: Sequence[bytes] = ()  # Hash of each one's pixels.
 
     def read(self, rows: Int[np.ndarray, " k"]) -> tuple[UInt8[np.ndarray, "k size size 3"], list[str]]:
         """Return the pixels of some rows, and why some are black."""

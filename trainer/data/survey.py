@@ -47,56 +47,38 @@ Lines = list[tuple[str, str]]
 
 @dataclass(frozen=True, kw_only=True)
 class Survey:
-    """The contents of a data set as a run would read it.
-
-    Attributes:
-        opened: Whether every picture was opened. If not, `used` are the pairs that are listed, unread.
-        pairs: Split -> how many; before pictures are opened only those splits that the data set itself has.
-        examples: Ten pairs to train on, spread evenly over them.
-        used: Pairs that a run gets, held out or not.
-        problems: (item, reason) of every item that is not used and should be.
-        other_parts: The same of a stated part that is neither trained on nor held out; `used`, `problems` and these
-            are all that was found.
-        remarks: (item, what was put right) of odd ones that are used.
-        notes: Sentences about all of them: their encoding, what repeats, what is too long.
-        split: How what is held out was chosen, as a sentence.
-        passed_over: Ending, or what else they are, -> number of files in a folder that are neither image nor caption.
-        columns: Of a table, as its head names them.
-        classes: How many.
-        captions: Different captions of all pairs.
-        captions_repeat: Whether two pairs to train on have one caption.
-        pictures: Image files of a folder, with caption or without, the first thousand.
-        suite: Name of the zero-shot task that its labels answer.
-        image_size: Side of the prepared images, in pixels.
-        bytes_needed: Size of the prepared images on the disk.
-        bytes_free: What the disk of the workspace has.
-        fingerprints: Split -> hash of what a run learns from; once pictures were opened.
-        trouble: Why nothing can be trained on it; a sentence with its next step, empty if something can.
-    """
+    """The contents of a data set as a run would read it."""
 
     data: config.Data
     name: str
-    opened: bool
+    opened: bool  # Whether every picture was opened. If not, `used` are the pairs that are listed, unread.
+    # Split -> how many; before pictures are opened only those splits that the data set itself has.
     pairs: dict[str, int]
-    examples: list[Example]
-    used: int
-    problems: Lines
+    examples: list[Example]  # Ten pairs to train on, spread evenly over them.
+    used: int  # Pairs that a run gets, held out or not.
+    problems: Lines  # (item, reason) of every item that is not used and should be.
+    # The same of a stated part that is neither trained on nor held out; `used`, `problems` and these are all that
+    # was found.
     other_parts: Lines = field(default_factory=list)
-    remarks: Lines = field(default_factory=list)
+    remarks: Lines = field(default_factory=list)  # (item, what was put right) of odd ones that are used.
+    # Sentences about all of them: their encoding, what repeats, what is too long.
     notes: list[str] = field(default_factory=list)
-    split: str = ""
+    split: str = ""  # How what is held out was chosen, as a sentence.
+    # Ending, or what else they are, -> number of files in a folder that are neither image nor caption.
     passed_over: dict[str, int] = field(default_factory=dict)
-    columns: list[str] = field(default_factory=list)
-    classes: int = 0
-    captions: int = 0
-    captions_repeat: bool = False
+    columns: list[str] = field(default_factory=list)  # Of a table, as its head names them.
+    classes: int = 0  # How many.
+    captions: int = 0  # Different captions of all pairs.
+    captions_repeat: bool = False  # Whether two pairs to train on have one caption.
+    # Image files of a folder, with caption or without, the first thousand.
     pictures: list[str] = field(default_factory=list)
-    suite: str | None = None
-    image_size: int
-    bytes_needed: int
-    bytes_free: int
+    suite: str | None = None  # Name of the zero-shot task that its labels answer.
+    image_size: int  # Side of the prepared images, in pixels.
+    bytes_needed: int  # Size of the prepared images on the disk.
+    bytes_free: int  # What the disk of the workspace has.
+    # Split -> hash of what a run learns from; once pictures were opened.
     fingerprints: dict[str, str] = field(default_factory=dict)
-    trouble: str = ""
+    trouble: str = ""  # Why nothing can be trained on it; a sentence with its next step, empty if something can.
 
     @property
     def found(self) -> int:

@@ -231,20 +231,14 @@ def _list(
 
 @dataclass
 class _Sample:
-    """Members of one tar that share a key: `a.jpg`, `a.left.jpg` and `a.left.txt` have `a`.
-
-    Attributes:
-        images: What stands between key and ending, as `left` -> image; empty for `a.jpg`.
-        texts: (what stands between, ending) -> content.
-        again: Names of further members of one name.
-        not_read: (name of an image that is not read, why).
-    """
+    """Members of one tar that share a key: `a.jpg`, `a.left.jpg` and `a.left.txt` have `a`."""
 
     key: str
+    # What stands between key and ending, as `left` -> image; empty for `a.jpg`.
     images: dict[str, Member] = field(default_factory=dict)
-    texts: dict[tuple[str, str], bytes] = field(default_factory=dict)
-    again: list[str] = field(default_factory=list)
-    not_read: Problems = field(default_factory=list)
+    texts: dict[tuple[str, str], bytes] = field(default_factory=dict)  # (what stands between, ending) -> content.
+    again: list[str] = field(default_factory=list)  # Names of further members of one name.
+    not_read: Problems = field(default_factory=list)  # (name of an image that is not read, why).
 
     def texts_of(self, between: str) -> dict[str, bytes]:
         """Return ending -> the text of an image: its own, else that of the key, else the only one."""

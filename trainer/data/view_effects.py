@@ -26,19 +26,12 @@ _NOISE: Final = 0x01
 
 @dataclass(frozen=True)
 class ViewEffects:
-    """Strength of the effects that are not crop, color or blur.
+    """Strength of the effects that are not crop, color or blur."""
 
-    Attributes:
-        rotate: Share of the views that are turned by 90, 180 or 270 degrees.
-        sobel: Share of the views of which the edges are seen alone.
-        noise: Standard deviation of the Gaussian noise on pixels of 0 to 1.
-        cutout: Side of the erased square as a share of the image's.
-    """
-
-    rotate: float = 0.0
-    sobel: float = 0.0
-    noise: float = 0.0
-    cutout: float = 0.0
+    rotate: float = 0.0  # Share of the views that are turned by 90, 180 or 270 degrees.
+    sobel: float = 0.0  # Share of the views of which the edges are seen alone.
+    noise: float = 0.0  # Standard deviation of the Gaussian noise on pixels of 0 to 1.
+    cutout: float = 0.0  # Side of the erased square as a share of the image's.
 
     def __bool__(self) -> bool:
         return any((self.rotate, self.sobel, self.noise, self.cutout))
@@ -46,18 +39,12 @@ class ViewEffects:
 
 @dataclass(frozen=True)
 class ViewDraw:
-    """Which view is drawn.
+    """Which view is drawn."""
 
-    Attributes:
-        rows: Index of each image in the training split.
-        epoch: Counted from 0.
-        view: Which of the views of this epoch.
-    """
-
-    rows: Int[np.ndarray, " n"]
+    rows: Int[np.ndarray, " n"]  # Index of each image in the training split.
     seed: int
-    epoch: int
-    view: int
+    epoch: int  # Counted from 0.
+    view: int  # Which of the views of this epoch.
 
     def numbers(self, count: int, purpose: int = 0) -> Float[np.ndarray, "count n"]:
         """Return `count` numbers in [0, 1) for each image."""

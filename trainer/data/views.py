@@ -35,27 +35,17 @@ _SCALE: Final = 0.05
 
 @dataclass(frozen=True)
 class ViewStrength:
-    """The strength of the augmentation.
+    """The strength of the augmentation."""
 
-    Attributes:
-        smallest_crop: Smallest share of the area a crop keeps.
-        color: Strength of the jitter, 0 to 1; at 1 brightness, contrast and saturation change by up to 80 %.
-        gray: Share of the views without color.
-        blur: Share of the views that are blurred.
-        flip: Whether half of the views are mirrored.
-        turn: Largest rotation in degrees; a turned view is also moved by up to a tenth and scaled by up to 5 %.
-        tint: Whether the jitter changes saturation and hue, not brightness and contrast alone.
-        effects: Quarter turns, edges, noise and cutout.
-    """
-
-    smallest_crop: float
-    color: float
-    gray: float
-    blur: float
-    flip: bool
+    smallest_crop: float  # Smallest share of the area a crop keeps.
+    color: float  # Strength of the jitter, 0 to 1; at 1 brightness, contrast and saturation change by up to 80 %.
+    gray: float  # Share of the views without color.
+    blur: float  # Share of the views that are blurred.
+    flip: bool  # Whether half of the views are mirrored.
+    # Largest rotation in degrees; a turned view is also moved by up to a tenth and scaled by up to 5 %.
     turn: float = 0.0
-    tint: bool = True
-    effects: ViewEffects = field(default_factory=ViewEffects)
+    tint: bool = True  # Whether the jitter changes saturation and hue, not brightness and contrast alone.
+    effects: ViewEffects = field(default_factory=ViewEffects)  # Quarter turns, edges, noise and cutout.
 
 
 def augmented_view(

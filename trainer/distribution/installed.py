@@ -14,15 +14,11 @@ _MOST_WORDS: Final = 80
 
 @dataclass(frozen=True)
 class InstalledPackage:
-    """A library that is installed here.
-
-    Attributes:
-        license: As its package says it, an SPDX expression where it can; a sentence where it does not.
-    """
+    """A library that is installed here."""
 
     name: str
     version: str
-    license: str
+    license: str  # As its package says it, an SPDX expression where it can; a sentence where it does not.
 
 
 def version() -> str:

@@ -10,24 +10,17 @@ HUB: Final = "https://huggingface.co"
 
 @dataclass(frozen=True)
 class PublishedModel:
-    """A model of the Hugging Face hub in the format of open_clip.
+    """A model of the Hugging Face hub in the format of open_clip."""
 
-    Attributes:
-        name: For people.
-        repository: On the hub: `OWNER/NAME`.
-        parameters: Of both towers, each stored in four bytes.
-        license: Of the weights, as its repository says. No installed package repeats it. On 2026-11-26 archived
-            pages of the repositories were read for SigLIP and DataComp-XL, one of a duplicate on the hub for ViT-L/14,
-            and copies of the model cards for ViT-B/32 and ViT-B/16 of LAION-2B.
-        source: Who trained it, on what, and where that is described.
-    """
-
-    name: str
+    name: str  # For people.
     architecture: str
-    repository: str
-    parameters: int
+    repository: str  # On the hub: `OWNER/NAME`.
+    parameters: int  # Of both towers, each stored in four bytes.
+    # Of the weights, as its repository says. No installed package repeats it. On 2026-11-26 archived pages of the
+    # repositories were read for SigLIP and DataComp-XL, one of a duplicate on the hub for ViT-L/14, and copies of
+    # the model cards for ViT-B/32 and ViT-B/16 of LAION-2B.
     license: str
-    source: str
+    source: str  # Who trained it, on what, and where that is described.
 
     @property
     def specification(self) -> str:

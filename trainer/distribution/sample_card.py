@@ -13,38 +13,25 @@ CARD: Final = "card.json"
 
 @dataclass(frozen=True)
 class SampleMap:
-    """A map of one run in thousandths of its width and height, from the lower left corner.
+    """A map of one run in thousandths of its width and height, from the lower left corner."""
 
-    Attributes:
-        name: Of its objective.
-        recall: Share of the held-out images whose caption it finds first.
-        points: Each x, y, number of its class, and whether it is a caption (1) or an image (0).
-        labels: Class names with x and y of where each is written.
-    """
-
-    name: str
-    recall: float
+    name: str  # Of its objective.
+    recall: float  # Share of the held-out images whose caption it finds first.
+    # Each x, y, number of its class, and whether it is a caption (1) or an image (0).
     points: list[tuple[int, int, int, int]]
-    labels: list[tuple[str, int, int]]
+    labels: list[tuple[str, int, int]]  # Class names with x and y of where each is written.
 
 
 @dataclass(frozen=True)
 class SampleCard:
-    """The two runs of the sample workspace in a picture.
+    """The two runs of the sample workspace in a picture."""
 
-    Attributes:
-        samples: Held-out images behind the recalls.
-        steps: Updates of each run.
-        method: How the maps were made.
-        maps: Run A, then run B.
-    """
-
-    samples: int
-    steps: int
+    samples: int  # Held-out images behind the recalls.
+    steps: int  # Updates of each run.
     classes: list[str]
     colored_by: str
-    method: str
-    maps: list[SampleMap]
+    method: str  # How the maps were made.
+    maps: list[SampleMap]  # Run A, then run B.
 
     @property
     def verdict(self) -> str:

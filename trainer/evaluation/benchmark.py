@@ -47,21 +47,16 @@ AT_ONCE: Final = 256
 
 @dataclass(frozen=True)
 class Subject:
-    """A model under evaluation: towers in evaluation mode.
-
-    Attributes:
-        inv_tau: Its own inverse temperature; NaN where it has none.
-        logit_bias: Of SigLIP's sigmoid; None for a softmax.
-        namer: What names classes of images, of a model that predicts the words of captions.
-    """
+    """A model under evaluation: towers in evaluation mode."""
 
     towers: TwoTowers
     tokenizer: AnyTokenizer
     context_length: int
     device: torch.device
-    inv_tau: float
+    inv_tau: float  # Its own inverse temperature; NaN where it has none.
+    # What names classes of images, of a model that predicts the words of captions.
     namer: BagOfWords | CaptionPrediction | None = None
-    logit_bias: float | None = None
+    logit_bias: float | None = None  # Of SigLIP's sigmoid; None for a softmax.
 
 
 class Evaluation:

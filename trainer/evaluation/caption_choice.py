@@ -17,18 +17,12 @@ Measured = tuple[dict[str, float], dict[str, Any], dict[str, np.ndarray]]
 
 @dataclass(frozen=True)
 class Negatives:
-    """The captions that are false of the pictures of a batch.
+    """The captions that are false of the pictures of a batch."""
 
-    Attributes:
-        row: Of each the row of its picture and caption; ascending.
-        kind: What was changed.
-        pair: Of each row of the batch the name of its pair (Winoground), or empty.
-    """
-
-    row: Int[np.ndarray, " m"]
-    kind: tuple[str, ...]
+    row: Int[np.ndarray, " m"]  # Of each the row of its picture and caption; ascending.
+    kind: tuple[str, ...]  # What was changed.
     caption: tuple[str, ...]
-    pair: tuple[str, ...] = ()
+    pair: tuple[str, ...] = ()  # Of each row of the batch the name of its pair (Winoground), or empty.
 
     def __len__(self) -> int:
         return len(self.caption)

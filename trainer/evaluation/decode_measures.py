@@ -56,19 +56,12 @@ TrainAlike = Callable[[OpenDecoder, Pairs, Mapping[str, Sequence[str]], Progress
 
 @dataclass(frozen=True)
 class MeasureRequest:
-    """How much is measured.
+    """How much is measured."""
 
-    Attributes:
-        most: Held-out pictures.
-        steps: DDIM steps.
-        judge_epochs: Of the judge, on the training pictures.
-        split: Held-out split; empty for the first.
-    """
-
-    most: int = 256
-    steps: int = 25
-    judge_epochs: int = EPOCHS
-    split: str = ""
+    most: int = 256  # Held-out pictures.
+    steps: int = 25  # DDIM steps.
+    judge_epochs: int = EPOCHS  # Of the judge, on the training pictures.
+    split: str = ""  # Held-out split; empty for the first.
 
 
 @dataclass(frozen=True)
@@ -83,45 +76,26 @@ class Share:
 
 @dataclass(frozen=True)
 class DecoderMeasures:
-    """The measures of one decoder.
+    """The measures of one decoder."""
 
-    Attributes:
-        run: Of the decoder.
-        name: Of the decoder.
-        of_name: Of the decoded run.
-        of_step: Its step.
-        step: Updates that the decoder has made.
-        n: Held-out pictures, one sample each.
-        cosines: Encoder -> mean cosine of a sample's embedding with its original's.
-        ranks: Encoder -> median rank of the original among the n originals, 1 being the nearest.
-        recovered: Attribute -> share that the judge reads right off samples.
-        probed: Attribute -> share that a ridge classifier reads right off embeddings.
-        kid: Kernel distance of samples and originals in the judge's features.
-        diversity: Root mean square difference of two samples of one embedding, in 0 to 1.
-        copies: Share of samples nearer to a training picture, in pixels, than 95 of 100 originals are.
-        bits: Mean bits kept a picture, and how many pictures.
-        bits_map: Bits a pixel, mean over the pictures.
-        priors: Prior or baseline -> mean cosine of what it foresees from the caption with the picture's embedding.
-        best_prior: The one with the largest.
-    """
-
-    run: int
-    name: str
-    of_name: str
-    of_step: int
-    step: int
-    n: int
-    cosines: dict[str, float]
-    ranks: dict[str, float]
-    recovered: dict[str, Share]
-    probed: dict[str, Share]
-    kid: float
-    diversity: float
-    copies: Share
-    bits: tuple[float, int]
-    bits_map: Float[np.ndarray, "s s"]
+    run: int  # Of the decoder.
+    name: str  # Of the decoder.
+    of_name: str  # Of the decoded run.
+    of_step: int  # Its step.
+    step: int  # Updates that the decoder has made.
+    n: int  # Held-out pictures, one sample each.
+    cosines: dict[str, float]  # Encoder -> mean cosine of a sample's embedding with its original's.
+    ranks: dict[str, float]  # Encoder -> median rank of the original among the n originals, 1 being the nearest.
+    recovered: dict[str, Share]  # Attribute -> share that the judge reads right off samples.
+    probed: dict[str, Share]  # Attribute -> share that a ridge classifier reads right off embeddings.
+    kid: float  # Kernel distance of samples and originals in the judge's features.
+    diversity: float  # Root mean square difference of two samples of one embedding, in 0 to 1.
+    copies: Share  # Share of samples nearer to a training picture, in pixels, than 95 of 100 originals are.
+    bits: tuple[float, int]  # Mean bits kept a picture, and how many pictures.
+    bits_map: Float[np.ndarray, "s s"]  # Bits a pixel, mean over the pictures.
+    # Prior or baseline -> mean cosine of what it foresees from the caption with the picture's embedding.
     priors: dict[str, float]
-    best_prior: str
+    best_prior: str  # The one with the largest.
 
 
 @dataclass(frozen=True)
@@ -148,26 +122,19 @@ class NumberDifference:
 
 @dataclass(frozen=True)
 class Measures:
-    """All of it.
+    """All of it."""
 
-    Attributes:
-        split: The held-out split.
-        judge: Attribute -> the judge's own accuracy on the originals.
-        decoders: One or more.
-        compared: B minus A of recovered attributes; empty for one decoder.
-        paired: B minus A of cosines by the encoder of either, and of bits; empty for one decoder.
-        resized: Encoder -> mean cosine of an original at the size of the decoder with the original: what a
-            perfect sample would reach.
-        limits: Attribute -> share read right off samples of an equal decoder that is told the true attributes; empty
-            where it was not asked for.
-    """
-
-    split: str
-    judge: dict[str, Share]
-    decoders: tuple[DecoderMeasures, ...]
-    compared: tuple[RecoveryDifference, ...]
+    split: str  # The held-out split.
+    judge: dict[str, Share]  # Attribute -> the judge's own accuracy on the originals.
+    decoders: tuple[DecoderMeasures, ...]  # One or more.
+    compared: tuple[RecoveryDifference, ...]  # B minus A of recovered attributes; empty for one decoder.
+    # B minus A of cosines by the encoder of either, and of bits; empty for one decoder.
     paired: tuple[NumberDifference, ...] = ()
+    # Encoder -> mean cosine of an original at the size of the decoder with the original: what a perfect sample
+    # would reach.
     resized: dict[str, float] = field(default_factory=dict)
+    # Attribute -> share read right off samples of an equal decoder that is told the true attributes; empty where
+    # it was not asked for.
     limits: dict[str, Share] = field(default_factory=dict)
 
 

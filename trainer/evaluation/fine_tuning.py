@@ -44,19 +44,12 @@ AT_ONCE: Final = 256
 
 @dataclass(frozen=True)
 class FineTuned:
-    """Predictions of both for the test images, as logits per class.
+    """Predictions of both for the test images, as logits per class."""
 
-    Attributes:
-        tuned: Of the tower that went on learning.
-        linear: Of the probe on the features of the tower as it was.
-        labels: How many were learned from.
-        epochs: Over these.
-    """
-
-    tuned: Float[np.ndarray, "m c"]
-    linear: Float[np.ndarray, "m c"]
-    labels: int
-    epochs: int
+    tuned: Float[np.ndarray, "m c"]  # Of the tower that went on learning.
+    linear: Float[np.ndarray, "m c"]  # Of the probe on the features of the tower as it was.
+    labels: int  # How many were learned from.
+    epochs: int  # Over these.
 
 
 @dataclass(frozen=True)

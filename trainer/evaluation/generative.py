@@ -47,31 +47,19 @@ Model = TypeVar("Model", bound=nn.Module)
 
 @dataclass(frozen=True)
 class GenerativeRequest:
-    """How much is trained and measured.
+    """How much is trained and measured."""
 
-    Attributes:
-        updates: Of each generative model.
-        batch: Pictures of an update.
-        size: Side of the pictures in pixels, a multiple of 8.
-        width: Channels of the diffusion model's finest layer, a multiple of 8; the PixelCNN gets as many parameters.
-        draws: Noise levels of the diffusion model's bound for each picture.
-        most: Held-out pictures whose bits are measured.
-        most_training: Training pictures that probes are fitted on.
-        samples: Pictures that are drawn given each class, of `MOST_DRAWN` classes.
-        split: Held-out split; empty for the first.
-        seed: Of weights, batches and noise.
-    """
-
-    updates: int = 2_000
-    batch: int = 32
-    size: int = 32
+    updates: int = 2_000  # Of each generative model.
+    batch: int = 32  # Pictures of an update.
+    size: int = 32  # Side of the pictures in pixels, a multiple of 8.
+    # Channels of the diffusion model's finest layer, a multiple of 8; the PixelCNN gets as many parameters.
     width: int = 16
-    draws: int = 32
-    most: int = 256
-    most_training: int = 10_000
-    samples: int = 2
-    split: str = ""
-    seed: int = 0
+    draws: int = 32  # Noise levels of the diffusion model's bound for each picture.
+    most: int = 256  # Held-out pictures whose bits are measured.
+    most_training: int = 10_000  # Training pictures that probes are fitted on.
+    samples: int = 2  # Pictures that are drawn given each class, of `MOST_DRAWN` classes.
+    split: str = ""  # Held-out split; empty for the first.
+    seed: int = 0  # Of weights, batches and noise.
 
 
 @dataclass(frozen=True)

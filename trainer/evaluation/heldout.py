@@ -22,18 +22,13 @@ from trainer.store.snapshot_files import Items
 
 @dataclass(frozen=True)
 class Embedded:
-    """Unit embeddings of one split by one model.
+    """Unit embeddings of one split by one model."""
 
-    Attributes:
-        image: Row i is image i; None for a model without an image tower.
-        text: Row i is its caption; None for a model without a text tower.
-        prompts: Of each class of the zero-shot task in each template; None without a task.
-        features: Of image i before the projection, of any length; None where they were not asked for.
-    """
-
-    image: Float[np.ndarray, "n d"] | None
-    text: Float[np.ndarray, "n d"] | None
+    image: Float[np.ndarray, "n d"] | None  # Row i is image i; None for a model without an image tower.
+    text: Float[np.ndarray, "n d"] | None  # Row i is its caption; None for a model without a text tower.
+    # Of each class of the zero-shot task in each template; None without a task.
     prompts: Float[np.ndarray, "c t d"] | None
+    # Of image i before the projection, of any length; None where they were not asked for.
     features: Float[np.ndarray, "n w"] | None = None
 
 

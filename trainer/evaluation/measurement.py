@@ -22,18 +22,13 @@ from trainer.store.question import Question
 
 
 class Measurement:
-    """Of a method that compares no images with texts: its number is that of its neighbors.
+    """Of a method that compares no images with texts: its number is that of its neighbors."""
 
-    Attributes:
-        by: How it names classes.
-        by_neighbors: Whether each evaluation seeks neighbors among training pairs; else the last one alone does, to
-            compare the run with others.
-        makes_embeddings: Whether the embeddings are its own; else another run keeps them.
-    """
-
-    by: ClassVar[By] = "prompts"
+    by: ClassVar[By] = "prompts"  # How it names classes.
+    # Whether each evaluation seeks neighbors among training pairs; else the last one alone does, to compare the
+    # run with others.
     by_neighbors: ClassVar[bool] = True
-    makes_embeddings: ClassVar[bool] = True
+    makes_embeddings: ClassVar[bool] = True  # Whether the embeddings are its own; else another run keeps them.
 
     def __init__(self, method: Any, where: torch.device, *, batch_size: int) -> None:
         """Create it."""

@@ -37,23 +37,15 @@ Run = tuple[int, str, int]
 
 @dataclass(frozen=True)
 class MispairJudge:
-    """What one run, or two together, say of some pairs of a split.
-
-    Attributes:
-        rows: Of the pairs, ascending.
-        trained: Whether the run learned these pairs.
-        evidence: Of each run.
-        limits: Margin of each run below which a pair is suspected.
-        planted: What planted mispairs say of it.
-    """
+    """What one run, or two together, say of some pairs of a split."""
 
     runs: tuple[Run, ...]
-    rows: Int[np.ndarray, " k"]
-    trained: bool
+    rows: Int[np.ndarray, " k"]  # Of the pairs, ascending.
+    trained: bool  # Whether the run learned these pairs.
     wrong: Bool[np.ndarray, " k"]
-    evidence: tuple[MispairEvidence, ...]
-    limits: tuple[float, ...]
-    planted: PlantedMispairs
+    evidence: tuple[MispairEvidence, ...]  # Of each run.
+    limits: tuple[float, ...]  # Margin of each run below which a pair is suspected.
+    planted: PlantedMispairs  # What planted mispairs say of it.
 
     @property
     def share(self) -> float:

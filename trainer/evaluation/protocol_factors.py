@@ -41,36 +41,23 @@ class ProtocolModel(Protocol):
 
 @dataclass(frozen=True)
 class Reading:
-    """How images are read, and read again in another way.
+    """How images are read, and read again in another way."""
 
-    Attributes:
-        preprocessing: The published one of the model.
-        tried: The images by it.
-        load: The same images by another preprocessing.
-        other: Another split of the data by the published preprocessing; None where there is none.
-    """
-
-    preprocessing: Preprocessing
-    tried: UInt8[np.ndarray, "n s s 3"]
-    load: Callable[[Preprocessing], UInt8[np.ndarray, "n s s 3"]]
-    other: TaskData | None = None
+    preprocessing: Preprocessing  # The published one of the model.
+    tried: UInt8[np.ndarray, "n s s 3"]  # The images by it.
+    load: Callable[[Preprocessing], UInt8[np.ndarray, "n s s 3"]]  # The same images by another preprocessing.
+    other: TaskData | None = None  # Another split of the data by the published preprocessing; None where there is none.
 
 
 @dataclass(frozen=True)
 class Factor:
-    """One decision of a protocol.
-
-    Attributes:
-        published: How the publication decides it.
-        changed: How it is decided instead.
-        why_not: Why it cannot be changed here; empty if it can.
-    """
+    """One decision of a protocol."""
 
     name: str
     label: str
-    published: str
-    changed: str
-    why_not: str = ""
+    published: str  # How the publication decides it.
+    changed: str  # How it is decided instead.
+    why_not: str = ""  # Why it cannot be changed here; empty if it can.
 
 
 def explained(

@@ -42,16 +42,12 @@ PROBES: Final = ("linear_probe", "few_shot", "fine_tune", "knn")
 
 @dataclass(frozen=True, kw_only=True)
 class _AtOneStep(Evaluate):
-    """The part of a question that is about one step.
+    """The part of a question that is about one step."""
 
-    Attributes:
-        step: Of the checkpoint; None: the last.
-        choice: The data as a run has chosen them, where `data` or `data_of` names those of a run; else None.
-        shards: Folder of embeddings of the pairs by the only run, made by `embed_set`; None: embed them here.
-    """
-
-    step: int | None = None
+    step: int | None = None  # Of the checkpoint; None: the last.
+    # The data as a run has chosen them, where `data` or `data_of` names those of a run; else None.
     choice: config.Data | None = None
+    # Folder of embeddings of the pairs by the only run, made by `embed_set`; None: embed them here.
     shards: Path | None = None
 
 

@@ -49,23 +49,18 @@ _MOST_EDGE: Final = 8_000
 
 @dataclass(frozen=True)
 class TaskBatch:
-    """Decoded pairs of a split; row i of every member is pair i. Pictures of equal pixels are one picture.
-
-    Attributes:
-        whole: Pairs of the split they were drawn from.
-        fingerprint: Hash of images, captions and labels, the same as that of a snapshot of these pairs; "" if unknown.
-        content: Of each image a text that is equal exactly where the pixels are; none where `images` has the pixels.
-        negatives: False captions that come with the data; None: there are none.
-    """
+    """Decoded pairs of a split; row i of every member is pair i. Pictures of equal pixels are one picture."""
 
     images: UInt8[np.ndarray, "n s s 3"]
     captions: list[str]
     labels: list[str]
     paths: list[str]
-    whole: int
+    whole: int  # Pairs of the split they were drawn from.
+    # Hash of images, captions and labels, the same as that of a snapshot of these pairs; "" if unknown.
     fingerprint: str = ""
+    # Of each image a text that is equal exactly where the pixels are; none where `images` has the pixels.
     content: list[str] = field(default_factory=list)
-    negatives: Negatives | None = None
+    negatives: Negatives | None = None  # False captions that come with the data; None: there are none.
 
     def __len__(self) -> int:
         return len(self.captions)
@@ -91,24 +86,15 @@ class TaskBatch:
 
 @dataclass(frozen=True)
 class TaskData:
-    """The data of an evaluation.
+    """The data of an evaluation."""
 
-    Attributes:
-        dataset: Its name, fit for a folder.
-        split: Name of the split that is tried.
-        train: Pairs that probes and neighbors learn from, none of them tried.
-        suite: Classes and templates; None where the pairs have no classes.
-        trained_on: How many of the tried pairs the model was trained on.
-        source: What the pairs are that probes learn from, in words.
-    """
-
-    dataset: str
-    split: str
+    dataset: str  # Its name, fit for a folder.
+    split: str  # Name of the split that is tried.
     tried: TaskBatch
-    train: TaskBatch
-    suite: PromptSuite | None
-    trained_on: int = 0
-    source: str = "training pairs"
+    train: TaskBatch  # Pairs that probes and neighbors learn from, none of them tried.
+    suite: PromptSuite | None  # Classes and templates; None where the pairs have no classes.
+    trained_on: int = 0  # How many of the tried pairs the model was trained on.
+    source: str = "training pairs"  # What the pairs are that probes learn from, in words.
 
     @property
     def of_one_split(self) -> bool:
@@ -125,35 +111,25 @@ class TaskData:
 
 @dataclass(frozen=True)
 class Listed:
-    """The pairs of a data set before decoding.
-
-    Attributes:
-        pointed: The split that was pointed at by itself.
-        chosen: Whether it is the choice of a run, with the split that the run holds out.
-    """
+    """The pairs of a data set before decoding."""
 
     dataset: str
     splits: dict[str, list[Source]]
     suite: PromptSuite | None
     root: Path | None
-    pointed: str | None = None
-    chosen: bool = False
+    pointed: str | None = None  # The split that was pointed at by itself.
+    chosen: bool = False  # Whether it is the choice of a run, with the split that the run holds out.
 
 
 @dataclass(frozen=True)
 class ChosenPairs:
-    """The pairs that an evaluation tries and those that probes learn from, not yet decoded or sampled.
-
-    Attributes:
-        split: Name of the split that is tried.
-        whole: How many pairs it has.
-    """
+    """The pairs that an evaluation tries and those that probes learn from, not yet decoded or sampled."""
 
     listed: Listed
-    split: str
+    split: str  # Name of the split that is tried.
     tried: list[Source]
     train: list[Source]
-    whole: int
+    whole: int  # How many pairs it has.
     suite: PromptSuite | None
 
     def split_of(self, most: int | None) -> str:

@@ -22,30 +22,20 @@ MOST_NAMED_BRIEFLY: Final = 2
 
 @dataclass(frozen=True)
 class CountedRun:
-    """A run of a group.
-
-    Attributes:
-        seed: Of its configuration; -1 where that cannot be read.
-        reason: Why it does not count; empty for one that does.
-    """
+    """A run of a group."""
 
     run: RunRow
-    seed: int
-    reason: str = ""
+    seed: int  # Of its configuration; -1 where that cannot be read.
+    reason: str = ""  # Why it does not count; empty for one that does.
 
 
 @dataclass(frozen=True)
 class RunGroup:
-    """The runs of a group, an arm or a pattern.
-
-    Attributes:
-        members: Every run, those that do not count too.
-        missing: Seeds at which another group has a run and this one has none.
-    """
+    """The runs of a group, an arm or a pattern."""
 
     name: str
-    members: tuple[CountedRun, ...]
-    missing: tuple[int, ...] = ()
+    members: tuple[CountedRun, ...]  # Every run, those that do not count too.
+    missing: tuple[int, ...] = ()  # Seeds at which another group has a run and this one has none.
 
     @property
     def counted(self) -> tuple[RunRow, ...]:

@@ -33,19 +33,12 @@ _FREE: Final = ("name", "seed")
 
 @dataclass(frozen=True)
 class Outcome:
-    """A number that every run is judged by, at its last step.
+    """A number that every run is judged by, at its last step."""
 
-    Attributes:
-        metric: Of an evaluation, without split: `image_to_text_R@1`.
-        split: Of the held-out data: `renderings`.
-        direction: Whether more is better.
-        dataset: Of the evaluation; empty: whichever has the split.
-    """
-
-    metric: str
-    split: str
-    direction: Literal["up", "down"] = "up"
-    dataset: str = ""
+    metric: str  # Of an evaluation, without split: `image_to_text_R@1`.
+    split: str  # Of the held-out data: `renderings`.
+    direction: Literal["up", "down"] = "up"  # Whether more is better.
+    dataset: str = ""  # Of the evaluation; empty: whichever has the split.
 
     @property
     def label(self) -> str:
@@ -64,37 +57,21 @@ class Arm:
 
 @dataclass(frozen=True, kw_only=True)
 class Experiment:
-    """Arms over seeds.
+    """Arms over seeds."""
 
-    Attributes:
-        name: Unique in a workspace.
-        question: What it shall tell, a sentence.
-        arms: Each later one is compared with the first, the control.
-        outcome: Decides; fixed before the first run.
-        secondaries: Told too, adjusted for their number (Bonferroni), and decide nothing.
-        fields: In which the arms differ: fields, or sections such as `objective`.
-        margin: Differences of the outcome below it count as none; 0: nothing is ever called equal.
-        alpha: Probability that any comparison is decided wrongly, at whatever seed it stops.
-        first_seed: Of the seeds, which count up from it.
-        least_seeds: Trained before anything is decided.
-        most_seeds: No more are added; 0: seeds are added until it is decided or its hours are used up.
-        hours: Of training over all runs, after which no seed is added; 0: no limit.
-        preset: Noted with every run, so that those of a short form (`ablation`) are found again.
-    """
-
-    name: str
-    question: str = ""
-    arms: tuple[Arm, ...]
-    outcome: Outcome
-    secondaries: tuple[Outcome, ...] = ()
-    fields: tuple[str, ...] = ()
-    margin: float = 0.0
-    alpha: float = 0.05
-    first_seed: int = 0
-    least_seeds: int = 3
-    most_seeds: int = 5
-    hours: float = 0.0
-    preset: str = ""
+    name: str  # Unique in a workspace.
+    question: str = ""  # What it shall tell, a sentence.
+    arms: tuple[Arm, ...]  # Each later one is compared with the first, the control.
+    outcome: Outcome  # Decides; fixed before the first run.
+    secondaries: tuple[Outcome, ...] = ()  # Told too, adjusted for their number (Bonferroni), and decide nothing.
+    fields: tuple[str, ...] = ()  # In which the arms differ: fields, or sections such as `objective`.
+    margin: float = 0.0  # Differences of the outcome below it count as none; 0: nothing is ever called equal.
+    alpha: float = 0.05  # Probability that any comparison is decided wrongly, at whatever seed it stops.
+    first_seed: int = 0  # Of the seeds, which count up from it.
+    least_seeds: int = 3  # Trained before anything is decided.
+    most_seeds: int = 5  # No more are added; 0: seeds are added until it is decided or its hours are used up.
+    hours: float = 0.0  # Of training over all runs, after which no seed is added; 0: no limit.
+    preset: str = ""  # Noted with every run, so that those of a short form (`ablation`) are found again.
 
     @property
     def control(self) -> Arm:

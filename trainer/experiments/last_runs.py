@@ -17,27 +17,19 @@ from trainer.store.question import noted_chance
 
 @dataclass(frozen=True)
 class LastRuns:
-    """The newest two runs that finished and compare, else the newest two, or the only one.
+    """The newest two runs that finished and compare, else the newest two, or the only one."""
 
-    Attributes:
-        runs: The older one first.
-        headline: Their values in a sentence, or that there are too few held-out pairs to compare them.
-        about: Of what data, on how many pairs, after how many steps, and what seeds know.
-        repeated: Those whose settings further seeds can decide between, else the newest; empty where no seed can.
-        note: The next step where no seed can.
-        apart: Two runs that one data set could compare: the newest, which compares with none, last; empty for none.
-        apart_note: Why they do not compare.
-        flaws: What these runs ended with that their values do not show, and what further seeds can expect, in
-            sentences; empty for nothing.
-    """
-
-    runs: tuple[RunRow, ...]
-    headline: str
-    about: str
+    runs: tuple[RunRow, ...]  # The older one first.
+    headline: str  # Their values in a sentence, or that there are too few held-out pairs to compare them.
+    about: str  # Of what data, on how many pairs, after how many steps, and what seeds know.
+    # Those whose settings further seeds can decide between, else the newest; empty where no seed can.
     repeated: tuple[RunRow, ...] = ()
-    note: str = ""
+    note: str = ""  # The next step where no seed can.
+    # Two runs that one data set could compare: the newest, which compares with none, last; empty for none.
     apart: tuple[RunRow, ...] = ()
-    apart_note: str = ""
+    apart_note: str = ""  # Why they do not compare.
+    # What these runs ended with that their values do not show, and what further seeds can expect, in sentences;
+    # empty for nothing.
     flaws: str = ""
 
 

@@ -15,17 +15,11 @@ HELD_OUT: Final = "heldout"
 
 @dataclass(frozen=True)
 class RunData:
-    """What runs were trained on, and hold out.
+    """What runs were trained on, and hold out."""
 
-    Attributes:
-        runs: The runs of these data, the newest first; none for data that come with the application.
-        key: Name of the data set and of the split that is held out, as evaluations are stored.
-        label: For people, unique in its list.
-    """
-
-    runs: tuple[int, ...]
-    key: SplitKey
-    label: str
+    runs: tuple[int, ...]  # The runs of these data, the newest first; none for data that come with the application.
+    key: SplitKey  # Name of the data set and of the split that is held out, as evaluations are stored.
+    label: str  # For people, unique in its list.
 
 
 SCENES: Final = RunData((), SplitKey("scenes", config.Scenes.heldout[0]), "Scenes, unseen renderings")

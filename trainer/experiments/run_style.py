@@ -13,16 +13,12 @@ from trainer.store.run_label import parts_of
 
 
 class RunStyle(NamedTuple):
-    """How one run is drawn.
+    """How one run is drawn."""
 
-    Attributes:
-        hue: Place in the color-blind-safe cycle of `trainer.analysis.palette`: the arm of its experiment, or where it
-            has none what its label says was trained.
-        tone: Step of lightness of that hue, 0 its own: the seed, or how many such runs came before.
-    """
-
+    # Place in the color-blind-safe cycle of `trainer.analysis.palette`: the arm of its experiment, or where it
+    # has none what its label says was trained.
     hue: int
-    tone: int
+    tone: int  # Step of lightness of that hue, 0 its own: the seed, or how many such runs came before.
 
 
 def styles_of(workspace: Workspace) -> dict[int, RunStyle]:

@@ -42,33 +42,19 @@ class Range:
 
 @dataclass(frozen=True, kw_only=True)
 class Search:
-    """A search over configurations.
+    """A search over configurations."""
 
-    Attributes:
-        name: Of the search; its runs name it as their experiment, and their number as its arm.
-        run: What all trials share.
-        ranges: Dotted field -> the values it takes.
-        metric: Logged number that is improved: `val/image_to_text_R@1`.
-        direction: Whether more is better.
-        trials: How many runs in all.
-        sampler: `random`, or `tpe`: the tree-structured Parzen estimator.
-        prune: Whether runs that are behind are stopped by asynchronous successive halving.
-        reduction: Of a rung one run in this many goes on.
-        at_once: Runs that train at the same time, as far as the queue has room.
-        seed: Of the sampler.
-    """
-
-    name: str
-    run: config.Run
-    ranges: Mapping[str, Range]
-    metric: str = "val/image_to_text_R@1"
-    direction: Literal["up", "down"] = "up"
-    trials: int = 20
-    sampler: Literal["random", "tpe"] = "tpe"
-    prune: bool = True
-    reduction: int = 3
-    at_once: int = 1
-    seed: int = 0
+    name: str  # Of the search; its runs name it as their experiment, and their number as its arm.
+    run: config.Run  # What all trials share.
+    ranges: Mapping[str, Range]  # Dotted field -> the values it takes.
+    metric: str = "val/image_to_text_R@1"  # Logged number that is improved: `val/image_to_text_R@1`.
+    direction: Literal["up", "down"] = "up"  # Whether more is better.
+    trials: int = 20  # How many runs in all.
+    sampler: Literal["random", "tpe"] = "tpe"  # `random`, or `tpe`: the tree-structured Parzen estimator.
+    prune: bool = True  # Whether runs that are behind are stopped by asynchronous successive halving.
+    reduction: int = 3  # Of a rung one run in this many goes on.
+    at_once: int = 1  # Runs that train at the same time, as far as the queue has room.
+    seed: int = 0  # Of the sampler.
 
     def run_of(self, number: int, values: Mapping[str, Any]) -> config.Run:
         """Return the configuration of a trial."""

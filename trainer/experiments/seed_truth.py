@@ -21,27 +21,20 @@ TRAINED_APART: Final = "A and B were trained on different data, so a difference 
 
 @dataclass(frozen=True)
 class SeedTruth:
-    """What is known over seeds of two runs.
-
-    Attributes:
-        seeds: How many seeds these two runs are: `1 seed each`; empty where the verdict says it or nothing is compared.
-        verdict: What is decided: `over 3 seeds: undecided`, or `1 seed each: undecided`.
-        undecided: Of how many seeds two runs or arms are undecided: `with 1 seed each`; empty where they are not.
-        not_counted: Which of its runs do not count, `1 run not counted: CLIP · s3 stopped at 46 of 384`; may be empty.
-        experiment: Name of the experiment; empty without one.
-        comparable: Whether further seeds of both can decide between them.
-        flaws: What the runs ended with that their values do not show, `CLIP · s0 collapsed at step 48`.
-        apart: Whether no value of one compares with one of the other: they were measured on different data.
-    """
+    """What is known over seeds of two runs."""
 
     SEPARATOR: ClassVar[str] = " · "
+    # How many seeds these two runs are: `1 seed each`; empty where the verdict says it or nothing is compared.
     seeds: str = ""
-    verdict: str = ""
+    verdict: str = ""  # What is decided: `over 3 seeds: undecided`, or `1 seed each: undecided`.
+    # Which of its runs do not count, `1 run not counted: CLIP · s3 stopped at 46 of 384`; may be empty.
     not_counted: str = ""
-    experiment: str = ""
-    comparable: bool = True
-    apart: bool = False
+    experiment: str = ""  # Name of the experiment; empty without one.
+    comparable: bool = True  # Whether further seeds of both can decide between them.
+    apart: bool = False  # Whether no value of one compares with one of the other: they were measured on different data.
+    # Of how many seeds two runs or arms are undecided: `with 1 seed each`; empty where they are not.
     undecided: str = ""
+    # What the runs ended with that their values do not show, `CLIP · s0 collapsed at step 48`.
     flaws: tuple[str, ...] = ()
 
     @property

@@ -24,22 +24,14 @@ from trainer.store import Question, RunRow, Workspace
 
 @dataclass(frozen=True)
 class RunOutcome:
-    """A run of an experiment.
+    """A run of an experiment."""
 
-    Attributes:
-        run: Its row; it may be deleted.
-        seed: Its seed; -1 where its configuration cannot be read.
-        values: Of each outcome, the primary first; NaN where it was not measured.
-        questions: What each value answers; None where it is not known.
-        note: Why it is not counted; empty for one that is.
-    """
-
-    run: RunRow
+    run: RunRow  # Its row; it may be deleted.
     arm: str
-    seed: int
-    values: tuple[float, ...]
-    questions: tuple[Question | None, ...]
-    note: str = ""
+    seed: int  # Its seed; -1 where its configuration cannot be read.
+    values: tuple[float, ...]  # Of each outcome, the primary first; NaN where it was not measured.
+    questions: tuple[Question | None, ...]  # What each value answers; None where it is not known.
+    note: str = ""  # Why it is not counted; empty for one that is.
 
 
 @dataclass(frozen=True)
@@ -55,60 +47,44 @@ class ArmOutcome:
 
 @dataclass(frozen=True)
 class ArmComparison:
-    """An arm minus the control on one outcome, over the seeds on which both were measured.
-
-    Attributes:
-        interval: Of the mean difference: a repeated confidence interval at alpha over the number of arms compared
-            (Bonferroni); a confidence sequence where the budget has no end. That of a share is cut at 100 points.
-        differences: Seed and difference, in the order of the seeds.
-        p: Repeated p of no difference, or the anytime-valid one.
-        adjusted: p after Bonferroni, by which the interval is as wide: over the arms for the primary outcome, over
-            arms and outcomes for secondaries.
-        sign_flip: Exact p of the signs at this look alone, without an assumption about the distribution; NaN with
-            fewer than six seeds.
-        decision: Whether the arm is better; of secondaries too, where nothing depends on it.
-    """
+    """An arm minus the control on one outcome, over the seeds on which both were measured."""
 
     arm: str
     control: str
     outcome: Outcome
+    # Of the mean difference: a repeated confidence interval at alpha over the number of arms compared
+    # (Bonferroni); a confidence sequence where the budget has no end. That of a share is cut at 100 points.
     interval: Interval
-    differences: tuple[tuple[int, float], ...]
-    p: float
+    differences: tuple[tuple[int, float], ...]  # Seed and difference, in the order of the seeds.
+    p: float  # Repeated p of no difference, or the anytime-valid one.
+    # p after Bonferroni, by which the interval is as wide: over the arms for the primary outcome, over arms and
+    # outcomes for secondaries.
     adjusted: float
+    # Exact p of the signs at this look alone, without an assumption about the distribution; NaN with fewer than
+    # six seeds.
     sign_flip: float
-    decision: Decision
+    decision: Decision  # Whether the arm is better; of secondaries too, where nothing depends on it.
 
 
 @dataclass(frozen=True)
 class ExperimentVerdict:
-    """Everything that an experiment came to.
-
-    Attributes:
-        runs: Every run, by seed and arm, those that are not counted too.
-        arms: Of each outcome, in the order of the arms.
-        primary: Comparisons with the control on the outcome that decides.
-        secondaries: The others.
-        samples: Samples behind the primary outcome; None where it is not known or differs.
-        notes: What must be known to read it.
-        warnings: Seeds that are outlying or collapsed, by name, with what was told while they trained.
-        collapsed: Arm and number of each seed that collapsed, as it trained or by its value.
-        groups: The arms with every run of theirs, its reason that of `runs`, and the seeds that have none.
-        hues: Of the arms, as of `arm_hues`.
-    """
+    """Everything that an experiment came to."""
 
     experiment: Experiment
     state: str
-    runs: tuple[RunOutcome, ...]
-    arms: tuple[ArmOutcome, ...]
-    primary: tuple[ArmComparison, ...]
-    secondaries: tuple[ArmComparison, ...]
-    samples: int | None
-    notes: tuple[str, ...] = field(default=())
+    runs: tuple[RunOutcome, ...]  # Every run, by seed and arm, those that are not counted too.
+    arms: tuple[ArmOutcome, ...]  # Of each outcome, in the order of the arms.
+    primary: tuple[ArmComparison, ...]  # Comparisons with the control on the outcome that decides.
+    secondaries: tuple[ArmComparison, ...]  # The others.
+    samples: int | None  # Samples behind the primary outcome; None where it is not known or differs.
+    notes: tuple[str, ...] = field(default=())  # What must be known to read it.
+    # Seeds that are outlying or collapsed, by name, with what was told while they trained.
     warnings: tuple[str, ...] = field(default=())
+    # Arm and number of each seed that collapsed, as it trained or by its value.
     collapsed: frozenset[tuple[str, int]] = frozenset()
+    # The arms with every run of theirs, its reason that of `runs`, and the seeds that have none.
     groups: tuple[RunGroup, ...] = field(default=())
-    hues: tuple[int, ...] = field(default=())
+    hues: tuple[int, ...] = field(default=())  # Of the arms, as of `arm_hues`.
 
     def hue(self, index: int) -> int:
         """Return the hue of an arm: that of its runs, or its place where no workspace was read for a chart."""

@@ -99,16 +99,12 @@ _ID: Final = re.compile(r"(^|_)(id|key|uid)$|Id$", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class Proposal:
-    """The suggested way to read a path.
-
-    Attributes:
-        question: Why the person must decide before anything is trained on it; a sentence, empty if nothing is open.
-        others: Other ways, the likeliest first.
-    """
+    """The suggested way to read a path."""
 
     data: Data
+    # Why the person must decide before anything is trained on it; a sentence, empty if nothing is open.
     question: str = ""
-    others: tuple[Data, ...] = ()
+    others: tuple[Data, ...] = ()  # Other ways, the likeliest first.
 
 
 def propose(path: str | Path) -> Proposal:
@@ -230,20 +226,13 @@ def is_table(file: Path) -> bool:
 
 @dataclass(frozen=True)
 class _Look:
-    """The contents of a folder, according to its first files.
+    """The contents of a folder, according to its first files."""
 
-    Attributes:
-        beside: Pictures and films in the folder itself.
-        inside: The same in folders of it.
-        texts: Files .txt beside a picture of their name, at any depth.
-        folders: Names of its folders that have pictures or films at any depth.
-    """
-
-    beside: int
-    inside: int
-    texts: int
+    beside: int  # Pictures and films in the folder itself.
+    inside: int  # The same in folders of it.
+    texts: int  # Files .txt beside a picture of their name, at any depth.
     first_texts: tuple[Path, ...]
-    folders: tuple[str, ...]
+    folders: tuple[str, ...]  # Names of its folders that have pictures or films at any depth.
 
     @property
     def captioned(self) -> bool:

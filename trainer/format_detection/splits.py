@@ -33,17 +33,12 @@ _KEYWORD: Final = re.compile(rf"(?:^|(?<=[-._ 0-9]))({'|'.join(_PART_OF)})(?=[-.
 
 @dataclass(frozen=True)
 class StatedSplit:
-    """The parts that names state.
+    """The parts that names state."""
 
-    Attributes:
-        parts: Name -> its part; names that state none are missing.
-        level: `folders` or `files`.
-        sources: Part -> the name of a folder or the keyword in the names of files; without `train` where only what is
-            held out is stated, and the rest is trained on.
-    """
-
-    parts: dict[str, Part]
-    level: Literal["folders", "files"]
+    parts: dict[str, Part]  # Name -> its part; names that state none are missing.
+    level: Literal["folders", "files"]  # `folders` or `files`.
+    # Part -> the name of a folder or the keyword in the names of files; without `train` where only what is held
+    # out is stated, and the rest is trained on.
     sources: dict[Part, str]
 
     @property

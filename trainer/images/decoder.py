@@ -46,19 +46,12 @@ class HelperError(UserError):
 
 @dataclass(frozen=True)
 class Decoded:
-    """The result of one image.
+    """The result of one image."""
 
-    Attributes:
-        reason: Why there are no pixels, a sentence; empty if there are.
-        remarks: What was odd about it and put right.
-        digest: Hash of its pixels.
-        shape: Height and width in pixels.
-    """
-
-    reason: str = ""
-    remarks: str = ""
-    digest: str = ""
-    shape: tuple[int, int] = (0, 0)
+    reason: str = ""  # Why there are no pixels, a sentence; empty if there are.
+    remarks: str = ""  # What was odd about it and put right.
+    digest: str = ""  # Hash of its pixels.
+    shape: tuple[int, int] = (0, 0)  # Height and width in pixels.
 
 
 class Decoder:

@@ -22,25 +22,17 @@ _MOST_PIXELS: Final = 64_000_000
 
 @dataclass(frozen=True)
 class Preprocessing:
-    """A published model's steps from a decoded image to image tower input.
+    """A published model's steps from a decoded image to image tower input."""
 
-    Attributes:
-        size: Side of the square, in pixels.
-        resize_mode: "shortest": the shorter side becomes `size` and the middle is cut out; "squash": both sides
-            become `size`; "longest": the longer side becomes `size` and the rest is filled.
-        interpolation: Pillow's filter; with "squash" likewise.
-        mean: Of each channel of pixels between 0 and 1, which the tower subtracts.
-        std: What it divides by then.
-        fill_color: Gray level around a picture with "longest".
-        resize_size: Of the shorter side with "shortest", before the middle is cut out, in pixels; None: `size`.
-    """
-
-    size: int
+    size: int  # Side of the square, in pixels.
+    # "shortest": the shorter side becomes `size` and the middle is cut out; "squash": both sides become `size`;
+    # "longest": the longer side becomes `size` and the rest is filled.
     resize_mode: ResizeMode
-    interpolation: Interpolation
-    mean: tuple[float, float, float]
-    std: tuple[float, float, float]
-    fill_color: int = 0
+    interpolation: Interpolation  # Pillow's filter; with "squash" likewise.
+    mean: tuple[float, float, float]  # Of each channel of pixels between 0 and 1, which the tower subtracts.
+    std: tuple[float, float, float]  # What it divides by then.
+    fill_color: int = 0  # Gray level around a picture with "longest".
+    # Of the shorter side with "shortest", before the middle is cut out, in pixels; None: `size`.
     resize_size: int | None = None
 
     @property

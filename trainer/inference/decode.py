@@ -58,19 +58,12 @@ _KEPT: Final = 2
 
 @dataclass(frozen=True)
 class Reference:
-    """Embeddings of training pairs by the decoded run.
+    """Embeddings of training pairs by the decoded run."""
 
-    Attributes:
-        pairs: The drawn pairs.
-        whole: How many there are to train on.
-        image: Unit rows.
-        text: Unit rows of their captions.
-    """
-
-    pairs: Pairs
-    whole: int
-    image: Float[np.ndarray, "n d"]
-    text: Float[np.ndarray, "n d"]
+    pairs: Pairs  # The drawn pairs.
+    whole: int  # How many there are to train on.
+    image: Float[np.ndarray, "n d"]  # Unit rows.
+    text: Float[np.ndarray, "n d"]  # Unit rows of their captions.
 
     @functools.cached_property
     def ridge(self) -> Float[np.ndarray, "e d"]:
@@ -88,20 +81,14 @@ class Reference:
 
 @dataclass(frozen=True)
 class OpenDecoder:
-    """A decoder at one checkpoint, with the towers that it decodes.
-
-    Attributes:
-        method: The decoder's networks, in evaluation mode.
-        of_name: Name of the decoded run when the decoder was made.
-        of_step: Step at which that run is decoded.
-    """
+    """A decoder at one checkpoint, with the towers that it decodes."""
 
     row: RunRow
     run: config.Run
     opened: OpenModel
-    method: DecoderPictures
-    of_name: str
-    of_step: int
+    method: DecoderPictures  # The decoder's networks, in evaluation mode.
+    of_name: str  # Name of the decoded run when the decoder was made.
+    of_step: int  # Step at which that run is decoded.
 
     @property
     def schedule(self) -> dict[str, Any]:
@@ -166,25 +153,17 @@ class OpenDecoders:
 
 @dataclass(frozen=True)
 class DecodedEmbedding:
-    """What one decoder makes of a request.
-
-    Attributes:
-        embedding: What was decoded, a unit row.
-        mean: The mean picture.
-        samples: One for each noise.
-        spread: Standard deviation over the noises of each pixel, mean over colors, in 0 to 1: what is not kept.
-        nearest: Rows of the reference pairs, nearest first, and their cosines.
-        reverse: The first noise on its way to the picture.
-    """
+    """What one decoder makes of a request."""
 
     decoder: OpenDecoder
-    embedding: Float[np.ndarray, " d"]
-    mean: UInt8[np.ndarray, "s s 3"]
-    samples: UInt8[np.ndarray, "k s s 3"]
+    embedding: Float[np.ndarray, " d"]  # What was decoded, a unit row.
+    mean: UInt8[np.ndarray, "s s 3"]  # The mean picture.
+    samples: UInt8[np.ndarray, "k s s 3"]  # One for each noise.
+    # Standard deviation over the noises of each pixel, mean over colors, in 0 to 1: what is not kept.
     spread: Float[np.ndarray, "s s"]
-    nearest: tuple[tuple[int, float], ...]
+    nearest: tuple[tuple[int, float], ...]  # Rows of the reference pairs, nearest first, and their cosines.
     reference: Reference
-    reverse: ReverseStrip | None = None
+    reverse: ReverseStrip | None = None  # The first noise on its way to the picture.
 
 
 def decode(

@@ -19,17 +19,11 @@ TEXTS_AT_ONCE: Final = 256
 
 @dataclass(frozen=True)
 class ImageVectors:
-    """Unit embeddings of the readable image files.
+    """Unit embeddings of the readable image files."""
 
-    Attributes:
-        vectors: Row i belongs to `images[i]`.
-        images: The paths that were read, in the order asked.
-        unreadable: Path -> why it could not be read.
-    """
-
-    vectors: Float[np.ndarray, "n d"]
-    images: tuple[str, ...]
-    unreadable: dict[str, str]
+    vectors: Float[np.ndarray, "n d"]  # Row i belongs to `images[i]`.
+    images: tuple[str, ...]  # The paths that were read, in the order asked.
+    unreadable: dict[str, str]  # Path -> why it could not be read.
 
 
 def embed_files(model: OpenModel, paths: Sequence[str], progress: Progress | None = None) -> ImageVectors:

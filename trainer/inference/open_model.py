@@ -28,24 +28,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class OpenModel:
-    """Two towers for inference; embeddings are raw unit rows, since CLOOB's retrieval is for training only.
+    """Two towers for inference; embeddings are raw unit rows, since CLOOB's retrieval is for training only."""
 
-    Attributes:
-        model: In evaluation mode, on `device`.
-        image_size: Side of the images it takes, in pixels.
-        context_length: Tokens of the longest text; longer ones are cut at the end.
-        step: Updates the model has seen.
-        file_preprocessing: How it reads single pictures: as the library does to which it is exported.
-        preprocessing: How a published model reads data sets; None for towers of our own, which read them faster.
-    """
-
-    model: TwoTowers
+    model: TwoTowers  # In evaluation mode, on `device`.
     tokenizer: AnyTokenizer
-    image_size: int
-    context_length: int
-    step: int
+    image_size: int  # Side of the images it takes, in pixels.
+    context_length: int  # Tokens of the longest text; longer ones are cut at the end.
+    step: int  # Updates the model has seen.
     device: torch.device
-    file_preprocessing: Preprocessing
+    file_preprocessing: Preprocessing  # How it reads single pictures: as the library does to which it is exported.
+    # How a published model reads data sets; None for towers of our own, which read them faster.
     preprocessing: Preprocessing | None = None
 
     def embed_images(self, images: UInt8[np.ndarray, "n s s 3"]) -> Float[np.ndarray, "n d"]:

@@ -22,19 +22,14 @@ GRIDS: Final = (2, 64)
 
 @dataclass(frozen=True)
 class SaliencyMaps:
-    """The result of `saliency_of`.
+    """The result of `saliency_of`."""
 
-    Attributes:
-        maps: Of each run, how much each cell adds to the cosine of image and caption.
-        image: As the first run sees it: the middle square, or what its model was published with.
-        cosines: Of the whole image with the caption, one a run.
-        steps: Of each run's checkpoint.
-    """
-
+    # Of each run, how much each cell adds to the cosine of image and caption.
     maps: Float[np.ndarray, "runs grid grid"]
+    # As the first run sees it: the middle square, or what its model was published with.
     image: UInt8[np.ndarray, "s s 3"]
-    cosines: tuple[float, ...]
-    steps: tuple[int, ...]
+    cosines: tuple[float, ...]  # Of the whole image with the caption, one a run.
+    steps: tuple[int, ...]  # Of each run's checkpoint.
 
 
 def saliency_of(models: ModelCache, question: Saliency, progress: Progress | None = None) -> SaliencyMaps:

@@ -42,16 +42,11 @@ _MANIFESTS: Final = "shards/{:05d}.json"
 
 @dataclass(frozen=True)
 class Row:
-    """A pair to embed.
+    """A pair to embed."""
 
-    Attributes:
-        id: Of no other row: the name of its image, with a number where several rows have one image.
-        place: Text of its `Location`.
-    """
-
-    id: str
+    id: str  # Of no other row: the name of its image, with a number where several rows have one image.
     path: str
-    place: str
+    place: str  # Text of its `Location`.
     caption: str
     label: str
     split: str
@@ -77,20 +72,13 @@ class Shard:
 
 @dataclass(frozen=True)
 class WrittenShard:
-    """What was made of a shard.
-
-    Attributes:
-        rows: How many pairs it holds.
-        unreadable: Row -> why its image could not be read; it is left out.
-        kept: Whether it was there already.
-        waited: Share of the time in which the model waited for pictures.
-    """
+    """What was made of a shard."""
 
     number: int
-    rows: int
-    unreadable: dict[str, str] = field(default_factory=dict)
-    kept: bool = False
-    waited: float = 0.0
+    rows: int  # How many pairs it holds.
+    unreadable: dict[str, str] = field(default_factory=dict)  # Row -> why its image could not be read; it is left out.
+    kept: bool = False  # Whether it was there already.
+    waited: float = 0.0  # Share of the time in which the model waited for pictures.
 
 
 def cut(splits: dict[str, Sequence[Source]], rows: int) -> list[Shard]:

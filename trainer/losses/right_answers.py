@@ -20,14 +20,10 @@ class RightAnswers:
 
     The match of a row is one, too, and each loss says by itself whether it takes part. Keys of a batch are those of
     `trainer.analysis.answer_keys`.
-
-    Attributes:
-        rows: Keys of what asks.
-        columns: Keys of what answers.
     """
 
-    rows: Int[Tensor, "n k"]
-    columns: Int[Tensor, "m k"]
+    rows: Int[Tensor, "n k"]  # Keys of what asks.
+    columns: Int[Tensor, "m k"]  # Keys of what answers.
 
     @property
     def transposed(self) -> RightAnswers:

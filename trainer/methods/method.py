@@ -24,19 +24,13 @@ from trainer.models import Architecture, TwoTowers
 
 @dataclass(frozen=True)
 class Material:
-    """The inputs for creating a method.
-
-    Attributes:
-        pairs: The training split.
-        tokenizer: The run's own.
-        towers: As they are at the first step, for methods that keep a slow copy.
-        built_from: What the towers were built from, if the configuration does not tell it all.
-    """
+    """The inputs for creating a method."""
 
     run: config.Run
-    pairs: Pairs
-    tokenizer: AnyTokenizer
-    towers: TwoTowers
+    pairs: Pairs  # The training split.
+    tokenizer: AnyTokenizer  # The run's own.
+    towers: TwoTowers  # As they are at the first step, for methods that keep a slow copy.
+    # What the towers were built from, if the configuration does not tell it all.
     built_from: Architecture | None = None
 
     @property
@@ -60,22 +54,16 @@ def needed(material: Thing | None) -> Thing:
 
 
 class Method(nn.Module):
-    """An objective; what it learns or keeps besides the towers are its parameters and buffers.
+    """An objective; what it learns or keeps besides the towers are its parameters and buffers."""
 
-    Attributes:
-        views: How many augmented views of each image it compares; with 1, the only crop is that of all methods.
-        reads_images: Whether it needs the images of a batch.
-        reads_texts: Whether it needs the captions of a batch.
-        shuffles_keys: Whether images pass their batch norms in shuffled groups of the whole batch.
-        samples_sentences: Whether one sentence of each caption is drawn in an epoch.
-        epoch_numbers: Name -> number of what `begin_epoch` prepared, logged with the loss; none for most.
-    """
-
+    # How many augmented views of each image it compares; with 1, the only crop is that of all methods.
     views: ClassVar[int] = 1
-    reads_images: ClassVar[bool] = True
-    reads_texts: ClassVar[bool] = False
+    reads_images: ClassVar[bool] = True  # Whether it needs the images of a batch.
+    reads_texts: ClassVar[bool] = False  # Whether it needs the captions of a batch.
+    # Whether images pass their batch norms in shuffled groups of the whole batch.
     shuffles_keys: ClassVar[bool] = False
-    samples_sentences: bool = False
+    samples_sentences: bool = False  # Whether one sentence of each caption is drawn in an epoch.
+    # Name -> number of what `begin_epoch` prepared, logged with the loss; none for most.
     epoch_numbers: Mapping[str, float] = MappingProxyType({})
 
     def forward(self, towers: TwoTowers, batch: Batch) -> Float[Tensor, ""]:

@@ -28,30 +28,22 @@ class ModelError(UserError):
 
 @dataclass(frozen=True)
 class Blueprint:
-    """The towers of a published model, or of one with the same architecture.
+    """The towers of a published model, or of one with the same architecture."""
 
-    Attributes:
-        layout: Whose classes it is built from: `open_clip`, `cloob_vit` for the CLOOB of crowsonkb and EleutherAI, or
-            `transformers` for SigLIP.
-        config: Sizes in the layout's own words: open_clip's `model_cfg`; `d_embed`, `image_encoder`, `text_encoder`;
-            `config.json` of transformers.
-        mean: Of each color channel of the images it was trained on; pixels go from 0 to 1.
-        deviation: Likewise.
-        resize_mode: How its library fits a picture into the square, as in `Preprocessing`; None in the runs of older
-            versions, whose pictures were cropped like those for towers of our own, and go on so.
-        interpolation: Likewise.
-        fill_color: Likewise.
-        resize_size: Likewise.
-    """
-
+    # Whose classes it is built from: `open_clip`, `cloob_vit` for the CLOOB of crowsonkb and EleutherAI, or
+    # `transformers` for SigLIP.
     layout: Layout
+    # Sizes in the layout's own words: open_clip's `model_cfg`; `d_embed`, `image_encoder`, `text_encoder`;
+    # `config.json` of transformers.
     config: dict[str, Any]
-    mean: Color = OPENAI_DATASET_MEAN
-    deviation: Color = OPENAI_DATASET_STD
+    mean: Color = OPENAI_DATASET_MEAN  # Of each color channel of the images it was trained on; pixels go from 0 to 1.
+    deviation: Color = OPENAI_DATASET_STD  # Likewise.
+    # How its library fits a picture into the square, as in `Preprocessing`; None in the runs of older versions,
+    # whose pictures were cropped like those for towers of our own, and go on so.
     resize_mode: ResizeMode | None = None
-    interpolation: Interpolation = "bicubic"
-    fill_color: int = 0
-    resize_size: int | None = None
+    interpolation: Interpolation = "bicubic"  # Likewise.
+    fill_color: int = 0  # Likewise.
+    resize_size: int | None = None  # Likewise.
 
     @property
     def preprocessing(self) -> Preprocessing | None:

@@ -44,16 +44,11 @@ class LowRank(nn.Module):
 
 @dataclass(frozen=True)
 class Adapter:
-    """A LoRA adapter of two towers.
+    """A LoRA adapter of two towers."""
 
-    Attributes:
-        rank: Of every product.
-        alpha: Its products count alpha / rank times.
-        matrices: Name of a matrix under `TwoTowers` -> its A (rank n) and B (m rank).
-    """
-
-    rank: int
-    alpha: float
+    rank: int  # Of every product.
+    alpha: float  # Its products count alpha / rank times.
+    # Name of a matrix under `TwoTowers` -> its A (rank n) and B (m rank).
     matrices: Mapping[str, tuple[Float[Tensor, "r n"], Float[Tensor, "m r"]]]
 
 

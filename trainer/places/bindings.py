@@ -28,27 +28,17 @@ _MOST_RUNS: Final = 10_000
 
 @dataclass(frozen=True)
 class Binding:
-    """Where a run of this computer trains.
+    """Where a run of this computer trains."""
 
-    Attributes:
-        place: Name of the place.
-        workspace: Folder there.
-        run: Its number there; 0 as long as it was not sent.
-        job: What a queue there calls it; empty where it is a process.
-        data: Path of the data there; empty: as configured.
-        upload: Whether the data are sent.
-        prepared: Folder here with tars of the prepared pictures, which are sent in place of the data; empty: none.
-        nodes: Of SLURM, which share the run's processes; 0: as the place says.
-    """
-
-    place: str
-    workspace: str = ""
-    run: int = 0
-    job: str = ""
-    data: str = ""
-    upload: bool = False
+    place: str  # Name of the place.
+    workspace: str = ""  # Folder there.
+    run: int = 0  # Its number there; 0 as long as it was not sent.
+    job: str = ""  # What a queue there calls it; empty where it is a process.
+    data: str = ""  # Path of the data there; empty: as configured.
+    upload: bool = False  # Whether the data are sent.
+    # Folder here with tars of the prepared pictures, which are sent in place of the data; empty: none.
     prepared: str = ""
-    nodes: int = 0
+    nodes: int = 0  # Of SLURM, which share the run's processes; 0: as the place says.
 
 
 def hosts() -> list[RemoteHost]:

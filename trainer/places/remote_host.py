@@ -54,24 +54,16 @@ def is_sbatch_flag(name: str) -> bool:
 
 @dataclass(frozen=True)
 class RemoteHost:
-    """A computer, or several, that trains runs.
-
-    Attributes:
-        kind: One of `KINDS`.
-        hostname: Its name or number; empty for a SLURM of this computer.
-        user: There; empty: as the ssh configuration says.
-        port: None: the usual one.
-        python: The interpreter there that has torch.
-        options: Of `OPTIONS`; `prologue` are lines of bash that run before every command there, `container` is the
-            image that a job of SLURM trains in.
-    """
+    """A computer, or several, that trains runs."""
 
     name: str
-    kind: str
-    hostname: str
-    user: str = ""
-    port: int | None = None
-    python: str = "python3"
+    kind: str  # One of `KINDS`.
+    hostname: str  # Its name or number; empty for a SLURM of this computer.
+    user: str = ""  # There; empty: as the ssh configuration says.
+    port: int | None = None  # None: the usual one.
+    python: str = "python3"  # The interpreter there that has torch.
+    # Of `OPTIONS`; `prologue` are lines of bash that run before every command there, `container` is the image
+    # that a job of SLURM trains in.
     options: dict[str, str] = field(default_factory=dict)
 
     @property

@@ -24,15 +24,10 @@ KINDS: Final = ("snapshots", "checkpoints")
 
 @dataclass(frozen=True)
 class Chunk:
-    """A part of a file.
+    """A part of a file."""
 
-    Attributes:
-        offset: Where it begins: as asked, or 0 where the beginning is another one by now.
-        content: Its bytes; empty at the end of the file.
-    """
-
-    offset: int
-    content: bytes
+    offset: int  # Where it begins: as asked, or 0 where the beginning is another one by now.
+    content: bytes  # Its bytes; empty at the end of the file.
 
 
 class RunSource(Protocol):

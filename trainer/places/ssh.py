@@ -61,25 +61,15 @@ except OSError:
 
 @dataclass(frozen=True)
 class SshFacts:
-    """What a place has.
+    """What a place has."""
 
-    Attributes:
-        python: Version of its interpreter.
-        home: Home folder there.
-        packages: Name -> version, of those that training needs.
-        has_code: Whether this version's code was sent before.
-        free: Bytes on the disk of the home folder.
-        host: What the computer calls itself.
-        different: Packages whose version differs from that of this computer, as sentences.
-    """
-
-    python: str
-    home: str
-    packages: dict[str, str]
-    has_code: bool
-    free: int
-    host: str
-    different: tuple[str, ...] = ()
+    python: str  # Version of its interpreter.
+    home: str  # Home folder there.
+    packages: dict[str, str]  # Name -> version, of those that training needs.
+    has_code: bool  # Whether this version's code was sent before.
+    free: int  # Bytes on the disk of the home folder.
+    host: str  # What the computer calls itself.
+    different: tuple[str, ...] = ()  # Packages whose version differs from that of this computer, as sentences.
 
 
 def check(host: RemoteHost) -> SshFacts:

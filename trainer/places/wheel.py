@@ -29,17 +29,11 @@ _THEN: Final = (2020, 1, 1, 0, 0, 0)
 
 @dataclass(frozen=True)
 class Wheel:
-    """A wheel that holds the package `trainer` and its assets.
+    """A wheel that holds the package `trainer` and its assets."""
 
-    Attributes:
-        name: Of the file.
-        content: Its bytes.
-        digest: SHA-256 of them.
-    """
-
-    name: str
-    content: bytes
-    digest: str
+    name: str  # Of the file.
+    content: bytes  # Its bytes.
+    digest: str  # SHA-256 of them.
 
 
 @functools.cache

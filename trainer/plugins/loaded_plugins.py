@@ -45,19 +45,14 @@ Metrics = Callable[[Any, Any], dict[str, float]]
 
 @dataclass
 class LoadedPlugins:
-    """What was loaded in this process.
+    """What was loaded in this process."""
 
-    Attributes:
-        charts: Name -> chart, of files; those of entry points are listed by the registry of charts.
-        metrics: Name of the plug-in -> function of unit image and text embeddings (either may be None) to numbers.
-        failures: A sentence for each plug-in that could not be loaded.
-        sources: Kind of an added section -> the plug-in it came from.
-    """
-
+    # Name -> chart, of files; those of entry points are listed by the registry of charts.
     charts: dict[str, Any] = field(default_factory=dict)
+    # Name of the plug-in -> function of unit image and text embeddings (either may be None) to numbers.
     metrics: dict[str, Metrics] = field(default_factory=dict)
-    failures: list[str] = field(default_factory=list)
-    sources: dict[str, str] = field(default_factory=dict)
+    failures: list[str] = field(default_factory=list)  # A sentence for each plug-in that could not be loaded.
+    sources: dict[str, str] = field(default_factory=dict)  # Kind of an added section -> the plug-in it came from.
 
 
 _LOADED = LoadedPlugins()

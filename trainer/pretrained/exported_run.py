@@ -21,16 +21,11 @@ _BLUEPRINT: Final = "blueprint.json"
 
 @dataclass(frozen=True)
 class ExportedRun:
-    """Contents of such a folder apart from its weights.
+    """Contents of such a folder apart from its weights."""
 
-    Attributes:
-        blueprint: What its towers are built from.
-        learned: Its objective and temperature.
-    """
-
-    blueprint: Blueprint
+    blueprint: Blueprint  # What its towers are built from.
     tokenizer: AnyTokenizer
-    learned: Learned
+    learned: Learned  # Its objective and temperature.
 
 
 def read_exported_run(folder: Path) -> ExportedRun:

@@ -56,24 +56,16 @@ _LOOKED_AT: Final = 20
 
 @dataclass(frozen=True)
 class ResolvedModel:
-    """A model, ready to be built.
-
-    Attributes:
-        tokenizer: Its own, or the one that was chosen for it.
-        weights: Under the names of `TwoTowers`; None for random ones.
-        learned: The objective it comes from and its temperature.
-        source: Where it is from, for sentences.
-        guesses: Sentences about what its files do not tell.
-        head_guess: The sentence on heads of attention that were guessed: every number depends on them. Empty if the
-            files or the person told them.
-    """
+    """A model, ready to be built."""
 
     blueprint: Blueprint
-    tokenizer: AnyTokenizer
-    weights: dict[str, Tensor] | None
-    learned: Learned
-    source: str
-    guesses: tuple[str, ...] = ()
+    tokenizer: AnyTokenizer  # Its own, or the one that was chosen for it.
+    weights: dict[str, Tensor] | None  # Under the names of `TwoTowers`; None for random ones.
+    learned: Learned  # The objective it comes from and its temperature.
+    source: str  # Where it is from, for sentences.
+    guesses: tuple[str, ...] = ()  # Sentences about what its files do not tell.
+    # The sentence on heads of attention that were guessed: every number depends on them. Empty if the files or
+    # the person told them.
     head_guess: str = ""
 
     @property

@@ -50,34 +50,22 @@ _IGNORED: Final = ("text_decoder.", "text.transformer.embeddings.position_ids", 
 
 @dataclass(frozen=True)
 class Learned:
-    """The objective and temperature of a model's training.
-
-    Attributes:
-        inv_tau: Its inverse temperature, if the file or its settings tell.
-        bias: Of SigLIP's logits.
-        beta: Of CLOOB's retrieval, if the settings tell.
-    """
+    """The objective and temperature of a model's training."""
 
     kind: Kind = "clip"
-    inv_tau: float | None = None
-    bias: float | None = None
-    beta: float | None = None
+    inv_tau: float | None = None  # Its inverse temperature, if the file or its settings tell.
+    bias: float | None = None  # Of SigLIP's logits.
+    beta: float | None = None  # Of CLOOB's retrieval, if the settings tell.
 
 
 @dataclass(frozen=True)
 class StateDictFormat:
-    """Weights under the names of `TwoTowers`, and the blueprint they fit.
+    """Weights under the names of `TwoTowers`, and the blueprint they fit."""
 
-    Attributes:
-        blueprint: As the settings tell, or as the shapes do where there are none.
-        weights: For `TwoTowers.load_state_dict`.
-        learned: What else the file tells.
-        guesses: What neither the tensors nor settings tell: a sentence by `activation`, `heads`, `colors` and others.
-    """
-
-    blueprint: Blueprint
-    weights: dict[str, Tensor]
-    learned: Learned = field(default_factory=Learned)
+    blueprint: Blueprint  # As the settings tell, or as the shapes do where there are none.
+    weights: dict[str, Tensor]  # For `TwoTowers.load_state_dict`.
+    learned: Learned = field(default_factory=Learned)  # What else the file tells.
+    # What neither the tensors nor settings tell: a sentence by `activation`, `heads`, `colors` and others.
     guesses: dict[str, str] = field(default_factory=dict)
 
 

@@ -41,25 +41,15 @@ _MOST_IN_MEMORY: Final = 2**27
 
 @dataclass(frozen=True)
 class Layout:
-    """A projection on disk.
+    """A projection on disk."""
 
-    Attributes:
-        file: The `.npy` with one row a point: the images of the snapshot, then its texts.
-        images: How many rows are images.
-        texts: How many rows are texts.
-        method: `pca`, `umap`, `tsne`, `pacmap` or `file`.
-        seconds: How long it took to compute, the first time.
-        note: What a reader must know: method, parameters, sampling, what it was turned onto.
-        fitted: How many points the method itself has placed; the others stand among their nearest ones.
-    """
-
-    file: Path
-    images: int
-    texts: int
-    method: str
-    seconds: float
-    note: str
-    fitted: int
+    file: Path  # The `.npy` with one row a point: the images of the snapshot, then its texts.
+    images: int  # How many rows are images.
+    texts: int  # How many rows are texts.
+    method: str  # `pca`, `umap`, `tsne`, `pacmap` or `file`.
+    seconds: float  # How long it took to compute, the first time.
+    note: str  # What a reader must know: method, parameters, sampling, what it was turned onto.
+    fitted: int  # How many points the method itself has placed; the others stand among their nearest ones.
 
 
 def layout(

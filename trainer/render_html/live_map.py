@@ -40,14 +40,10 @@ Thumbnails = Callable[[Sequence[str], int], Sequence[UInt8[np.ndarray, "s s 3"] 
 
 @dataclass(frozen=True)
 class LiveMapInput:
-    """One map.
+    """One map."""
 
-    Attributes:
-        chart: Places and colors.
-        cosines: Of each pair's image with its own text; None where one of them is missing.
-    """
-
-    chart: MapChart
+    chart: MapChart  # Places and colors.
+    # Of each pair's image with its own text; None where one of them is missing.
     cosines: Float[np.ndarray, " n"] | None
 
 

@@ -29,29 +29,19 @@ _ROW_IN: Final = 0.19
 
 @dataclass(frozen=True)
 class RunPredictions:
-    """One run's predictions of every image.
+    """One run's predictions of every image."""
 
-    Attributes:
-        index: Place of the run among those asked for; decides its color.
-        step: Updates its model had seen.
-        inv_tau: Inverse temperature of the softmax.
-        milliseconds: For all images together.
-        probabilities: Row i belongs to image i; NaN where `shares` is "none".
-        cosines: Of image and class vector.
-        bias: Of SigLIP's logits.
-        shares: Whether rows of probabilities sum to 1 ("softmax") or each label is judged by itself ("sigmoid").
-    """
-
-    index: int
+    index: int  # Place of the run among those asked for; decides its color.
     run: int
     name: str
     objective: str
-    step: int
-    inv_tau: float
-    milliseconds: float
-    probabilities: Float[np.ndarray, "images labels"]
-    cosines: Float[np.ndarray, "images labels"]
-    bias: float | None = None
+    step: int  # Updates its model had seen.
+    inv_tau: float  # Inverse temperature of the softmax.
+    milliseconds: float  # For all images together.
+    probabilities: Float[np.ndarray, "images labels"]  # Row i belongs to image i; NaN where `shares` is "none".
+    cosines: Float[np.ndarray, "images labels"]  # Of image and class vector.
+    bias: float | None = None  # Of SigLIP's logits.
+    # Whether rows of probabilities sum to 1 ("softmax") or each label is judged by itself ("sigmoid").
     shares: Shares = "softmax"
 
     def words(self, image: int, label: int) -> str:
@@ -63,18 +53,14 @@ class RunPredictions:
 
 @dataclass(frozen=True)
 class Predictions:
-    """Predictions of several runs for the same images, labels and templates.
-
-    Attributes:
-        unreadable: Path -> why it could not be read; not among `images`.
-        pictures: Of the first images, for the figure; decoded by whoever knows how.
-    """
+    """Predictions of several runs for the same images, labels and templates."""
 
     images: tuple[str, ...]
     labels: tuple[str, ...]
     templates: tuple[str, ...]
     runs: tuple[RunPredictions, ...]
-    unreadable: dict[str, str]
+    unreadable: dict[str, str]  # Path -> why it could not be read; not among `images`.
+    # Of the first images, for the figure; decoded by whoever knows how.
     pictures: tuple[UInt8[np.ndarray, "h w 3"], ...] = ()
 
 

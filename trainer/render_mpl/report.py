@@ -16,54 +16,36 @@ from trainer.render_mpl.style import HAIRLINE, INK, QUIET, run_color
 
 @dataclass(frozen=True)
 class ReportFigure:
-    """A figure of the report.
+    """A figure of the report."""
 
-    Attributes:
-        stem: Name of its files without ending.
-        text: What the figure shows and how it may be read.
-    """
-
-    stem: str
+    stem: str  # Name of its files without ending.
     title: str
-    text: str
+    text: str  # What the figure shows and how it may be read.
     command: str
 
 
 @dataclass(frozen=True)
 class LiveSection:
-    """A part of the page that a script draws.
+    """A part of the page that a script draws."""
 
-    Attributes:
-        body: Its HTML, with the script.
-        style: More of the style sheet.
-        policy: What the page may run, as its Content-Security-Policy says it.
-    """
-
-    body: str
-    style: str
-    policy: str
+    body: str  # Its HTML, with the script.
+    style: str  # More of the style sheet.
+    policy: str  # What the page may run, as its Content-Security-Policy says it.
 
 
 @dataclass(frozen=True)
 class Report:
-    """Everything the page shows.
-
-    Attributes:
-        facts: One row a run: name, objective, data, steps, training time and whatever else, by heading.
-        differences: Field of the configuration, then its value in each run.
-        made: When and by which versions, a sentence.
-        left_out: Figures that could not be drawn, and why.
-        live: Maps to zoom into; None: the page runs nothing.
-    """
+    """Everything the page shows."""
 
     title: str
+    # One row a run: name, objective, data, steps, training time and whatever else, by heading.
     facts: Sequence[dict[str, str]]
-    differences: Sequence[tuple[str, ...]]
+    differences: Sequence[tuple[str, ...]]  # Field of the configuration, then its value in each run.
     table: Comparison
     figures: Sequence[ReportFigure]
-    made: str
-    left_out: Sequence[tuple[str, str]] = ()
-    live: LiveSection | None = None
+    made: str  # When and by which versions, a sentence.
+    left_out: Sequence[tuple[str, str]] = ()  # Figures that could not be drawn, and why.
+    live: LiveSection | None = None  # Maps to zoom into; None: the page runs nothing.
 
 
 MOST_CARRIED: Final = 4_000_000

@@ -74,15 +74,10 @@ class EnergyMeter:
 
 @dataclass(frozen=True)
 class Tariff:
-    """What electricity costs this user.
+    """What electricity costs this user."""
 
-    Attributes:
-        price: Of a kilowatt-hour.
-        currency: As it is written: `EUR`.
-    """
-
-    price: float
-    currency: str = "EUR"
+    price: float  # Of a kilowatt-hour.
+    currency: str = "EUR"  # As it is written: `EUR`.
 
     def words(self, wh: float) -> str:
         """Return what so much energy costs: `0.0123 EUR`."""

@@ -25,25 +25,18 @@ DRM: Final = Path("/sys/class/drm")
 
 @dataclass(frozen=True)
 class Gpu:
-    """One GPU at this moment; None where its driver does not tell.
-
-    Attributes:
-        percent: Share of the last interval in which it computed.
-        processes: Process number -> MiB of its memory.
-        joules: What it has used since some time in the past, by a counter of its own.
-        bus: Where it is plugged in, as `0000:65:00`; empty where that is not told.
-    """
+    """One GPU at this moment; None where its driver does not tell."""
 
     number: int
     name: str
-    percent: float | None
+    percent: float | None  # Share of the last interval in which it computed.
     used_mib: float | None
     total_mib: float | None
     celsius: float | None
     watts: float | None
-    processes: dict[int, float]
-    joules: float | None = None
-    bus: str = ""
+    processes: dict[int, float]  # Process number -> MiB of its memory.
+    joules: float | None = None  # What it has used since some time in the past, by a counter of its own.
+    bus: str = ""  # Where it is plugged in, as `0000:65:00`; empty where that is not told.
 
 
 class Driver(Protocol):

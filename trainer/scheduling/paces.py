@@ -17,15 +17,11 @@ _NEWEST: Final = 20
 
 @dataclass(frozen=True)
 class Pace:
-    """What a step of a finished run took.
-
-    Attributes:
-        step_s: Seconds of a step, evaluations and checkpoints included.
-    """
+    """What a step of a finished run took."""
 
     label: str
     run: config.Run
-    step_s: float
+    step_s: float  # Seconds of a step, evaluations and checkpoints included.
 
 
 def finished_paces(workspace: Workspace) -> tuple[Pace, ...]:

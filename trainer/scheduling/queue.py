@@ -39,21 +39,13 @@ _RESTING: Final = "queue_resting"
 
 @dataclass(frozen=True)
 class QueueSlots:
-    """How many runs train at once.
+    """How many runs train at once."""
 
-    Attributes:
-        gpus: Numbers of the GPUs that may be used.
-        per_gpu: Runs on each.
-        cpu: Runs on the processor.
-        held: Whether nothing starts until the person says so.
-        sharing: Runs on the processor that `share_processor` marked, where all that train there are marked.
-    """
-
-    gpus: tuple[int, ...] = ()
-    per_gpu: int = 1
-    cpu: int = 1
-    held: bool = False
-    sharing: int = 1
+    gpus: tuple[int, ...] = ()  # Numbers of the GPUs that may be used.
+    per_gpu: int = 1  # Runs on each.
+    cpu: int = 1  # Runs on the processor.
+    held: bool = False  # Whether nothing starts until the person says so.
+    sharing: int = 1  # Runs on the processor that `share_processor` marked, where all that train there are marked.
 
     def names(self) -> dict[str, int]:
         """Return slot -> how many runs it accepts."""

@@ -27,18 +27,12 @@ _AGAIN: Final = "interrupted"
 
 @dataclass(frozen=True)
 class SearchTrial:
-    """The state of a run of a search.
-
-    Attributes:
-        values: Of the searched fields, as its configuration says.
-        course: Step -> value of the metric, in the order of the steps.
-        state: `going`, `complete`, `pruned`, `failed`.
-    """
+    """The state of a run of a search."""
 
     run: RunRow
-    values: dict[str, Any]
-    course: dict[int, float]
-    state: str
+    values: dict[str, Any]  # Of the searched fields, as its configuration says.
+    course: dict[int, float]  # Step -> value of the metric, in the order of the steps.
+    state: str  # `going`, `complete`, `pruned`, `failed`.
 
     @property
     def value(self) -> float:

@@ -23,18 +23,13 @@ _LOCK: Final = threading.Lock()
 
 @dataclass(frozen=True)
 class TrainerUsage:
-    """The resources used by one trainer, including its helper processes.
-
-    Attributes:
-        percent: CPU since the last reading; 100 is one core.
-        gpu_mib: Memory on all GPUs; None where it cannot be told.
-    """
+    """The resources used by one trainer, including its helper processes."""
 
     run: int
     name: str
-    percent: float
+    percent: float  # CPU since the last reading; 100 is one core.
     rss_mib: float
-    gpu_mib: float | None
+    gpu_mib: float | None  # Memory on all GPUs; None where it cannot be told.
 
 
 @dataclass(frozen=True)

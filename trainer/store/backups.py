@@ -32,17 +32,11 @@ _NAME: Final = re.compile(r"explorer-(\d{4}-\d\d-\d\d)\.db")
 
 @dataclass(frozen=True)
 class Backup:
-    """A copy of the database.
+    """A copy of the database."""
 
-    Attributes:
-        day: When it was made.
-        path: The file.
-        size: In bytes.
-    """
-
-    day: datetime.date
-    path: Path
-    size: int
+    day: datetime.date  # When it was made.
+    path: Path  # The file.
+    size: int  # In bytes.
 
 
 def backups(database: Path) -> list[Backup]:

@@ -25,21 +25,13 @@ _MOST: Final = 1 << 14
 
 @dataclass(frozen=True)
 class Elsewhere:
-    """What the folder of a run says of the computer that trains it.
+    """What the folder of a run says of the computer that trains it."""
 
-    Attributes:
-        place: Its name, for people.
-        token: Under which the user's settings keep where that is, and the run's number there.
-        sent: Whether the run may have begun there: then nothing here can tell that it has ended.
-        seen_at: When it was last heard of, by the clock of this computer; None if never.
-        log: How many bytes of the other computer's log are in the log of this one.
-    """
-
-    place: str
-    token: str
-    sent: bool = False
-    seen_at: float | None = None
-    log: int = 0
+    place: str  # Its name, for people.
+    token: str  # Under which the user's settings keep where that is, and the run's number there.
+    sent: bool = False  # Whether the run may have begun there: then nothing here can tell that it has ended.
+    seen_at: float | None = None  # When it was last heard of, by the clock of this computer; None if never.
+    log: int = 0  # How many bytes of the other computer's log are in the log of this one.
 
 
 def elsewhere(folder: Path) -> Elsewhere | None:

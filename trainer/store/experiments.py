@@ -28,21 +28,15 @@ _SHORT: Final = select(table).where(func.length(table.c.definition) <= MOST_TOML
 
 @dataclass(frozen=True)
 class ExperimentRow:
-    """An experiment.
-
-    Attributes:
-        name: Unique; runs name it.
-        definition: TOML, as `trainer.experiments.experiment` reads it.
-        state: `new`: nothing has started; `going`: the queue adds runs; `stopped`: it does not; `ended`: decided, or at
-            the end of its budget.
-        created_at: Unix seconds.
-    """
+    """An experiment."""
 
     id: int
-    name: str
-    definition: str
+    name: str  # Unique; runs name it.
+    definition: str  # TOML, as `trainer.experiments.experiment` reads it.
+    # `new`: nothing has started; `going`: the queue adds runs; `stopped`: it does not; `ended`: decided, or at
+    # the end of its budget.
     state: str
-    created_at: float
+    created_at: float  # Unix seconds.
 
 
 class Experiments:

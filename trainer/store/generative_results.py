@@ -26,50 +26,30 @@ _LARGEST: Final = 1 << 22
 
 @dataclass(frozen=True)
 class ModelRow:
-    """One model of the table.
-
-    Attributes:
-        parameters: Of the part whose features are read.
-        bits: Mean bits a number of a held-out picture; None for a model that gives no likelihood.
-        bits_error: Standard error of that mean over pictures.
-        bound: Whether the bits are a bound from above rather than exact.
-        features: Where they are read.
-        width: How many there are.
-        accuracy: Of the linear probe on the held-out pictures, or of Bayes' rule; None without classes.
-        low: Of its 95 % interval (Wilson).
-        high: Of the same.
-    """
+    """One model of the table."""
 
     model: str
-    parameters: int
-    bits: float | None
-    bits_error: float | None
-    bound: bool
-    features: str
-    width: int
-    accuracy: float | None
-    low: float | None
-    high: float | None
+    parameters: int  # Of the part whose features are read.
+    bits: float | None  # Mean bits a number of a held-out picture; None for a model that gives no likelihood.
+    bits_error: float | None  # Standard error of that mean over pictures.
+    bound: bool  # Whether the bits are a bound from above rather than exact.
+    features: str  # Where they are read.
+    width: int  # How many there are.
+    accuracy: float | None  # Of the linear probe on the held-out pictures, or of Bayes' rule; None without classes.
+    low: float | None  # Of its 95 % interval (Wilson).
+    high: float | None  # Of the same.
 
 
 @dataclass(frozen=True)
 class ReadClasses:
-    """What the class-conditional model draws, and its answers next to those of discriminative classifiers.
-
-    Attributes:
-        models: Bayes' rule, then each run's linear probe.
-        truth: Class of each held-out picture that all were asked of.
-        predicted: The answer of each model to each of them.
-        samples: Pictures drawn given each of the first classes.
-        learned: Training pictures of the same classes.
-    """
+    """What the class-conditional model draws, and its answers next to those of discriminative classifiers."""
 
     classes: tuple[str, ...]
-    models: tuple[str, ...]
-    truth: Int[np.ndarray, " n"]
-    predicted: Int[np.ndarray, "m n"]
-    samples: UInt8[np.ndarray, "k s h w 3"]
-    learned: UInt8[np.ndarray, "k s h w 3"]
+    models: tuple[str, ...]  # Bayes' rule, then each run's linear probe.
+    truth: Int[np.ndarray, " n"]  # Class of each held-out picture that all were asked of.
+    predicted: Int[np.ndarray, "m n"]  # The answer of each model to each of them.
+    samples: UInt8[np.ndarray, "k s h w 3"]  # Pictures drawn given each of the first classes.
+    learned: UInt8[np.ndarray, "k s h w 3"]  # Training pictures of the same classes.
 
 
 _ARRAYS: Final = {"truth": 1, "predicted": 2, "samples": 5, "learned": 5}
@@ -78,32 +58,20 @@ _ARRAYS: Final = {"truth": 1, "predicted": 2, "samples": 5, "learned": 5}
 
 @dataclass(frozen=True)
 class GenerativeComparison:
-    """The table.
+    """The table."""
 
-    Attributes:
-        data: Name of the pictures.
-        split: Held-out split.
-        n_bits: Held-out pictures whose bits were measured.
-        n_probe: Held-out pictures with a class.
-        fitted: Training pictures with a class that probes were fitted on.
-        classes: How many there are.
-        training: Pictures that the generative models learned from.
-        size: Side of their pictures in pixels.
-        updates: Of each generative model.
-        rows: PixelCNN, diffusion, the PixelCNN of each class where there are classes, then the runs.
-        by_class: Of the PixelCNN of each class; None without classes.
-    """
-
-    data: str
-    split: str
-    n_bits: int
-    n_probe: int
-    fitted: int
-    classes: int
-    training: int
-    size: int
-    updates: int
+    data: str  # Name of the pictures.
+    split: str  # Held-out split.
+    n_bits: int  # Held-out pictures whose bits were measured.
+    n_probe: int  # Held-out pictures with a class.
+    fitted: int  # Training pictures with a class that probes were fitted on.
+    classes: int  # How many there are.
+    training: int  # Pictures that the generative models learned from.
+    size: int  # Side of their pictures in pixels.
+    updates: int  # Of each generative model.
+    # PixelCNN, diffusion, the PixelCNN of each class where there are classes, then the runs.
     rows: tuple[ModelRow, ...]
+    # Of the PixelCNN of each class; None without classes.
     by_class: ReadClasses | None = field(default=None, compare=False)
 
 

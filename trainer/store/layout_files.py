@@ -39,15 +39,10 @@ class LayoutSource:
 
 @dataclass(frozen=True)
 class OrphanLayoutFiles:
-    """Files that no run needs.
+    """Files that no run needs."""
 
-    Attributes:
-        names: In `layouts`, sorted.
-        size: Of all of them, in bytes.
-    """
-
-    names: tuple[str, ...]
-    size: int
+    names: tuple[str, ...]  # In `layouts`, sorted.
+    size: int  # Of all of them, in bytes.
 
 
 def made_of(workspace_folder: Path, snapshot_folders: Sequence[Path]) -> list[str]:

@@ -15,21 +15,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class NumberSeries:
-    """A number over the steps of a run.
+    """A number over the steps of a run."""
 
-    Attributes:
-        steps: Ascending; none where the run has no such number.
-        values: At each step.
-        seconds: Of training until then; NaN of evaluated numbers.
-        source: `logged`, or what was evaluated, `evaluated on imagenet-a test`; empty without values.
-        data: Data set and split of an evaluated one.
-    """
-
-    steps: Int[np.ndarray, " k"]
-    values: Float[np.ndarray, " k"]
-    seconds: Float[np.ndarray, " k"]
-    source: str = ""
-    data: tuple[str, str] | None = None
+    steps: Int[np.ndarray, " k"]  # Ascending; none where the run has no such number.
+    values: Float[np.ndarray, " k"]  # At each step.
+    seconds: Float[np.ndarray, " k"]  # Of training until then; NaN of evaluated numbers.
+    source: str = ""  # `logged`, or what was evaluated, `evaluated on imagenet-a test`; empty without values.
+    data: tuple[str, str] | None = None  # Data set and split of an evaluated one.
 
 
 def number_series(workspace: Workspace, run: int, name: str, *, beside: tuple[str, str] | None = None) -> NumberSeries:

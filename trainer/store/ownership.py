@@ -59,21 +59,13 @@ _ADOPT: Final = "trainer doctor --adopt --workspace"
 
 @dataclass(frozen=True)
 class Maker:
-    """The contents of `workspace.json`.
+    """The contents of `workspace.json`."""
 
-    Attributes:
-        owner: Code of the user who made the workspace.
-        made_at: When, in seconds since 1970.
-        path: Code of where it lies.
-        folder: Code of its folder's number in the file system.
-        former: Codes of where it lay before, oldest first.
-    """
-
-    owner: str
-    made_at: float
-    path: str
-    folder: str
-    former: tuple[str, ...] = ()
+    owner: str  # Code of the user who made the workspace.
+    made_at: float  # When, in seconds since 1970.
+    path: str  # Code of where it lies.
+    folder: str  # Code of its folder's number in the file system.
+    former: tuple[str, ...] = ()  # Codes of where it lay before, oldest first.
 
 
 def state_of(folder: Path, database: Path) -> State:

@@ -35,42 +35,29 @@ _LARGEST: Final = 1 << 24
 
 @dataclass(frozen=True)
 class Measured:
-    """One run's embeddings that a report was made with.
-
-    Attributes:
-        mean: Split -> mean of the unmatched cosines.
-        deviation: Split -> their standard deviation.
-        limit: Split -> margin below which a pair is suspected.
-    """
+    """One run's embeddings that a report was made with."""
 
     run: int
     name: str
     step: int
-    mean: dict[str, float]
-    deviation: dict[str, float]
-    limit: dict[str, float]
+    mean: dict[str, float]  # Split -> mean of the unmatched cosines.
+    deviation: dict[str, float]  # Split -> their standard deviation.
+    limit: dict[str, float]  # Split -> margin below which a pair is suspected.
 
 
 @dataclass(frozen=True)
 class Judgment:
-    """Who judged pairs of a split, and how many planted mispairs were detected among them in the same way.
-
-    Attributes:
-        runs: Number, name and step of each run; with two, both had to suspect a pair.
-        trained: Whether a run was trained on these pairs.
-        suspected: How many of them are suspected.
-        planted: How many captions were exchanged in memory; 0 where nothing was planted. Of learned pairs, among these
-            or among held-out ones, where fewer are detected.
-        detected: How many of those are suspected.
-    """
+    """Who judged pairs of a split, and how many planted mispairs were detected among them in the same way."""
 
     split: str
-    runs: tuple[tuple[int, str, int], ...]
-    trained: bool
+    runs: tuple[tuple[int, str, int], ...]  # Number, name and step of each run; with two, both had to suspect a pair.
+    trained: bool  # Whether a run was trained on these pairs.
     pairs: int
-    suspected: int
+    suspected: int  # How many of them are suspected.
+    # How many captions were exchanged in memory; 0 where nothing was planted. Of learned pairs, among these or
+    # among held-out ones, where fewer are detected.
     planted: int
-    detected: int
+    detected: int  # How many of those are suspected.
 
     @property
     def interval(self) -> tuple[float, float]:
@@ -125,64 +112,39 @@ def pairs_words(n: int, split: str) -> str:
 
 @dataclass(frozen=True)
 class QualityFinding:
-    """A pair, or a picture, that may be wrong.
+    """A pair, or a picture, that may be wrong."""
 
-    Attributes:
-        kind: One of `KINDS`.
-        split: `train`, or a held-out one.
-        keys: Keys of the pair, or of all pairs of the picture, as `trainer.store.reviews.pair_keys` makes them.
-        caption: Of the (first) pair.
-        label: Its class; empty without one.
-        margins: Of a mispair, one for each run, in deviations of that run's unmatched cosines.
-        ranks: Of a mispair, one (caption rank, image rank) for each run.
-        other_path: The picture that fits the caption better, or the near duplicate.
-        other_caption: The caption that fits the picture better, or that of the near duplicate.
-        other_split: Of the near duplicate.
-        by: How a near duplicate was found: `hash`, `embedding` or both, with a comma.
-        distance: 1 - cosine to the near duplicate, or an outlier's mean distance to its neighbors; NaN if unknown.
-        judge: Of a mispair, the run that judged it where that is not the report's own; else 0.
-    """
-
-    kind: Annotated[str, Meta(pattern=f"^({'|'.join(KINDS)})$")]
-    split: str
+    kind: Annotated[str, Meta(pattern=f"^({'|'.join(KINDS)})$")]  # One of `KINDS`.
+    split: str  # `train`, or a held-out one.
     row: int
+    # Keys of the pair, or of all pairs of the picture, as `trainer.store.reviews.pair_keys` makes them.
     keys: Annotated[tuple[str, ...], Meta(min_length=1)]
     path: str
-    caption: str
-    label: str = ""
-    margins: tuple[float, ...] = ()
-    ranks: tuple[tuple[int, int], ...] = ()
-    other_path: str = ""
-    other_caption: str = ""
-    other_split: str = ""
-    by: str = ""
+    caption: str  # Of the (first) pair.
+    label: str = ""  # Its class; empty without one.
+    margins: tuple[float, ...] = ()  # Of a mispair, one for each run, in deviations of that run's unmatched cosines.
+    ranks: tuple[tuple[int, int], ...] = ()  # Of a mispair, one (caption rank, image rank) for each run.
+    other_path: str = ""  # The picture that fits the caption better, or the near duplicate.
+    other_caption: str = ""  # The caption that fits the picture better, or that of the near duplicate.
+    other_split: str = ""  # Of the near duplicate.
+    by: str = ""  # How a near duplicate was found: `hash`, `embedding` or both, with a comma.
+    # 1 - cosine to the near duplicate, or an outlier's mean distance to its neighbors; NaN if unknown.
     distance: float = math.nan
-    judge: int = 0
+    judge: int = 0  # Of a mispair, the run that judged it where that is not the report's own; else 0.
 
 
 @dataclass(frozen=True)
 class QualityReport:
-    """What one or two runs find about the data that the first one was trained on.
+    """What one or two runs find about the data that the first one was trained on."""
 
-    Attributes:
-        dataset: Name of the data set.
-        created_at: Unix seconds.
-        runs: One or two.
-        pairs: Split -> pairs compared.
-        whole: Split -> pairs it has; more where they were drawn at random.
-        counts: Kind -> split -> findings, also those beyond `MOST_FINDINGS`.
-        findings: The worst first, within each kind.
-        judgments: Who judged which pairs, and what planted mispairs say of that.
-    """
-
-    dataset: str
-    created_at: float
-    runs: Annotated[tuple[Measured, ...], Meta(min_length=1, max_length=2)]
-    pairs: dict[str, int]
-    whole: dict[str, int]
-    counts: dict[str, dict[str, int]]
-    findings: tuple[QualityFinding, ...]
-    judgments: tuple[Judgment, ...] = ()
+    dataset: str  # Name of the data set.
+    created_at: float  # Unix seconds.
+    runs: Annotated[tuple[Measured, ...], Meta(min_length=1, max_length=2)]  # One or two.
+    pairs: dict[str, int]  # Split -> pairs compared.
+    whole: dict[str, int]  # Split -> pairs it has; more where they were drawn at random.
+    counts: dict[str, dict[str, int]]  # Kind -> split -> findings, also those beyond `MOST_FINDINGS`.
+    findings: tuple[QualityFinding, ...]  # The worst first, within each kind.
+    judgments: tuple[Judgment, ...] = ()  # Who judged which pairs, and what planted mispairs say of that.
 
     def of_kind(self, kind: str) -> list[QualityFinding]:
         """Return the findings of one kind, worst first."""

@@ -54,29 +54,20 @@ _TASKS: Final = {
 
 @dataclass(frozen=True)
 class Question:
-    """A question; data set and split are stored next to it in the key of a number.
+    """A question; data set and split are stored next to it in the key of a number."""
 
-    Attributes:
-        task: `zero_shot`, `retrieval`, `similarity`, `linear_probe`, `few_shot`, `fine_tune`, `knn`, `robustness`,
-            `spectrum`, `own_weight`, `gradient`, `decoder`, `loss`, `caption_choice`, `zero_shot_protocol` or
-            `retrieval_protocol`.
-        n: Samples that were tried; of a retrieval the pairs, or the questions of each direction where they were drawn.
-        classes: Among how many classes an answer was chosen; 0 where it is no class.
-        templates: Sentences a class.
-        gallery: Among how many texts an answer was sought; 0 where it is no text.
-        protocol: How, where the task's name does not say it: what probes learned from, what a batch was.
-        names: Hash of the names of the classes; empty where there are none.
-        sentences: Hash of the templates; empty where there are none.
-    """
-
+    # `zero_shot`, `retrieval`, `similarity`, `linear_probe`, `few_shot`, `fine_tune`, `knn`, `robustness`,
+    # `spectrum`, `own_weight`, `gradient`, `decoder`, `loss`, `caption_choice`, `zero_shot_protocol` or
+    # `retrieval_protocol`.
     task: str
+    # Samples that were tried; of a retrieval the pairs, or the questions of each direction where they were drawn.
     n: int
-    classes: int = 0
-    templates: int = 0
-    gallery: int = 0
-    protocol: str = ""
-    names: str = ""
-    sentences: str = ""
+    classes: int = 0  # Among how many classes an answer was chosen; 0 where it is no class.
+    templates: int = 0  # Sentences a class.
+    gallery: int = 0  # Among how many texts an answer was sought; 0 where it is no text.
+    protocol: str = ""  # How, where the task's name does not say it: what probes learned from, what a batch was.
+    names: str = ""  # Hash of the names of the classes; empty where there are none.
+    sentences: str = ""  # Hash of the templates; empty where there are none.
 
     @property
     def key(self) -> str:

@@ -64,24 +64,15 @@ TABLES: Final = (schema.checkpoint, schema.snapshot, schema.evaluation)
 
 @dataclass
 class RebuildFacts:
-    """The trusted contents of a run folder.
-
-    Attributes:
-        number: Of the run where it was made; None where that cannot be told.
-        values: Columns of its row, without number and folder.
-        rows: Table -> rows that hang on it.
-        remarks: What could not be read.
-        definition: Of the experiment that it belongs to; empty where there is none.
-        seal: What says that this user's queue made it a run of that experiment.
-    """
+    """The trusted contents of a run folder."""
 
     folder: Path
-    number: int | None
-    values: dict[str, Any]
-    rows: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
-    remarks: list[str] = field(default_factory=list)
-    definition: object = ""
-    seal: object = ""
+    number: int | None  # Of the run where it was made; None where that cannot be told.
+    values: dict[str, Any]  # Columns of its row, without number and folder.
+    rows: dict[str, list[dict[str, Any]]] = field(default_factory=dict)  # Table -> rows that hang on it.
+    remarks: list[str] = field(default_factory=list)  # What could not be read.
+    definition: object = ""  # Of the experiment that it belongs to; empty where there is none.
+    seal: object = ""  # What says that this user's queue made it a run of that experiment.
 
 
 def rebuild(database: Database, facts: ResultsTable, runs_folder: Path, say: Callable[[str], None]) -> int:

@@ -33,34 +33,23 @@ _EMBEDDINGS: Final = ("image_before", "text_before", "image_after", "text_after"
 
 @dataclass(frozen=True)
 class ReplayRecord:
-    """One replayed and verified update; row k of every array is pair k of its batch.
+    """One replayed and verified update; row k of every array is pair k of its batch."""
 
-    Attributes:
-        step: Updates made after it.
-        began: Step from which it was replayed.
-        verified: Step of the checkpoint that the replay came to bit by bit.
-        labels: Of the run's own objective, then of those compared.
-        losses: Of each pair under each of them.
-        agreements: Cosine of each one's gradient with that of the run's own.
-        before: Unit images and texts as the update saw them.
-        after: The same once it was made.
-        likely: Suspected false negatives: both places, weight, cosine, reason.
-        gradients: Lengths of the gradient of the run's own loss on each image, then on each text, before the update;
-            None where none were stored.
-    """
-
-    step: int
-    began: int
-    verified: int
+    step: int  # Updates made after it.
+    began: int  # Step from which it was replayed.
+    verified: int  # Step of the checkpoint that the replay came to bit by bit.
     loss: float
     captions: tuple[str, ...]
     paths: tuple[str, ...]
-    labels: tuple[str, ...]
-    losses: Float[np.ndarray, "o n"]
-    agreements: tuple[float, ...]
-    before: tuple[Float[np.ndarray, "n d"], Float[np.ndarray, "n d"]]
-    after: tuple[Float[np.ndarray, "n d"], Float[np.ndarray, "n d"]]
+    labels: tuple[str, ...]  # Of the run's own objective, then of those compared.
+    losses: Float[np.ndarray, "o n"]  # Of each pair under each of them.
+    agreements: tuple[float, ...]  # Cosine of each one's gradient with that of the run's own.
+    before: tuple[Float[np.ndarray, "n d"], Float[np.ndarray, "n d"]]  # Unit images and texts as the update saw them.
+    after: tuple[Float[np.ndarray, "n d"], Float[np.ndarray, "n d"]]  # The same once it was made.
+    # Suspected false negatives: both places, weight, cosine, reason.
     likely: tuple[tuple[int, int, float, float, str], ...] = ()
+    # Lengths of the gradient of the run's own loss on each image, then on each text, before the update; None
+    # where none were stored.
     gradients: Float[np.ndarray, "2 n"] | None = None
 
     @property
@@ -71,31 +60,22 @@ class ReplayRecord:
 
 @dataclass(frozen=True)
 class WordReplay:
-    """One replayed and verified update of word2vec; row k of `pairs` and column k of `losses` are pair k of its batch.
+    """One replayed, verified update of word2vec; row k of `pairs` and column k of `losses` are pair k of its batch."""
 
-    Attributes:
-        step: Updates made after it.
-        began: Step from which it was replayed.
-        verified: Step of the checkpoint that the replay came to bit by bit.
-        softmax: What a word is compared with, as the objective has it.
-        words: Those of the batch: the most frequent centers first, then the others.
-        pairs: Center, context and drawn negatives, as places in `words`; -1 for a negative that does not count.
-        losses: Of each pair, before and after the update.
-        gradients: Length of the gradient of the batch's loss on each word's input and output vector, before; NaN where
-            a word has no output vector of its own.
-        scores: How a center (row) scores a context (column) before and after, of the first words: the product of their
-            vectors, or the log-probability where words are paths of a tree.
-    """
-
-    step: int
-    began: int
-    verified: int
+    step: int  # Updates made after it.
+    began: int  # Step from which it was replayed.
+    verified: int  # Step of the checkpoint that the replay came to bit by bit.
     loss: float
-    softmax: str
-    words: tuple[str, ...]
+    softmax: str  # What a word is compared with, as the objective has it.
+    words: tuple[str, ...]  # Those of the batch: the most frequent centers first, then the others.
+    # Center, context and drawn negatives, as places in `words`; -1 for a negative that does not count.
     pairs: Int[np.ndarray, "n k"]
-    losses: Float[np.ndarray, "2 n"]
+    losses: Float[np.ndarray, "2 n"]  # Of each pair, before and after the update.
+    # Length of the gradient of the batch's loss on each word's input and output vector, before; NaN where a word
+    # has no output vector of its own.
     gradients: Float[np.ndarray, "2 w"]
+    # How a center (row) scores a context (column) before and after, of the first words: the product of their
+    # vectors, or the log-probability where words are paths of a tree.
     scores: Float[np.ndarray, "2 s s"]
 
     @property

@@ -37,24 +37,15 @@ _MOST: Final = 200_000
 
 @dataclass(frozen=True)
 class Review:
-    """What was decided about one pair.
+    """What was decided about one pair."""
 
-    Attributes:
-        dataset: Name of the data set.
-        pair: Key as `pair_keys` makes it.
-        state: One of `REVIEW_STATES`.
-        note: Free text.
-        path: Of the picture, as the snapshot had it.
-        created_at: When it was decided, in Unix seconds.
-    """
-
-    dataset: str
-    pair: str
-    state: str
-    note: str = ""
-    path: str = ""
+    dataset: str  # Name of the data set.
+    pair: str  # Key as `pair_keys` makes it.
+    state: str  # One of `REVIEW_STATES`.
+    note: str = ""  # Free text.
+    path: str = ""  # Of the picture, as the snapshot had it.
     caption: str = ""
-    created_at: float = 0.0
+    created_at: float = 0.0  # When it was decided, in Unix seconds.
 
 
 class Reviews:

@@ -247,11 +247,7 @@ class CheckpointRow:
 
 @dataclass(frozen=True)
 class EvaluationRow:
-    """The numbers of one split of one dataset at one step.
-
-    Attributes:
-        question: What all of them answer; None where it is not known, or where they answer several.
-    """
+    """The numbers of one split of one dataset at one step."""
 
     id: int
     run: int
@@ -259,4 +255,5 @@ class EvaluationRow:
     dataset: str
     split: str
     metrics: dict[str, float]
+    # What all of them answer; None where it is not known, or where they answer several.
     question: Question | None = None

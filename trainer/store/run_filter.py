@@ -42,15 +42,10 @@ class Term:
 
 @dataclass(frozen=True)
 class RunFilter:
-    """A parsed filter; the empty one fits every run that is not archived.
+    """A parsed filter; the empty one fits every run that is not archived."""
 
-    Attributes:
-        text: As it was typed.
-        terms: All must fit.
-    """
-
-    text: str = ""
-    terms: tuple[Term, ...] = ()
+    text: str = ""  # As it was typed.
+    terms: tuple[Term, ...] = ()  # All must fit.
 
     @property
     def fields(self) -> tuple[str, ...]:

@@ -44,19 +44,12 @@ _TITLES: Final = {"id": "ID", "tag": "Tags"}
 
 @dataclass(frozen=True)
 class ValueColumn:
-    """A column of a table of runs: a fact of the row, a field of configurations, or a number.
+    """A column of a table of runs: a fact of the row, a field of configurations, or a number."""
 
-    Attributes:
-        name: As it is asked for, and as a filter names it: `beta`, `experiment`, `image_to_text_R@1`.
-        title: For people; of a recall with direction, split and n.
-        metric: Name of the metric of a number, else empty.
-        values: Run -> value; a run that has none is missing.
-    """
-
-    name: str
-    title: str
-    metric: str = ""
-    values: Mapping[int, Any] = field(default_factory=dict)
+    name: str  # As it is asked for, and as a filter names it: `beta`, `experiment`, `image_to_text_R@1`.
+    title: str  # For people; of a recall with direction, split and n.
+    metric: str = ""  # Name of the metric of a number, else empty.
+    values: Mapping[int, Any] = field(default_factory=dict)  # Run -> value; a run that has none is missing.
 
     def value(self, run: RunRow) -> Any:
         """Return the value of a run, or None; tags as words."""
@@ -198,17 +191,11 @@ def _read(
 
 @dataclass(frozen=True)
 class ColumnChoice:
-    """What may become a column.
+    """What may become a column."""
 
-    Attributes:
-        name: As `read_columns` takes it.
-        title: For people.
-        kind: `Run`, `Configuration` or `Metric`.
-    """
-
-    name: str
-    title: str
-    kind: str
+    name: str  # As `read_columns` takes it.
+    title: str  # For people.
+    kind: str  # `Run`, `Configuration` or `Metric`.
 
 
 def column_choices(workspace: Workspace, runs: Sequence[RunRow]) -> tuple[ColumnChoice, ...]:
@@ -235,15 +222,10 @@ def column_choices(workspace: Workspace, runs: Sequence[RunRow]) -> tuple[Column
 
 @dataclass(frozen=True)
 class ValueGroup:
-    """Runs that have the same value.
+    """Runs that have the same value."""
 
-    Attributes:
-        title: `objective.beta: 8`, or `No experiment`.
-        runs: In the order they were given.
-    """
-
-    title: str
-    runs: tuple[RunRow, ...]
+    title: str  # `objective.beta: 8`, or `No experiment`.
+    runs: tuple[RunRow, ...]  # In the order they were given.
 
 
 def grouped(runs: Sequence[RunRow], by: ValueColumn) -> tuple[ValueGroup, ...]:

@@ -32,21 +32,13 @@ _AT_ONCE: Final = 32_768
 
 @dataclass(frozen=True)
 class NamedSelection:
-    """Pairs under a name.
+    """Pairs under a name."""
 
-    Attributes:
-        id: Row of the store.
-        name: Unique among the selections of one dataset.
-        dataset: `dataset-split` that the items are of.
-        items: Item ids, as the snapshot's `items.parquet` has them.
-        created_at: Unix seconds.
-    """
-
-    id: int
-    name: str
-    dataset: str
-    items: tuple[int | str, ...]
-    created_at: float
+    id: int  # Row of the store.
+    name: str  # Unique among the selections of one dataset.
+    dataset: str  # `dataset-split` that the items are of.
+    items: tuple[int | str, ...]  # Item ids, as the snapshot's `items.parquet` has them.
+    created_at: float  # Unix seconds.
 
     @property
     def n(self) -> int:

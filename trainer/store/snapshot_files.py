@@ -49,25 +49,16 @@ _ITEMS: Final = "items.parquet"
 
 @dataclass(frozen=True)
 class Items:
-    """The facts of each pair; columns read from disk are a `StoredColumn`, equal to the list of their values.
+    """The facts of each pair; columns read from disk are a `StoredColumn`, equal to the list of their values."""
 
-    Attributes:
-        id: Item ids, unique in the snapshot.
-        path: Image files.
-        caption: Plain texts, never to be rendered as HTML.
-        label: Class names; empty where an item has none.
-        split: Name of the split each item is from.
-        metadata: Further columns, one value an item.
-        content: Of each image a text that is equal exactly where the pixels are, or after `BY_PATH` where the paths
-            are that another program names it by; empty where neither is known.
-    """
-
-    id: Shaped[np.ndarray, " n"]
-    path: Sequence[str]
-    caption: Sequence[str]
-    label: Sequence[str]
-    split: Sequence[str]
-    metadata: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    id: Shaped[np.ndarray, " n"]  # Item ids, unique in the snapshot.
+    path: Sequence[str]  # Image files.
+    caption: Sequence[str]  # Plain texts, never to be rendered as HTML.
+    label: Sequence[str]  # Class names; empty where an item has none.
+    split: Sequence[str]  # Name of the split each item is from.
+    metadata: Mapping[str, Sequence[Any]] = field(default_factory=dict)  # Further columns, one value an item.
+    # Of each image a text that is equal exactly where the pixels are, or after `BY_PATH` where the paths are that
+    # another program names it by; empty where neither is known.
     content: Sequence[str] = ()
 
     def __len__(self) -> int:
@@ -76,16 +67,12 @@ class Items:
 
 @dataclass(frozen=True)
 class ArrayFile:
-    """A `.npy` of unit rows on the disk of the workspace, which a new snapshot takes over: it is moved, not copied.
-
-    Attributes:
-        sha256: Of its bytes, where its writer has computed it; empty: it is read for that.
-    """
+    """A `.npy` of unit rows on the disk of the workspace, which a new snapshot takes over: it is moved, not copied."""
 
     path: Path
     shape: tuple[int, int]
     dtype: np.dtype
-    sha256: str = ""
+    sha256: str = ""  # Of its bytes, where its writer has computed it; empty: it is read for that.
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -114,29 +101,21 @@ class SnapshotCard:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A snapshot as read: its arrays are read-only memory maps of unit rows.
-
-    Attributes:
-        model: The run (or the imported model) that made it.
-        image: Image embeddings; None for a model without images.
-        text: Text embeddings; None for a model without texts.
-        sampled: Whether it holds a sample of its split rather than the whole.
-        fingerprint: Of the dataset; empty where unknown.
-        features: Of the images before the projection, of any length; None where they were not kept.
-    """
+    """A snapshot as read: its arrays are read-only memory maps of unit rows."""
 
     folder: Path
-    model: str
+    model: str  # The run (or the imported model) that made it.
     step: int
     dataset: str
     split: str
     n: int
     d: int
-    image: Float[np.ndarray, "n d"] | None
-    text: Float[np.ndarray, "n d"] | None
+    image: Float[np.ndarray, "n d"] | None  # Image embeddings; None for a model without images.
+    text: Float[np.ndarray, "n d"] | None  # Text embeddings; None for a model without texts.
     items: Items
-    sampled: bool
-    fingerprint: str = ""
+    sampled: bool  # Whether it holds a sample of its split rather than the whole.
+    fingerprint: str = ""  # Of the dataset; empty where unknown.
+    # Of the images before the projection, of any length; None where they were not kept.
     features: Float[np.ndarray, "n w"] | None = None
 
 

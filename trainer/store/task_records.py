@@ -31,26 +31,18 @@ _MOST_OF_ALL: Final = 256 << 20
 
 @dataclass(frozen=True)
 class TaskRecord:
-    """One task of one run on one split.
+    """One task of one run on one split."""
 
-    Attributes:
-        task: `zero_shot`, `retrieval`, `linear_probe`, `few_shot`, `fine_tune`, `knn`, `robustness`, `caption_choice`,
-            `zero_shot_protocol` or `retrieval_protocol`.
-        metrics: Name -> value, by the names of `trainer.metrics` without a prefix.
-        n: Samples.
-        whole: Samples of the split the `n` were drawn from.
-        details: Curves and tables, plain values.
-        arrays: One row a sample: `path`, `label`, `predicted`, `right` and others.
-        question: What was asked; None where that is not known.
-    """
-
+    # `zero_shot`, `retrieval`, `linear_probe`, `few_shot`, `fine_tune`, `knn`, `robustness`, `caption_choice`,
+    # `zero_shot_protocol` or `retrieval_protocol`.
     task: str
-    metrics: dict[str, float]
-    n: int
-    whole: int
-    details: dict[str, Any] = field(default_factory=dict)
+    metrics: dict[str, float]  # Name -> value, by the names of `trainer.metrics` without a prefix.
+    n: int  # Samples.
+    whole: int  # Samples of the split the `n` were drawn from.
+    details: dict[str, Any] = field(default_factory=dict)  # Curves and tables, plain values.
+    # One row a sample: `path`, `label`, `predicted`, `right` and others.
     arrays: dict[str, np.ndarray] = field(default_factory=dict)
-    question: Question | None = None
+    question: Question | None = None  # What was asked; None where that is not known.
 
 
 def evaluation_folder(run_folder: Path, dataset: str, split: str, step: int) -> Path:

@@ -25,20 +25,15 @@ BEYOND: Final = f"numbers of more than {MOST_NAMES:,} curves or {MOST_RUNS} runs
 
 @dataclass
 class Curve:
-    """A curve, thinned as it grows; the last point is always known.
+    """A curve, thinned as it grows; the last point is always known."""
 
-    Attributes:
-        points: Step -> time and value.
-        steps: Those of the points, ascending, so that what a restart voids is found at once.
-        is_resumed: Whether the next point is the first of another session.
-    """
-
-    points: dict[int, tuple[float, float]] = field(default_factory=dict)
+    points: dict[int, tuple[float, float]] = field(default_factory=dict)  # Step -> time and value.
+    # Those of the points, ascending, so that what a restart voids is found at once.
     steps: list[int] = field(default_factory=list)
     seen: int = 0
     every: int = 1
     last: tuple[int, float, float] | None = None
-    is_resumed: bool = False
+    is_resumed: bool = False  # Whether the next point is the first of another session.
 
     def add(self, step: int, time: float, value: float) -> int:
         """Add a point and return by how many the kept ones grew; of two at one step the later counts."""
@@ -83,21 +78,15 @@ class Curve:
 
 @dataclass
 class Curves:
-    """The curves of several runs, as they are read.
+    """The curves of several runs, as they are read."""
 
-    Attributes:
-        runs: Name of a run -> name of a metric -> its curve.
-        settings: Name of a run -> names and words of settings that its files tell.
-        steps_per_epoch: Name of a run -> steps.
-        skipped: Name of a run -> what of its files is left out -> how many values.
-        notes: Name of a run -> sentences on its files.
-    """
-
-    runs: dict[str, dict[str, Curve]] = field(default_factory=dict)
+    runs: dict[str, dict[str, Curve]] = field(default_factory=dict)  # Name of a run -> name of a metric -> its curve.
+    # Name of a run -> names and words of settings that its files tell.
     settings: dict[str, dict[str, str]] = field(default_factory=dict)
-    steps_per_epoch: dict[str, int] = field(default_factory=dict)
+    steps_per_epoch: dict[str, int] = field(default_factory=dict)  # Name of a run -> steps.
+    # Name of a run -> what of its files is left out -> how many values.
     skipped: dict[str, Counter[str]] = field(default_factory=dict)
-    notes: dict[str, list[str]] = field(default_factory=dict)
+    notes: dict[str, list[str]] = field(default_factory=dict)  # Name of a run -> sentences on its files.
     _kept: int = 0
 
     def begin(self, run: str) -> None:

@@ -63,20 +63,13 @@ _OF_OPEN_CLIP: Final = frozenset(("train/scale", "train/samples_per_second"))
 
 @dataclass(frozen=True)
 class ImportedRun:
-    """One run that was imported.
+    """One run that was imported."""
 
-    Attributes:
-        id: Its number here.
-        curves: How many it has.
-        numbers: How many were kept.
-        notes: What of its files was not read, guessed or joined, in sentences.
-    """
-
-    id: int
+    id: int  # Its number here.
     name: str
-    curves: int
-    numbers: int
-    notes: tuple[str, ...] = ()
+    curves: int  # How many it has.
+    numbers: int  # How many were kept.
+    notes: tuple[str, ...] = ()  # What of its files was not read, guessed or joined, in sentences.
 
 
 @dataclass(frozen=True)
@@ -396,15 +389,10 @@ def _join_export(curves: Curves, part_curves: Curves, source: CurveSource, chart
 
 @dataclass
 class _RunsOfFiles:
-    """What files of records tell of their runs; a run that was resumed has several files.
+    """What files of records tell of their runs; a run that was resumed has several files."""
 
-    Attributes:
-        names: Id of a run -> its name here.
-        settings: Name here -> names and words of settings.
-    """
-
-    names: dict[str, str] = field(default_factory=dict)
-    settings: dict[str, dict[str, str]] = field(default_factory=dict)
+    names: dict[str, str] = field(default_factory=dict)  # Id of a run -> its name here.
+    settings: dict[str, dict[str, str]] = field(default_factory=dict)  # Name here -> names and words of settings.
 
     def name(self, facts: dict[str, Any], file: Path) -> str:
         """Return the name of the run that a file is of: its own, or its id where that is taken or empty."""

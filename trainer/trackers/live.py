@@ -41,17 +41,12 @@ class Tracker(Protocol):
 
 @dataclass(frozen=True)
 class TrackedRun:
-    """A run as a tracker sees it.
-
-    Attributes:
-        settings: Its configuration, dotted names.
-        first: The first step that is logged; what was logged there and later, before a resume, is void.
-    """
+    """A run as a tracker sees it."""
 
     name: str
     folder: Path
-    settings: Mapping[str, Any]
-    first: int = 0
+    settings: Mapping[str, Any]  # Its configuration, dotted names.
+    first: int = 0  # The first step that is logged; what was logged there and later, before a resume, is void.
 
 
 class TensorBoard:

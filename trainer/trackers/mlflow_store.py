@@ -18,18 +18,12 @@ _MOST_TEXT: Final = 1 << 16
 
 @dataclass(frozen=True)
 class MlflowRun:
-    """A run that nobody deleted.
-
-    Attributes:
-        metrics: File of each metric -> of how many parts its name is.
-        settings: Names and words of its parameters.
-        notes: What of its files is not read, in sentences.
-    """
+    """A run that nobody deleted."""
 
     name: str
-    metrics: dict[Path, int]
-    settings: dict[str, str]
-    notes: list[str]
+    metrics: dict[Path, int]  # File of each metric -> of how many parts its name is.
+    settings: dict[str, str]  # Names and words of its parameters.
+    notes: list[str]  # What of its files is not read, in sentences.
 
 
 def read_runs(path: Path) -> tuple[list[MlflowRun], list[str]]:

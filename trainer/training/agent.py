@@ -51,19 +51,12 @@ def main(arguments: Sequence[str]) -> int:
 
 @dataclass(frozen=True)
 class RankFailure:
-    """How a rank ended that did not end well.
+    """How a rank ended that did not end well."""
 
-    Attributes:
-        pid: Of its process.
-        by_signal: The signal that ended it, by name, where that was one from outside; else empty.
-        stood_still: Whether it was ended because it had been stopped.
-        at: The second at which that was seen.
-    """
-
-    pid: int
-    by_signal: str
-    stood_still: bool
-    at: int
+    pid: int  # Of its process.
+    by_signal: str  # The signal that ended it, by name, where that was one from outside; else empty.
+    stood_still: bool  # Whether it was ended because it had been stopped.
+    at: int  # The second at which that was seen.
 
 
 def start_ranks(ranks: int, program: Sequence[str]) -> Mapping[int, RankFailure]:

@@ -174,26 +174,17 @@ def _logged_beside(workspace: Workspace, log: RunLog, text_log: TextLog) -> Live
 
 @dataclass(frozen=True)
 class _Job:
-    """One session of a run.
-
-    Attributes:
-        log: What the window reads.
-        text_log: Lines for the person.
-        control: What was asked of the run.
-        room: Waits for a full disk.
-        shared: The processes that share each batch; None for one alone.
-        warned: Held-out splits of whose copies was warned.
-    """
+    """One session of a run."""
 
     workspace: Workspace
     run: config.Run
-    log: RunLog
-    text_log: TextLog
-    control: ControlFlags
-    room: DiskGuard
-    shared: ranks.Ranks | None
+    log: RunLog  # What the window reads.
+    text_log: TextLog  # Lines for the person.
+    control: ControlFlags  # What was asked of the run.
+    room: DiskGuard  # Waits for a full disk.
+    shared: ranks.Ranks | None  # The processes that share each batch; None for one alone.
     where: torch.device
-    warned: set[str] = field(default_factory=set)
+    warned: set[str] = field(default_factory=set)  # Held-out splits of whose copies was warned.
 
 
 @dataclass(frozen=True)

@@ -74,24 +74,16 @@ SYNCHRONIZES: Final = "synchronizing CUDA operation"
 
 @dataclass(frozen=True)
 class BenchSize:
-    """How much is measured.
+    """How much is measured."""
 
-    Attributes:
-        pairs: Batch sizes of the losses.
-        towers: Name -> batch size of the steps; `tiny`, or a name of open_clip's, whose weights are random.
-        steps: Measured of each.
-        repeats: Of each loss.
-        product: Rows of the squares of the large product.
-        objectives: Whose waits are counted, on a card.
-    """
-
-    pairs: tuple[int, ...]
+    pairs: tuple[int, ...]  # Batch sizes of the losses.
     dimension: int
+    # Name -> batch size of the steps; `tiny`, or a name of open_clip's, whose weights are random.
     towers: dict[str, int]
-    steps: int
-    repeats: int
-    product: int = 1_024
-    objectives: tuple[str, ...] = tuple(small_sessions.OBJECTIVES)
+    steps: int  # Measured of each.
+    repeats: int  # Of each loss.
+    product: int = 1_024  # Rows of the squares of the large product.
+    objectives: tuple[str, ...] = tuple(small_sessions.OBJECTIVES)  # Whose waits are counted, on a card.
 
 
 ON_GPU: Final = BenchSize(
@@ -102,44 +94,29 @@ ON_CPU: Final = BenchSize((256, 1_024), 128, {"tiny": 64}, 6, 3)
 
 @dataclass(frozen=True)
 class LossRate:
-    """One loss forward and backward: bfloat16 operands summed in float32 on a GPU, float32 on a CPU.
-
-    Attributes:
-        seconds: Median; None where it was not run.
-        share: Operations a second over those of one large product of the same kind on the device.
-        error: Largest difference of a gradient, over the largest gradient.
-        peak_mib: Memory above the inputs'; None on a CPU, where torch counts none.
-        inputs_mib: Of both inputs.
-        note: Why it was not run.
-    """
+    """One loss forward and backward: bfloat16 operands summed in float32 on a GPU, float32 on a CPU."""
 
     objective: str
     form: str
     pairs: int
-    seconds: float | None = None
-    share: float | None = None
-    error: float | None = None
-    peak_mib: float | None = None
-    inputs_mib: float = 0.0
-    note: str = ""
+    seconds: float | None = None  # Median; None where it was not run.
+    share: float | None = None  # Operations a second over those of one large product of the same kind on the device.
+    error: float | None = None  # Largest difference of a gradient, over the largest gradient.
+    peak_mib: float | None = None  # Memory above the inputs'; None on a CPU, where torch counts none.
+    inputs_mib: float = 0.0  # Of both inputs.
+    note: str = ""  # Why it was not run.
 
 
 @dataclass(frozen=True)
 class StepRate:
-    """Whole updates of the same towers on the same pairs, in turns.
-
-    Attributes:
-        ours_s: Median of an update of ours: crops, tokens, loss, check of the numbers, optimizer.
-        open_clip_s: Median of one as open_clip's loop makes it, from pictures that are cropped already.
-        wait: Share of our updates before their batch lay on the device.
-    """
+    """Whole updates of the same towers on the same pairs, in turns."""
 
     towers: str
     batch: int
     steps: int
-    ours_s: float
-    open_clip_s: float
-    wait: float
+    ours_s: float  # Median of an update of ours: crops, tokens, loss, check of the numbers, optimizer.
+    open_clip_s: float  # Median of one as open_clip's loop makes it, from pictures that are cropped already.
+    wait: float  # Share of our updates before their batch lay on the device.
 
     @property
     def ratio(self) -> float:
@@ -149,72 +126,48 @@ class StepRate:
 
 @dataclass(frozen=True)
 class Waits:
-    """How often the program waited for the card in the updates of an epoch, which are read together.
-
-    Attributes:
-        found: As torch warned of it; None where it could not be counted.
-        predicted: At most, as the stand-in of a card counts them.
-        note: Why it was not counted.
-    """
+    """How often the program waited for the card in the updates of an epoch, which are read together."""
 
     objective: str
-    found: int | None
-    predicted: int
-    note: str = ""
+    found: int | None  # As torch warned of it; None where it could not be counted.
+    predicted: int  # At most, as the stand-in of a card counts them.
+    note: str = ""  # Why it was not counted.
 
 
 @dataclass(frozen=True)
 class MemoryUse:
-    """The most memory that lives at one time in an update.
-
-    Attributes:
-        predicted_mib: Before it was made; None where it cannot be.
-        found_mib: By torch's own count; None where it counts none.
-        note: Why it was not measured.
-    """
+    """The most memory that lives at one time in an update."""
 
     towers: str
     batch: int
-    predicted_mib: float | None = None
-    found_mib: float | None = None
-    note: str = ""
+    predicted_mib: float | None = None  # Before it was made; None where it cannot be.
+    found_mib: float | None = None  # By torch's own count; None where it counts none.
+    note: str = ""  # Why it was not measured.
 
 
 @dataclass(frozen=True)
 class GpuBench:
-    """All measurements.
-
-    Attributes:
-        capability: Of the card: `9.0`; empty on a CPU.
-        bfloat16: Whether it computes in it, and does not only emulate it.
-        seconds: What all of it took.
-        note: What the numbers do not say.
-        product: Operations a second of one large matrix product.
-        failures: What could not be measured, and why.
-        resume_equal: Whether a resumed training has the weights of one that was not interrupted, bit for bit.
-        gauges: What NVML reads of each GPU.
-        without_gpu: Why there are none.
-        out_of_memory: What became of a batch that does not fit.
-    """
+    """All measurements."""
 
     device: str
-    capability: str
-    bfloat16: bool
+    capability: str  # Of the card: `9.0`; empty on a CPU.
+    bfloat16: bool  # Whether it computes in it, and does not only emulate it.
     total_mib: float | None
     torch: str
     threads: int
-    seconds: float
-    note: str
-    product: float
+    seconds: float  # What all of it took.
+    note: str  # What the numbers do not say.
+    product: float  # Operations a second of one large matrix product.
     losses: tuple[LossRate, ...]
     waits: tuple[Waits, ...]
     memory: tuple[MemoryUse, ...]
     steps: tuple[StepRate, ...]
-    failures: tuple[str, ...]
+    failures: tuple[str, ...]  # What could not be measured, and why.
+    # Whether a resumed training has the weights of one that was not interrupted, bit for bit.
     resume_equal: bool | None
-    gauges: tuple[gpu_usage.Gpu, ...]
-    without_gpu: str
-    out_of_memory: str
+    gauges: tuple[gpu_usage.Gpu, ...]  # What NVML reads of each GPU.
+    without_gpu: str  # Why there are none.
+    out_of_memory: str  # What became of a batch that does not fit.
 
 
 class Stopwatch:

@@ -43,17 +43,11 @@ LEAST_MICRO_BATCH: Final = 8
 
 @dataclass(frozen=True)
 class MemoryPrediction:
-    """The memory of one update.
+    """The memory of one update."""
 
-    Attributes:
-        peak_bytes: The most that lives at one time.
-        weights_bytes: Of towers and objective.
-        of_towers: Whether the towers alone were counted, because the objective reads values.
-    """
-
-    peak_bytes: int
-    weights_bytes: int
-    of_towers: bool = False
+    peak_bytes: int  # The most that lives at one time.
+    weights_bytes: int  # Of towers and objective.
+    of_towers: bool = False  # Whether the towers alone were counted, because the objective reads values.
 
     @property
     def needed_bytes(self) -> int:
@@ -63,18 +57,12 @@ class MemoryPrediction:
 
 @dataclass(frozen=True)
 class Trained:
-    """What is trained.
-
-    Attributes:
-        pairs: To train on, of which an objective may take its vocabulary or classes.
-        tokenizer: Of the run.
-        architecture: What the towers are built from.
-    """
+    """What is trained."""
 
     run: config.Run
-    pairs: Pairs
-    tokenizer: AnyTokenizer
-    architecture: models.Architecture
+    pairs: Pairs  # To train on, of which an objective may take its vocabulary or classes.
+    tokenizer: AnyTokenizer  # Of the run.
+    architecture: models.Architecture  # What the towers are built from.
 
 
 def predict(trained: Trained, *, bfloat16: bool = True) -> MemoryPrediction | None:

@@ -79,15 +79,12 @@ class _Session:
 
 @dataclass
 class _Evaluation:
-    """What was measured at one step.
-
-    Attributes:
-        numbers: Prefix of a held-out split -> its logged numbers, by their full names.
-        asking: Split -> direction of retrieval -> distinct pictures or captions that ask.
-    """
+    """What was measured at one step."""
 
     step: int
+    # Prefix of a held-out split -> its logged numbers, by their full names.
     numbers: dict[str, dict[str, float]] = field(default_factory=dict)
+    # Split -> direction of retrieval -> distinct pictures or captions that ask.
     asking: dict[str, dict[str, int]] = field(default_factory=dict)
 
     @property

@@ -39,37 +39,24 @@ MakeSession = Callable[[ranks.Ranks | None], TrainingSession]
 
 @dataclass(frozen=True)
 class UpdateDifference:
-    """The largest differences over all updates made, each from the same weights.
+    """The largest differences over all updates made, each from the same weights."""
 
-    Attributes:
-        loss: Of the losses; of those above 1 as a share of them.
-        weights: Of the weights and buffers after an update.
-        gradients: Of the lengths of the gradients as a share, or of their directions, whichever is larger.
-    """
-
-    loss: float
-    weights: float
-    gradients: float = 0.0
+    loss: float  # Of the losses; of those above 1 as a share of them.
+    weights: float  # Of the weights and buffers after an update.
+    gradients: float = 0.0  # Of the lengths of the gradients as a share, or of their directions, whichever is larger.
 
 
 @dataclass(frozen=True)
 class RankCheck:
-    """Updates by several processes, compared with the same ones by one.
+    """Updates by several processes, compared with the same ones by one."""
 
-    Attributes:
-        ranks: How many processes.
-        updates: How many were made.
-        whole: Against the undivided batch.
-        parts: Against micro-batches of as many pairs as a rank has; None where batch norms see these only.
-        batch_norm: Whether the model or the objective has batch norms.
-        rounding: By how much one process's own gradient in float32 is off from float64; 0 where that was not needed.
-    """
-
-    ranks: int
-    updates: int
-    whole: UpdateDifference
+    ranks: int  # How many processes.
+    updates: int  # How many were made.
+    whole: UpdateDifference  # Against the undivided batch.
+    # Against micro-batches of as many pairs as a rank has; None where batch norms see these only.
     parts: UpdateDifference | None
-    batch_norm: bool
+    batch_norm: bool  # Whether the model or the objective has batch norms.
+    # By how much one process's own gradient in float32 is off from float64; 0 where that was not needed.
     rounding: float = 0.0
 
     @property

@@ -52,59 +52,37 @@ class ReplayError(UserError):
 
 @dataclass(frozen=True)
 class Pull:
-    """The effect of one objective on the embeddings of a batch.
-
-    Attributes:
-        label: Its name for people.
-        losses: Of each pair; their mean is the loss.
-        image: Gradient on every unit image embedding, without what only stretches it.
-        text: The same of the texts.
-        agreement: Cosine of this gradient, images and texts together, with that of the run's own objective.
-    """
+    """The effect of one objective on the embeddings of a batch."""
 
     kind: str
-    label: str
+    label: str  # Its name for people.
     loss: float
-    losses: PerPair
-    image: Rows
-    text: Rows
-    agreement: float
+    losses: PerPair  # Of each pair; their mean is the loss.
+    image: Rows  # Gradient on every unit image embedding, without what only stretches it.
+    text: Rows  # The same of the texts.
+    agreement: float  # Cosine of this gradient, images and texts together, with that of the run's own objective.
 
 
 @dataclass(frozen=True)
 class ReplayedStep:
-    """The update that led to `step`; row k of every member is pair k of its batch.
+    """The update that led to `step`; row k of every member is pair k of its batch."""
 
-    Attributes:
-        run: Id.
-        step: Updates made after it.
-        began: Step of the checkpoint from which it was replayed; 0 may be the start of the run.
-        verified: Step of the next checkpoint, which the replay came to bit by bit.
-        loss: Of the update, as the run had it.
-        logged: The loss in the run's curves; None where this step was not logged.
-        gradient_norm: Of all weights, before clipping.
-        rows: Places of the pairs in the training split.
-        before: Unit images and texts as the update saw them.
-        after: The same crops and texts once the update was made.
-        pulls: Of the run's own objective, then of those compared.
-        likely: Suspected false negatives: both places, weight, cosine, reason.
-    """
-
-    run: int
+    run: int  # Id.
     name: str
-    step: int
-    began: int
-    verified: int
-    loss: float
-    logged: float | None
-    gradient_norm: float
+    step: int  # Updates made after it.
+    began: int  # Step of the checkpoint from which it was replayed; 0 may be the start of the run.
+    verified: int  # Step of the next checkpoint, which the replay came to bit by bit.
+    loss: float  # Of the update, as the run had it.
+    logged: float | None  # The loss in the run's curves; None where this step was not logged.
+    gradient_norm: float  # Of all weights, before clipping.
     learning_rate: float
-    rows: Int[np.ndarray, " n"]
+    rows: Int[np.ndarray, " n"]  # Places of the pairs in the training split.
     captions: tuple[str, ...]
     paths: tuple[str, ...]
-    before: tuple[Rows, Rows]
-    after: tuple[Rows, Rows]
-    pulls: tuple[Pull, ...]
+    before: tuple[Rows, Rows]  # Unit images and texts as the update saw them.
+    after: tuple[Rows, Rows]  # The same crops and texts once the update was made.
+    pulls: tuple[Pull, ...]  # Of the run's own objective, then of those compared.
+    # Suspected false negatives: both places, weight, cosine, reason.
     likely: tuple[tuple[int, int, float, float, str], ...]
 
 
@@ -160,23 +138,14 @@ def replay(
 
 @dataclass(frozen=True)
 class RepeatedUpdate(Generic[Before, After]):
-    """An update that was made again up to a checkpoint of equal bits, and what was measured on both sides of it.
+    """An update that was made again up to a checkpoint of equal bits, and what was measured on both sides of it."""
 
-    Attributes:
-        state: Its training, at the checkpoint by now.
-        batch: Of the update.
-        update: What it gave.
-        before: Measured with the weights that it found.
-        after: Measured with those that it made.
-        logged: The loss in the run's curves; None where this step was not logged.
-    """
-
-    state: ReplayState
-    batch: Batch
-    update: Update
-    before: Before
-    after: After
-    logged: float | None
+    state: ReplayState  # Its training, at the checkpoint by now.
+    batch: Batch  # Of the update.
+    update: Update  # What it gave.
+    before: Before  # Measured with the weights that it found.
+    after: After  # Measured with those that it made.
+    logged: float | None  # The loss in the run's curves; None where this step was not logged.
 
 
 def repeated(
@@ -263,22 +232,15 @@ def check_step(run_row: RunRow, run: config.Run, step: int) -> None:
 
 @dataclass(frozen=True)
 class ReplayState:
-    """The training of a run before some update, and the checkpoint that its replay must come to.
-
-    Attributes:
-        training: At step `began`.
-        sizes: What its towers were built from.
-        began: Step of the newest checkpoint before the update; 0 may be the start of the run.
-        verified: Step of `target`.
-    """
+    """The training of a run before some update, and the checkpoint that its replay must come to."""
 
     run: config.Run
-    training: TrainingSession
-    sizes: Architecture
+    training: TrainingSession  # At step `began`.
+    sizes: Architecture  # What its towers were built from.
     splits: data.DataSplits
     tokenizer: AnyTokenizer
-    began: int
-    verified: int
+    began: int  # Step of the newest checkpoint before the update; 0 may be the start of the run.
+    verified: int  # Step of `target`.
     target: checkpoint.Checkpoint
 
 

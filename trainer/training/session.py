@@ -101,23 +101,14 @@ def prepared_first(run: config.Run, facts: Mapping[str, Any]) -> int | None:
 
 @dataclass(frozen=True)
 class Update:
-    """The result of one update.
+    """The result of one update."""
 
-    Attributes:
-        loss: Of the batch, before the update.
-        gradient_norm: Before clipping.
-        learning_rate: Used by the update.
-        inv_tau: The inverse temperature after the update; None where there is none.
-        data_s: Seconds until the batch lay ready on the device.
-        seconds: Of the whole update.
-    """
-
-    loss: float
-    gradient_norm: float
-    learning_rate: float
-    data_s: float
-    seconds: float
-    inv_tau: float | None = None
+    loss: float  # Of the batch, before the update.
+    gradient_norm: float  # Before clipping.
+    learning_rate: float  # Used by the update.
+    data_s: float  # Seconds until the batch lay ready on the device.
+    seconds: float  # Of the whole update.
+    inv_tau: float | None = None  # The inverse temperature after the update; None where there is none.
 
     @property
     def made(self) -> bool:

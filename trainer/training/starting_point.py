@@ -30,22 +30,15 @@ START_FILE: Final = "start.toml"
 
 @dataclass(frozen=True)
 class StartingPoint:
-    """What is known before the data are read.
-
-    Attributes:
-        tokenizer: Of the model that the run starts from; None: the run's own.
-        published: The model; None without one, or where a checkpoint has the weights.
-        weights: Of the towers of another run, without a prefix; None likewise.
-        learned: Temperature and bias of that run.
-        adapter: Where LoRA begins; None: at nothing.
-    """
+    """What is known before the data are read."""
 
     sizes: Architecture
-    tokenizer: AnyTokenizer | None = None
+    tokenizer: AnyTokenizer | None = None  # Of the model that the run starts from; None: the run's own.
+    # The model; None without one, or where a checkpoint has the weights.
     published: pretrained.ResolvedModel | None = None
-    weights: Mapping[str, Tensor] | None = None
-    learned: Learned | None = None
-    adapter: Adapter | None = None
+    weights: Mapping[str, Tensor] | None = None  # Of the towers of another run, without a prefix; None likewise.
+    learned: Learned | None = None  # Temperature and bias of that run.
+    adapter: Adapter | None = None  # Where LoRA begins; None: at nothing.
 
     @property
     def session_arguments(self) -> dict[str, Any]:
@@ -105,19 +98,14 @@ def source_of(run: config.Run) -> SourceRun | None:
 
 @dataclass(frozen=True)
 class TrainedTowers:
-    """The towers of a checkpoint of a run, LoRA and averages worked in.
-
-    Attributes:
-        weights: Without a prefix.
-        learned: Its temperature and bias.
-    """
+    """The towers of a checkpoint of a run, LoRA and averages worked in."""
 
     row: RunRow
     step: int
     sizes: Architecture
     tokenizer: AnyTokenizer
-    weights: dict[str, Tensor]
-    learned: Learned
+    weights: dict[str, Tensor]  # Without a prefix.
+    learned: Learned  # Its temperature and bias.
 
 
 def trained_towers(workspace: Workspace, source: SourceRun) -> TrainedTowers:

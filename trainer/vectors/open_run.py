@@ -37,20 +37,15 @@ so many questions are drawn that no more are computed: 8,192 pairs with each oth
 
 @dataclass(frozen=True)
 class OpenedVectors:
-    """What was kept: rows of the files, those in the snapshot, and those that are no vectors; a note on their items.
-
-    Attributes:
-        steps: How many steps were opened; the other numbers are of the last of them.
-        recall: In words, where only some questions were asked.
-    """
+    """What was kept: rows of the files, those in the snapshot, and those that are no vectors; a note on their items."""
 
     rows: int
     kept: int
     left_out: int
     width: int
     note: str = ""
-    steps: int = 1
-    recall: str = ""
+    steps: int = 1  # How many steps were opened; the other numbers are of the last of them.
+    recall: str = ""  # In words, where only some questions were asked.
 
 
 def run_of(data: config.Vectors, name: str = "") -> config.Run:

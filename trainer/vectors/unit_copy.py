@@ -36,17 +36,11 @@ HALF_FROM: Final = 2**27
 
 @dataclass(frozen=True)
 class UnitCopy:
-    """The rows that have a direction on both sides, on the disk.
+    """The rows that have a direction on both sides, on the disk."""
 
-    Attributes:
-        sound: Which of the chosen rows these are.
-        sides: Their files.
-        scatter: Mean and scatter of the unit rows of all sides.
-    """
-
-    sound: Bool[np.ndarray, " k"]
-    sides: dict[Side, ArrayFile]
-    scatter: ScatterSum
+    sound: Bool[np.ndarray, " k"]  # Which of the chosen rows these are.
+    sides: dict[Side, ArrayFile]  # Their files.
+    scatter: ScatterSum  # Mean and scatter of the unit rows of all sides.
 
 
 # Its own threads wait for each other by spinning: beside other work the sums took half of the time of opening.

@@ -25,21 +25,13 @@ AT_ONCE: Final = 16
 
 @dataclass(frozen=True)
 class Prediction:
-    """One run's prediction for one image.
+    """One run's prediction for one image."""
 
-    Attributes:
-        labels: As they were asked.
-        probabilities: One a label; NaN where `shares` is "none".
-        cosines: One a label.
-        shares: Whether the probabilities sum to 1 or are each for itself.
-        step: Updates the model had seen: those asked for, or those of the newest checkpoint where that one is gone.
-    """
-
-    labels: tuple[str, ...]
-    probabilities: Float[np.ndarray, " labels"]
-    cosines: Float[np.ndarray, " labels"]
-    step: int
-    shares: Shares = "softmax"
+    labels: tuple[str, ...]  # As they were asked.
+    probabilities: Float[np.ndarray, " labels"]  # One a label; NaN where `shares` is "none".
+    cosines: Float[np.ndarray, " labels"]  # One a label.
+    step: int  # Updates the model had seen: those asked for, or those of the newest checkpoint where that one is gone.
+    shares: Shares = "softmax"  # Whether the probabilities sum to 1 or are each for itself.
 
     @property
     def label(self) -> str:
@@ -66,19 +58,12 @@ class ClassifyRequest:
 
 @dataclass
 class ModelState:
-    """How far one model is with the current request.
+    """How far one model is with the current request."""
 
-    Attributes:
-        open_question: Number of the question that it has not answered; None if there is none.
-        trouble: Why it does not answer; empty if it does, as far as known.
-        is_prepared: It has been sent the labels, with or without images.
-        lacks_step: The checkpoint of its step is kept no longer: the newest one answers.
-    """
-
-    open_question: int | None = None
-    trouble: str = ""
-    is_prepared: bool = False
-    lacks_step: bool = False
+    open_question: int | None = None  # Number of the question that it has not answered; None if there is none.
+    trouble: str = ""  # Why it does not answer; empty if it does, as far as known.
+    is_prepared: bool = False  # It has been sent the labels, with or without images.
+    lacks_step: bool = False  # The checkpoint of its step is kept no longer: the newest one answers.
 
 
 @dataclass(frozen=True)

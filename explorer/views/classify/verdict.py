@@ -12,16 +12,11 @@ LETTERS = ("A", "B")
 
 @dataclass(frozen=True)
 class Verdict:
-    """A text and its icon.
+    """A text and its icon."""
 
-    Attributes:
-        words: A short sentence.
-        agree: Whether the runs name the same label; None if fewer than two have answered.
-        right: Whether each run that has answered names the right label; empty where that is not known.
-    """
-
-    words: str
-    agree: bool | None = None
+    words: str  # A short sentence.
+    agree: bool | None = None  # Whether the runs name the same label; None if fewer than two have answered.
+    # Whether each run that has answered names the right label; empty where that is not known.
     right: tuple[bool, ...] = ()
 
     @property

@@ -505,18 +505,12 @@ class EvaluateView(View):
 
 @dataclass(frozen=True)
 class StoredResults:
-    """What is stored of the runs shown, and the data that they can be measured on.
+    """What is stored of the runs shown, and the data that they can be measured on."""
 
-    Attributes:
-        evaluated: Data set and split of what was measured of any of them.
-        chart: One of these, or why there is none.
-        apart: What A and what B was trained on, where these differ.
-    """
-
-    evaluated: tuple[tuple[str, str], ...]
-    chart: EvaluationChart | str
+    evaluated: tuple[tuple[str, str], ...]  # Data set and split of what was measured of any of them.
+    chart: EvaluationChart | str  # One of these, or why there is none.
     trained: tuple[RunData, ...]
-    apart: tuple[RunData, ...] = ()
+    apart: tuple[RunData, ...] = ()  # What A and what B was trained on, where these differ.
 
 
 def stored(workspace: Workspace, sides: Sequence[Side], data: tuple[str, str] | None) -> StoredResults:

@@ -24,19 +24,12 @@ FAINT, STRONG = 0.12, 0.85
 
 @dataclass(frozen=True)
 class SaliencyOverlay:
-    """The overlay on the image.
+    """The overlay on the image."""
 
-    Attributes:
-        cells: NaN never; positive cells take the second color, negative ones the first.
-        reach: The value that has the full color.
-        colors: Tokens or `#rrggbb` of both ends.
-        ends: Words at both ends of the scale; between them is 0.
-    """
-
-    cells: Float[np.ndarray, "g g"]
-    reach: float
-    colors: tuple[str, str]
-    ends: tuple[str, str]
+    cells: Float[np.ndarray, "g g"]  # NaN never; positive cells take the second color, negative ones the first.
+    reach: float  # The value that has the full color.
+    colors: tuple[str, str]  # Tokens or `#rrggbb` of both ends.
+    ends: tuple[str, str]  # Words at both ends of the scale; between them is 0.
 
 
 class SaliencyMap(QWidget):

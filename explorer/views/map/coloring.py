@@ -29,27 +29,17 @@ LEAST_APART: Final = 25
 
 @dataclass(frozen=True)
 class Coloring:
-    """The color of every point.
+    """The color of every point."""
 
-    Attributes:
-        by: `modality`, `label`, what is computed, or a column.
-        index: Row of `palette` for every point, images first, then texts.
-        palette: Red, green, blue; the last row is the gray of what is not known. Of a scale, `SHADES` before it.
-        names: What each row of the palette but the last stands for; empty for a scale.
-        scale: Least and greatest value of a scale; None for classes.
-        own_scale: The scale is this map's alone.
-        note: What else must be said; may be empty.
-        unknown: Points of which it is not known, or not yet.
-    """
-
-    by: str
-    index: Int[np.ndarray, " m"]
+    by: str  # `modality`, `label`, what is computed, or a column.
+    index: Int[np.ndarray, " m"]  # Row of `palette` for every point, images first, then texts.
+    # Red, green, blue; the last row is the gray of what is not known. Of a scale, `SHADES` before it.
     palette: UInt8[np.ndarray, "k 3"]
-    names: tuple[str, ...]
-    scale: tuple[float, float] | None = None
-    own_scale: bool = False
-    note: str = ""
-    unknown: int = 0
+    names: tuple[str, ...]  # What each row of the palette but the last stands for; empty for a scale.
+    scale: tuple[float, float] | None = None  # Least and greatest value of a scale; None for classes.
+    own_scale: bool = False  # The scale is this map's alone.
+    note: str = ""  # What else must be said; may be empty.
+    unknown: int = 0  # Points of which it is not known, or not yet.
 
 
 def choices(items: Items) -> list[str]:

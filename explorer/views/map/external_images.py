@@ -28,17 +28,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PlacedLayout:
-    """The placement of one map's points.
-
-    Attributes:
-        xy: Where each point stands.
-        onto: Folder of the snapshot whose map it faces; empty for none.
-    """
+    """The placement of one map's points."""
 
     side: MapSide
     how: PointPlacement
-    xy: Float[np.ndarray, "m 2"]
-    onto: str = ""
+    xy: Float[np.ndarray, "m 2"]  # Where each point stands.
+    onto: str = ""  # Folder of the snapshot whose map it faces; empty for none.
 
 
 class ExternalImages(QObject):

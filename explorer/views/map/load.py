@@ -32,39 +32,24 @@ from trainer.store.snapshot_files import Items, Snapshot, read_snapshot
 
 @dataclass(frozen=True)
 class MapSide:
-    """One map: the points of one snapshot, first the images, then the texts.
+    """One map: the points of one snapshot, first the images, then the texts."""
 
-    Attributes:
-        run: Id of the run.
-        objective: Its objective, `clip` or `cloob`.
-        images: How many points are images.
-        texts: How many points are texts; text i belongs to image i.
-        space: Where the points stand along three principal components.
-        xy: Where they stand in the plane.
-        columns: What the points can be colored by, besides what is computed.
-        values: Those columns, ready for colors.
-        identity: Equal exactly where row i is the same pair.
-        sampled: Whether the snapshot holds only a part of its split.
-        has_umap: Whether a UMAP layout of the snapshot lies in the workspace.
-        turned: Whether the points were turned to face the other map.
-        shares: Of the variance of all points that each of the three components shows; empty for very many points.
-    """
-
-    run: int
+    run: int  # Id of the run.
     name: str
-    objective: str
+    objective: str  # Its objective, `clip` or `cloob`.
     row: SnapshotRow
     items: Items
-    images: int
-    texts: int
-    space: Float[np.ndarray, "m 3"]
-    xy: Float[np.ndarray, "m 2"]
-    columns: tuple[str, ...]
-    values: dict[str, MetadataColumn]
-    identity: str
-    sampled: bool
-    has_umap: bool = False
-    turned: bool = False
+    images: int  # How many points are images.
+    texts: int  # How many points are texts; text i belongs to image i.
+    space: Float[np.ndarray, "m 3"]  # Where the points stand along three principal components.
+    xy: Float[np.ndarray, "m 2"]  # Where they stand in the plane.
+    columns: tuple[str, ...]  # What the points can be colored by, besides what is computed.
+    values: dict[str, MetadataColumn]  # Those columns, ready for colors.
+    identity: str  # Equal exactly where row i is the same pair.
+    sampled: bool  # Whether the snapshot holds only a part of its split.
+    has_umap: bool = False  # Whether a UMAP layout of the snapshot lies in the workspace.
+    turned: bool = False  # Whether the points were turned to face the other map.
+    # Of the variance of all points that each of the three components shows; empty for very many points.
     shares: tuple[float, ...] = ()
 
     @property
@@ -89,15 +74,10 @@ class MapSide:
 
 @dataclass(frozen=True)
 class Sketch:
-    """A preview of a snapshot with very many points.
+    """A preview of a snapshot with very many points."""
 
-    Attributes:
-        side: Some of its pairs, as if there were no others, without paths and captions.
-        points: How many points all have.
-    """
-
-    side: MapSide
-    points: int
+    side: MapSide  # Some of its pairs, as if there were no others, without paths and captions.
+    points: int  # How many points all have.
 
 
 SKETCHED: Final = 200_000

@@ -26,18 +26,12 @@ REST_MS: Final = 180
 
 @dataclass(frozen=True)
 class Cloud:
-    """The points of a side in 3-D.
-
-    Attributes:
-        points: All of them, images first.
-        of: Those that are drawn while a large cloud is turned.
-        few: Their places.
-    """
+    """The points of a side in 3-D."""
 
     side: MapSide
-    points: Float[np.ndarray, "m 3"]
-    of: Int[np.ndarray, " k"]
-    few: Float[np.ndarray, "k 3"]
+    points: Float[np.ndarray, "m 3"]  # All of them, images first.
+    of: Int[np.ndarray, " k"]  # Those that are drawn while a large cloud is turned.
+    few: Float[np.ndarray, "k 3"]  # Their places.
 
     @property
     def is_large(self) -> bool:

@@ -18,22 +18,14 @@ AT_ONCE: Final = 100_000
 
 @dataclass(frozen=True)
 class ColorRequest:
-    """A request for colors.
+    """A request for colors."""
 
-    Attributes:
-        by: What is chosen; a side that has no such column is colored by modality with the others.
-        numbers: How each run sees its pairs, as far as that is known.
-        more: Further columns of each side, by their name.
-        dark: The theme's ground is dark.
-        runs: The colors of A and B.
-    """
-
-    by: str
+    by: str  # What is chosen; a side that has no such column is colored by modality with the others.
     sides: tuple[MapSide, ...]
-    numbers: tuple[PairNumbers | None, ...]
-    more: tuple[Mapping[str, MetadataColumn], ...] = ()
-    dark: bool = False
-    runs: tuple[str, ...] = ()
+    numbers: tuple[PairNumbers | None, ...]  # How each run sees its pairs, as far as that is known.
+    more: tuple[Mapping[str, MetadataColumn], ...] = ()  # Further columns of each side, by their name.
+    dark: bool = False  # The theme's ground is dark.
+    runs: tuple[str, ...] = ()  # The colors of A and B.
 
     @property
     def few(self) -> bool:

@@ -38,17 +38,11 @@ PLOTS_PX, STACKED_PX = 440, 660
 
 @dataclass(frozen=True)
 class Sample:
-    """An image whose bars are shown.
+    """An image whose bars are shown."""
 
-    Attributes:
-        name: As a person knows it.
-        path: Of the file.
-        cosines: With every label, by the place of the run (0 is A); one may be missing.
-    """
-
-    name: str
-    path: str
-    cosines: dict[int, np.ndarray]
+    name: str  # As a person knows it.
+    path: str  # Of the file.
+    cosines: dict[int, np.ndarray]  # With every label, by the place of the run (0 is A); one may be missing.
 
 
 class CalibrationPane(QWidget):

@@ -25,25 +25,16 @@ PALEST, DEEPEST = 0.0, 0.62
 
 @dataclass(frozen=True)
 class HeatData:
-    """The data of the table.
+    """The data of the table."""
 
-    Attributes:
-        rows: Names of the rows.
-        values: NaN where there is nothing.
-        shade: -1..1; below zero in the first color, above in the second.
-        colors: `#rrggbb` or tokens of the two ends.
-        editable: Columns that can be edited.
-        strong: Rows set apart by weight.
-    """
-
-    rows: tuple[str, ...]
+    rows: tuple[str, ...]  # Names of the rows.
     columns: tuple[str, ...]
-    values: Float[np.ndarray, "r c"]
-    shade: Float[np.ndarray, "r c"]
+    values: Float[np.ndarray, "r c"]  # NaN where there is nothing.
+    shade: Float[np.ndarray, "r c"]  # -1..1; below zero in the first color, above in the second.
     text: Callable[[int, int, float], str]
-    colors: tuple[str, str] = ("run_a", "run_b")
-    editable: frozenset[int] = frozenset()
-    strong: frozenset[int] = frozenset()
+    colors: tuple[str, str] = ("run_a", "run_b")  # `#rrggbb` or tokens of the two ends.
+    editable: frozenset[int] = frozenset()  # Columns that can be edited.
+    strong: frozenset[int] = frozenset()  # Rows set apart by weight.
     tip: Callable[[int, int], str] = lambda _row, _column: ""
 
 

@@ -15,21 +15,14 @@ from trainer.store.reviews import Review
 
 @dataclass(frozen=True)
 class LoadedQuality:
-    """What is known about the data of run A.
+    """What is known about the data of run A."""
 
-    Attributes:
-        report: The newest of the chosen runs, else one that run A had a part in; None if the data were not checked.
-        states: Key of a pair -> what was decided about it.
-        split: Split whose pairs are selected in the window.
-        helped: Sentences on a run and its retrained copy; empty without one.
-        older: Which of the runs has been measured since at a later step; empty where none has.
-    """
-
+    # The newest of the chosen runs, else one that run A had a part in; None if the data were not checked.
     report: QualityReport | None
-    states: dict[str, str] = field(default_factory=dict)
-    split: str = ""
-    helped: tuple[str, ...] = ()
-    older: str = ""
+    states: dict[str, str] = field(default_factory=dict)  # Key of a pair -> what was decided about it.
+    split: str = ""  # Split whose pairs are selected in the window.
+    helped: tuple[str, ...] = ()  # Sentences on a run and its retrained copy; empty without one.
+    older: str = ""  # Which of the runs has been measured since at a later step; empty where none has.
 
 
 def load_quality(

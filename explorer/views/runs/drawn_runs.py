@@ -15,15 +15,10 @@ DRAWN_AT_MOST: Final = 24
 
 @dataclass(frozen=True)
 class DrawnRuns:
-    """The runs in the charts.
+    """The runs in the charts."""
 
-    Attributes:
-        runs: A and B first.
-        opened: How many eyes are open.
-    """
-
-    runs: tuple[RunRow, ...]
-    opened: int = 0
+    runs: tuple[RunRow, ...]  # A and B first.
+    opened: int = 0  # How many eyes are open.
 
     @property
     def note(self) -> str:

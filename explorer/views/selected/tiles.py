@@ -24,20 +24,13 @@ MOST_MEASURED: Final = 1_000
 
 @dataclass(frozen=True)
 class PairTile:
-    """One pair.
+    """One pair."""
 
-    Attributes:
-        pair: Row of the snapshot.
-        path: Of its image; empty if there is none.
-        words: Numbers under it, in one line or more.
-        marked: What the frame in the accent says that is drawn around it, such as `shared`; empty for none.
-    """
-
-    pair: int
-    path: str
+    pair: int  # Row of the snapshot.
+    path: str  # Of its image; empty if there is none.
     caption: str
-    words: str = ""
-    marked: str = ""
+    words: str = ""  # Numbers under it, in one line or more.
+    marked: str = ""  # What the frame in the accent says that is drawn around it, such as `shared`; empty for none.
 
 
 class TilesModel(ItemListModel):

@@ -25,18 +25,12 @@ STOPS: Final = 5
 
 @dataclass(frozen=True)
 class Colors:
-    """The colors of every run's points.
+    """The colors of every run's points."""
 
-    Attributes:
-        by: `label`, `modality`, a column, or what is computed, as `trainer export` calls it.
-        index: Row of `palette` for every point of each run, by its place.
-        legend: What the colors mean; the first few.
-    """
-
-    by: str
-    index: dict[int, Int[np.ndarray, " m"]]
+    by: str  # `label`, `modality`, a column, or what is computed, as `trainer export` calls it.
+    index: dict[int, Int[np.ndarray, " m"]]  # Row of `palette` for every point of each run, by its place.
     palette: UInt8[np.ndarray, "k 3"]
-    legend: tuple[LegendEntry, ...]
+    legend: tuple[LegendEntry, ...]  # What the colors mean; the first few.
 
 
 def choices_of(runs: Sequence[TimelineRun]) -> list[str]:

@@ -40,24 +40,15 @@ Overlay = Callable[[QPainter, MapScene], None]
 
 @dataclass(frozen=True)
 class ShownFrame:
-    """An image that is shown.
+    """An image that is shown."""
 
-    Attributes:
-        sight: What it shows, and its size in device pixels.
-        image: The picture, on the ground's color.
-        drawn: Points that were read for it.
-        visible: Points that it stands for: those in sight, and some at its edge.
-        exact: Every point was read, at full resolution.
-        marks: Points are marks, not density.
-        density: Points in color per pixel before spreading, of exact frames if `keep_density` was asked.
-    """
-
-    sight: Viewport
-    image: QImage
-    drawn: int
-    visible: int
-    exact: bool
-    marks: bool
+    sight: Viewport  # What it shows, and its size in device pixels.
+    image: QImage  # The picture, on the ground's color.
+    drawn: int  # Points that were read for it.
+    visible: int  # Points that it stands for: those in sight, and some at its edge.
+    exact: bool  # Every point was read, at full resolution.
+    marks: bool  # Points are marks, not density.
+    # Points in color per pixel before spreading, of exact frames if `keep_density` was asked.
     density: Float32[np.ndarray, "height width"] | None
     pixels: UInt8[np.ndarray, "height width 4"] = field(repr=False)
 

@@ -57,17 +57,11 @@ _STEPS: Final = np.linspace(0, 1, 2048) ** 2
 
 @dataclass(frozen=True)
 class PointStyle:
-    """Colors and shapes of points, in their original order.
+    """Colors and shapes of points, in their original order."""
 
-    Attributes:
-        color: Row of `palette`.
-        diamond: Whether the mark is a diamond (a text) and not a disc (an image).
-        palette: Red, green, blue.
-    """
-
-    color: UInt16[np.ndarray, " n"]
-    diamond: Bool[np.ndarray, " n"]
-    palette: UInt8[np.ndarray, "k 3"]
+    color: UInt16[np.ndarray, " n"]  # Row of `palette`.
+    diamond: Bool[np.ndarray, " n"]  # Whether the mark is a diamond (a text) and not a disc (an image).
+    palette: UInt8[np.ndarray, "k 3"]  # Red, green, blue.
 
 
 @dataclass(frozen=True)
@@ -117,51 +111,35 @@ class Viewport:
 
 @dataclass(frozen=True)
 class RasterRequest:
-    """All inputs of an image; nothing in it is modified after creation.
-
-    Attributes:
-        halo: Red, green, blue of the rim around marks.
-        gray: Red, green, blue of dimmed points.
-        ground: What is drawn on, as red, green, blue; None: nothing, the picture is transparent.
-        pixel_ratio: Device pixels of the picture per logical pixel.
-        budget: Points of a density after which their sums in fine cells are drawn, or a sample stands for all where
-            there are none; None: every point is drawn.
-        sums: These sums, coarsest first.
-        most_stamps: Visible points up to which each is a mark.
-        wants_density: Whether the points per pixel are wanted besides the picture.
-    """
+    """All inputs of an image; nothing in it is modified after creation."""
 
     grid: PointGrid
     points: GridPoints
     sight: Viewport
-    halo: tuple[int, int, int] = (255, 255, 255)
-    gray: tuple[int, int, int] = (128, 128, 128)
+    halo: tuple[int, int, int] = (255, 255, 255)  # Red, green, blue of the rim around marks.
+    gray: tuple[int, int, int] = (128, 128, 128)  # Red, green, blue of dimmed points.
+    # What is drawn on, as red, green, blue; None: nothing, the picture is transparent.
     ground: tuple[int, int, int] | None = None
-    pixel_ratio: float = 1.0
+    pixel_ratio: float = 1.0  # Device pixels of the picture per logical pixel.
+    # Points of a density after which their sums in fine cells are drawn, or a sample stands for all where there
+    # are none; None: every point is drawn.
     budget: int | None = None
-    sums: tuple[CellSums, ...] = ()
-    most_stamps: int = MOST_STAMPS
-    wants_density: bool = False
+    sums: tuple[CellSums, ...] = ()  # These sums, coarsest first.
+    most_stamps: int = MOST_STAMPS  # Visible points up to which each is a mark.
+    wants_density: bool = False  # Whether the points per pixel are wanted besides the picture.
 
 
 @dataclass(frozen=True)
 class RasterImage:
-    """The rendered image.
+    """The rendered image."""
 
-    Attributes:
-        pixels: Premultiplied blue, green, red, alpha.
-        visible: Points of the cells in sight, estimated where the grid holds a sample.
-        drawn: How many of them were read; the others are stood for by those.
-        marks: Whether points are marks, not density.
-        summed: Whether sums of fine cells were drawn: every point, at most a third of a pixel from its place.
-        density: Points in color per pixel before they were spread, if that was wanted.
-    """
-
-    pixels: UInt8[np.ndarray, "height width 4"]
-    visible: int
-    drawn: int
-    marks: bool
+    pixels: UInt8[np.ndarray, "height width 4"]  # Premultiplied blue, green, red, alpha.
+    visible: int  # Points of the cells in sight, estimated where the grid holds a sample.
+    drawn: int  # How many of them were read; the others are stood for by those.
+    marks: bool  # Whether points are marks, not density.
+    # Points in color per pixel before they were spread, if that was wanted.
     density: Float32[np.ndarray, "height width"] | None = None
+    # Whether sums of fine cells were drawn: every point, at most a third of a pixel from its place.
     summed: bool = False
 
 

@@ -24,17 +24,12 @@ HIDES: Final = 0.98
 
 @dataclass(frozen=True)
 class Stamp:
-    """The pixels of one mark relative to the pixel of its center.
-
-    Attributes:
-        inside: Opacity of the mark itself.
-        around: Opacity of what shows of its halo.
-    """
+    """The pixels of one mark relative to the pixel of its center."""
 
     row: Int[np.ndarray, " p"]
     column: Int[np.ndarray, " p"]
-    inside: Float[np.ndarray, " p"]
-    around: Float[np.ndarray, " p"]
+    inside: Float[np.ndarray, " p"]  # Opacity of the mark itself.
+    around: Float[np.ndarray, " p"]  # Opacity of what shows of its halo.
 
 
 @dataclass(frozen=True)

@@ -77,15 +77,10 @@ class Probed(SnapshotLabel):
 
 @dataclass(frozen=True)
 class Probes(PerRun[Probed]):
-    """The probes of the selected runs, and those of the ablation.
+    """The probes of the selected runs, and those of the ablation."""
 
-    Attributes:
-        ablation: Of the runs of the ablation that are not selected.
-        missing: Runs without a snapshot of independent Scenes.
-    """
-
-    ablation: tuple[Probed, ...] = ()
-    missing: tuple[str, ...] = ()
+    ablation: tuple[Probed, ...] = ()  # Of the runs of the ablation that are not selected.
+    missing: tuple[str, ...] = ()  # Runs without a snapshot of independent Scenes.
 
     def by_data(self) -> tuple[PerRun[Probed], ...]:
         """Return the runs of each data by themselves, with those of the ablation that were probed on these."""

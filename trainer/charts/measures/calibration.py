@@ -24,44 +24,29 @@ CURVE: Final = np.geomspace(1.0, 1000.0, 61)
 
 @dataclass(frozen=True, kw_only=True)
 class CalibrationAt:
-    """The numbers at one inverse temperature.
-
-    Attributes:
-        ece: Expected calibration error, share in [0, 1].
-        ece_range: Its interval, and what it would be of so many images if the run were perfectly calibrated.
-        nll: Negative log-likelihood, nats per image.
-        confidence: Mean of the largest probabilities.
-    """
+    """The numbers at one inverse temperature."""
 
     inv_tau: float
     reliability: analysis.Reliability
-    ece: float
+    ece: float  # Expected calibration error, share in [0, 1].
+    # Its interval, and what it would be of so many images if the run were perfectly calibrated.
     ece_range: analysis.ErrorRange
-    nll: float
-    confidence: float
+    nll: float  # Negative log-likelihood, nats per image.
+    confidence: float  # Mean of the largest probabilities.
 
 
 @dataclass(frozen=True, kw_only=True)
 class CalibrationRun(ZeroShotRun):
-    """One run's zero-shot classifier.
+    """One run's zero-shot classifier."""
 
-    Attributes:
-        rows: The pair of each image.
-        cosines: Of each image with each class vector.
-        accuracy: Share of images whose class is nearest; no temperature changes it.
-        own: At the temperature the run was trained with.
-        fitted: At the one with the smallest negative log-likelihood.
-        curve: Negative log-likelihood at every inverse temperature of `CURVE`.
-        offset: Of a SigLIP run, as of `trainer.analysis.calibration.probabilities`; None: probabilities by softmax.
-    """
-
-    rows: Int[np.ndarray, " n"]
-    cosines: Float[np.ndarray, "n c"]
-    accuracy: float
-    own: CalibrationAt
-    fitted: CalibrationAt
-    curve: Float[np.ndarray, " m"]
+    rows: Int[np.ndarray, " n"]  # The pair of each image.
+    cosines: Float[np.ndarray, "n c"]  # Of each image with each class vector.
+    accuracy: float  # Share of images whose class is nearest; no temperature changes it.
+    own: CalibrationAt  # At the temperature the run was trained with.
+    fitted: CalibrationAt  # At the one with the smallest negative log-likelihood.
+    curve: Float[np.ndarray, " m"]  # Negative log-likelihood at every inverse temperature of `CURVE`.
     class_vectors: Float[np.ndarray, "c d"]
+    # Of a SigLIP run, as of `trainer.analysis.calibration.probabilities`; None: probabilities by softmax.
     offset: float | None = None
 
 

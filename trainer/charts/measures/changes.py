@@ -54,21 +54,13 @@ class ChangesSettings:
 
 @dataclass(frozen=True)
 class ChangesData:
-    """The first snapshot against each of the others.
+    """The first snapshot against each of the others."""
 
-    Attributes:
-        found: One comparison for each of the others that can be compared.
-        places: The place of each of the others among the targets.
-        plain: The same with verdicts by captions: what is kept while it is shown.
-        suites: Prompt suites that have classes of the data.
-        problems: Why others cannot be compared.
-    """
-
-    found: tuple[Changes, ...]
-    places: tuple[int, ...]
-    plain: tuple[Changes, ...]
-    suites: tuple[str, ...] = ()
-    problems: tuple[str, ...] = ()
+    found: tuple[Changes, ...]  # One comparison for each of the others that can be compared.
+    places: tuple[int, ...]  # The place of each of the others among the targets.
+    plain: tuple[Changes, ...]  # The same with verdicts by captions: what is kept while it is shown.
+    suites: tuple[str, ...] = ()  # Prompt suites that have classes of the data.
+    problems: tuple[str, ...] = ()  # Why others cannot be compared.
 
 
 _ALIVE: Final[WeakValueDictionary[object, Changes]] = WeakValueDictionary()

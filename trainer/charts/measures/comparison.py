@@ -74,26 +74,21 @@ class ComparedRun:
 
 @dataclass(frozen=True)
 class ComparisonRow:
-    """One metric on one split for one question.
+    """One metric on one split for one question."""
 
-    Attributes:
-        metric: How it is shown and which way is good.
-        n: Distinct questions behind each run's value, else pairs of its split; None where unknown.
-        values: One a run; None where it was not measured.
-        intervals: 95 % interval of a share; None for what is no share, or without n.
-        best: Index of the best value; empty where nothing is better, only one run has a value, its interval overlaps
-            another one, some value has no interval, or the value cannot differ.
-        question: What all the values answer; None where it is not known, and then nothing is best.
-    """
-
-    metric: Metric
+    metric: Metric  # How it is shown and which way is good.
     name: str
     dataset: str
     split: str
+    # Distinct questions behind each run's value, else pairs of its split; None where unknown.
     n: tuple[int | None, ...]
-    values: tuple[float | None, ...]
+    values: tuple[float | None, ...]  # One a run; None where it was not measured.
+    # 95 % interval of a share; None for what is no share, or without n.
     intervals: tuple[tuple[float, float] | None, ...]
+    # Index of the best value; empty where nothing is better, only one run has a value, its interval overlaps
+    # another one, some value has no interval, or the value cannot differ.
     best: tuple[int, ...]
+    # What all the values answer; None where it is not known, and then nothing is best.
     question: Question | None = None
 
     @property
@@ -109,17 +104,13 @@ class ComparisonRow:
 
 @dataclass(frozen=True)
 class Comparison:
-    """A table of runs; rows are grouped by split and question.
-
-    Attributes:
-        warnings: How many held-out pictures the runs were trained on, in sentences; none where there are none.
-        over_seeds: What single runs leave open, and what is known over seeds; empty for one run.
-    """
+    """A table of runs; rows are grouped by split and question."""
 
     runs: tuple[ComparedRun, ...]
     rows: tuple[ComparisonRow, ...]
+    # How many held-out pictures the runs were trained on, in sentences; none where there are none.
     warnings: tuple[str, ...] = ()
-    over_seeds: str = ""
+    over_seeds: str = ""  # What single runs leave open, and what is known over seeds; empty for one run.
 
     @property
     def notes(self) -> str:

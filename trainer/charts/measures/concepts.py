@@ -81,37 +81,22 @@ class ConceptsSettings:
 
 @dataclass(frozen=True)
 class Concepts:
-    """The concepts of some runs, most frequent first.
+    """The concepts of some runs, most frequent first."""
 
-    Attributes:
-        runs: Of which run and snapshot each space is.
-        items: Of the first run's snapshot.
-        pairs: Pairs that all runs have and that were used.
-        held: Of these, pairs whose pictures the dictionary was not trained on, nor, but for `apart`, their captions.
-        pictures: Distinct pictures of these: the questions of recall.
-        active: Concepts of a row at most.
-        concepts: Those that a row has.
-        size: Concepts of the dictionary, with those that no row has.
-        kept: Of each run.
-        stable: Share of the concepts whose stability is at least `STABLE`; NaN for one seed.
-        of: The dictionary, with what it was trained on.
-        texts: What the text towers embedded; None if they were not asked.
-        apart: `group`: no picture and no caption is on both sides of the split. `picture`: captions may be, because
-            nearly all pictures are linked by the captions that they share.
-    """
-
-    runs: tuple[SnapshotLabel, ...]
-    items: Items
-    pairs: int
-    held: int
-    pictures: int
-    active: int
-    concepts: tuple[Concept, ...]
-    size: int
-    kept: tuple[Kept, ...]
-    stable: float
-    of: ConceptSpaces
-    texts: TowerTexts | None
+    runs: tuple[SnapshotLabel, ...]  # Of which run and snapshot each space is.
+    items: Items  # Of the first run's snapshot.
+    pairs: int  # Pairs that all runs have and that were used.
+    held: int  # Of these, pairs whose pictures the dictionary was not trained on, nor, but for `apart`, their captions.
+    pictures: int  # Distinct pictures of these: the questions of recall.
+    active: int  # Concepts of a row at most.
+    concepts: tuple[Concept, ...]  # Those that a row has.
+    size: int  # Concepts of the dictionary, with those that no row has.
+    kept: tuple[Kept, ...]  # Of each run.
+    stable: float  # Share of the concepts whose stability is at least `STABLE`; NaN for one seed.
+    of: ConceptSpaces  # The dictionary, with what it was trained on.
+    texts: TowerTexts | None  # What the text towers embedded; None if they were not asked.
+    # `group`: no picture and no caption is on both sides of the split. `picture`: captions may be, because nearly
+    # all pictures are linked by the captions that they share.
     apart: Unit = "group"
 
     @property

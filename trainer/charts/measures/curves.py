@@ -45,42 +45,29 @@ class CurveSettings:
 
 @dataclass(frozen=True)
 class RunCurve:
-    """One run's curve of one metric.
+    """One run's curve of one metric."""
 
-    Attributes:
-        index: Place of the run among those asked for; decides its color.
-        x: Steps, or seconds since the start.
-        raw: As logged or evaluated; NaN and infinities included.
-        smooth: Smoothed, over a tenth of the curve at most; `raw` itself of a held-out metric, or without smoothing.
-    """
-
-    index: int
+    index: int  # Place of the run among those asked for; decides its color.
     run: int
     name: str
     objective: str
-    x: Float[np.ndarray, " n"]
-    raw: Float[np.ndarray, " n"]
+    x: Float[np.ndarray, " n"]  # Steps, or seconds since the start.
+    raw: Float[np.ndarray, " n"]  # As logged or evaluated; NaN and infinities included.
+    # Smoothed, over a tenth of the curve at most; `raw` itself of a held-out metric, or without smoothing.
     smooth: Float[np.ndarray, " n"]
 
 
 @dataclass(frozen=True)
 class CurvePanel:
-    """The curves that share an axis.
+    """The curves that share an axis."""
 
-    Attributes:
-        metric: Logged name.
-        label: Title for people; names the objective where objectives may not share the axis, and split and n of
-            a recall.
-        unit: Of the values as drawn; `%` where `percent`.
-        percent: The values are shares, drawn times 100.
-        n: Pairs behind each point of a held-out metric, of a recall its distinct questions; None for others, or where
-            it is not known.
-    """
-
-    metric: str
+    metric: str  # Logged name.
+    # Title for people; names the objective where objectives may not share the axis, and split and n of a recall.
     label: str
-    unit: str
-    percent: bool
+    unit: str  # Of the values as drawn; `%` where `percent`.
+    percent: bool  # The values are shares, drawn times 100.
+    # Pairs behind each point of a held-out metric, of a recall its distinct questions; None for others, or where
+    # it is not known.
     n: int | None
     series: tuple[RunCurve, ...]
     warnings: tuple[str, ...] = ()

@@ -45,53 +45,34 @@ class EfficiencyRun:
 
 @dataclass(frozen=True)
 class EfficiencyGroup:
-    """Runs of one kind.
+    """Runs of one kind."""
 
-    Attributes:
-        hue: Of its runs in every view.
-        objectives: Their labels, those of the group alone.
-        band: Mean and deviation over the runs where all of them were measured.
-        best: The largest mean; of measures where down is better, the smallest.
-        reached: Pairs seen when the mean first reaches the level of the chart; None if it does not.
-    """
-
-    hue: int
+    hue: int  # Of its runs in every view.
     pattern: str
-    objectives: tuple[str, ...]
+    objectives: tuple[str, ...]  # Their labels, those of the group alone.
     runs: tuple[EfficiencyRun, ...]
-    band: Band
-    best: float
-    reached: float | None
+    band: Band  # Mean and deviation over the runs where all of them were measured.
+    best: float  # The largest mean; of measures where down is better, the smallest.
+    reached: float | None  # Pairs seen when the mean first reaches the level of the chart; None if it does not.
 
 
 @dataclass(frozen=True)
 class EfficiencyChart:
-    """Groups on one data set by one measure.
-
-    Attributes:
-        n: Samples behind each value; None where it is not known or differs.
-        level: What every group reaches: the worst of their best means.
-        budget: The largest number of pairs seen at which every group was measured; None if there is none.
-        test: Of the second group against the first at that budget; None with fewer than 2 runs in one.
-        words: Whether a group answers by scores of words instead of prompts.
-        captions: Whether a group answers by the likelihood of prompts instead of cosines.
-        question: What all values answer; None where it is not known, and then nothing is tested.
-        not_counted: Runs of the groups that are left out, with their reasons, in one line; empty where none is.
-    """
+    """Groups on one data set by one measure."""
 
     dataset: str
     split: str
     metric: Metric
     name: str
-    n: int | None
+    n: int | None  # Samples behind each value; None where it is not known or differs.
     groups: tuple[EfficiencyGroup, ...]
-    level: float
-    budget: int | None
-    test: Groups | None
-    words: bool
-    captions: bool = False
-    question: Question | None = None
-    not_counted: str = ""
+    level: float  # What every group reaches: the worst of their best means.
+    budget: int | None  # The largest number of pairs seen at which every group was measured; None if there is none.
+    test: Groups | None  # Of the second group against the first at that budget; None with fewer than 2 runs in one.
+    words: bool  # Whether a group answers by scores of words instead of prompts.
+    captions: bool = False  # Whether a group answers by the likelihood of prompts instead of cosines.
+    question: Question | None = None  # What all values answer; None where it is not known, and then nothing is tested.
+    not_counted: str = ""  # Runs of the groups that are left out, with their reasons, in one line; empty where none is.
 
     @property
     def all_reach(self) -> bool:

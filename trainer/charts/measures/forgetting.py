@@ -43,17 +43,11 @@ class ForgettingSettings:
 
 @dataclass(frozen=True)
 class StepShare:
-    """A share of right answers at a step.
+    """A share of right answers at a step."""
 
-    Attributes:
-        value: 0 to 1.
-        questions: How many distinct ones were asked.
-        change: Since the first step, paired by question; None where no snapshots say it.
-    """
-
-    value: float
-    questions: int
-    change: Paired | None = None
+    value: float  # 0 to 1.
+    questions: int  # How many distinct ones were asked.
+    change: Paired | None = None  # Since the first step, paired by question; None where no snapshots say it.
 
     @property
     def interval(self) -> tuple[float, float]:
@@ -76,20 +70,14 @@ class Course:
 
 @dataclass(frozen=True)
 class Forgetting:
-    """A run over its steps on both sets.
-
-    Attributes:
-        mixes: Its steps are alphas in percent.
-        best: The alpha that its rule chose, in percent; None without one.
-        reference: None where it measures none.
-    """
+    """A run over its steps on both sets."""
 
     run: int
     name: str
-    mixes: bool
+    mixes: bool  # Its steps are alphas in percent.
     own: Course
-    reference: Course | None
-    best: int | None = None
+    reference: Course | None  # None where it measures none.
+    best: int | None = None  # The alpha that its rule chose, in percent; None without one.
     rule: str = ""
 
     @property

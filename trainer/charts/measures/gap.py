@@ -104,25 +104,15 @@ class GapPoint:
 
 @dataclass(frozen=True)
 class GapSample:
-    """Pairs of one run in memory, for the slider.
+    """Pairs of one run in memory, for the slider."""
 
-    Attributes:
-        image: Unit rows.
-        text: Unit rows.
-        units: Which captions and which pictures are one.
-        gap: Mean image minus mean text of the whole snapshot.
-        rows: The pairs of the snapshot that these are.
-        mean: Of both modalities together; the origin of the map.
-        axes: The two directions of the map: principal axes of both modalities together.
-    """
-
-    image: Float[np.ndarray, "n d"]
-    text: Float[np.ndarray, "n d"]
-    units: Units
-    gap: Float[np.ndarray, " d"]
-    rows: Int[np.ndarray, " n"]
-    mean: Float[np.ndarray, " d"]
-    axes: Float[np.ndarray, "d 2"]
+    image: Float[np.ndarray, "n d"]  # Unit rows.
+    text: Float[np.ndarray, "n d"]  # Unit rows.
+    units: Units  # Which captions and which pictures are one.
+    gap: Float[np.ndarray, " d"]  # Mean image minus mean text of the whole snapshot.
+    rows: Int[np.ndarray, " n"]  # The pairs of the snapshot that these are.
+    mean: Float[np.ndarray, " d"]  # Of both modalities together; the origin of the map.
+    axes: Float[np.ndarray, "d 2"]  # The two directions of the map: principal axes of both modalities together.
 
     @property
     def matching(self) -> Matching:
@@ -160,21 +150,15 @@ class GapSample:
 
 @dataclass(frozen=True, eq=False)
 class GapMeasures:
-    """The measures of one snapshot's gap, cached so that a moving slider measures each share once.
-
-    Attributes:
-        live: At most `LIVE` of them, on the map and while the slider moves.
-        steps: Of all its snapshots of this data.
-        sizes: The gap at each of them, from all pairs.
-        points: Way and percent closed -> what was measured.
-    """
+    """The measures of one snapshot's gap, cached so that a moving slider measures each share once."""
 
     objective: Objective
     sample: GapSample
-    live: GapSample
+    live: GapSample  # At most `LIVE` of them, on the map and while the slider moves.
     pairs: int
-    steps: tuple[int, ...]
-    sizes: tuple[float, ...]
+    steps: tuple[int, ...]  # Of all its snapshots of this data.
+    sizes: tuple[float, ...]  # The gap at each of them, from all pairs.
+    # Way and percent closed -> what was measured.
     points: dict[tuple[Way, int], GapPoint] = field(default_factory=dict)
 
     def at(self, method: Way, share: int, progress: Progress | None = None) -> GapPoint:

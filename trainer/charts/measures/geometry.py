@@ -64,37 +64,22 @@ class GeometrySettings:
 
 @dataclass(frozen=True)
 class Spread:
-    """One modality of one snapshot.
+    """One modality of one snapshot."""
 
-    Attributes:
-        n: Distinct pictures or captions that were all compared with each other.
-        ajne: Ajne's statistic of them: .25 if uniform, n/4 if all are equal; grows with n off uniformity.
-        gine: Gine's statistic: .5 if uniform, n/2 if all are equal; grows with n too.
-        mean_angle: Degrees between two rows, 90 if uniform; does not depend on n.
-        resultant: Length of the mean row, of all distinct ones: 0 balanced, 1 all equal.
-        uniformity: Wang and Isola's, t = 2.
-        p_ajne: Chance of an Ajne statistic as large under uniformity, of `n_tested` rows; NaN where not tested.
-        p_gine: The same for Gine's.
-        effective_eigenvalues: Principal components that hold 99 % of the variance.
-        angles: Pairs in each degree from 0 to 180.
-        rows: The compared rows, in their order.
-        row_angles: Mean angle of each of them with all others, in degrees.
-    """
-
-    n: int
+    n: int  # Distinct pictures or captions that were all compared with each other.
     d: int
-    ajne: float
-    gine: float
-    mean_angle: float
-    resultant: float
-    uniformity: float
-    p_ajne: float
-    p_gine: float
+    ajne: float  # Ajne's statistic of them: .25 if uniform, n/4 if all are equal; grows with n off uniformity.
+    gine: float  # Gine's statistic: .5 if uniform, n/2 if all are equal; grows with n too.
+    mean_angle: float  # Degrees between two rows, 90 if uniform; does not depend on n.
+    resultant: float  # Length of the mean row, of all distinct ones: 0 balanced, 1 all equal.
+    uniformity: float  # Wang and Isola's, t = 2.
+    p_ajne: float  # Chance of an Ajne statistic as large under uniformity, of `n_tested` rows; NaN where not tested.
+    p_gine: float  # The same for Gine's.
     n_tested: int
-    effective_eigenvalues: int
-    angles: Int[np.ndarray, " 180"]
-    rows: Int[np.ndarray, " n"]
-    row_angles: Float[np.ndarray, " n"]
+    effective_eigenvalues: int  # Principal components that hold 99 % of the variance.
+    angles: Int[np.ndarray, " 180"]  # Pairs in each degree from 0 to 180.
+    rows: Int[np.ndarray, " n"]  # The compared rows, in their order.
+    row_angles: Float[np.ndarray, " n"]  # Mean angle of each of them with all others, in degrees.
 
     @property
     def ajne_per_n(self) -> float:
@@ -125,25 +110,15 @@ class StepSpread:
 
 @dataclass(frozen=True, kw_only=True)
 class Geometry(SnapshotLabel):
-    """One run.
+    """One run."""
 
-    Attributes:
-        n: Pairs whose alignment was measured, and rows of a modality whose pairs were all compared.
-        pairs: Pairs of the snapshot; larger than `n` where these were sampled.
-        d: Width of the embeddings.
-        alignment: Mean squared distance of an image to its text; NaN with one modality.
-        modality_gap: Distance of the mean image from the mean text; NaN with one modality.
-        spreads: By modality, of those there are.
-        course: By modality, over the steps of all snapshots of the same data.
-    """
-
-    n: int
-    pairs: int
-    d: int
-    alignment: float
-    modality_gap: float
-    spreads: dict[str, Spread]
-    course: dict[str, tuple[StepSpread, ...]]
+    n: int  # Pairs whose alignment was measured, and rows of a modality whose pairs were all compared.
+    pairs: int  # Pairs of the snapshot; larger than `n` where these were sampled.
+    d: int  # Width of the embeddings.
+    alignment: float  # Mean squared distance of an image to its text; NaN with one modality.
+    modality_gap: float  # Distance of the mean image from the mean text; NaN with one modality.
+    spreads: dict[str, Spread]  # By modality, of those there are.
+    course: dict[str, tuple[StepSpread, ...]]  # By modality, over the steps of all snapshots of the same data.
 
 
 def geometry(

@@ -59,44 +59,33 @@ class GroupColumn:
 
 @dataclass(frozen=True)
 class GroupLine:
-    """One metric on one split for one question.
-
-    Attributes:
-        values: Of each group, one number a run that has it.
-        tests: Of each later group against the first; None with fewer than 2 values in one, without a question, or where
-            k is at least the number of answers.
-        p: Of each test Welch's p, adjusted for the family (Holm); NaN without a test.
-        seeds: Of each group, those of its values.
-        better: Places of the groups that are really better: later ones than the first, the first than all others.
-        question: What all the values answer; None where it is not known.
-    """
+    """One metric on one split for one question."""
 
     metric: Metric
     name: str
     dataset: str
     split: str
-    values: tuple[tuple[float, ...], ...]
+    values: tuple[tuple[float, ...], ...]  # Of each group, one number a run that has it.
+    # Of each later group against the first; None with fewer than 2 values in one, without a question, or where k
+    # is at least the number of answers.
     tests: tuple[Groups | None, ...]
-    p: tuple[float, ...] = ()
+    p: tuple[float, ...] = ()  # Of each test Welch's p, adjusted for the family (Holm); NaN without a test.
+    # Places of the groups that are really better: later ones than the first, the first than all others.
     better: frozenset[int] = frozenset()
-    question: Question | None = None
-    seeds: tuple[tuple[int, ...], ...] = ()
+    question: Question | None = None  # What all the values answer; None where it is not known.
+    seeds: tuple[tuple[int, ...], ...] = ()  # Of each group, those of its values.
 
 
 @dataclass(frozen=True)
 class GroupTable:
-    """Groups in columns, metrics in rows; every later group is tested against the first.
-
-    Attributes:
-        not_counted: Runs of the groups that are left out, with their reasons, in one line; empty where none is.
-        verdict: What the experiment says whose arms the groups are, a sentence each: it decides, and no test of a row.
-            Empty where the groups are of none.
-    """
+    """Groups in columns, metrics in rows; every later group is tested against the first."""
 
     groups: tuple[GroupColumn, ...]
     lines: tuple[GroupLine, ...]
     family: Family = "table"
-    not_counted: str = ""
+    not_counted: str = ""  # Runs of the groups that are left out, with their reasons, in one line; empty where none is.
+    # What the experiment says whose arms the groups are, a sentence each: it decides, and no test of a row. Empty
+    # where the groups are of none.
     verdict: str = ""
 
 

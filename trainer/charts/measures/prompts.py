@@ -19,41 +19,25 @@ from trainer.store import Workspace
 
 @dataclass(frozen=True, kw_only=True)
 class Mixture:
-    """A classifier made of the templates.
+    """A classifier made of the templates."""
 
-    Attributes:
-        by_class: Share of each class's images taken for it; NaN where a class has no image.
-        accuracy: Share of all images that are right.
-        predicted: Place of the class each image is taken for.
-        confusion: Images of class r (row) taken for class s (column).
-    """
-
-    by_class: Float[np.ndarray, " c"]
-    accuracy: float
-    predicted: Int[np.ndarray, " n"]
-    confusion: Int[np.ndarray, "c c"]
+    by_class: Float[np.ndarray, " c"]  # Share of each class's images taken for it; NaN where a class has no image.
+    accuracy: float  # Share of all images that are right.
+    predicted: Int[np.ndarray, " n"]  # Place of the class each image is taken for.
+    confusion: Int[np.ndarray, "c c"]  # Images of class r (row) taken for class s (column).
 
 
 @dataclass(frozen=True, kw_only=True)
 class PromptRun(ZeroShotRun):
-    """One run's zero-shot accuracy by template.
+    """One run's zero-shot accuracy by template."""
 
-    Attributes:
-        rows: Of the snapshot, that were classified.
-        paths: Image file of each of them.
-        texts: Class vectors of every template.
-        accuracy: Share of each class's images (column) right with each template alone (row).
-        overall: Share of all images right with each template alone.
-        mean: The ensemble of all templates, weighed alike.
-    """
-
-    rows: Int[np.ndarray, " n"]
-    paths: tuple[str, ...]
+    rows: Int[np.ndarray, " n"]  # Of the snapshot, that were classified.
+    paths: tuple[str, ...]  # Image file of each of them.
     image: Float[np.ndarray, "n d"]
-    texts: Float[np.ndarray, "t c d"]
-    accuracy: Float[np.ndarray, "t c"]
-    overall: Float[np.ndarray, " t"]
-    mean: Mixture
+    texts: Float[np.ndarray, "t c d"]  # Class vectors of every template.
+    accuracy: Float[np.ndarray, "t c"]  # Share of each class's images (column) right with each template alone (row).
+    overall: Float[np.ndarray, " t"]  # Share of all images right with each template alone.
+    mean: Mixture  # The ensemble of all templates, weighed alike.
 
     @property
     def difference(self) -> Float[np.ndarray, "t c"]:

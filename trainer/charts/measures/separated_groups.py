@@ -25,42 +25,26 @@ MOST_ROWS: Final = 30_000
 
 @dataclass(frozen=True)
 class NamedGroup:
-    """A group of one side.
+    """A group of one side."""
 
-    Attributes:
-        number: By which a click chooses it.
-        side: 0: only A separates it; 1: only B does.
-        pairs: All rows of A's snapshot that show its pictures or captions.
-        typical: Some of them, evenly spread.
-    """
-
-    number: int
-    side: int
+    number: int  # By which a click chooses it.
+    side: int  # 0: only A separates it; 1: only B does.
     words: str
     group: SeparatedGroup
-    pairs: Int[np.ndarray, " k"]
-    typical: Int[np.ndarray, " m"]
+    pairs: Int[np.ndarray, " k"]  # All rows of A's snapshot that show its pictures or captions.
+    typical: Int[np.ndarray, " m"]  # Some of them, evenly spread.
 
 
 @dataclass(frozen=True)
 class SeparatedGroupsChart:
-    """Both directions.
+    """Both directions."""
 
-    Attributes:
-        opened: A and B.
-        differences: The spectrum of A over B, and of B over A.
-        groups: Of A first.
-        n: Distinct pictures or captions that were compared.
-        whole: Those that both snapshots have.
-        unit: Which of them.
-    """
-
-    opened: tuple[OpenedSnapshot, OpenedSnapshot]
-    differences: tuple[KernelDifference, KernelDifference]
-    groups: tuple[NamedGroup, ...]
-    n: int
-    whole: int
-    unit: str
+    opened: tuple[OpenedSnapshot, OpenedSnapshot]  # A and B.
+    differences: tuple[KernelDifference, KernelDifference]  # The spectrum of A over B, and of B over A.
+    groups: tuple[NamedGroup, ...]  # Of A first.
+    n: int  # Distinct pictures or captions that were compared.
+    whole: int  # Those that both snapshots have.
+    unit: str  # Which of them.
 
     def pairs_of(self, number: int) -> Int[np.ndarray, " k"]:
         """Return the pairs of a group: the selection that it is."""

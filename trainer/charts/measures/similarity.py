@@ -106,55 +106,38 @@ class Facet:
 
 @dataclass(frozen=True, kw_only=True)
 class SimilarityRun(SnapshotLabel):
-    """One run's cosines.
-
-    Attributes:
-        n: Pairs compared, each once; the pictures among them ask.
-        pairs: Distinct pairs of the snapshot; larger than `n` when sampled.
-        k: Unmatched texts of each image: as many as asked for, or as every image has.
-        rows: The pairs of the snapshot that were compared.
-        matched: Cosine of each image with its own text.
-        hardest: Cosines of each image with its `k` most similar distinct texts that are not its own, NaN where there
-            are fewer.
-        hardest_row: The pair whose text is the most similar of them, -1 where there is none.
-        unmatched: Cosines of unmatched pairs, flat; where all are compared, the middles of the bins they are in.
-        unmatched_weights: How many pairs have each of them; None: one each.
-        recall1: Share of distinct pictures one of whose own texts is more similar than every other text.
-        pictures: How many distinct pictures ask: the independent items behind every number.
-        drawn: Whether these were drawn from more.
-        of_split: Pairs of the split that the snapshot is a sample of, as noted; 0: of none, or unknown.
-        intervals: Of `auc` and `d_prime`: the bootstrap interval of 95 % over pictures.
-        shuffled: Of `auc`, `d_prime`, `overlap` and `ks`: the level of shuffled pairs, which no relation would give.
-        grid: Cosines at which densities are given.
-        densities: Kernel densities of matched and unmatched cosines over `grid`.
-        facets: By the values of the column that tells apart, most images first.
-    """
+    """One run's cosines."""
 
     items: Items
-    n: int
-    pairs: int
-    k: int
-    rows: Int[np.ndarray, " n"]
-    matched: Float[np.ndarray, " n"]
+    n: int  # Pairs compared, each once; the pictures among them ask.
+    pairs: int  # Distinct pairs of the snapshot; larger than `n` when sampled.
+    k: int  # Unmatched texts of each image: as many as asked for, or as every image has.
+    rows: Int[np.ndarray, " n"]  # The pairs of the snapshot that were compared.
+    matched: Float[np.ndarray, " n"]  # Cosine of each image with its own text.
+    # Cosines of each image with its `k` most similar distinct texts that are not its own, NaN where there are
+    # fewer.
     hardest: Float[np.ndarray, "n k"]
-    hardest_row: Int[np.ndarray, " n"]
+    hardest_row: Int[np.ndarray, " n"]  # The pair whose text is the most similar of them, -1 where there is none.
+    # Cosines of unmatched pairs, flat; where all are compared, the middles of the bins they are in.
     unmatched: Float[np.ndarray, " m"]
-    unmatched_weights: Int[np.ndarray, " m"] | None
+    unmatched_weights: Int[np.ndarray, " m"] | None  # How many pairs have each of them; None: one each.
     mean_matched: float
     mean_unmatched: float
     auc: float
     d_prime: float
     overlap: float
     ks: float
-    recall1: float
-    pictures: int
-    drawn: bool
-    of_split: int
-    intervals: dict[str, tuple[float, float]]
+    recall1: float  # Share of distinct pictures one of whose own texts is more similar than every other text.
+    pictures: int  # How many distinct pictures ask: the independent items behind every number.
+    drawn: bool  # Whether these were drawn from more.
+    of_split: int  # Pairs of the split that the snapshot is a sample of, as noted; 0: of none, or unknown.
+    intervals: dict[str, tuple[float, float]]  # Of `auc` and `d_prime`: the bootstrap interval of 95 % over pictures.
+    # Of `auc`, `d_prime`, `overlap` and `ks`: the level of shuffled pairs, which no relation would give.
     shuffled: Mapping[str, float]
-    grid: Float[np.ndarray, " g"]
+    grid: Float[np.ndarray, " g"]  # Cosines at which densities are given.
+    # Kernel densities of matched and unmatched cosines over `grid`.
     densities: tuple[Float[np.ndarray, " g"], Float[np.ndarray, " g"]]
-    facets: tuple[Facet, ...] = ()
+    facets: tuple[Facet, ...] = ()  # By the values of the column that tells apart, most images first.
 
     @property
     def n_unmatched(self) -> int:

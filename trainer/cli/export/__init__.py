@@ -107,17 +107,11 @@ def figure_choices(args: argparse.Namespace) -> FigureChoices:
 
 @dataclass(frozen=True)
 class WrittenFigure:
-    """What a command has written.
+    """What a command has written."""
 
-    Attributes:
-        command: What writes it again.
-        size: Of the figure; None where the files hold numbers alone.
-        parts: What it can hold; empty where it has no parts.
-    """
-
-    command: str
-    size: FigureSize | None = None
-    parts: tuple[FigurePart, ...] = ()
+    command: str  # What writes it again.
+    size: FigureSize | None = None  # Of the figure; None where the files hold numbers alone.
+    parts: tuple[FigurePart, ...] = ()  # What it can hold; empty where it has no parts.
 
 
 def print_files(args: argparse.Namespace, written: WrittenFigure | None = None) -> None:

@@ -11,36 +11,23 @@ Towers = Literal["both", "image", "words", "source"]
 
 
 class SourceRun(NamedTuple):
-    """The run whose frozen towers a run starts from.
+    """The run whose frozen towers a run starts from."""
 
-    Attributes:
-        run: Its number, name or folder.
-        step: Of its checkpoint; -1: its newest.
-    """
-
-    run: str
-    step: int
+    run: str  # Its number, name or folder.
+    step: int  # Of its checkpoint; -1: its newest.
 
 
 class ObjectiveBase:
-    """The base class of objectives.
+    """The base class of objectives."""
 
-    Attributes:
-        kind: In configurations.
-        label: For people.
-        family: Heading of the objectives that learn from the same parts of the data.
-        towers: Which towers a run has: `both` (images against texts), `image`, `words` (captions alone) or `source`
-            (those of another run, frozen).
-        labeled: Whether pairs need a class.
-        predicts_texts: Whether words or captions are predicted from images.
-    """
-
-    kind: ClassVar[str]
-    label: ClassVar[str]
-    family: ClassVar[str] = ""
+    kind: ClassVar[str]  # In configurations.
+    label: ClassVar[str]  # For people.
+    family: ClassVar[str] = ""  # Heading of the objectives that learn from the same parts of the data.
+    # Which towers a run has: `both` (images against texts), `image`, `words` (captions alone) or `source` (those
+    # of another run, frozen).
     towers: ClassVar[Towers]
-    labeled: ClassVar[bool] = False
-    predicts_texts: ClassVar[bool] = False
+    labeled: ClassVar[bool] = False  # Whether pairs need a class.
+    predicts_texts: ClassVar[bool] = False  # Whether words or captions are predicted from images.
 
     @property
     def compares_pairs(self) -> bool:

@@ -83,17 +83,11 @@ class _Records:
 
 @dataclass
 class _State:
-    """What the events before tell about the next one.
+    """What the events before tell about the next one."""
 
-    Attributes:
-        step: Of the newest event that was in order.
-        has_restarts: Whether restarts are events of their own.
-        skipped: What values are that are no numbers -> how many.
-    """
-
-    step: int = -1
-    has_restarts: bool = False
-    skipped: Counter[str] = field(default_factory=Counter)
+    step: int = -1  # Of the newest event that was in order.
+    has_restarts: bool = False  # Whether restarts are events of their own.
+    skipped: Counter[str] = field(default_factory=Counter)  # What values are that are no numbers -> how many.
 
 
 def rows(path: Path) -> Iterator[TrackerRow | None]:

@@ -23,17 +23,12 @@ _SPACE: Final = re.compile(r"[ \t\r\n]*")
 
 @dataclass(frozen=True, slots=True)
 class JsonElement:
-    """Part of a document.
+    """Part of a document."""
 
-    Attributes:
-        key: Of the document's object that holds it; empty in a document that is a list.
-        kind: `list`: here a list begins, whose elements follow; `element`: one of them; `value`: it is none of a list.
-        value: What it is; None where a list begins.
-    """
-
-    key: str
+    key: str  # Of the document's object that holds it; empty in a document that is a list.
+    # `list`: here a list begins, whose elements follow; `element`: one of them; `value`: it is none of a list.
     kind: Literal["list", "element", "value"]
-    value: Any = None
+    value: Any = None  # What it is; None where a list begins.
 
 
 def elements(file: BinaryIO, encoding: str = "utf-8-sig", *, most: int = MOST_ELEMENT) -> Iterator[JsonElement]:

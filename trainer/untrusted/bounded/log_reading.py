@@ -38,23 +38,14 @@ _VALUES: Final = ("value", "metricvalue")
 
 @dataclass(frozen=True)
 class LogColumns:
-    """What the columns of a log hold, by their names.
+    """What the columns of a log hold, by their names."""
 
-    Attributes:
-        step: Counts the steps; empty for none.
-        epoch: Counts the epochs, besides the steps; empty for none.
-        part: Names the part of the data that the numbers of a row are of; empty for none.
-        metric: Names the metric of a row, whose number is in the column `value`; empty for none.
-        time: Holds seconds since 1970; empty for none.
-        numbers: All others.
-    """
-
-    step: str
-    epoch: str
-    part: str
-    metric: str
-    time: str
-    numbers: tuple[str, ...]
+    step: str  # Counts the steps; empty for none.
+    epoch: str  # Counts the epochs, besides the steps; empty for none.
+    part: str  # Names the part of the data that the numbers of a row are of; empty for none.
+    metric: str  # Names the metric of a row, whose number is in the column `value`; empty for none.
+    time: str  # Holds seconds since 1970; empty for none.
+    numbers: tuple[str, ...]  # All others.
 
 
 def log_columns(names: Sequence[str]) -> LogColumns:
@@ -121,26 +112,17 @@ def first_record(head: str, suffix: str) -> dict[str, Any]:
 
 @dataclass
 class LogReading:
-    """Reads the records of one log in order.
+    """Reads the records of one log in order."""
 
-    Attributes:
-        stem: Name of its file, which is that of the only metric of a log that calls it `value`.
-        last: Metric -> its last step.
-        shifts: Part or metric of the rows -> steps of the epochs before, where steps begin anew in each.
-        epochs: The same -> its last epoch.
-        step: The last one that a record named.
-        skipped: Numbers without a step.
-        notes: What was guessed, in sentences, each once.
-    """
-
-    stem: str
-    last: dict[str, int] = field(default_factory=dict)
+    stem: str  # Name of its file, which is that of the only metric of a log that calls it `value`.
+    last: dict[str, int] = field(default_factory=dict)  # Metric -> its last step.
+    # Part or metric of the rows -> steps of the epochs before, where steps begin anew in each.
     shifts: dict[str, int] = field(default_factory=dict)
-    epochs: dict[str, float] = field(default_factory=dict)
-    step: float = 0.0
+    epochs: dict[str, float] = field(default_factory=dict)  # The same -> its last epoch.
+    step: float = 0.0  # The last one that a record named.
     texts: dict[str, None] = field(default_factory=dict)
-    skipped: int = 0
-    notes: dict[str, None] = field(default_factory=dict)
+    skipped: int = 0  # Numbers without a step.
+    notes: dict[str, None] = field(default_factory=dict)  # What was guessed, in sentences, each once.
 
     def rows(self, record: Mapping[str, Any]) -> Iterator[TrackerRow | None]:
         """Yield the numbers of a record, after a remark where it goes back to a step that was logged before."""
