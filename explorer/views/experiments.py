@@ -309,6 +309,10 @@ class ExperimentsView(ChartView):
         self.context.jobs.runs_changed.connect(self._runs_changed)
         self._show_parts(any_experiment=False)
 
+    def focusNextPrevChild(self, forward: bool) -> bool:
+        layouts.tab_as_laid_out(self)
+        return super().focusNextPrevChild(forward)
+
     def _ways_in(self) -> QWidget:
         """Return what the first start offers as well, in one line."""
         ways: dict[str, Intent] = {

@@ -13,6 +13,7 @@ from explorer.intents import ChooseModel, OpenImport, OpenSample, WatchTraining
 from explorer.widgets import layouts
 from explorer.widgets.still_map import StillMap
 from explorer.widgets.way_button import WayButton
+from trainer.analysis.chance import chance_text
 from trainer.config import default_paths
 from trainer.distribution.published_models import FIRST
 from trainer.distribution.sample_card import SampleCard, read_card
@@ -141,9 +142,10 @@ class FirstStart(QWidget):
         theme.set_role(frame, "card")
         frame.setMinimumWidth(LEAST_CARD_PX)
         frame.setMaximumSize(*CARD_PX)
-        about = f"Scenes, {card.samples:,} unseen renderings, {card.steps:,} steps · 1 seed each, so no verdict yet"
+        asked = f"Image to text R@1, unseen renderings, n = {card.samples:,} · {chance_text(1, card.samples)}"
+        about = f"{asked} · 1 seed each: undecided"
         verdict = layouts.text(card.verdict, "title", name="first-verdict", wrap=True)
-        heads = (layouts.text("Sample", "heading"), verdict, _small(about))
+        heads = (layouts.text(f"Sample: Scenes, {card.steps:,} steps", "heading"), verdict, _small(about))
         legend = _small(f"●  image     ◆  caption     Colored by {card.colored_by} · {card.method}")
         note = layouts.elided("Two finished runs open at once, read-only. Nothing is trained.", "small")
         maps = [StillMap(index, drawn, card.classes) for index, drawn in enumerate(card.maps)]

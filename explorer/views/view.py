@@ -119,7 +119,7 @@ class View(QWidget):
         self.look.triggered.connect(lambda: self.requested.emit(OpenSample()))
         self._home = QAction("Train my own", self, objectName=f"{self.objectName()}-home")
         self._home.triggered.connect(lambda: self.requested.emit(ShowExperiment()))
-        label = "My workspace" if default_paths.is_sample(context.workspace.folder) else "Make it mine…"
+        label = "My runs" if default_paths.is_sample(context.workspace.folder) else "Make it mine…"
         self.own_runs = QAction(label, self, objectName=f"{self.objectName()}-own-runs")
         self.own_runs.triggered.connect(lambda: self.requested.emit(ShowOwnRuns()))
         self._waits_for_runs = False

@@ -114,6 +114,12 @@ def _stops_in(layout: QLayout) -> Iterator[QWidget]:
             yield from _stops_in(inner)
 
 
+def tab_as_laid_out(root: QWidget) -> None:
+    """Let Tab go through a widget in the order of reading, also through what was made since."""
+    for before, after in pairwise(tab_stops(root)):
+        QWidget.setTabOrder(before, after)
+
+
 def tab_in_order(*parts: QWidget) -> None:
     """Let Tab go through these parts of a window one after the other, in each as it did.
 

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 
 _WORDS: Final = (
-    "Each folder of event files, each run of Weights & Biases, of MLflow or of an evidence bundle, each folder of "
-    "open_clip and each log becomes a run with its curves. Nothing of the other program is changed."
+    "Every log becomes a run with its curves: event files, runs of Weights & Biases or MLflow, folders of open_clip, "
+    "evidence bundles and printed texts. Nothing of the other program is changed."
 )
 _KINDS: Final = {
     "auto": "Recognize it",

@@ -165,7 +165,7 @@ class Notifications(QObject):
         adoptable = workspace.may_be_adopted
         question = "Keep it read-only, or make it yours if you trust its author?" if adoptable else workspace.next_step
         if default_paths.is_sample(workspace.folder):
-            question = "Your own runs train in their own window: My workspace, at the left."
+            question = "Your runs train in another window: choose My runs at the top left."
         self._banner.show_message(
             f"{READ_ONLY}{jobs.look_only}.",
             f"Training, evaluation, queueing, downloads and deletion are disabled. {question}",

@@ -13,8 +13,8 @@ from explorer.import_sheet.dropped_files import vectors_as_text
 from explorer.window.open_sheet import OpenSheet
 
 _WORDS: Final = (
-    "Row i of images, texts and items is one pair; one of images and texts is enough. Of more than 10,000 rows as many "
-    "are drawn at random."
+    "Row i of images, texts and items is one pair. Images alone or texts alone are enough. Of more than 10,000 rows, "
+    "10,000 are drawn at random."
 )
 _FIELDS: Final = {
     "image": ("Images", "image vectors: .npy, .npz, .safetensors, Parquet, Arrow, or a folder"),

@@ -5,17 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, TypeVar
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QPoint, QRect, Qt
 
 from explorer.event_loop.exception_hooks import Hooks
 from explorer.views import VIEWS
 from explorer.window.menus import CommandedFrame
-from explorer.window.window_state import first_geometry
+from explorer.window.window_state import FRAME
 from trainer.config import default_paths
 
 FrameT = TypeVar("FrameT", bound=CommandedFrame)
 
-TITLE: Final = "Finished runs - Contrastive Explorer"
+TITLE: Final = "Sample: two finished runs, read-only - Contrastive Explorer"
+BACK: Final = "My runs"
+"""What the rail calls the window that this one was opened from."""
+OFFSET_PX: Final = 40
+"""By so much it lies beside that window: both are seen to be there."""
 _LEFT_OUT: Final = "experiments"
 """Home: nothing can be begun there."""
 _PICTURES: Final = "data/*/renderings/"
@@ -42,7 +46,9 @@ def window_on_sample(
     window.selection.undo.clear()
     if back is not None:
         window.back = back
-        window.rail.add("showOwnRuns", "house", "My workspace", at_top=True).clicked.connect(back)
+        button = window.rail.add("showOwnRuns", "arrow-left", BACK, at_top=True)
+        button.setToolTip("Back to the window of my own runs")
+        button.clicked.connect(back)
     return window
 
 
@@ -62,8 +68,8 @@ class SampleWindow:
             return
         if self._sample is None:
             self._sample = window_on_sample(self._make_window, self._hooks, back=self._window.come_forward)
-            screen = self._window.screen().availableGeometry()
-            geometry = first_geometry(screen, self._window.size().toTuple())
+            screen = self._window.screen().availableGeometry().adjusted(0, 0, -FRAME[0], -FRAME[1])
+            geometry = QRect(self._window.pos() + QPoint(OFFSET_PX, OFFSET_PX), self._window.size()) & screen
             self._sample.resize(geometry.size())
             self._sample.move(geometry.topLeft())
             self._sample.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)

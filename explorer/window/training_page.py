@@ -28,8 +28,8 @@ LABEL_WIDTH: Final = 96
 LEFT_KEY: Final = "window/without_torch"
 """Whether the person has gone on without torch once: the page then waits in the status bar."""
 _WORDS: Final = (
-    "Training, opening models and classifying pictures need torch, which is not installed. Runs that are there, their "
-    "charts, vectors and curves of other programs work without it."
+    "Training, opening models and classifying pictures need torch, which is not installed. Existing runs, their "
+    "charts, and vectors and curves of other programs work without it."
 )
 
 

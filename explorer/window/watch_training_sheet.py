@@ -23,8 +23,8 @@ _WORDS: Final = (
 )
 _WITH: Final = "All pairs are embedded with each checkpoint at low priority, the newest first."
 _FAR: Final = (
-    "Pairs of this computer are embedded here, with checkpoints that are brought; a path that is not on this computer "
-    "is one of the other, and they are embedded there."
+    "Pairs on this computer are embedded here, by copies of the checkpoints. A path that does not exist here is one of "
+    "the other computer, which then embeds its pairs."
 )
 _WITHOUT: Final = "Without pairs only its curves are shown."
 _FIELDS: Final = {

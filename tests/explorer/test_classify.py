@@ -26,6 +26,7 @@ from explorer.views.classify.label_form import OF_THE_RUN, OWN
 from explorer.views.classify.truth import TruthPicker, by_name
 from explorer.views.prompts import PromptsView
 from explorer.views.view import Context
+from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.image_strip import with_share
 from trainer import config, prompt_suites
 from trainer.charts.class_task import texts_of_pictures
@@ -229,9 +230,13 @@ def test_a_run_on_captions_is_asked_its_captions(
 def test_templates_are_folded_until_they_are_asked_for(qtbot: QtBot, view: ClassifyView) -> None:
     form = view.questions
     form.show()
-    assert not form.templates_edit.isVisible()
+    form.write("red, blue", "a {} scene\na drawing of {}\na picture of {}")
+    first = next(label for label in form.findChildren(ElidedLabel) if label.text() == "a {} scene, …")
+    assert (form.unfold.text(), first.isVisible(), form.templates_edit.isVisible()) == ("3 templates", True, False)
     form.unfold.click()
-    assert form.templates_edit.isVisible()
+    assert (first.isVisible(), form.templates_edit.isVisible()) == (False, True)
+    form.write("red, blue", "a {} scene")
+    assert (form.unfold.text(), first.text()) == ("1 template", "a {} scene")
 
 
 def test_a_high_window_has_high_rows_and_files_are_looked_for_where_the_last_were(

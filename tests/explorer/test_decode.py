@@ -209,7 +209,7 @@ def test_what_cannot_be_decoded_disables_the_button_and_says_why(
     monkeypatch.setattr(context.jobs, "run", lambda run: next((one for one in rows if one.id == run), None))
     view.refresh()
     assert not view.area.page.button.isEnabled()
-    assert "has no towers of images and texts" in view.area.page.text.text()
+    assert "has no image and text towers" in view.area.page.text.text()
 
 
 def test_b_without_a_decoder_is_told_and_offered_one_like_as(

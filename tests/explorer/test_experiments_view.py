@@ -6,7 +6,8 @@ import dataclasses
 from collections.abc import Sequence
 
 import pytest
-from PySide6.QtWidgets import QLabel, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QApplication, QLabel, QPushButton, QVBoxLayout, QWidget
 
 from explorer import theme
 from explorer.intents import AddSeeds, CompareBoth, EvaluateBoth, OpenImport, ShowExperiment, ShowRuns
@@ -18,6 +19,7 @@ from explorer.views.first_start import LEFT_PX
 from explorer.views.runs.experiment_sheet import ExperimentSheet
 from explorer.views.seed_rows import RunCell, gap_text, state_text
 from explorer.views.seed_truth_line import SeedTruthLine
+from explorer.widgets.disclosure_button import DisclosureButton
 from explorer.widgets.legend import Legend
 from explorer.widgets.sheet import Sheet
 from explorer.widgets.truth_line import ADD_SEEDS
@@ -264,6 +266,14 @@ def test_one_seed_decides_nothing_and_two_can_be_added(qtbot, context):
     assert view.go.text() == "Add 2 seeds, about 4 min"
     context.jobs.poll()
     qtbot.waitUntil(lambda: view.seeds.isVisible() and view.seeds.differences() == ["+3.9 points"])
+    view.go.setFocus()
+    stops = [view.go]
+    while len(stops) < 40 and stops[-1] is not ways[-1]:
+        qtbot.keyClick(stops[-1], Qt.Key.Key_Tab)
+        stops.append(QApplication.focusWidget())
+    numbers = next(each for each in stops if isinstance(each, DisclosureButton) and each.text() == "Numbers")
+    assert stops.index(numbers) < stops.index(ways[0]), "Tab goes down the page"
+    assert view.seeds.about.text().startswith("Image to text R@1, ")
     view.go.click()
     qtbot.waitUntil(lambda: view.progress.text() == "Waiting to start: CLIP 1/3 seeds, CLOOB 1/3.")
     assert [row.status for row in workspace.runs.of_experiment("lone")] == ["finished"] * 2 + ["queued"] * 4

@@ -7,8 +7,8 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from PySide6.QtCore import QRect, Qt
-from PySide6.QtWidgets import QApplication, QLabel, QWidget
+from PySide6.QtCore import QPoint, QRect, Qt
+from PySide6.QtWidgets import QApplication, QLabel, QToolButton, QWidget
 from pytestqt.qtbot import QtBot
 
 from explorer import __main__ as explorer_main
@@ -19,7 +19,7 @@ from explorer.views import VIEWS
 from explorer.views.runs.new_run import NewRun
 from explorer.widgets.still_map import StillMap
 from explorer.window import Window
-from explorer.window.sample_window import window_on_sample
+from explorer.window.sample_window import OFFSET_PX, window_on_sample
 from trainer.config import default_paths
 from trainer.distribution.sample_card import read_card
 
@@ -106,6 +106,9 @@ def test_finished_runs_open_on_their_maps_and_nothing_of_them_is_written(qtbot: 
     view = sample.pages.views["map"]
     qtbot.waitUntil(lambda: view.isVisible() and view.area.has_result, timeout=20_000)
     assert room.contains(sample.frameGeometry())
+    assert sample.pos() - window.pos() == QPoint(OFFSET_PX, OFFSET_PX), "the first window is seen behind it"
+    assert sample.windowTitle().startswith("Sample: two finished runs, read-only")
+    assert sample.findChild(QToolButton, "showOwnRuns").text().strip() == "My runs"
     assert [run.objective for run in sample.services.jobs.runs] == ["clip", "cloob"]
     assert sample.selection.run_a is not None
     assert sample.selection.run_b is not None
@@ -126,7 +129,7 @@ def test_finished_runs_open_on_their_maps_and_nothing_of_them_is_written(qtbot: 
     assert runs.actions_of_runs["delete"].toolTip() == "The sample is read-only"
     sample.router.send(intents.OpenNewRun())
     # Instead of a form that could start nothing.
-    qtbot.waitUntil(lambda: "My workspace, at the left" in sample.banner.next.text(), timeout=20_000)
+    qtbot.waitUntil(lambda: "choose My runs at the top left" in sample.banner.next.text(), timeout=20_000)
     assert not [each for each in QApplication.topLevelWidgets() if isinstance(each, NewRun) and each.isVisible()]
     raised: list[bool] = []
     monkeypatch.setattr(window, "raise_", lambda: raised.append(True))

@@ -26,12 +26,11 @@ from trainer.store import Workspace
 from trainer.store.number_series import number_series
 
 METHOD: Final = """\
-The line is the mean over the seeds of an arm that count in the verdict, of those that every arm has once there are \
-any, at the steps that all of them have logged; \
-the band is the interval of the mean at each single step, of the kind and level of the verdict. Thin lines are the \
-runs, and gray ones those that do not count: they ended early, failed, or were trained otherwise. The band is of an \
-arm; what decides is the interval of the differences. Losses of different objectives are different quantities: each \
-arm has its own plot."""
+The line is the mean over the seeds of an arm that count in the verdict, at the steps that all of them have logged. \
+Once there are seeds that every arm has, only these count. The band is the interval of the mean at each single step, \
+of the kind and level of the verdict. Thin lines are the runs. Gray ones do not count: they ended early, failed, or \
+were trained otherwise. The band is of an arm; what decides is the interval of the differences. Losses of different \
+objectives are different quantities: each arm has its own plot."""
 Curve = tuple[CountedRun, Int[np.ndarray, " k"], Float[np.ndarray, " k"]]
 """A run, steps and values."""
 USUAL: Final = ("val/image_to_text_R@1", "val/text_to_image_R@1", "val/knn_acc1", "train/loss")

@@ -17,9 +17,9 @@ from trainer.config.fields import option
 from trainer.store import Workspace
 
 METHOD: Final = """\
-A line is a run; each place on the horizontal axis is a field in which the runs differ, from its least value at the \
-bottom to its largest on top (by factors where it spans more than 30 to 1; words in the order of the alphabet). The \
-last place is the outcome. The best quarter of the runs is drawn in color. Fields that tell how a run is watched are \
+A line is a run. Each vertical axis is a field in which the runs differ, from its least value at the bottom to its \
+largest on top. An axis that spans more than 30 to 1 is logarithmic, and words are in alphabetical order. The last \
+axis is the outcome. The best quarter of the runs is drawn in color. Fields that tell how a run is watched are \
 left out."""
 MOST_FIELDS: Final = 10
 WIDE: Final = 30.0

@@ -51,7 +51,7 @@ _WHY: Final[dict[State, str]] = {
     "read only": "it cannot be written",
     "mirror": "it mirrors a workspace of another computer",
     "sample": "it is the sample that comes with the application",
-    "unknown": "it does not say who made it",
+    "unknown": "its author is unknown",
     "unreadable": f"its {NAME} cannot be read",
 }
 _ADOPT: Final = "trainer doctor --adopt --workspace"

@@ -67,9 +67,10 @@ class LabelForm(QWidget):
         self.edit.setObjectName("classifyEditLabels")
         self.edit.setCheckable(True)
         self.unfold = DisclosureButton("Templates")
+        self._first_template = layouts.elided(role="small")
         self.unfold.setObjectName("classifyUnfold")
         self.unfold.toggled.connect(self._fold)
-        self._labels_count, self._templates_count = layouts.text(role="small"), layouts.text(role="small")
+        self._labels_count = layouts.text(role="small")
         self._labels_remark, self._templates_remark = (
             _remark("classifyLabelsRemark", self),
             _remark("classifyTemplatesRemark", self),
@@ -221,7 +222,9 @@ class LabelForm(QWidget):
         self._labels = text_input.labels(self.labels_edit.toPlainText())
         self._templates = text_input.templates(self.templates_edit.toPlainText())
         self._labels_count.setText(f"{len(self.labels):,}")
-        self._templates_count.setText(f"{len(self.templates):,}")
+        self.unfold.setText(f"{(count := len(self.templates)):,} template{'s' * (count != 1)}")
+        self.unfold.updateGeometry()
+        self._first_template.setText(f"{self.templates[0] if self.templates else ''}{', …' * (count > 1)}")
         nothing = ("Write at least one label.", f"Write at least one template, such as: {PLAIN_TEMPLATE}")
         self._show_message(self._labels_remark, self._labels.remark or ("" if self.labels else nothing[0]))
         self._show_message(self._templates_remark, self._templates.remark or ("" if self.templates else nothing[1]))
@@ -236,7 +239,8 @@ class LabelForm(QWidget):
         remark.setVisible(bool(text))
 
     def _fold(self, unfolded: bool) -> None:
-        """Hide the templates: a suite brings dozens that are rarely edited; what is wrong with them stays told."""
+        """Hide all templates but the first: a suite brings dozens that are rarely edited; remarks on them stay."""
+        self._first_template.setVisible(not unfolded)
         self.templates_edit.setVisible(unfolded)
         self._templates_hint.setVisible(unfolded)
 
@@ -246,7 +250,6 @@ class LabelForm(QWidget):
             "small",
             wrap=True,
         )
-        self._fold(unfolded=self.unfold.isChecked())
         self._show_chips()
         remarks: dict[str, list[layouts.Parts]] = {
             "labels": [self._labels_remark],
@@ -277,7 +280,8 @@ class LabelForm(QWidget):
             (self.labels_edit, 1),
             *remarks["labels"],
             theme.INSIDE,
-            layouts.row(self.unfold, layouts.STRETCH, self._templates_count, gap=None),
+            layouts.row(self.unfold, layouts.STRETCH),
+            self._first_template,
             (self.templates_edit, 2),
             self._templates_hint,
             *remarks["templates"],
@@ -285,6 +289,7 @@ class LabelForm(QWidget):
             margins=theme.BETWEEN,
             of=self,
         )
+        self._fold(unfolded=False)
 
 
 class NewLabel(QLineEdit):

@@ -62,7 +62,7 @@ def why_not(row: RunRow | None, look_only: bool) -> str:
     if row is None:
         return "The run is no longer there: choose another one."
     if row.objective in _NO_TEXTS:
-        return f"{row.short_name} has no towers of images and texts here to decode: choose a run of CLIP or CLOOB."
+        return f"{row.short_name} has no image and text towers to decode: choose a run of CLIP or CLOOB."
     return "" if row.step or row.active else f"{row.short_name} has no checkpoint to decode yet: train it first."
 
 

@@ -32,7 +32,7 @@ from trainer.store import RunRow
 QWIDGETSIZE_MAX: Final = 16_777_215
 TRAINING: Final = (
     "A decoder learns to draw pictures from the embeddings of a run, which stays as it is. It trains like any other "
-    "run. Decoders queued together have equal settings and compare."
+    "run. Decoders that are queued together have equal settings, so they can be compared."
 )
 LATER_MS: Final = 350
 VISIBLE_DISTANCE: Final = 0.5

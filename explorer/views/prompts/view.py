@@ -52,7 +52,6 @@ class PromptsView(View):
     def build(self) -> Iterator[None]:
         context = self.context
         self.questions = LabelForm()
-        self.questions.unfold.setChecked(True)
         self._name_questions()
         self.asking = PromptQuery(context, self)
         self.pictures = Thumbnails(context.background, self, edge=2 * PICTURE)

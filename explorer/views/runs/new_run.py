@@ -7,7 +7,7 @@ import dataclasses
 import os
 from collections.abc import Callable, Collection
 from functools import partial
-from itertools import groupby, pairwise
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -174,9 +174,7 @@ class NewRun(QDialog):
         background.run(self, paces, done=self._take_paces, failed=lambda _: None, key="paces")
 
     def focusNextPrevChild(self, forward: bool) -> bool:
-        """Go through the editors in the order of reading, also through those that were made since."""
-        for before, after in pairwise(layouts.tab_stops(self)):
-            QWidget.setTabOrder(before, after)
+        layouts.tab_as_laid_out(self)
         return super().focusNextPrevChild(forward)
 
     @property
