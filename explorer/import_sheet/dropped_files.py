@@ -25,6 +25,8 @@ VECTORS: Final = (".npy", ".npz", ".arrow", ".feather", ".vec")
 VECTOR_FOLDERS: Final = ("img_emb", "text_emb", "features_train.pt", "features_val.pt", "features_test.pt", "_versions")
 """What folders of clip-retrieval, of CLIP_benchmark and of Lance hold."""
 MOST: Final = 1_000
+MOST_TEXT: Final = 1 << 20
+"""Letters of a pasted text that are read as paths."""
 WORDS: Final = (".vec", ".txt", ".bin", ".vec.gz", ".txt.gz")
 """What files of words with vectors are called; so is much else, which their first line tells."""
 _LOOKED_AT: Final = 1 << 16
@@ -81,6 +83,30 @@ def dropped(mime: QMimeData) -> Dropped:
             paths.append(Path(url.toLocalFile()).resolve())
     said = "; ".join(f"{count} × {reason}" if count > 1 else reason for reason, count in reasons.items())
     return Dropped(tuple(dict.fromkeys(paths)), f"Not taken: {said}." if said else "")
+
+
+def pasted(mime: QMimeData) -> QMimeData | None:
+    """Return the files that a clipboard names, also as lines of text; None where it names none, or holds a picture.
+
+    A browser copies a picture with its address, which leads elsewhere.
+    """
+    if mime.hasUrls():
+        return None if mime.hasImage() and all(map(_far, mime.urls())) else mime
+    lines = [line.strip().strip("'\"") for line in mime.text()[:MOST_TEXT].splitlines() if line.strip()]
+    urls = [QUrl(line) if line.startswith("file:") else QUrl.fromLocalFile(line) for line in lines[:MOST]]
+    if not urls or not all(_exists(url) for url in urls):
+        return None
+    files = QMimeData()
+    files.setUrls(urls)
+    return files
+
+
+def _exists(url: QUrl) -> bool:
+    path = Path(url.toLocalFile())
+    try:
+        return not _far(url) and path.is_absolute() and path.exists()
+    except (OSError, ValueError):
+        return False
 
 
 def could_be_images(mime: QMimeData) -> bool:

@@ -79,18 +79,19 @@ class DropHandler(QObject):
         self.take(mime)
 
     def paste(self) -> None:
-        """Paste copied files, or a copied image, which is first written to the workspace's scratch folder."""
-        mime = QGuiApplication.clipboard().mimeData()
-        if mime is not None and mime.hasUrls():
-            self.take(mime)
-        elif mime is not None and mime.hasImage():
+        """Paste copied files or paths, or a copied image, which is first written to the workspace's scratch folder."""
+        mime = QGuiApplication.clipboard().mimeData() or QMimeData()
+        files = dropped_files.pasted(mime)
+        if files is not None:
+            self.take(files)
+        elif mime.hasImage():
             from trainer.store import derived
 
             image = QGuiApplication.clipboard().image()
             file = derived.root(self._folder) / "scratch" / f"Pasted {datetime.now():%H.%M.%S}.png"
             self._background.run(self, write_png, image, file, done=self._written)
         else:
-            self.refused.emit("The clipboard holds no image. Copy an image or image files, then paste again.")
+            self.refused.emit("The clipboard holds no image, file or path. Copy one, then paste again.")
 
     def _written(self, file: Path | None) -> None:
         if file is None:

@@ -422,13 +422,13 @@ def test_a_message_breaks_no_percent_and_is_not_shown_where_the_page_says_it(dre
 
 
 @pytest.mark.parametrize(
-    "whole",
+    "quantity",
     ["99 %", "+2.3 points", "79.4 ± 3.3 %", "n = 1,024", "4 min", "2.1 GiB", "250 ms", "64 px"],
 )
-def test_no_line_of_a_label_ends_between_a_number_and_its_unit(whole: str, dressed):
-    text = f"The run has {whole} of all that it needs, minus 3 pointers"
+def test_no_line_of_a_label_ends_between_a_number_and_its_unit(quantity: str, dressed):
+    text = f"The run has {quantity} of all that it needs, minus 3 pointers"
     label = layouts.text(text, wrap=True)
-    assert QLabel.text(label) == text.replace(whole, whole.replace(" ", "\N{NO-BREAK SPACE}"))
+    assert QLabel.text(label) == text.replace(quantity, quantity.replace(" ", "\N{NO-BREAK SPACE}"))
     assert label.text() == text
 
 

@@ -464,7 +464,18 @@ def test_copied_files_are_pasted_and_copied_words_refused(open_window, qtbot, pi
     QGuiApplication.clipboard().setMimeData(mime_of(picture))
     window.drop_handler.paste()
     assert window.pages.views["classify"].taken == [picture]
-    QGuiApplication.clipboard().setText("words")
+    for copied in (str(picture), f"'{picture}'\n", picture.as_uri()):
+        window.pages.views["classify"].taken.clear()
+        QGuiApplication.clipboard().setText(copied)
+        window.drop_handler.paste()
+        assert window.pages.views["classify"].taken == [picture], "a path is copied as a text, too"
+    with_address = mime_of("https://a.example/1.png")
+    with_address.setImageData(QImage(5, 3, QImage.Format.Format_RGB32))
+    window.pages.views["classify"].taken.clear()
+    QGuiApplication.clipboard().setMimeData(with_address)
+    window.drop_handler.paste()
+    qtbot.waitUntil(lambda: len(window.pages.views["classify"].taken) == 1)
+    QGuiApplication.clipboard().setText(f"{picture}\na red star\0")
     window.drop_handler.paste()
     assert "no image" in window.banner.message.text()
 
@@ -711,11 +722,11 @@ def test_a_message_hides_nothing_and_closes_by_keyboard(open_window, qtbot) -> N
 
 def test_a_message_takes_one_strip_that_the_page_gives_and_gets_back(open_window, qtbot) -> None:
     window = open_window()
-    before, places = window.pages.geometry(), [window.rail.geometry(), window.bar.geometry()]
+    before, around = window.pages.geometry(), [window.rail.geometry(), window.bar.geometry()]
     window.banner.show_message("The disk is full.", "Free 2 GB, then try again.", action=("Open folder", lambda: None))
     qtbot.waitUntil(lambda: window.pages.height() == before.height() - window.banner.height())
     assert window.pages.geometry().topLeft() == before.topLeft()
-    assert [window.rail.geometry(), window.bar.geometry()] == places
+    assert [window.rail.geometry(), window.bar.geometry()] == around
     assert window.banner.height() < 60
     window.resize(window.minimumSize())
     window.banner.show_message("The disk is full.", "Free 2 GB, then try again. " * 16)
