@@ -142,8 +142,8 @@ class FirstStart(QWidget):
         theme.set_role(frame, "card")
         frame.setMinimumWidth(LEAST_CARD_PX)
         frame.setMaximumSize(*CARD_PX)
-        asked = f"Image to text R@1, unseen renderings, n = {card.samples:,} · {chance_text(1, card.samples)}"
-        about = f"{asked} · 1 seed each: undecided"
+        measured = f"Image to text R@1, unseen renderings, n = {card.samples:,} · {chance_text(1, card.samples)}"
+        about = f"{measured} · 1 seed each: undecided"
         verdict = layouts.text(card.verdict, "title", name="first-verdict", wrap=True)
         heads = (layouts.text(f"Sample: Scenes, {card.steps:,} steps", "heading"), verdict, _small(about))
         legend = _small(f"●  image     ◆  caption     Colored by {card.colored_by} · {card.method}")

@@ -23,12 +23,13 @@ from explorer.widgets.accessible import announce
 
 Tone = Literal["bad", "warn", "good", "info"]
 
-_ICONS: Final[dict[str, str]] = {
-    "bad": "circle-alert",
-    "warn": "triangle-alert",
-    "good": "circle-check",
-    "info": "info",
+_ICONS: Final[dict[str, tuple[str, str]]] = {
+    "bad": ("circle-alert", "Error"),
+    "warn": ("triangle-alert", "Warning"),
+    "good": ("circle-check", "Done"),
+    "info": ("info", "Note"),
 }
+"""By tone: the icon, and what screen readers call it."""
 SHORT_MS: Final = 8_000
 """How long good news stays; bad news stays until it is closed or followed by other news."""
 UNDO_MS: Final = 30_000
@@ -103,9 +104,9 @@ class Banner(QFrame):
             ms: How long good news stays.
         """
         passes, line = tone in ("good", "info"), f"{message} {next_step}".strip()
+        announce(self, line)
         if tone == "warn" and self._is_on_page(next_step):
             return
-        announce(self, line)
         brief = passes and len(line) <= BRIEF and not (details or action or other)
         if brief and self.is_grave and self._show_brief is not None:
             self._show_brief(line, SHORT_MS)
@@ -202,7 +203,9 @@ class Banner(QFrame):
 
     def _draw_icon(self) -> None:
         role = "accent" if self._tone == "info" else self._tone
-        self._icon.setPixmap(theme.icon(_ICONS[self._tone], 20, role).pixmap(20, 20))
+        icon, name = _ICONS[self._tone]
+        self._icon.setPixmap(theme.icon(icon, 20, role).pixmap(20, 20))
+        self._icon.setAccessibleName(name)
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
         super().mouseReleaseEvent(event)

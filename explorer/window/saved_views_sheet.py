@@ -25,8 +25,8 @@ class SavedViewsSheet(QDialog):
         self._reason = reason
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.resize(WIDTH, HEIGHT)
-        words = "Place, runs, step, selection, filter, columns and groups of each are kept in this workspace."
-        text = layouts.text(words, "secondary", wrap=True)
+        about = "Place, runs, step, selection, filter, columns and groups of each are kept in this workspace."
+        text = layouts.text(about, "secondary", wrap=True)
         self.names = QListWidget(self, objectName="saved-views-names", accessibleName="Saved views")
         self.names.itemChanged.connect(self._edited)
         self.names.currentRowChanged.connect(lambda _: self._enable())
