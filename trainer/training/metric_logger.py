@@ -12,6 +12,7 @@ from typing import Final, TypeVar
 
 import numpy as np
 from jaxtyping import Float
+from torch import Tensor
 
 from trainer import config, plugins
 from trainer.alerts import BEST, WORDS, AlertWatch, Change
@@ -43,6 +44,11 @@ _Written = TypeVar("_Written")
 
 SAY_S: Final = 3.0
 """How long a preparation goes on between two lines about it, an evaluation until the first."""
+
+FEW_MEASURED_FIRST: Final = 2_048
+"""Held-out pairs that are measured before the first update; more of them wait for the losses of `FIRST_UPDATES`."""
+
+FIRST_UPDATES: Final = 10
 
 REST_S: Final = 0.2
 """How soon a paused run notices that it may go on."""
@@ -140,6 +146,8 @@ class MetricLogger:
         self._best_step: int | None = None
         self._saved_step: int | None = None
         self._evaluation: _Evaluation | None = None
+        self._untrained: dict[str, dict[str, Tensor]] | None = None
+        self._measures_untrained_at = 0
         self._noted_asking: dict[str, dict[str, int]] = {}
         self._forgetting = ForgettingWatch(log.folder)
         self._pace = _Pace()
@@ -192,7 +200,11 @@ class MetricLogger:
         self._measure()
 
     def begin(self) -> None:
-        """Resume from the newest valid checkpoint; without one, evaluate and save the untrained model."""
+        """Resume from the newest valid checkpoint; without one, evaluate and save the untrained model.
+
+        Of many held-out pairs the evaluation waits until some updates are made. A run that ends before that is
+        measured when it is resumed.
+        """
         loaded, complaints = checkpoint.newest(self._checkpoints)
         for complaint in complaints:
             self._text_log.say(f"{complaint} Returning to {f'step {loaded.step}' if loaded else 'the start'}.")
@@ -203,10 +215,11 @@ class MetricLogger:
             self._text_log.say(f"continuing from the checkpoint of step {loaded.step}")
         for damaged in checkpoint.remove_after(self._checkpoints, self._training.step):
             self._log.drop_checkpoint(damaged)
-        measured = self._evaluation is not None
+        measured, waits = self._evaluation is not None, self._untrained_waits
+        is_new = loaded is None or (waits and loaded.step == 0 and self._best is None)
         # Without a checkpoint the untrained model is measured anew too: nothing may be there twice.
         if not measured:
-            self._room.until_written(lambda: self._log.rewind(loaded.step if loaded else -1))
+            self._room.until_written(lambda: self._log.rewind(-1 if is_new else self._training.step))
         # A kill may have come between the last checkpoint and the removal of those that it made needless.
         self._prune()
         self._log.kept_checkpoints(checkpoint.folders(self._checkpoints), best=self._best_step)
@@ -214,7 +227,10 @@ class MetricLogger:
         self._report(TRAINING)
         if measured:
             self._snapshot_batch()
-        elif not loaded:
+        elif is_new and waits:
+            self._measures_untrained_at = min(FIRST_UPDATES, self._updates_until_measured)
+            self._untrained = self._training.copied_weights()
+        elif is_new:
             self._measure()
         if not loaded:
             self.save()
@@ -226,10 +242,35 @@ class MetricLogger:
     @property
     def updates_until_due(self) -> int:
         """Updates up to the next that is logged, evaluated or saved, itself included."""
+        step, each = self._training.step, self._run.watching.log_every
+        due = [self._updates_until_measured, each - step % each]
+        return min(due if self._untrained is None else [*due, self._measures_untrained_at - step])
+
+    @property
+    def _updates_until_measured(self) -> int:
         step, watching = self._training.step, self._run.watching
-        every = (watching.log_every, watching.evaluate_every, watching.checkpoint_every)
-        due = [self._training.total_steps, *(step - step % each + each for each in every)]
-        return min(at for at in [*due, *self._snapshot_steps] if at > step) - step
+        due = [step - step % each + each for each in (watching.evaluate_every, watching.checkpoint_every)]
+        return min(at for at in [self._training.total_steps, *due, *self._snapshot_steps] if at > step) - step
+
+    @property
+    def _untrained_waits(self) -> bool:
+        """Whether the untrained model is measured after the first updates."""
+        pairs = sum(len(heldout.pairs) for heldout in self._heldout)
+        return pairs > FEW_MEASURED_FIRST and not self._run.tuning.mix and self._training.total_steps > 0
+
+    def _measure_untrained_later(self) -> None:
+        """Measure the untrained model as step 0, if that had to wait, and restore the present weights."""
+        if (untrained := self._untrained) is None or not (step := self._training.step):
+            return
+        trained = self._training.copied_weights()
+        self._training.put_weights(untrained)
+        self._training.step = 0
+        self._measure()
+        self._training.put_weights(trained)
+        self._training.step = step
+        # It was saved before it was known to be the best.
+        self._log.kept_checkpoints(checkpoint.folders(self._checkpoints), best=self._best_step)
+        self._session = _Session(step)
 
     def saw(self, update: Update) -> None:
         """Log an update, and evaluate and save when due.
@@ -249,6 +290,8 @@ class MetricLogger:
         self._report(TRAINING)
         if step % watching.log_every == 0 or last:
             self._log_curves(update, step)
+        if step >= self._measures_untrained_at:
+            self._measure_untrained_later()
         improved = False
         if last or step % watching.evaluate_every == 0 or step in self._snapshot_steps:
             improved = self._measure()
@@ -279,6 +322,7 @@ class MetricLogger:
 
     def evaluate(self) -> None:
         """Evaluate on request, unless this step has been evaluated; a new best model is saved."""
+        self._measure_untrained_later()
         if not self._is_evaluated and self._measure():
             self.save()
             # The step may have been saved before it was known to be the best.
@@ -289,6 +333,7 @@ class MetricLogger:
         step = self._training.step
         if step == self._saved_step:
             return
+        self._measure_untrained_later()
         state = {
             "step": step,
             "best": self._best,
@@ -383,6 +428,8 @@ class MetricLogger:
     def _measure(self) -> bool:
         """Evaluate each held-out split not evaluated at this step; return whether the main metric improved."""
         step = self._training.step
+        if step == 0:
+            self._untrained = None
         self._sign("evaluating")
         evaluation = self._evaluation
         if evaluation is None or evaluation.step != step:

@@ -260,6 +260,18 @@ class TrainingSession:
         """The towers that are evaluated, kept and opened: the average of the weights, if there is one."""
         return self.towers if self.average is None else self.average.towers
 
+    def copied_weights(self) -> dict[str, dict[str, Tensor]]:
+        """Return a copy of all weights in the memory of the CPU, by module."""
+        return {
+            name: {key: value.detach().to("cpu", copy=True) for key, value in module.state_dict().items()}
+            for name, module in self.modules.items()
+        }
+
+    def put_weights(self, copied: Mapping[str, Mapping[str, Tensor]]) -> None:
+        """Set all weights to what `copied_weights` returned, bit by bit."""
+        for name, module in self.modules.items():
+            module.load_state_dict(copied[name])
+
     def update(self, batch: methods.Batch | None = None) -> Update:
         """Perform the next update, which is skipped if loss or gradient is not finite.
 

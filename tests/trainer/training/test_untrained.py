@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Callable
 from dataclasses import replace
@@ -13,10 +14,14 @@ import pytest
 from tests.nightly import nightly_except
 from tests.trainer.training.conftest import TINY
 from trainer import config, data
+from trainer.checkpoints import checkpoint
 from trainer.data.scenes import folder_of, is_drawn, planned_sources, sources, writing
 from trainer.store import RunLog, Workspace, read_snapshot
 from trainer.training import fit as training
+from trainer.training import metric_logger
+from trainer.training.control import ControlFlags
 from trainer.training.fit import may_be_measured_ahead
+from trainer.training.session import TrainingSession
 
 pytestmark = pytest.mark.slow
 
@@ -172,3 +177,66 @@ def test_only_a_run_that_begins_without_training_pictures_is_measured_ahead(
         )
     with RunLog.claim(workspace, workspace.runs.create(choice)) as log:
         assert may_be_measured_ahead(choice, log) is expected
+
+
+def results(workspace: Workspace, run: int) -> tuple[dict, ...]:
+    """Return what a run has found: curves, evaluations, snapshots, the best checkpoint, and its weights."""
+    snapshots = {(s.step, s.split): read_snapshot(s.folder) for s in workspace.results.snapshots(run)}
+    kept = {row.step: row.best for row in workspace.results.checkpoints(run)}
+    last, _ = checkpoint.newest(workspace.runs.get(run).folder / "checkpoints")
+    return (
+        curves(workspace, run),
+        {(e.step, e.split): e.metrics for e in workspace.results.evaluations(run)},
+        {key: (snapshot.image.tobytes(), snapshot.text.tobytes()) for key, snapshot in snapshots.items()},
+        kept,
+        {name: value.numpy().tobytes() for name, value in last.weights.items()},
+    )
+
+
+@pytest.fixture(scope="module")
+def at_once(tmp_path_factory: pytest.TempPathFactory) -> tuple[Workspace, tuple[dict, ...]]:
+    """Return a workspace with drawn pictures, and what a run found that was measured before its first update."""
+    workspace = Workspace(tmp_path_factory.mktemp("at-once"))
+    data.scenes_folder(SMALL.data, workspace.folder, quiet)
+    run = workspace.runs.create(SMALL)
+    training.fit(workspace, run)
+    return workspace, results(workspace, run)
+
+
+END = "as if the process had been killed"
+
+
+@pytest.mark.parametrize("ended", ["", "killed before", "killed after", "stop", "save", "evaluate"])
+def test_many_held_out_pairs_wait_for_the_first_updates_and_change_nothing(
+    at_once: tuple[Workspace, tuple[dict, ...]], monkeypatch: pytest.MonkeyPatch, ended: str
+) -> None:
+    workspace, expected = at_once
+    monkeypatch.setattr(metric_logger, "FEW_MEASURED_FIRST", 0)
+    monkeypatch.setattr(metric_logger, "FIRST_UPDATES", 3)
+    run = workspace.runs.create(SMALL)
+    at, update = {"killed before": 2, "killed after": 4}.get(ended, 1), TrainingSession.update
+    asked: list[str] = []
+
+    def watched(session: TrainingSession, *batch: object) -> object:
+        if session.step == at and ended.startswith("killed"):
+            raise SystemExit(END)
+        made = update(session, *batch)
+        if session.step == at and ended in ("stop", "save", "evaluate"):
+            asked.append(ended)
+        return made
+
+    with monkeypatch.context() as patch:
+        patch.setattr(TrainingSession, "update", watched)
+        patch.setattr(ControlFlags, "now", lambda _: asked.pop() if asked else None)
+        with pytest.raises(SystemExit, match=END) if ended.startswith("killed") else contextlib.nullcontext():
+            training.fit(workspace, run)
+    if ended.startswith("killed") or ended == "stop":
+        assert workspace.runs.get(run).step < 8
+        training.fit(workspace, run)
+    found = results(workspace, run)
+    order = [step for step, name in found[0] if name in ("train/loss", "val/loss")]
+    assert order.index(0) == (1 if ended in ("stop", "save", "evaluate") else 3)
+    for mine, other in zip(found, expected, strict=True):
+        # What was asked for is there besides.
+        assert {key: value for key, value in mine.items() if key in other} == other
+        assert len(mine) == len(other) or ended in ("stop", "save", "evaluate")
