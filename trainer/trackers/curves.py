@@ -94,10 +94,13 @@ class Curves:
         for curve in self.runs.get(run, {}).values():
             curve.is_resumed = True
 
-    def add(self, batch: pa.RecordBatch, run: str = "") -> None:
-        """Add the rows of a reader of `trainer.untrusted.bounded.tracker_files`; `run` names those without a run."""
+    def add(self, batch: pa.RecordBatch, run: str = "", *, is_within: bool = False) -> None:
+        """Add the rows of a reader of `trainer.untrusted.bounded.tracker_files`; `run` names those without a run.
+
+        With `is_within`, runs that rows name are those of one log of several, and are called after it too.
+        """
         for row in map(TrackerRow._make, zip(*(column.to_pylist() for column in batch.columns))):
-            named = row.run or run
+            named = f"{run} {row.run}".strip() if is_within else row.run or run
             if not row.remark or (row.remark == LATER and row.name in self.runs.get(named, {})):
                 self.put(named, row.name, row.step, row.time, row.value)
             else:
@@ -127,7 +130,10 @@ class Curves:
         if row.remark == RESTART:
             curves = self.runs.get(run, {})
             for curve in curves.values() if not row.name else filter(None, [curves.get(row.name)]):
-                self._kept -= curve.void(row.step)
+                dropped = curve.void(row.step)
+                self._kept -= dropped
+                if dropped and row.text:
+                    self.skip(run, row.text, dropped)
         elif row.remark == SETTING:
             settings = self.settings.setdefault(run, {})
             if len(settings) < MOST_SETTINGS:

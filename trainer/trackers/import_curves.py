@@ -330,7 +330,7 @@ def read_sources(sources: Sequence[CurveSource], progress: Callable[[str], None]
                 if source.reader == "event_file":
                     curves.begin(run)
                 for batch in part.rows:
-                    part_curves.add(batch, run)
+                    part_curves.add(batch, run, is_within=source.reader == "log_table")
                 if source.reader == "open_clip_results":
                     _join_epochs(curves, part_curves, run)
                 elif part_curves is not curves:

@@ -7,33 +7,55 @@ loggers of Lightning, timm and Keras, the curves that TensorBoard's page exports
 from __future__ import annotations
 
 import contextlib
+import csv
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from trainer.untrusted.bounded.tracker_rows import NOTE, RESTART, SKIPPED, TrackerRow, number_of, number_row, remark
 
 SEPARATORS: Final = (",", ";", "\t")
+SPACES: Final = " "
+_LOOKED_AT: Final = 16
 STEPS: Final = (
-    *("global_step", "step", "steps", "iteration", "iterations", "iter", "update", "updates"),
-    *("itr", "training_iteration", "total_timesteps", "num_updates"),
+    *("global_step", "num_updates", "step", "steps", "iteration", "iterations", "iter", "update", "updates"),
+    *("itr", "training_iteration", "total_timesteps"),
 )
 EPOCHS: Final = ("epoch", "epochs")
 THOUSANDTHS: Final = "thousandths_of_an_epoch"
 INDEX: Final = "unnamed index"
 TABLES: Final = (".csv", ".tsv")
-DOCUMENT: Final = re.compile(r'"log_history":\s*\[|"[^"\s]{0,60}loss[^"\s]{0,20}":\s*\[\s*[-\dNI]')
-"""What a `trainer_state.json` of transformers holds, and a `history` of Keras or of lists of one's own."""
+_LOSS: Final = r'"[^"\s]{0,60}loss[^"\s]{0,20}":\s*'
+_KEY: Final = r'"(?:(?:epoch|step|iter)[ _]?)?(\d{1,15})"'
+DOCUMENT: Final = re.compile(
+    rf'"log_history":\s*\[|{_LOSS}\[\s*[-\dNI]|{_LOSS}\{{\s*"\d+":\s*[-\dNI]|^\s*\{{\s*{_KEY}:\s*\{{[^{{}}]*{_LOSS}[-\dNI]'
+)
+"""What a `trainer_state.json` of transformers holds, a `history` of Keras, of pandas or of one's own lists, and objects
+by the numbers of epochs."""
+_DEEPEST: Final = 3
 _LIST: Final = re.compile(r"\ufeff?\s*\[\s*(?=\{)")
 """How a document begins that is a list of objects."""
 _PARTS: Final = ("split", "phase", "mode", "stage", "subset")
 _METRICS: Final = ("metric", "tag", "name", "key", "metricname")
+_OF_PART: Final = re.compile(r"(train|valid|test)_(?=num_updates$)")
 _IN_EPOCH: Final = ("batch", "batch_idx", "batch_index")
 """Columns that count the steps of an epoch, next to one of epochs."""
 _TIMES: Final = ("wall_time", "timestamp")
 _VALUES: Final = ("value", "metricvalue")
+PROCESS: Final = "process of the line"
+"""The process that printed a line."""
+_PROCESSES: Final = ("rank", "local_rank", "global_rank", "process_index")
+_RUNS: Final = (
+    *("run", "run_name", "run_id", "experiment", "experiment_name", "exp_name", "trial", "trial_id"),
+    *("model", "method", "arm", "variant", "seed", "fold"),
+)
+_MOST_GROUPS: Final = 200
+_MISSING: Final = ("none", "null", "na", "n/a", "-", "--")
+REPLACED: Final = "points of steps that were logged again"
+_BESIDE: Final = "numbers of other processes than the lowest"
 
 
 @dataclass(frozen=True)
@@ -51,6 +73,8 @@ class LogColumns:
 def log_columns(names: Sequence[str]) -> LogColumns:
     """Return what the columns of these names hold."""
     plain = {name.strip().lower().rpartition("/")[2].replace(" ", "_"): name for name in reversed(names)}
+    # As fairseq counts them where it validates.
+    plain |= {_OF_PART.sub("", name): plain[name] for name in plain if _OF_PART.match(name)}
 
     def first(likely: Sequence[str]) -> str:
         return next((plain[name] for name in likely if name in plain), "")
@@ -64,6 +88,36 @@ def log_columns(names: Sequence[str]) -> LogColumns:
     return LogColumns(step or epoch or index, epoch if step else "", part, metric, time, numbers)
 
 
+def has_groups(record: Mapping[str, Any]) -> bool:
+    """Return whether a record may name a run or a process."""
+    return any(name.strip().lower() in (*_RUNS, *_PROCESSES) for name in record)
+
+
+def groups_of(records: Iterable[Mapping[str, Any]]) -> tuple[tuple[str, ...], str]:
+    """Return the columns that name the runs of a log, and the one that numbers its processes; empty for none.
+
+    They do where one step is logged under several of their values: else it is one run after the other, or a metric.
+    """
+    values: dict[str, dict[str, set[str]]] = {}
+    for record in records:
+        names = {name.strip().lower(): name for name in record}
+        columns = log_columns(list(record))
+        metric = str(record.get(columns.metric) or record.get(columns.part))
+        step = f"{record.get(columns.epoch)} {record.get(columns.step)} {metric}"
+        for name in names.keys() & {*_RUNS, *_PROCESSES}:
+            value = record[names[name]]
+            if isinstance(value, str | int) and f"{value}".strip():
+                values.setdefault(names[name], {}).setdefault(f"{value}".strip(), set()).add(step)
+    several = {
+        name: steps
+        for name, steps in values.items()
+        if 1 < len(steps) <= _MOST_GROUPS and sum(map(len, steps.values())) > len(set[str]().union(*steps.values()))
+    }
+    runs = tuple(name for name in several if name.strip().lower() in _RUNS)
+    processes = (name for name in several if name not in runs and all(map(str.isdecimal, several[name])))
+    return runs, next(processes, "")
+
+
 def document_records(document: Mapping[str, Any], notes: dict[str, None]) -> list[dict[str, Any]]:
     """Return the records in a JSON object: of its `log_history`, those that its lists have in turn, or it."""
     history = document.get("log_history")
@@ -72,15 +126,35 @@ def document_records(document: Mapping[str, Any], notes: dict[str, None]) -> lis
         if others := len(history) - len(records):
             notes[f"Of its log_history {others:,} entries are not read: an object is expected."] = None
         return records
-    lists = {name: values for name, values in document.items() if isinstance(values, list)}
+    keys = [re.fullmatch(_KEY, f'"{name}"') for name in document]
+    if all(keys) and all(isinstance(record, dict) for record in document.values()):
+        notes["Its epochs are the keys of its objects, which is a guess."] = None
+        return [{"epoch": match[1], **record} for match, record in zip(keys, document.values()) if match]
+    lists = dict(_lists(document, "", 0))
     if not lists:
         return [dict(document)]
-    rows = max(map(len, lists.values()))
-    notes["Its lists have a number for each epoch from 0 on, which is a guess."] = None
-    if short := [name for name, values in lists.items() if len(values) < rows]:
-        notes[f"Lists of fewer than {rows:,} numbers are not read: {', '.join(map(repr, short[:8]))}."] = None
-    full = {name: values for name, values in lists.items() if len(values) == rows}
-    return [{"epoch": row, **{name: values[row] for name, values in full.items()}} for row in range(rows)]
+    above = {name.rpartition("/")[0] for name in lists}
+    lists = {name.rpartition("/")[2] if len(above) == 1 else name: values for name, values in lists.items()}
+    counted = log_columns(list(lists)).step
+    rows = lists[counted].keys() if counted else max(lists.values(), key=len).keys()
+    if not counted and list(rows) == list(range(len(rows))):
+        notes["Its lists have a number for each epoch from 0 on, which is a guess."] = None
+    if unequal := [name for name, values in lists.items() if values.keys() != rows]:
+        named = ", ".join(map(repr, unequal[:8]))
+        notes[f"Lists of more or fewer than {len(rows):,} numbers are not read: {named}."] = None
+    full = {name: values for name, values in lists.items() if values.keys() == rows}
+    return [{**({} if counted else {"epoch": row}), **{name: full[name][row] for name in full}} for row in rows]
+
+
+def _lists(document: Mapping[str, Any], above: str, depth: int) -> Iterator[tuple[str, dict[int, Any]]]:
+    """Yield name and numbers by their place of each list in objects; pandas writes a column as an object of rows."""
+    for name, value in document.items():
+        if isinstance(value, list):
+            yield above + name, dict(enumerate(value))
+        elif isinstance(value, dict) and value and all(key.isdecimal() and len(key) < 16 for key in value):
+            yield above + name, {int(key): number for key, number in value.items()}
+        elif isinstance(value, dict) and depth < _DEEPEST:
+            yield from _lists(value, f"{above}{name}/", depth + 1)
 
 
 def first_record(head: str, suffix: str) -> dict[str, Any]:
@@ -90,24 +164,71 @@ def first_record(head: str, suffix: str) -> dict[str, Any]:
         head: The begin of the file.
         suffix: Of its name; a `.log` is a table if its first column counts steps or epochs, as Keras's is.
     """
-    lines = head.removeprefix("\ufeff").splitlines()[:2]
+    lines = head.removeprefix("\ufeff").splitlines()[:_LOOKED_AT]
     if suffix == ".json" and (match := _LIST.match(head)):
         with contextlib.suppress(ValueError, RecursionError):
             return json.JSONDecoder().raw_decode(head, match.end())[0]
         return {}
-    if lines and all(line.lstrip().startswith("{") for line in lines):
-        try:
-            record = json.loads(lines[0])
-        except (ValueError, RecursionError):
-            return {}
-        return record if isinstance(record, dict) else {}
-    if suffix not in (*TABLES, ".log") or len(lines) < 2:
+    if lines and all(line.lstrip().startswith("{") for line in lines[:2]):
+        records = []
+        for line in lines:
+            with contextlib.suppress(ValueError, RecursionError):
+                records.append(json.loads(line))
+        # mmcv 1 begins with what the run was made by.
+        counted = (record for record in records if isinstance(record, dict) and log_columns(list(record)).step)
+        return next(counted, {})
+    names, separator, skipped = table_begin(lines)
+    rows = lines[skipped:]
+    if not rows or (suffix not in TABLES and separator != SPACES and suffix != ".log"):
         return {}
-    separator = max(SEPARATORS, key=lines[0].count)
-    names, cells = ([cell.strip().strip('"') for cell in line.split(separator)] for line in lines)
-    if suffix == ".log" and not (names[0] in (*STEPS, *EPOCHS) and len(names) == len(cells) and cells[0].isdecimal()):
+    cells = cells_of(rows[0], separator)
+    counter = names[1 if names[0] == INDEX else 0].lower()
+    if suffix not in TABLES and not (
+        counter in (*STEPS, *EPOCHS) and len(names) == len(cells) and number_of(cells[0]) is not None
+    ):
         return {}
     return dict(zip([names[0] or INDEX, *names[1:]], cells))
+
+
+def table_begin(lines: Sequence[str]) -> tuple[list[str], str, int]:
+    """Return the names of the columns of a table, what separates its cells, and how many lines come before its rows.
+
+    Lines that begin with # are passed over; the last of them names the columns where numbers follow, as numpy writes.
+    """
+    comments = next((row for row, line in enumerate(lines) if not line.startswith("#")), len(lines))
+    first = lines[comments] if comments < len(lines) else ""
+    title = comments
+    numbers = cells_of(first, separator_of(first))
+    if comments and all(number_of(cell) is not None for cell in numbers):
+        title = comments - 1
+    line = lines[title].removeprefix("#") if title < len(lines) else ""
+    separator = separator_of(line)
+    names = cells_of(line, separator)
+    if separator == SPACES and title + 1 < len(lines):
+        below = cells_of(lines[title + 1], SPACES)
+        names = [INDEX] * (len(below) == len(names) + 1) + names  # as pandas prints its index
+        if len(below) != len(names) or any(number_of(cell) is None for cell in below):
+            separator = ","
+    return names or [""], separator, title + 1
+
+
+def is_header(cells: Sequence[str]) -> bool:
+    """Return whether the cells of a row name columns, one that counts steps or epochs among them."""
+    names = [cell.strip() for cell in cells]
+    return all(number_of(name) is None for name in names) and log_columns(names).step in [*filter(None, names)]
+
+
+def separator_of(line: str) -> str:
+    """Return what separates most cells of the line that names the columns; spaces where nothing else does."""
+    sign = max(SEPARATORS, key=line.count)
+    return sign if sign in line or len(line.split()) < 2 else SPACES
+
+
+def cells_of(line: str, separator: str) -> list[str]:
+    """Return the cells of one line."""
+    if separator == SPACES:
+        return line.split()
+    return [cell.strip() for cell in next(csv.reader([line], delimiter=separator), [])]
 
 
 @dataclass
@@ -115,35 +236,46 @@ class LogReading:
     """Reads the records of one log in order."""
 
     stem: str  # Name of its file, which is that of the only metric of a log that calls it `value`.
+    groups: tuple[str, ...] = ()  # Columns that name the runs of the log.
+    process: str = PROCESS  # Column that numbers the processes that logged.
     last: dict[str, int] = field(default_factory=dict)  # Metric -> its last step.
+    processes: dict[str, int] = field(default_factory=dict)  # Metric -> the lowest process, whose numbers are read.
     # Part or metric of the rows -> steps of the epochs before, where steps begin anew in each.
     shifts: dict[str, int] = field(default_factory=dict)
     epochs: dict[str, float] = field(default_factory=dict)  # The same -> its last epoch.
     step: float = 0.0  # The last one that a record named.
-    texts: dict[str, None] = field(default_factory=dict)
-    skipped: int = 0  # Numbers without a step.
+    position: float = 0.0  # The same, as it was counted on.
+    runs: dict[str, LogReading] = field(default_factory=dict)  # Name of a run -> what reads its records.
+    texts: Counter[str] = field(default_factory=Counter)  # Columns -> how many of their cells are no numbers.
+    numbered: dict[str, None] = field(default_factory=dict)  # Columns with a number.
+    skips: Counter[str] = field(default_factory=Counter)  # What is left out -> how many numbers.
     notes: dict[str, None] = field(default_factory=dict)  # What was guessed, in sentences, each once.
 
     def rows(self, record: Mapping[str, Any]) -> Iterator[TrackerRow | None]:
         """Yield the numbers of a record, after a remark where it goes back to a step that was logged before."""
+        if self.groups:
+            yield from self._rows_of_run(record)
+            return
         columns = log_columns(list(record))
         numbers = self._numbers(record, columns)
+        if self.process in record:
+            yield from self._of_lowest(numbers, record[self.process])
         if others := [name for name in record if name.strip().lower() in STEPS and name != columns.step]:
-            names = ", ".join(map(repr, others[:4]))
-            self.notes[f"Steps are counted by {columns.step.strip()!r}; {names} is not read."] = None
+            named = ", ".join(map(repr, others[:4]))
+            self.notes[f"Steps are counted by {columns.step.strip()!r}; {named} is not read."] = None
         at = number_of(record.get(columns.step))
         epoch = number_of(record.get(columns.epoch)) if columns.epoch else None
         # sentence-transformers counts no steps at the end of an epoch, mmengine counts epochs where it validates.
         is_validation = not columns.epoch and at is not None and at < self.step and at in self.epochs.values()
         is_apart = (at == -1 and epoch is not None) or is_validation
         if is_apart:
-            at = self.step or epoch
+            at = self.position or epoch
             where = "at the last step before them" if self.step else f"at their {columns.epoch}"
             self.notes[f"Rows that count no steps are {where}, which is a guess."] = None
         elif at is not None:
             self.step = at
         if at is None or not at.is_integer() or at < 0:
-            self.skipped += len(numbers)
+            self.skips["numbers without a whole step"] += len(numbers)
             yield None
             return
         if not columns.epoch and columns.step.strip().lower() in EPOCHS:
@@ -153,7 +285,7 @@ class LogReading:
         if columns.step == THOUSANDTHS:
             self.notes["Lines that count only parts of an epoch are at thousandths of an epoch."] = None
         series = self._text(record, columns.part) + self._text(record, columns.metric)
-        step = int(at) + self.shifts.get(series, 0)
+        step = int(at) + (0 if is_apart else self.shifts.get(series, 0))
         is_later = not is_apart and epoch is not None and epoch > self.epochs.get(series, epoch)
         back = [name for name in numbers if step < self.last.get(name, -1) + is_later]
         if back and is_later:
@@ -161,21 +293,51 @@ class LogReading:
             self.shifts[series], step = shift, int(at) + shift
             self.notes["Steps start over in each epoch: they were put one after the other, which is a guess."] = None
         elif back:
-            yield from (remark(RESTART, name, step=step) for name in (back if series else [""]))
+            yield from (remark(RESTART, name, step=step, text=REPLACED) for name in (back if series else [""]))
         if epoch is not None:
             self.epochs[series] = epoch
+        self.position = float(step) if numbers else self.position
         for name, value in numbers.items():
+            self.skips[REPLACED] += self.last.get(name) == step
             self.last[name] = step
             yield number_row("", name, step, record.get(columns.time), value)
         yield None
 
+    def _rows_of_run(self, record: Mapping[str, Any]) -> Iterator[TrackerRow | None]:
+        """Yield what `rows` does, of the run that the record names."""
+        texts = {name.strip(): f"{record.get(name, '')}".strip() for name in self.groups}
+        numbered = (f"{name} {text}" if number_of(text) is not None else text for name, text in texts.items())
+        named = " and ".join(map(repr, texts))
+        self.notes[f"Its runs are told apart by {named}, which is a guess."] = None
+        run = ", ".join(numbered)
+        if run not in self.runs:
+            self.runs[run] = LogReading(self.stem, (), self.process)
+            self.runs[run].texts, self.runs[run].numbered = self.texts, self.numbered
+            self.runs[run].skips, self.runs[run].notes = self.skips, self.notes
+        others = {name: value for name, value in record.items() if name not in self.groups}
+        yield from (row and row._replace(run=run) for row in self.runs[run].rows(others))
+
+    def _of_lowest(self, numbers: dict[str, Any], process: Any) -> Iterator[TrackerRow]:
+        """Leave out of the numbers those that a lower process logs too; what a higher one logged before is void."""
+        number = int(number_of(process) or 0)
+        for name in list(numbers):
+            first = self.processes.setdefault(name, number)
+            if number > first:
+                del numbers[name]
+                self.skips[_BESIDE] += 1
+            elif number < first:
+                self.processes[name] = number
+                self.last.pop(name, None)
+                yield remark(RESTART, name, step=0, text=REPLACED)
+
     def remarks(self) -> Iterator[TrackerRow]:
         """Yield what is to be said of the whole log."""
         yield from (remark(NOTE, text=sentence) for sentence in self.notes)
-        if self.texts:
-            yield remark(NOTE, text=f"Columns of texts are not read: {', '.join(map(repr, [*self.texts][:8]))}.")
-        if self.skipped:
-            yield remark(SKIPPED, "numbers without a whole step", step=self.skipped)
+        if texts := [name for name in self.texts if name not in self.numbered]:
+            yield remark(NOTE, text=f"Columns of texts are not read: {', '.join(map(repr, texts[:8]))}.")
+        if count := sum(self.texts[name] for name in self.numbered):
+            self.skips["cells without a number"] += count
+        yield from (remark(SKIPPED, what, step=count) for what, count in self.skips.items() if count)
 
     def _numbers(self, record: Mapping[str, Any], columns: LogColumns) -> dict[str, Any]:
         """Return metric -> value."""
@@ -183,11 +345,14 @@ class LogReading:
         numbers: dict[str, Any] = {}
         for name in columns.numbers:
             value = record[name]
+            if name == self.process:
+                continue
             if number_of(value) is None:
-                if isinstance(value, str) and value.strip():
-                    self.texts[name.strip()] = None
+                if isinstance(value, str) and value.strip() and value.strip().lower() not in _MISSING:
+                    self.texts[name.strip()] += 1
                 continue
             metric = name.strip()
+            self.numbered[metric] = None
             if metric.lower() in _VALUES:
                 metric = self._text(record, columns.metric) or self.stem
             numbers[metric if not part or metric.startswith(part) else f"{part}/{metric}"] = value

@@ -12,7 +12,8 @@ import itertools
 import math
 import re
 import time
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,7 +21,19 @@ import pyarrow as pa
 
 from trainer.untrusted.bounded import Unreadable, text_log
 from trainer.untrusted.bounded.event_file import rows
-from trainer.untrusted.bounded.log_reading import INDEX, SEPARATORS, LogReading, document_records, first_record
+from trainer.untrusted.bounded.log_reading import (
+    INDEX,
+    SEPARATORS,
+    SPACES,
+    LogReading,
+    document_records,
+    first_record,
+    groups_of,
+    has_groups,
+    is_header,
+    log_columns,
+    table_begin,
+)
 from trainer.untrusted.bounded.parquet import Answer, numbers
 from trainer.untrusted.bounded.tracker_rows import (
     EPOCH,
@@ -49,6 +62,8 @@ _TRAIN: Final = re.compile(r"Train Epoch: (\d+) \[\s*(\d+)/(\d+) \([^)]*\)\](.*)
 _EVALUATION: Final = re.compile(r"Eval Epoch: (\d{1,15}) (?!\[)(.*)")
 _NUMBER: Final = r"(-?\d+(?:\.\d*)?(?:e[+-]?\d+)?|nan|inf|-inf)"
 _DECIMAL_COMMA: Final = re.compile(r"[+-]?\d+,\d+(e[+-]?\d+)?", re.IGNORECASE)
+_GROUPED: Final = re.compile(r"[1-9]\d{0,2}(,\d{3})+(\.\d+)?")
+_OF_THOUSANDS: Final = "Numbers with a sign between their thousands ({:,}) were read without it, which is a guess."
 _DOWNLOAD: Final = re.compile(r"run-.*?-tag-")
 """How TensorBoard's page names a table of a curve, before the tag."""
 _ROUNDED: Final = 5.1e-5
@@ -110,20 +125,25 @@ def log_table(path: Path, options: dict[str, Any]) -> Answer:
 
 
 def _logged_numbers(path: Path) -> Iterator[TrackerRow | None]:
-    reading, notes, suffix = LogReading(_DOWNLOAD.sub("", path.stem)), list[TrackerRow](), path.suffix.lower()
-    begin = "".join(itertools.islice(_lines(path), 2))
-    records: Iterable[dict[str, Any]]
-    if suffix == ".json" and ("\n{" not in begin or begin.lstrip("\ufeff\r\n\t ").startswith("[")):
-        records = (dict(_flat(record, "", 0)) for record in document_records(_document(path), reading.notes))
-    elif re.match(r'\s*\{\s*["}]', begin):  # Python prints {'
-        records = (dict(_flat(row, "", 0)) for _, row in _records(path, notes))
-    elif suffix in text_log.SUFFIXES and not first_record(begin, suffix):
-        records = _printed(path, notes)
-    else:
-        records = _cells(path, notes)
-    for record in records:
+    reading, notes = LogReading(_DOWNLOAD.sub("", path.stem)), list[TrackerRow]()
+    if any(map(has_groups, itertools.islice(_records_of_log(path, [], {}), 1))):
+        reading.groups, process = groups_of(_records_of_log(path, [], {}))
+        reading.process = process or reading.process
+    for record in _records_of_log(path, notes, reading.notes):
         yield from reading.rows(record)
     yield from (*notes, *reading.remarks())
+
+
+def _records_of_log(path: Path, notes: list[TrackerRow], guesses: dict[str, None]) -> Iterable[dict[str, Any]]:
+    suffix, begin = path.suffix.lower(), "".join(itertools.islice(_lines(path), 16))
+    two = "".join(begin.splitlines(keepends=True)[:2])
+    if suffix == ".json" and ("\n{" not in two or two.lstrip("\ufeff\r\n\t ").startswith("[")):
+        return (dict(_flat(record, "", 0)) for record in document_records(_document(path), guesses))
+    if re.match(r'\s*\{\s*["}]', begin):  # Python prints {'
+        return (dict(_flat(row, "", 0)) for _, row in _records(path, notes))
+    if suffix in text_log.SUFFIXES and not first_record(begin, suffix):
+        return _printed(path, notes)
+    return _cells(path, notes)
 
 
 def _document(path: Path) -> dict[str, Any]:
@@ -137,33 +157,55 @@ def _document(path: Path) -> dict[str, Any]:
 def _printed(path: Path, notes: list[TrackerRow]) -> Iterator[dict[str, str]]:
     """Yield the numbers in lines of text; none for a line without a step."""
     read = left = 0
-    for record in text_log.records(_lines(path)):
+    guessed: Counter[str] = Counter()
+    for record in text_log.records(_lines(path), guessed):
         read, left = read + bool(record), left + (not record)
         yield record  # also an empty one: who waits for rows counts the time
     text = f"{read:,} printed lines were read by the words before their numbers, which is a guess"
     notes.append(remark(NOTE, text=f"{text}; {left:,} lines have no number at a step."))
+    if guessed:
+        notes.append(remark(NOTE, text=_OF_THOUSANDS.format(guessed.total())))
 
 
 def _cells(path: Path, notes: list[TrackerRow]) -> Iterator[dict[str, str]]:
-    """Yield the rows of a table; columns of one name are numbered, a decimal comma becomes a point."""
-    lines = _lines(path)
-    first = next(lines, "").removeprefix("\ufeff")
-    separator = max(SEPARATORS, key=first.count)
-    reader = csv.reader(itertools.chain([first], lines), delimiter=separator)
-    header: list[str] = []
-    names = next(reader, [])[:_MOST_COLUMNS]
-    for name in [name.strip() or INDEX for name in names[:1]] + names[1:]:
-        header.append(f"{name} ({header.count(name) + 1})" if name in header else name)
-    decimal_commas = 0
-    for cells in reader:
+    """Yield the rows of a table; columns of one name are numbered, numbers have a decimal point and no other sign.
+
+    Where the names of columns stand again, as a restarted training writes them, they count from there on.
+    """
+    names, separator, skipped = table_begin([line.rstrip("\r\n") for line in itertools.islice(_lines(path), 16)])
+    lines = itertools.islice(_lines(path), skipped, None)
+    table = map(str.split, lines) if separator == SPACES else csv.reader(lines, delimiter=separator)
+    header = _numbered([names[0] or INDEX, *names[1:_MOST_COLUMNS]])
+    decimal_commas = thousands = headers = 0
+    for cells in table:
+        if is_header(cells):
+            header, headers = _numbered(cells[:_MOST_COLUMNS]), headers + 1
+            continue
         row = dict(zip(header, cells))
-        if separator != ",":
-            commas = {name: cell for name, cell in row.items() if _DECIMAL_COMMA.fullmatch(cell.strip()[:64])}
-            row |= {name: cell.replace(",", ".") for name, cell in commas.items()}
-            decimal_commas += len(commas)
+        if any("," in cell for cell in cells):
+            step, texts = log_columns(header).step, {name: cell.strip()[:64] for name, cell in row.items()}
+            commas = {name for name, text in texts.items() if separator != "," and _DECIMAL_COMMA.fullmatch(text)}
+            grouped = {name for name in texts if (separator == "," or name == step) and _GROUPED.fullmatch(texts[name])}
+            if commas - {step} and _GROUPED.fullmatch(texts.get(step, "").replace(".", ",")):
+                grouped.add(step)  # 1.000 where 0,5 is a half
+            row |= {name: texts[name].replace(",", ".") for name in commas - grouped}
+            row |= {name: re.sub("[.,]" if name == step else ",", "", texts[name]) for name in grouped}
+            decimal_commas, thousands = decimal_commas + len(commas - grouped), thousands + len(grouped)
         yield row
     if decimal_commas:
         notes.append(remark(NOTE, text=f"Numbers with a comma ({decimal_commas:,}) were read with a decimal point."))
+    if thousands:
+        notes.append(remark(NOTE, text=_OF_THOUSANDS.format(thousands)))
+    if headers:
+        again = f"The names of its columns stand again ({headers:,}) and count from there on."
+        notes.append(remark(NOTE, text=again))
+
+
+def _numbered(names: Sequence[str]) -> list[str]:
+    header: list[str] = []
+    for name in names:
+        header.append(f"{name} ({header.count(name) + 1})" if name in header else name)
+    return header
 
 
 # -- Weights & Biases -----------------------------------------------------------------------------------------------

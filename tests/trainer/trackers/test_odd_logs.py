@@ -1,0 +1,173 @@
+"""Logs whose numbers could be taken for others: thousands, several processes or runs, names that stand twice."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.trainer.trackers.test_importing import points
+from tests.trainer.trackers.test_training_logs import curves_of
+from trainer.store import Workspace
+from trainer.trackers.import_curves import import_curves
+from trainer.untrusted.bounded.log_reading import LogReading, groups_of
+
+pytestmark = [pytest.mark.slow]
+
+STEPS = range(500, 3_001, 500)
+
+
+@pytest.mark.parametrize(
+    ("line", "curves"),
+    [
+        ("step {0:,} | loss {0}", {"loss": {n: n for n in STEPS}}),
+        ("step {0:_}: loss {0}", {"loss": {n: n for n in STEPS}}),
+        ("step {0}k loss {0}", {"loss": {1_000 * n: n for n in STEPS}}),
+        ("step {0} loss {0:,.1f}, acc 0.5", {"loss": {n: n for n in STEPS}, "acc": dict.fromkeys(STEPS, 0.5)}),
+        ("step {0} loss 0,{0}, acc 0.5", {"acc": dict.fromkeys(STEPS, 0.5)}),
+        ("step {0} loss tensor({0}.5, device='cuda:0', grad_fn=<X>)", {"loss": {n: n + 0.5 for n in STEPS}}),
+        ("step={0} {{'loss': np.float64({0}.5)}}", {"loss": {n: n + 0.5 for n in STEPS}}),
+        ("\x1b[32mINFO\x1b[0m step \x1b[33m{0}\x1b[0m loss \x1b[36m{0}\x1b[0m", {"loss": {n: n for n in STEPS}}),
+        (
+            "step {0} image loss: {0}.5, text loss: {0}.25",
+            {"image loss": {n: n + 0.5 for n in STEPS}, "text loss": {n: n + 0.25 for n in STEPS}},
+        ),
+        (
+            "step {0} train: loss {0}.5 acc 1 | val: loss {0}.25 acc 2",
+            {"train/loss": {n: n + 0.5 for n in STEPS}, "val/loss": {n: n + 0.25 for n in STEPS}}
+            | {"train/acc": dict.fromkeys(STEPS, 1), "val/acc": dict.fromkeys(STEPS, 2)},
+        ),
+        ("step {0} | lm loss: {0} | number of nan iterations:   0 |", {"loss": {n: n for n in STEPS}}),
+        ("I0101 10:00:00 12 solver.cpp:228] Iteration {0}, loss = {0}", {"loss": {n: n for n in STEPS}}),
+        (
+            '| INFO | train_inner | {{"epoch": 1, "update": 0.5, "loss": "{0}.5", "num_updates": "{0}"}}',
+            {"loss": {n: n + 0.5 for n in STEPS}},
+        ),
+        ("(main.py 223): INFO Train: [0/300][{0}/9000]\teta 0:10:10 lr 0.5", {"train/lr": dict.fromkeys(STEPS, 0.5)}),
+    ],
+)
+def test_what_a_line_prints_around_its_numbers_is_no_part_of_them(
+    tmp_path: Path, line: str, curves: dict[str, Any]
+) -> None:
+    (tmp_path / "train.log").write_text("".join(f"{line.format(step)}\n" for step in STEPS))
+    read, _ = curves_of(tmp_path / "train.log", tmp_path)
+    assert read == curves
+
+
+@pytest.mark.parametrize("prefix", ["[rank{}]: ", "[default{}]:", "2024-01-01 [INFO] [Rank {}] ", "Rank {}: "])
+def test_of_several_processes_the_lowest_is_read_and_the_others_are_counted(tmp_path: Path, prefix: str) -> None:
+    lines = (f"{prefix.format(rank)}step {n} loss {n}.{rank}\n" for n in STEPS for rank in (2, 0, 1))
+    (tmp_path / "train.log").write_text("".join(lines))
+    read, said = curves_of(tmp_path / "train.log", tmp_path)
+    assert read == {"loss": {n: n for n in STEPS}}
+    assert "numbers of other processes than the lowest (11)" in said
+    assert "points of steps that were logged again (1)" in said
+
+
+def test_a_column_of_ranks_is_of_processes_only_where_several_log_one_step() -> None:
+    several = [{"step": step, "rank": rank, "loss": 1.0} for step in range(3) for rank in range(2)]
+    assert groups_of(several) == ((), "rank")
+    assert groups_of([{"step": step, "rank": 500 - step} for step in range(3)]) == ((), "")
+    (number, *_) = filter(None, LogReading("log").rows({"step": 1, "rank": 500}))
+    assert (number.name, number.value) == ("rank", 500)
+
+
+@pytest.mark.parametrize("column", ["run", "seed", "fold"])
+@pytest.mark.parametrize("is_json", [True, False])
+def test_runs_of_one_log_are_those_that_pandas_groups_by(tmp_path: Path, column: str, is_json: bool) -> None:
+    import pandas as pd
+
+    names = ["clip", "cloob"] if column == "run" else [0, 1]
+    table = pd.DataFrame(
+        [{column: name, "step": step, "loss": 2.0 * step + row} for step in range(4) for row, name in enumerate(names)]
+    )
+    log = tmp_path / ("log.jsonl" if is_json else "log.csv")
+    table.to_json(log, orient="records", lines=True) if is_json else table.to_csv(log, index=False)
+    workspace = Workspace(tmp_path / "ws")
+    try:
+        runs = import_curves(workspace, log)
+        called = {name if column == "run" else f"{column} {name}": rows for name, rows in table.groupby(column)}
+        assert {run.name: points(workspace, run.id, "loss") for run in runs} == {
+            name: dict(zip(rows["step"], rows["loss"], strict=True)) for name, rows in called.items()
+        }
+        assert all(f"Its runs are told apart by {column!r}, which is a guess." in run.notes for run in runs)
+    finally:
+        workspace.close()
+    one = tmp_path / "one.csv"
+    table[table[column] == names[0]].to_csv(one, index=False)
+    assert "loss" in curves_of(one, tmp_path / "one")[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "loss", "said"),
+    [
+        ('step,loss\n"500","2.5"\n"1,000","1,234.5"\n', {500: 2.5, 1000: 1234.5}, "between their thousands (2)"),
+        ("step;loss\n500;2,5\n1.000;1,5\n", {500: 2.5, 1000: 1.5}, "between their thousands (1)"),
+        ("step\tloss\n500\t2.5\n1,000\t1.5\n", {500: 2.5, 1000: 1.5}, "between their thousands (1)"),
+        ("step;loss\n1.000;2.5\n2.000;1.5\n", {1: 2.5, 2: 1.5}, ""),
+        ("epoch,loss,acc\n0,3,7\nepoch,acc,loss\n1,8,2\n", {0: 3, 1: 2}, "stand again (1) and count from there on"),
+        ("# lr=0.1\n# made by train.py\nstep,loss\n0,3\n1,2\n", {0: 3, 1: 2}, ""),
+        ("step,loss\n0,3\n1,nan(ind)\n2,None\n3,2\n", {0: 3, 3: 2}, "cells without a number (1)"),
+    ],
+)
+def test_cells_are_read_as_their_table_spells_numbers(
+    tmp_path: Path, text: str, loss: dict[int, float], said: str
+) -> None:
+    (tmp_path / "log.csv").write_text(text)
+    read, sentences = curves_of(tmp_path / "log.csv", tmp_path)
+    assert read["loss"] == loss
+    assert said in sentences
+
+
+def test_tables_of_numpy_and_of_pandas_are_read_as_they_read_them(tmp_path: Path) -> None:
+    import numpy as np
+    import pandas as pd
+
+    rows = np.array([[10 * n, 3 / (n + 1), n / 7] for n in range(6)])
+    np.savetxt(tmp_path / "log.txt", rows, header="step loss acc")
+    table = pd.DataFrame(rows, columns=["step", "loss", "acc"])
+    (tmp_path / "shown.txt").write_text(table.to_string())
+    for name, precision in (("log.txt", 1e-15), ("shown.txt", 1e-5)):
+        read, _ = curves_of(tmp_path / name, tmp_path / name.partition(".")[0])
+        for column in ("loss", "acc"):
+            assert read[column] == pytest.approx(dict(zip(table["step"], table[column], strict=True)), abs=precision)
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"loss": [3, 2], "val_loss": [4, 5]},
+        {"config": {"lr": 0.1}, "history": {"loss": [3, 2], "val_loss": [4, 5]}},
+        {"loss": {"0": 3, "1": 2}, "val_loss": {"0": 4, "1": 5}},
+        {"0": {"loss": 3, "val_loss": 4}, "1": {"loss": 2, "val_loss": 5}},
+        {"epoch_0": {"loss": 3, "val_loss": 4}, "epoch_1": {"loss": 2, "val_loss": 5}},
+        {"epoch": [0, 1], "loss": [3, 2], "val_loss": [4, 5]},
+    ],
+)
+def test_a_history_has_its_numbers_however_json_holds_it(tmp_path: Path, document: dict[str, Any]) -> None:
+    (tmp_path / "history.json").write_text(json.dumps(document))
+    read, said = curves_of(tmp_path / "history.json", tmp_path)
+    assert read == {"loss": {0: 3, 1: 2}, "val_loss": {0: 4, 1: 5}}
+    assert ("which is a guess" in said) == ("epoch" not in document)
+
+
+def test_lists_of_parts_and_lists_at_stated_steps(tmp_path: Path) -> None:
+    for name, document in (
+        ("parts", {"train": {"loss": [3, 2]}, "val": {"loss": [4, 5]}}),
+        ("steps", {"steps": [100, 200], "loss": [3, 2], "val_loss": [4]}),
+    ):
+        (tmp_path / f"{name}.json").write_text(json.dumps(document))
+    read, _ = curves_of(tmp_path / "parts.json", tmp_path / "1")
+    assert read == {"train/loss": {0: 3, 1: 2}, "val/loss": {0: 4, 1: 5}}
+    read, said = curves_of(tmp_path / "steps.json", tmp_path / "2")
+    assert read == {"loss": {100: 3, 200: 2}}
+    assert said == "Lists of more or fewer than 2 numbers are not read: 'val_loss'."
+
+
+def test_lines_of_mmcv_begin_with_what_the_run_was_made_by(tmp_path: Path) -> None:
+    records = [{"env_info": "linux", "seed": None}]
+    records += [{"mode": "train", "epoch": 1, "iter": n, "loss": 5 - n / 10} for n in (10, 20)]
+    (tmp_path / "20210101.log.json").write_text("".join(f"{json.dumps(record)}\n" for record in records))
+    assert curves_of(tmp_path / "20210101.log.json", tmp_path)[0] == {"train/loss": {10: 4, 20: 3}}
