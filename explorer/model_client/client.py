@@ -54,8 +54,6 @@ class ModelClient(QObject):
         """Create the client without starting a process.
 
         Args:
-            workspace: Whose runs are asked about.
-            parent: Owner in Qt's tree.
             program: Run instead of `trainer serve`, by tests.
         """
         super().__init__(parent)

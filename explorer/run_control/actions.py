@@ -59,7 +59,6 @@ def decoder_like(workspace: Workspace, run: int, like: int | None = None) -> con
     """Return the configuration of a decoder of `run`.
 
     Args:
-        workspace: Where.
         run: Whose embeddings are decoded.
         like: A decoder with which it is to be compared: size, seed and steps are its own; None: the preset.
     """

@@ -60,7 +60,6 @@ def news(
     """Return what is new in the store since `seen`; also mark dead runs and start the next queued one.
 
     Args:
-        workspace: Where to look.
         seen: What the last poll knew.
         active: Runs whose snapshots may have grown, and whose trainers may not answer.
         reconcile: Whether to compare the rows with the locks of their processes, too.

@@ -41,8 +41,6 @@ def link_to(now: Looking, text: str = "", table: Mapping[str, str] = MappingProx
     """Return the link to a selection; more than `MOST_PAIRS` pairs are left out.
 
     Args:
-        now: The selection.
-        text: The filter of runs.
         table: The columns of the table of runs between blanks, and its group, as `columns` and `group`; the open chart,
             as `chart`.
     """

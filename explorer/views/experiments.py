@@ -119,7 +119,6 @@ def listed(
     """Return all experiments, newest first. For a thread.
 
     Args:
-        workspace: Where they are.
         judged: What was found before, by name: an experiment whose runs have not changed since is not judged again.
     """
     judged = {} if judged is None else judged

@@ -52,8 +52,6 @@ def runs_for(
     """Return the runs to show, `first` ones first. Pure, for a thread.
 
     Args:
-        workspace: Holds the runs.
-        text: The filter.
         first: Runs that come first if they fit.
         data: Of which a run must have a snapshot; None: what the first of the runs prefers.
         needs_snapshot: Whether a run must have one.

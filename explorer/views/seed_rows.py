@@ -150,7 +150,6 @@ def state_text(run: RunRow, end: float | None, turn: int) -> str:
     """Return where a run is: `83.0 %, finished`, `R@1 61.2 % so far, step 240 of 384`, `waiting, 1st`.
 
     Args:
-        run: The run.
         end: Seconds until it ends; None where that is not known.
         turn: Among those that wait, 1 for the next; 0 where it does not wait.
     """

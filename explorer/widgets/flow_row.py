@@ -57,7 +57,6 @@ class FlowRow(QWidget):
         """Add a widget.
 
         Args:
-            widget: The part.
             gap: Pixels to what stands before it in its line.
             stretch: It takes what room its line leaves.
             right: It and all after it stand at the right end of a line that begins with others.

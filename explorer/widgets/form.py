@@ -60,7 +60,6 @@ class Form(QWidget):
             skip: Fields that have no row; they keep the value of the instance last given to `set_value`.
             choosable: Text fields for which `set_choices` names likely values; any other may be typed.
             unused: Instance -> fields that have no effect in it, each with the reason: they are disabled.
-            parent: Qt's parent.
         """
         super().__init__(parent)
         self.kind = kind

@@ -79,7 +79,6 @@ class ImageStrip(QListView):
 
         Args:
             picture: Returns the thumbnail of a path, or None while there is none.
-            parent: As in Qt.
             lines: How many lines of words are under an image.
             edge: Of an image, in pixels.
         """

@@ -48,7 +48,6 @@ def row(*parts: Parts, gap: int | None = theme.INSIDE, margins: Margins = 0, of:
         *parts: Widgets, layouts, pixels and `STRETCH`, each alone or with its stretch factor.
         gap: Pixels between two parts; None for the gap of the layout that it becomes a part of.
         margins: Pixels around them: at all sides, or left, top, right and bottom.
-        of: The widget that it lays out.
     """
     return _filled(QHBoxLayout(of) if of is not None else QHBoxLayout(), parts, gap, margins)
 

@@ -119,7 +119,6 @@ class ExportDialog(QDialog):
             command_for: Returns the command that writes a suffix.
             file: Where to, without its suffix.
             previews: Draws; closed with the dialog.
-            choices: The choices to begin with.
             also: Suffixes of what is written beside a figure: other formats, or its numbers.
             example: The figure that stands for all, where several are exported: none of its parts is offered.
             contents: What is exported, a line each, where it is more than one figure.

@@ -34,7 +34,6 @@ def window_on_sample(
 
     Args:
         make_window: Makes it of a folder.
-        hooks: Those of the program.
         safe: Whether it draws without compiled code.
         back: Brings the window of one's own runs to the front; None where there is no such window.
     """

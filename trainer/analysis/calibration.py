@@ -62,7 +62,6 @@ def probabilities(
 
     Args:
         cosines: Of an image with each class.
-        inv_tau: The inverse temperature.
         offset: None: rows of `softmax(inv_tau * cosines)`, each summing to 1. Of SigLIP, the bias over the inverse
             temperature of the training: `sigmoid(inv_tau * (cosines + offset))` of each class by itself. Zhai et al.,
             Sigmoid Loss for Language Image Pre-Training, 2023, https://arxiv.org/abs/2303.15343
@@ -106,7 +105,6 @@ def error_range(
         right: Whether it is right.
         bins: As of `reliability`.
         draws: Drawings of labels at each of the gaps tried.
-        seed: Of the drawings.
     """
     diagram = reliability(confidence, right, bins=bins)
     filled = diagram.counts > 0

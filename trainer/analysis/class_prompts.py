@@ -113,7 +113,6 @@ def caption_labels(captions: Sequence[str], read_words: Iterable[str] = ()) -> t
     stand, at most 12. Of more than 50,000 captions a sample is read. Empty without two captions.
 
     Args:
-        captions: Of pairs.
         read_words: Of the training captions, where they are known: no others are labels.
     """
     distinct = _distinct(captions)

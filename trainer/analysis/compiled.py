@@ -22,11 +22,7 @@ def cache_folder() -> Path:
 
 
 def compiled(module: str) -> ModuleType:
-    """Return a module of compiled functions, imported with the cache in place.
-
-    Args:
-        module: Its full name.
-    """
+    """Return a module of compiled functions, imported with the cache in place."""
     import numba
 
     config: Any = numba.config

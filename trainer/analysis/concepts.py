@@ -116,10 +116,8 @@ def concepts_of(
     """Return the concepts that any row has, most frequent first; each picture and each caption counts once.
 
     Args:
-        dictionary: Whose concepts they are.
         codes: Of all images, then of all captions.
         stability: Of each concept of the dictionary.
-        captions: Of the pairs.
         rows: Of the pairs in the snapshot.
         units: Which of the pairs are one picture or one caption.
     """

@@ -18,7 +18,6 @@ def direction_variance(distance: Float[np.ndarray, " m"], noise: float, dimensio
     Args:
         distance: Between anchor and negative.
         noise: Standard deviation in each direction; 0: none.
-        dimension: Of the embedding.
     """
     from scipy.special import gammaln, hyp1f1
 

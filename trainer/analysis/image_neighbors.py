@@ -40,7 +40,6 @@ def image_neighbors(
     Args:
         image: Unit embeddings.
         k: Neighbors whose mean distance counts; fewer where there are not so many.
-        progress: Told after each block; raises to cancel.
     """
     neighbors = neighbors_of_all(image, k, progress or silent)
     distances = np.maximum(1.0 - neighbors.cosines.astype(np.float64), 0.0)

@@ -118,8 +118,6 @@ def linear_probe(
         train: Features with known classes.
         targets: Their classes, 0 to `classes` - 1.
         tried: Features to read.
-        classes: How many there are.
-        progress: Told how far it is.
     """
     order = np.random.default_rng(0).permutation(len(targets))
     validated, fitted = np.split(order, [round(VALIDATION * len(order))])

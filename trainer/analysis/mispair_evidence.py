@@ -49,7 +49,6 @@ def mispair_evidence(
         image: Unit embeddings.
         text: Unit embeddings; row i belongs to image i.
         matching: Which captions and which images are one, and which belong together.
-        progress: Told after each block; raises to cancel.
         favor: Added to the own cosine of each pair.
     """
     image, text = exact(image), exact(text)

@@ -66,8 +66,6 @@ def neighbors_of_all(
     Args:
         vectors: Unit rows.
         k: Neighbors of each.
-        progress: Told the share done; may raise to cancel.
-        seed: Of the cells.
         quick: Take cells for fewer rows, too, where they find `WANTED` of the neighbors: at 100,000 in a fifth of the
             time.
     """
@@ -90,7 +88,6 @@ def neighbors_by_cells(
         vectors: Unit rows.
         k: Neighbors of each.
         seed: Of the first middles and of the rows that are asked.
-        progress: Told the share done; may raise to cancel.
         enough: Whether fewer are enough where cells cannot find `WANTED`; else None is returned there.
     """
     rng = np.random.default_rng(seed)

@@ -50,11 +50,9 @@ def planted_mispairs(
     Args:
         image: Unit embeddings.
         text: Unit embeddings; row i belongs to image i.
-        units: Of these pairs.
         advantage: As `training_advantage` returns it; 0 for pairs that the run was not trained on. NaN: not known, and
             nothing is planted.
         seed: Of the pairs and of the exchange.
-        progress: Told after each block; may raise to cancel.
     """
     rows = _drawn(units, seed)
     captions = units.caption.copy()

@@ -127,14 +127,12 @@ def probe(
     1 of the fitted rows), or a narrow cone would be harder to read than a wide one.
 
     Args:
-        vectors: What is read.
         values: The value of each row.
         units: Which rows are equal; None: each is a unit.
         unit: What the vectors are of: each counts once for every value that it has.
         apart: What is held out as a whole: a picture, or all captions that are linked by pictures.
         held_out: Share of the units that are tried.
         decay: Of the weights.
-        seed: Of the split.
         progress: Told the share of the iterations.
 
     Raises:

@@ -40,7 +40,6 @@ def procrustes(
     Schoenemann, A generalized solution of the orthogonal Procrustes problem, Psychometrika 31, 1966.
 
     Args:
-        points: What is turned.
         onto: Where it should come to lie; another width is allowed, the narrower one is seen as part of the wider.
         moved: The means are brought together too; False turns about the origin, as suits unit vectors.
         scaled: The size is fitted too.

@@ -51,7 +51,6 @@ def standing(
         query: Unit embeddings that ask.
         stored: Unit embeddings that are ranked; row i is a right answer to query i.
         answers: Which items are one, and which are right; None: all differ, row i answers query i alone.
-        progress: Told after each block.
         rows: The queries that ask, all items answer; None: all.
     """
     answers = one_to_one(len(stored)) if answers is None else answers
@@ -78,7 +77,6 @@ def both_standings(
         image: Unit embeddings.
         text: Unit embeddings; row i belongs to image i.
         matching: Which texts and which images are one, and who answers whom; None: all differ, row i answers row i.
-        progress: Told after each block.
     """
     matching = Matching(*(one_to_one(len(text)),) * 2) if matching is None else matching
     image, text, right, back = both_sides(image, text, matching)

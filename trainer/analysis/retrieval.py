@@ -41,7 +41,6 @@ def ranks(
         stored: Unit embeddings that are ranked; row i is a right answer to query i.
         answers: Which rows are one item, and which items are right; None: all differ, row i answers query i alone.
         rows: The queries that ask; None: all.
-        progress: Told the share done; may raise to cancel.
     """
     answers = one_to_one(len(stored)) if answers is None else answers
     gallery = answers.gallery(stored)
@@ -114,7 +113,6 @@ def both_question_ranks(
         image: Unit embeddings.
         text: Unit embeddings; row i belongs to image i.
         matching: Which texts and which images are one, and who answers whom.
-        progress: Told the share done; may raise to cancel.
         counts: What was counted before; None: nothing.
         seen: Shown what is counted on the way, and the ranks of the images that have asked: a random sample of all.
     """

@@ -26,7 +26,6 @@ def at_most(rows: Int[np.ndarray, " n"] | int, most: int, *, seed: int = 0) -> I
     Args:
         rows: The rows, or how many there are (0 to n - 1).
         most: How many are taken at the most.
-        seed: Of the draw.
     """
     n = rows if isinstance(rows, int) else len(rows)
     if n <= most:

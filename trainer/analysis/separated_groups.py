@@ -86,7 +86,6 @@ def separated_groups(
         bandwidth: In median distances.
         least_share: Of the rows, that a group has at least.
         least_gain: Of a group, which would be one of noise below it.
-        seed: Draws the landmarks.
     """
     a, b = _centered(a), _centered(b)
     chosen = np.random.default_rng(seed).permutation(len(a))[:LANDMARKS]

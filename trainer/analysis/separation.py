@@ -113,7 +113,6 @@ def all_unmatched(
         group_of: Group of each asking image.
         answers: Which texts are one, and which count as matched; None: all differ, and only row i does.
         rows: The images that ask; None: all.
-        progress: Told the share done; may raise to cancel.
 
     Returns:
         Counts by group of anchors, their bins (which span the right cosines too), and what

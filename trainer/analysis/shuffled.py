@@ -30,7 +30,6 @@ def shuffled_level(n: int, measure: Shuffled, *, queries: int | None = None, see
         n: Pairs.
         measure: The cosines of a shuffling.
         queries: Images that ask in each; None: n.
-        seed: Of the shufflings.
 
     Returns:
         The means over the shufflings; NaN with fewer than 2 pairs.

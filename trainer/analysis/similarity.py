@@ -56,7 +56,6 @@ def hardest_texts(
         k: How many texts an image keeps.
         answers: Which texts are one, and which count as matched; None: all differ, and only row i does.
         rows: The images that ask, a sample; None: all. Every image is compared with all texts.
-        progress: Told the share done; may raise to cancel.
     """
     rows = np.arange(len(image)) if rows is None else rows
     answers = one_to_one(len(text)) if answers is None else answers

@@ -35,7 +35,6 @@ def block_means(
         text: Unit embeddings.
         rows: Numbers of the images in each group; a flat array: each its own group.
         columns: Numbers of the texts in each group.
-        progress: Told the share done; may raise to cancel.
     """
     first = group_means(image, rows, progress=part_of(progress, 0, 2))
     return first @ group_means(text, columns, progress=part_of(progress, 1, 2)).T

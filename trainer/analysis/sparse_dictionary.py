@@ -119,12 +119,10 @@ def fit(
     Args:
         rows: The spaces side by side, centered, of comparable lengths.
         widths: Of the spaces.
-        concepts: How many.
         active: Concepts of a row at most.
         steps: Updates.
         batch: Rows of an update.
         seed: Decides the beginning and the order.
-        progress: Told the share done.
     """
     rows = np.ascontiguousarray(rows, dtype=np.float32)
     rng = np.random.default_rng(seed)

@@ -43,9 +43,7 @@ def nearest(
     Args:
         query: Rows that ask.
         stored: Rows that can be neighbors.
-        k: How many.
         self_rows: Of each query, the stored row that it is, which is no neighbor of its own; None: they are others.
-        progress: Told the share done; may raise to cancel.
         certain: Whether lines of which rounding may have lost a row are compared with all again.
     """
     k = max(0, min(k, len(stored) - (self_rows is not None)))
@@ -64,7 +62,6 @@ def neighbors_of_each(
     Args:
         vectors: Rows that ask and answer.
         k: Neighbors of each; at most n - 1.
-        progress: Told the share done; may raise to cancel.
     """
     self_rows = np.arange(len(vectors))
     k = max(0, min(k, len(vectors) - 1))

@@ -95,7 +95,6 @@ def count_ahead(
         right: The right columns of each line.
         back: The right lines of each column, to count along the columns, too: the same pairs as in `right`.
         hardest: Whether the largest wrong cosine of each line is wanted.
-        progress: Told the share done; may raise to cancel.
         counts: What was counted before, to go on with; None: nothing.
         seen: Shown what is counted, whenever `progress` is told; it changes meanwhile for nobody.
     """

@@ -123,7 +123,6 @@ class Units:
         once, so copies of rows change nothing about what is drawn.
 
         Args:
-            seed: Of the draw.
             share: Of the test, from 0 to 1.
             unit: What stays together: `picture` for what is measured of images, `caption` of texts, `group` of both.
 

@@ -58,7 +58,6 @@ def share_out(
         work: Called with a task and the thread's own scratch.
         scratch: Makes the buffers of a thread, once.
         workers: Threads; None: one for each processor, and one alone for a single task.
-        progress: Told the share of tasks that are done.
         note: What it is told with it.
     """
     lock, left = threading.Lock(), iter(tasks)

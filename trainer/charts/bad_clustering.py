@@ -47,7 +47,6 @@ def of_run(
 
     Raises:
         ChartError: The run is no PCL run, or has had no E step yet.
-        StoreError: No such run.
     """
     row = workspace.runs.get(target.run)
     sizes = sorted(int(match[1]) for name in workspace.results.scalar_names(row.id) if (match := _NAME.fullmatch(name)))

@@ -71,7 +71,6 @@ def batch_of_run(
 
     Raises:
         ChartError: No such snapshot, or one without pairs.
-        StoreError: No such run.
     """
     run = workspace.runs.get(target.run)
     row = choose_batch(workspace, run, target, request, held_out=settings.held_out)

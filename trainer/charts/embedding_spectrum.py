@@ -71,7 +71,6 @@ def spectra(
 
     Raises:
         ChartError: No such snapshot, or embeddings that are not numbers.
-        StoreError: No such run.
     """
     opened = open_target(workspace, target, request)
     run, units, parts = opened.run, opened.units, modalities_of(opened.snapshot)

@@ -167,7 +167,6 @@ def evaluation(
 
     Raises:
         ChartError: None of the runs was evaluated on it, or none at the step asked for; names the steps there are.
-        StoreError: No such run.
     """
     shown_at = [(workspace.runs.get(target.run), target.step) for target in targets_of(runs, steps)]
     return evaluation_at(workspace, shown_at, dataset, split)

@@ -113,7 +113,6 @@ def chosen_panel(panel: Panel, choices: FigureChoices, runs: Sequence[str] = ())
     """Return the panel with the parts and texts that are chosen.
 
     Args:
-        panel: What the window shows.
         choices: Of the figure; its width and size do nothing here.
         runs: Labels of its runs, A first.
 

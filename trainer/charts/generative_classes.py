@@ -71,7 +71,6 @@ def of_run(
 
     Raises:
         NoModelYetError: Nothing was; says the command.
-        StoreError: No such run.
     """
     row = workspace.runs.get(target.run)
     stored = read_comparison(row.folder)

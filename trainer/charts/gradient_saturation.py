@@ -74,7 +74,6 @@ def saturation(
 
     Raises:
         ChartError: No such snapshot, or one without pairs.
-        StoreError: No such run.
     """
     run = workspace.runs.get(target.run)
     row = choose_batch(workspace, run, target, request, held_out=settings.held_out)

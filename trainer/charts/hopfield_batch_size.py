@@ -69,7 +69,6 @@ def self_weights(
 
     Raises:
         ChartError: Nothing is stored.
-        StoreError: No such run.
     """
     run = patterns(workspace, target, request, settings, progress=progress)
     sizes = np.unique(np.geomspace(2, run.n, 25).round().astype(int)) if run.n > 1 else np.array([1])

@@ -54,7 +54,6 @@ def beta_grid(
 
     Raises:
         ChartError: Nothing is stored, or the run lacks the modality of the queries.
-        StoreError: No such run.
     """
     run = patterns(workspace, target, request, settings, progress=progress)
     rows = run.units.rows(UNIT_OF[settings.asks], MOST_QUERIES)

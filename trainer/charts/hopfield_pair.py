@@ -84,7 +84,6 @@ def pair_retrievals(
 
     Raises:
         ChartError: The run embeds only one modality, or there is no such pair.
-        StoreError: No such run.
     """
     run = patterns(workspace, target, request, StoredSettings(), progress=progress)
     query = query_of(workspace, target, request, run, settings.query)

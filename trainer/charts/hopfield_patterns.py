@@ -162,7 +162,6 @@ def patterns(
 
     Raises:
         ChartError: No such snapshot, nothing stored, or embeddings that are not numbers.
-        StoreError: No such run.
     """
     opened = open_target(workspace, target, request)
     row, chosen = opened.run, opened.row
@@ -223,7 +222,6 @@ def query_of(workspace: Workspace, target: Target, request: Request, run: Patter
 
     Raises:
         ChartError: One of the two has no such pair.
-        StoreError: No such run.
     """
     items, name = run.items, run.name
     if target != request.targets[0]:

@@ -95,7 +95,6 @@ def retrieval(
 
     Raises:
         ChartError: Nothing is stored, or there is no such query.
-        StoreError: No such run.
     """
     run = patterns(workspace, target, request, settings, settings.plane, progress)
     state = outside_vector(request, target, settings)

@@ -74,7 +74,6 @@ def spectra(
 
     Raises:
         ChartError: The run embeds only one modality.
-        StoreError: No such run.
     """
     run = patterns(workspace, target, request, StoredSettings(settings.stored), progress=progress)
     image, text, rows = both_of(run, unit=UNIT_OF[settings.stored[:-1]])

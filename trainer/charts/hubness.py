@@ -73,7 +73,6 @@ def hubness(
 
     Raises:
         ChartError: The run lacks such a snapshot, or it has no texts or no images.
-        StoreError: No such run.
     """
     opened = open_target(workspace, target, request)
     snapshot, (image, text) = opened.snapshot, opened.both("hubs of a search need")

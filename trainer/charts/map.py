@@ -107,7 +107,6 @@ def embedding_maps(
     """Return the maps of some snapshots with common colors.
 
     Args:
-        workspace: Where the runs are.
         placed: The snapshots and their points; of the first two, A and B, `agreement` tells.
         color: `modality`, `agreement`, `rank`, `cosine`, what changed (`CHANGED`), or a column of the items (see
             `color_columns`).

@@ -94,7 +94,6 @@ def matrix(workspace: Workspace, request: Request, settings: MatrixSettings, pro
     Raises:
         ChartError: A run lacks such a snapshot, has only one modality, or other pairs than the first run; or the
             window has not four ends.
-        StoreError: No such run.
     """
     if len(settings.window) not in (0, 4):
         raise ChartError("A part of the matrix has four places: --window TOP BOTTOM LEFT RIGHT.")

@@ -179,7 +179,6 @@ def one_pair(
     Ranks and margin are those of `trainer.analysis.rank_margins.standing`: equal captions and images are one.
 
     Args:
-        workspace: Where the runs are.
         opened: What `open_snapshots` returned; pictures of earlier steps are added to its `courses`.
         row: From 0.
         k: Nearest pairs of each run.

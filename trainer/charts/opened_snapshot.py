@@ -65,7 +65,6 @@ def open_target(workspace: Workspace, target: Target, request: Request) -> Opene
 
     Raises:
         ChartError: The run has no such snapshot; names those there are.
-        StoreError: There is no such run.
     """
     run = workspace.runs.get(target.run)
     row = choose_snapshot(workspace, run, step=target.step, dataset=request.dataset, split=request.split)
@@ -77,7 +76,6 @@ def open_targets(workspace: Workspace, request: Request) -> list[OpenedSnapshot]
 
     Raises:
         ChartError: A run has no such snapshot.
-        StoreError: There is no such run.
     """
     opened: list[OpenedSnapshot] = []
     for target in request.targets:

@@ -176,19 +176,14 @@ def changes(
     compared with all (`MOST_CELLS`), and the chart's note says so.
 
     Args:
-        workspace: Where the runs are.
-        a: Run and step.
-        b: Run and step.
         dataset: Of both snapshots; None takes A's preferred.
         split: Of both snapshots.
         k: Neighbors of each item.
         texts: Class names in templates, embedded by A's model and by B's: what images are classified by. None takes
             the mean of each class's own captions.
-        progress: Told how far it is; raises to cancel.
 
     Raises:
         ChartError: There is no such snapshot, or the two have no item or no modality in common.
-        StoreError: No such run.
     """
     if k < 1:
         raise ChartError("The number of neighbors must be at least 1.")

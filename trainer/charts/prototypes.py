@@ -82,7 +82,6 @@ def of_run(
 
     Raises:
         ChartError: No images, or fewer than clusters.
-        StoreError: No such run.
     """
     opened = open_target(workspace, target, request)
     row, chosen = opened.run, opened.row

@@ -87,7 +87,6 @@ def replay_of(
 
     Raises:
         ChartError: Others are stored, but not that one; names them.
-        StoreError: No such run.
     """
     row = workspace.runs.get(target.run)
     stored = replayed_steps(row.folder)

@@ -102,7 +102,6 @@ def representation_similarity(
 
     Raises:
         ChartError: A run has no such snapshot, they have no pair in common, or they are too many.
-        StoreError: No such run.
     """
     chosen = snapshots_of(workspace, request, settings.steps)
     dataset = chosen[0][1].dataset

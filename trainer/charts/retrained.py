@@ -71,7 +71,6 @@ def retrained(workspace: Workspace, old: int | str, new: int | str) -> Retrained
 
     Raises:
         ChartError: The new run's held-out splits do not hold all those pairs, or a run lacks images or texts.
-        StoreError: No such run.
     """
     before, after = workspace.runs.get(old), workspace.runs.get(new)
     first = read_snapshot(choose_snapshot(workspace, before).folder)

@@ -92,7 +92,6 @@ def compute(workspace: Workspace, request: Request, _settings: Any, progress: Pr
 
     Raises:
         ChartError: A has no snapshot, or does not compare images with texts by one of the three objectives.
-        StoreError: No such run.
     """
     first = workspace.runs.get(request.targets[0].run)
     step = request.targets[0].step

@@ -59,8 +59,6 @@ def run_fields(workspace: Workspace, targets: Sequence[Target], outcome: str) ->
     """Read configurations and outcomes.
 
     Args:
-        workspace: Whose.
-        targets: The runs.
         outcome: A logged or evaluated number, with or without split; empty: the main metric of the first run.
 
     Raises:

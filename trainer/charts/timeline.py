@@ -77,7 +77,6 @@ def timeline(
     """Return the maps and curves of the runs over their snapshots of one split.
 
     Args:
-        workspace: Where the runs are.
         runs: Ids or names; their order decides the colors, and the first one's last step the frame of PCA.
         dataset: Of the snapshots; None takes each run's first.
         split: Of the snapshots; None takes the held-out split.
@@ -88,7 +87,6 @@ def timeline(
 
     Raises:
         ChartError: A run has no such snapshots.
-        StoreError: No such run.
     """
     report, placement = progress or silent, placement or PointPlacement()
     rows = [workspace.runs.get(run) for run in runs]
@@ -259,7 +257,6 @@ def point_colors(
     """Return the colors of every run's pairs with a common meaning; computed ones are of each run's last step.
 
     Args:
-        chart: The runs.
         by: `modality`, `label`, a column, `agreement`, `rank`, `cosine`, or what changed; None: class where there are
             some, else modality.
         workspace: Where the runs are; only what changed is read from it.

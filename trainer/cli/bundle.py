@@ -106,7 +106,6 @@ def write_bundle(
     """Write the bundle atomically and return the contents of `bundle.json`.
 
     Args:
-        workspace: Where the runs are.
         runs: Numbers, names or folders; A first.
         out: A new folder, or a file that ends in `.zip`, which is replaced.
         run_command: Runs a command in this process and returns its status, as `trainer.__main__.main` does.
@@ -117,7 +116,6 @@ def write_bundle(
 
     Raises:
         UserError: The folder is there already, or the place cannot be written.
-        StoreError: No such run.
     """
     rows = [workspace.runs.get(run) for run in runs]
     shortener = _shortener(workspace, rows)

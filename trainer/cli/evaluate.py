@@ -297,9 +297,6 @@ def evaluate(workspace: Workspace, row: RunRow, model: CachedModel, folder: Path
     """Return one entry per held-out split in CLIP_benchmark format: dataset, model, task, n, metrics.
 
     Args:
-        workspace: Where the run and the decoded images are.
-        row: The run.
-        model: Its model.
         folder: Captioned images, all of which are measured; None: the held-out splits of the run's own data.
     """
     from trainer import config

@@ -186,8 +186,6 @@ def train(workspace: Workspace, run: int, *, quiet: bool = False, max_restarts: 
     """Train a run until it has ended, by as many processes as it wants, here or at the place that it was sent to.
 
     Args:
-        workspace: Where it is.
-        run: Its number.
         quiet: What the training says goes to standard error: standard output is one JSON object.
         max_restarts: As of `trainer.scheduling.ranks.train`.
     """
@@ -301,7 +299,6 @@ def started_run(workspace: Workspace, name: str, data: config.Data | None) -> st
     """Return what `tuning.start` calls a run; a model that is no run of the workspace is opened as one first.
 
     Args:
-        workspace: Where.
         name: A run, with @STEP for a checkpoint, or a model as `trainer open` names it.
         data: Whose held-out pairs a model is opened with; None: few Scenes.
 

@@ -71,7 +71,6 @@ def write_report(
     """Write the report and return the contents of `metrics.json` and the report's location.
 
     Args:
-        workspace: Where the runs are.
         runs: Numbers, names or folders; A first.
         out: A name that ends in `.html` becomes one page that holds everything; any other a folder with
             that page as `index.html` and the figures and numbers beside it.

@@ -83,7 +83,6 @@ def prepared(captured: EmbeddingSet, columns: Mapping[str, Sequence[Any]] | None
     """Return the rows with a direction, brought to unit length.
 
     Args:
-        captured: The set.
         columns: Of its items; None: rows are known by number.
 
     Raises:

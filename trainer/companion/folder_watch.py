@@ -55,10 +55,7 @@ def watched_run(workspace: Workspace, folder: WatchedFolder, *, name: str, datas
     """Claim the run of a folder: the one that shows it already, else a new one.
 
     Args:
-        workspace: Of the run.
-        folder: Whose training it shows.
         name: Of a new run; empty: the folder's.
-        dataset: Name of the data that are embedded.
 
     Raises:
         WatchError: Another process watches the folder.
@@ -73,10 +70,7 @@ def prepared_run(workspace: Workspace, folder: WatchedFolder, *, name: str, data
     """Return the number of the run of a folder, for a watch that is about to begin in another process.
 
     Args:
-        workspace: Of the run.
-        folder: Whose training it shows.
         name: Of a new run; empty: the folder's.
-        dataset: Name of the data that are embedded.
 
     Raises:
         WatchError: Another process watches the folder.
@@ -136,9 +130,7 @@ class FolderWatch:
         """Go on from what the run has.
 
         Args:
-            workspace: Of the run.
             log: Of the run, claimed.
-            folder: What is watched.
             measure: Embeds a checkpoint; None: only curves are brought in.
             every: At most one checkpoint in so many updates is embedded; 0: all.
             say: Gets a sentence for what happens.

@@ -88,7 +88,6 @@ def watch_there(workspace: Workspace, address: str, options: Sequence[str], name
     """Start a watch on the other computer, where the folder and the pairs are; return the run here that mirrors it.
 
     Args:
-        workspace: Of this computer.
         address: `ssh://host/path`.
         options: Of `trainer watch`; paths are those of the other computer.
         name: Of a new run; empty: the folder's.

@@ -14,10 +14,7 @@ def is_asked_to_stop(workspace: Workspace, log: RunLog, trainer: Identity | None
     """Return whether somebody asks for a stop; any other request is refused, and that is said.
 
     Args:
-        workspace: Of the run.
-        log: Of the run.
         trainer: The process that holds it; None where that is not known.
-        step: Of the run now.
     """
     request = log.asked()
     if request in _REFUSED:

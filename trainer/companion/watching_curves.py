@@ -120,7 +120,6 @@ def before_a_return(
     times are those of the copy, nothing is told.
 
     Args:
-        folder: Of the training.
         checkpoints: Its checkpoints, the newest first.
         curves: Of its files, read after the checkpoints were listed.
     """

@@ -160,7 +160,6 @@ def read_value(of: Field, text: str, name: str) -> Any:
     """Return the value that a text means to a field.
 
     Args:
-        of: The field.
         text: What was typed: `0.07`, `yes`, `0.8,0.2,0.1`.
         name: The field's name in the message.
 

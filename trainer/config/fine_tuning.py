@@ -110,7 +110,6 @@ def mix_of(tuned: Sequence[tuple[str, Run]], start: str, *, alphas: str, name: s
         tuned: What each is called in `tuning.mix`, and its configuration; data and reference set are the first one's.
         start: What the start is called in `tuning.start`.
         alphas: Shares of the fine-tuned runs.
-        name: Of the run.
     """
     first = tuned[0][1]
     tuning = Tuning(

@@ -43,7 +43,6 @@ def random_crops(
     Args:
         images: The batch, on the device that trains.
         indices: Row of each image in the training split.
-        seed: Of the run.
         epoch: Counted from 0.
         scale: Smallest share of the area that a crop keeps, at most 1; 1 keeps the whole image.
     """

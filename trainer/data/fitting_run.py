@@ -33,8 +33,6 @@ def fitting_run(
 
     Args:
         run: With the data. Its pairs are listed; no picture is opened.
-        workspace_folder: Holds the caches.
-        progress: Told how far the listing is; may raise to stop.
         stated: Names of fields of the optimizer that were asked for, and stay.
 
     Raises:

@@ -49,7 +49,6 @@ def folder_sources(
     Links to folders are followed; hidden files and folders are passed over.
 
     Args:
-        path: Of the folder.
         progress: Told how many images there are, then how many captions have been read; may raise to stop.
         captions: As `config.Folder.captions`.
         lines: As `config.Folder.lines`.

@@ -27,7 +27,6 @@ def new_run(
     """Return the validated configuration; without preset and file it is adapted to the data at `path`.
 
     Args:
-        workspace_folder: Holds the caches of the data.
         preset: Name of a preset; empty: that of folders.
         file: A TOML file in place of a preset.
         base: A configuration in place of both, which is adapted to the data at `path`.

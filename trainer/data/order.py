@@ -47,7 +47,6 @@ def class_batches(
         labels: Class of each row; negative: in no batch.
         batch_size: A multiple of `per_class`.
         per_class: Rows of a class drawn at a time.
-        seed: Of the run.
         epoch: Counted from 0.
     """
     generator = np.random.default_rng([seed, epoch, _PURPOSE, per_class])
@@ -80,7 +79,6 @@ def word_batches(
     Args:
         bags: The words of each row, as numbers.
         batch_size: Rows of a batch.
-        seed: Of the run.
         epoch: Counted from 0.
 
     Raises:

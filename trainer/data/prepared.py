@@ -85,7 +85,6 @@ def prepare(
         sources: In order.
         size: Side of the decoded square, in pixels.
         cache: Folder of all caches.
-        progress: Told the share that is done.
         loading: "prepared": from the cache. "streamed": decoded anew each time. "auto": streamed if the cache would
             take most of the free space.
         preprocessing: Of the published model that they are for; None for towers of our own.

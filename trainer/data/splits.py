@@ -42,7 +42,6 @@ def load(
     """Return the pairs of a data set, decoded at `image_size`, from the workspace's caches if up to date.
 
     Args:
-        data: Which pairs.
         image_size: Side of the images, in pixels.
         workspace_folder: Holds `data/` (Scenes) and `cache/` (decoded images).
         progress: Told the share done and a note for the person. May raise to stop; nothing half-written is kept.
@@ -109,7 +108,6 @@ def load_untrained(
     curves are drawn of, then by all.
 
     Args:
-        data: Which pairs.
         image_size: Side of the images, in pixels.
         workspace_folder: As in `load`.
         progress: As in `load`.
@@ -157,7 +155,6 @@ def load_planned(
     written.
 
     Args:
-        data: Which pairs.
         image_size: Side of the images, in pixels.
         workspace_folder: As in `load`.
         needed: Number of training pairs -> rows whose pictures are drawn; the others are black.

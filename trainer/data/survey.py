@@ -90,11 +90,9 @@ def survey(data: config.Data, *, image_size: int, workspace_folder: Path, opened
     """Return the contents of a data set.
 
     Args:
-        data: Which, and how it is read.
         image_size: Side of the prepared images, in pixels.
         workspace_folder: Holds the caches. With `opened` the pictures are prepared there, as a run would do it.
         opened: Open every picture, to know which ones cannot be read or are odd; else only list the pairs.
-        progress: Told the share done; may raise to stop.
     """
     data = config.absolute(data)
     beside = _beside(data, progress)

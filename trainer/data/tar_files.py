@@ -81,7 +81,6 @@ def shard_sources(
     """Return the pairs of each split in tar order; only "train" without known held-out tars.
 
     Args:
-        data: Which tars.
         workspace_folder: Compressed tars are decompressed into its cache, once.
         progress: Told how many tars have been listed.
         log: Receives a note for each encoding but UTF-8 in which texts are read.

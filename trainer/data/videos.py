@@ -34,9 +34,7 @@ def middle_frames(
 
     Args:
         films: Files below `root`.
-        root: Of the data set.
         kept_at: Folder whose folders keep pictures.
-        progress: Told the share done; may raise to cancel.
 
     Raises:
         DataError: ffmpeg is missing, or the folder cannot be written.

@@ -63,7 +63,6 @@ def augmented_view(
         images: The batch, on the device that trains.
         rows: Place of each image in the training split.
         look: How strongly views differ.
-        seed: Of the run.
         epoch: Counted from 0.
         view: Which of the views of this epoch.
     """

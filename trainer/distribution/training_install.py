@@ -91,7 +91,6 @@ def install(report: Report, *, backend: Backend = "auto", wheels: Path | None = 
 
     Args:
         report: Takes the share done and a note; may raise, which ends the process of uv.
-        backend: The build of torch.
         wheels: A folder of wheels to take everything from, without a network.
 
     Raises:

@@ -82,12 +82,9 @@ class Evaluation:
         """Create it without embedding.
 
         Args:
-            subject: The model.
-            data: What it is tried on.
             shift: A second data set, for robustness.
             features: Lets probes use features, which need a known projection.
             reading: How the images are read by the published preprocessing and others; None: they cannot be.
-            progress: Told the share done.
         """
         self.subject, self.data, self._shift, self._reading = subject, data, shift, reading
         visual = subject.towers.visual

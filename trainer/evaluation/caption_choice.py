@@ -51,7 +51,6 @@ def choose(
     Args:
         image: Unit embeddings of pictures.
         text: Of their captions.
-        negatives: The false captions.
         false: Their unit embeddings.
 
     Returns:

@@ -28,10 +28,8 @@ def write_cleaned_list(
     """Write both tables, captions and labels exactly as they are.
 
     Args:
-        workspace: With the reviews.
         run: Whose data are cleaned.
         file: `.parquet` or `.csv`; None: one with the time in its name, in the workspace.
-        progress: Told the share done; may raise to cancel.
 
     Raises:
         DataError: Nothing is flagged or would be left, pictures lie inside other files, or a CSV would change a text.

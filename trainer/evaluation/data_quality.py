@@ -75,11 +75,9 @@ def check_data(
     pairs are judged by the run that detects the most of those: the one named, or one that did not learn the pairs.
 
     Args:
-        models: Of the workspace.
         runs: One; or two: then a pair is suspected to be mispaired if each of them says so, and no other is asked.
         steps: Of their checkpoints; None is the newest.
         most: Pairs of a split that are compared.
-        progress: Told the share done; may raise to cancel.
 
     Raises:
         AnswerError: A run is not known or has no such checkpoint.

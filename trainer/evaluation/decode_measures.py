@@ -166,10 +166,7 @@ def measure_decoders(
     """Return the measures of one decoder or of two that compare.
 
     Args:
-        workspace: Where.
         runs: Decoders, each with its checkpoint or None for the newest.
-        request: How much is measured.
-        progress: May raise to stop.
         alike: Trains the decoder of true attributes (`trainer.training.decoder_limits`), which takes as long as a
             decoder took; None: the limits are not measured.
 

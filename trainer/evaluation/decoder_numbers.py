@@ -35,7 +35,6 @@ def decoder_numbers(
     The noise of pair i at a level depends on i and the level alone: two decoders are tried with the same.
 
     Args:
-        heldout: The split.
         embedded: As `heldout.embed` gives it.
         method: The decoder; its moving average denoises.
         alive: Called again and again.

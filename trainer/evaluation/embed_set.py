@@ -86,7 +86,6 @@ def run_job(address: str, workspace: Path, progress: Progress, workers: Workers 
     Args:
         address: The job's folder, of a disk or an object store.
         workspace: Folder for what listing the data leaves behind.
-        progress: Told the share done.
         workers: Of the Ray cluster whose job this is; None: this process embeds.
 
     Raises:
@@ -297,7 +296,6 @@ def task_data_of(folder: Path, *, learned: set[str], named: bool) -> tuple[TaskD
     """Return the pairs of an evaluation and their embeddings, from the shards of a job that was made for one.
 
     Args:
-        folder: Of the shards.
         learned: Pixels, as `pixel_digests` tells them, of the pictures that the run was trained on.
         named: Whether the split was asked for by its name.
 

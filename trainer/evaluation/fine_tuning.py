@@ -88,11 +88,9 @@ def fine_tune(
         labeled: Images with known classes.
         targets: Their classes.
         tried: Images to read.
-        classes: How many there are.
         where: Device of the towers.
         epochs: Over the labeled images; 0: the linear probe alone.
         seed: Of order and crops.
-        progress: Told how far it is; ends it by raising.
     """
     report = progress or (lambda _share, _note: None)
     with torch.random.fork_rng(devices=[where] if where.type == "cuda" else []):

@@ -25,7 +25,6 @@ def embed_independent(
     """Embed the pairs with each run's model and add the snapshots to the workspace, replacing existing ones.
 
     Args:
-        models: Of the workspace.
         runs: Numbers, names or folders.
         steps: Of the checkpoints, one a run, None for the newest; empty: the newest of all.
         progress: Told the share done; may raise to cancel, what is whole by then stays.

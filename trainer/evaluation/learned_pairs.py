@@ -62,11 +62,9 @@ class LearnedPairs:
         """Count the pairs with a training image, also by equal pixels if both are prepared.
 
         Args:
-            sources: The pairs.
             digests: Of their pixels, as `digests_of` gives them; none where they are not known.
             size: At which both were prepared.
             cache: Folder of the prepared ones.
-            preprocessing: By which.
         """
         if not self.sources:
             return 0

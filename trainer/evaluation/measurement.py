@@ -39,7 +39,6 @@ class Measurement:
 
         Args:
             towers: As they are measured.
-            heldout: The split.
             embedded: As `heldout.embed` gives it.
             alive: Called again and again.
         """

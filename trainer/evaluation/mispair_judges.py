@@ -72,13 +72,11 @@ def judge(
     """Return which pairs every one of the runs suspects, and which planted ones.
 
     Args:
-        runs: Who.
         embedded: Unit images and texts of all pairs of the split, by each run.
         units: Of all pairs of the split.
         rows: The pairs to judge; None: all.
         advantages: What training gave these pairs, as `planted_mispairs` wants it, for each run.
         trained: Whether the run learned these pairs.
-        progress: Told the share done; may raise to cancel.
     """
     chosen = np.arange(len(units)) if rows is None else rows
     judged_units = units if rows is None else units.taken(rows)

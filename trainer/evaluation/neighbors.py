@@ -45,8 +45,6 @@ class NeighborReference:
         """Create it without drawing them.
 
         Args:
-            pairs: To draw from.
-            tokenizer: Of the model.
             context_length: Of the model.
             total: How many pairs `pairs` were drawn from in their turn; None where they are all.
         """

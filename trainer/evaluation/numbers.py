@@ -37,10 +37,8 @@ def measure(
     Nothing for a model of images alone or of texts alone: its number is that of its neighbors.
 
     Args:
-        heldout: The split.
         embedded: As `heldout.embed` gives it.
         method: What the run is trained with.
-        batch_size: Of the training.
         alive: Called again and again: each with each takes minutes for 50,000 pairs.
     """
     if embedded.image is None or embedded.text is None or not isinstance(method, ImageText):

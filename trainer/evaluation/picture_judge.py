@@ -42,7 +42,6 @@ def judge_of(workspace_folder: Path, pairs: Pairs, size: int, epochs: int, progr
         pairs: The training split.
         size: Side of the pictures in pixels.
         epochs: Of its training.
-        progress: Told after each update.
     """
     labels = labels_of(pairs)
     torch.manual_seed(0)

@@ -77,7 +77,6 @@ def explained(
         answers: Of the names of the changed factors.
         unit: The picture of each row.
         split: Another split with its answers, which are of other pictures; None where there is none to name.
-        progress: Told the share done.
     """
     possible = [factor for factor in factors if not factor.why_not]
     published = answers(frozenset())

@@ -49,7 +49,6 @@ def learned(
     """Return the training data and protocol of a probe or the neighbors.
 
     Args:
-        task: Which.
         n: Samples tried.
         suite: Its classes are those to choose from.
         rows: Pairs learned from.
@@ -87,8 +86,6 @@ def of_training(heldout: HeldOut, *, batch_size: int, both: bool, masks: bool, b
     """Return task -> question of a held-out split measured during training.
 
     Args:
-        heldout: The split.
-        batch_size: Of the loss.
         both: Whether the run has both towers; else no pictures are compared with texts, and none need to be read.
         masks: Whether the objective leaves right answers out of its negatives, in the loss and its gradient alike.
         by: How the run names classes.

@@ -88,9 +88,6 @@ def evaluate_runs(
     """Check what can be measured for each run, then measure it and store each completed task.
 
     Args:
-        models: The runs' models.
-        question: What is to be measured.
-        progress: Told the share done.
         shards: Folder of embeddings of the pairs by the only run, made by `embed_set`; None: embed them here.
         measured: Told each task as soon as it is stored.
 

@@ -174,7 +174,6 @@ def load_task_data(
         learned: The pairs that the model was trained on; None: it was trained on none of them.
         of_run: Whether the model was trained on the training split of these data. Of what they hold out, pictures that
             are copies of trained ones by their pixels are counted then, and not refused.
-        progress: Told the share done.
         preprocessing: Of the published model that the images are for; None for towers of our own.
 
     Raises:
@@ -547,7 +546,6 @@ def snapshot_data(
     """Return a snapshot's pairs, a test part with the rest for training, and the rows of both.
 
     Args:
-        snapshot: Of a run.
         suite: Name of a prompt suite that comes with the application; None: `run_suite`.
         run_suite: Classes and templates of the whole data set; without, the classes are those that the snapshot has.
 

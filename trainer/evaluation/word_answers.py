@@ -60,7 +60,6 @@ def word_numbers(
     Args:
         logits: As `word_logits` gives them.
         vocabulary: The word of each column of `logits`.
-        classes: Names of the classes.
         label: Place of each image's class, -1 where it has none.
     """
     labeled = label >= 0

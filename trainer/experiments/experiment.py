@@ -217,7 +217,6 @@ def of_presets(
     """Return an experiment with one arm per preset, named after its objective, or after the preset where that repeats.
 
     Args:
-        name: Of the experiment.
         presets: At least two; the first is the control.
         outcome: The primary one.
         changes: `FIELD=VALUE` made in every arm.

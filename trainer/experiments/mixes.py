@@ -25,7 +25,6 @@ def mix_run(
     """Return the configuration of the run that measures mixes of a base with the mean of its fine-tunings.
 
     Args:
-        workspace: Where the runs are.
         runs: Fine-tuned ones, each with `@STEP` for a checkpoint; several are a soup.
         alphas: Shares of the fine-tuned runs, from 0 to 1.
         base: What they were fine-tuned from; None: what the first started from.
@@ -34,7 +33,6 @@ def mix_run(
 
     Raises:
         ConfigError: They were fine-tuned from different runs, or none of them says from which.
-        StoreError: There is no such run.
     """
     parts = [run_and_step(str(run)) for run in runs]
     rows = [workspace.runs.get(run) for run, _ in parts]

@@ -53,7 +53,6 @@ def outlying(
     Args:
         arms: Names of the control and of the arm.
         pairs: Seed -> values of both.
-        measure: The outcome.
         resolution: As of `robust_deviations`.
     """
     both = np.array(list(pairs.values()), np.float64).reshape(-1, 2)
@@ -76,7 +75,6 @@ def collapsed(
     """Yield each seed, with a sentence, that is not better than guessing, or has less than half of its arm's median.
 
     Args:
-        arm: Its name.
         seeds: Seed -> value.
         measure: The outcome; only shares of which more is better can collapse.
         name: Of the outcome, `image_to_text_R@1`.

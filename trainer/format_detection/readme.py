@@ -50,7 +50,6 @@ def unread_split(folder: Path, *, is_split: bool) -> str:
     """Return a sentence about a split that the README of a folder states, as it is not read; empty if it adds nothing.
 
     Args:
-        folder: Of the data set.
         is_split: Whether names state a split already; then one that agrees with names adds nothing.
 
     Raises:

@@ -225,7 +225,6 @@ def omitted_ending(table: Path, names: Sequence[str], endings: Collection[str], 
     """Return the ending that a table leaves off all names of its images, as lists of ids do; empty if it does not.
 
     Args:
-        table: The file.
         names: Some of its image paths.
         endings: Of pictures, with the dot.
         folder: As of `image_root`.

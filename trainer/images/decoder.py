@@ -90,7 +90,6 @@ class Decoder:
         next ones are decoded by another. An iterator that is not exhausted ends the helper.
 
         Args:
-            locations: Where they lie.
             size: Side of the decoded square; with `uncropped`, the longer side at most.
             file: Exists and has room: picture i is written at `offset + i * size * size * 3`. None: its pixels are not
                 wanted, only what became of it.

@@ -94,7 +94,6 @@ def read_image(
     """Return the center square of the first frame, upright, on white where transparent; resized bicubic.
 
     Args:
-        image_location: Where the picture lies.
         size: Side of the result, in pixels.
         remarks: Receives a sentence for everything odd that was put right.
         preprocessing: Of a published model, which decides about the square, and what comes of the decoded picture.
@@ -136,7 +135,6 @@ def open_image(
     """Return the first frame in RGB, upright, 16-bit and float values scaled to 0..255, white where transparent.
 
     Args:
-        image_location: Where the picture lies.
         smallest: If given, a JPEG may be decoded at a fraction of its size with both sides at least twice this.
         remarks: Receives a sentence for everything odd that was put right.
         as_stored: Leave print colors, palettes and gray as they are in the file: somebody converts them later.

@@ -393,12 +393,10 @@ def sample(
     """Return a picture with values from -1 to 1 for each row, from the noise with the seed at its place.
 
     Args:
-        method: The decoder.
         rows: Unit rows.
         noises: Seeds; equal ones are equal noise for any decoder.
         steps: DDIM steps.
         guidance: Of Ho and Salimans, 2022, https://arxiv.org/abs/2207.12598: 1 is none.
-        progress: Told after each step; may raise to stop.
         strip: Is given every step.
     """
     where = method.alpha_bar.device

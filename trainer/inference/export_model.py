@@ -60,8 +60,6 @@ def export_model(
     """Write the model of a run to a new folder.
 
     Args:
-        workspace: Where the run is.
-        run_id: Its number.
         folder: Must not exist yet.
         form: `open_clip`: `open_clip.create_model_from_pretrained("local-dir:FOLDER")` opens it, and its tokenizer by
             `get_tokenizer`. `hf`: `transformers.CLIPModel.from_pretrained(FOLDER)` opens vision transformers with a

@@ -53,15 +53,12 @@ def open_run(workspace: Workspace, run_id: int, step: int | None = None, *, on: 
     """Return the model of a run at its newest valid checkpoint, or at `step`.
 
     Args:
-        workspace: Where the run lives.
-        run_id: Its number.
         step: Which checkpoint; None: the newest that is not damaged.
         on: Name of the device to compute on.
 
     Raises:
         CheckpointError: There is no such checkpoint, or it is damaged.
         ModelError: The run does not tell what its towers are built from.
-        StoreError: There is no such run.
     """
     row = workspace.runs.get(run_id)
     if workspace.runs.config_of(row.id).model.is_missing:
@@ -79,7 +76,6 @@ def open_folder(folder: Path, run: config.Run, *, name: str, step: int | None = 
 
     Args:
         folder: Where its checkpoints and, unless the configuration has them, its towers are described.
-        run: Its configuration.
         name: What messages call it.
         step: Which checkpoint; None: the newest that is not damaged.
         on: Name of the device to compute on.

@@ -99,9 +99,6 @@ def write_shard(model: OpenModel, shard: Shard, folder: Path, digest: str) -> Wr
     """Embed a shard and write its files, unless they are there.
 
     Args:
-        model: Embeds.
-        shard: Its rows.
-        folder: Of all shards.
         digest: SHA-256 that tells the model's weights.
 
     Raises:

@@ -28,7 +28,6 @@ def dcl(
     Args:
         view_a: Unit rows, one augmentation of each image.
         view_b: Unit rows, another; row k shows the same image in both.
-        inv_tau: Inverse temperature.
         sigma: Of the weights; None: no weights.
 
     Raises:

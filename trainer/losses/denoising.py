@@ -24,7 +24,6 @@ def denoising(
     Min-SNR Weighting Strategy, 2023, https://arxiv.org/abs/2303.09556
 
     Args:
-        prediction: Of the network.
         velocity: As `noise_schedule.velocity_of` gives it.
         alpha_bar: Of each picture's level; below 1.
         most_snr: Largest weight; infinity weighs every picture error by its signal to noise.

@@ -36,7 +36,6 @@ def dhn_nce(
     Args:
         image: Unit-length image embeddings.
         text: Unit-length text embeddings; row k describes image k.
-        inv_tau: Inverse temperature.
         beta_image: Hardness of the image-to-text direction; 0 weighs all negatives alike.
         beta_text: Hardness of the text-to-image direction.
         detach_weights: Treat the weights as constants; then no easy negative is ever attracted.

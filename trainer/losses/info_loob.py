@@ -31,7 +31,6 @@ def info_loob(
     Args:
         anchors: Unit rows that look for their match.
         samples: Unit rows; row k matches anchor k, all others are its negatives.
-        inv_tau: Inverse temperature.
         answers: Which samples are right answers of which anchors, and so no negatives; None: the match alone.
         tile: Rows computed at a time; None: all, or as many as fit where the batch is large.
 

@@ -29,7 +29,6 @@ def info_loob_pair(
     Args:
         image: Unit-length image embeddings.
         text: Unit-length text embeddings; row k describes image k.
-        inv_tau: Inverse temperature.
         answers: Which texts of the batch are right answers of which images, and so no negatives; None: the match alone.
         tile: Rows computed at a time; None: all, or as many as fit where the batch is large.
 

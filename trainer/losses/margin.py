@@ -32,7 +32,6 @@ def margin(
         beta: The boundary: one for all, or one per class (then indexed by the anchor's label); may be learned.
         alpha: Half the width of the gap around the boundary.
         sampler: How the negative of each anchor and positive is chosen.
-        generator: Source of the sampler's draws.
 
     Raises:
         ValueError: An unknown sampler, or a batch of one class only.

@@ -25,7 +25,6 @@ def moco(
         query: Unit rows of the encoder.
         key: Unit rows of the momentum encoder; row k shows the same image.
         queue: Unit rows of earlier keys, the negatives.
-        inv_tau: Inverse temperature.
     """
     matched = (query * key.detach()).sum(dim=1, keepdim=True)
     logits = inv_tau * torch.cat([matched, query @ queue.detach().T], dim=1)

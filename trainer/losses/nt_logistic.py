@@ -26,7 +26,6 @@ def nt_logistic(
     Args:
         view_a: Unit rows, one augmentation of each image.
         view_b: Unit rows, another; row k shows the same image in both.
-        inv_tau: Inverse temperature.
         semi_hard: Whether one negative of each anchor counts instead of all: the most similar one below the match.
 
     Raises:

@@ -24,7 +24,6 @@ def nt_xent(
     Args:
         view_a: Unit rows, one augmentation of each image.
         view_b: Unit rows, another; row k shows the same image in both.
-        inv_tau: Inverse temperature.
 
     Raises:
         ValueError: A single image.

@@ -67,7 +67,6 @@ def concentration(
     Args:
         distance: Euclidean distance of each point to its centroid.
         assignment: Cluster of each point.
-        clusters: How many clusters there are.
         tau: Mean of the result.
         smoothing: Alpha of the paper; keeps small clusters from looking dense.
     """

@@ -53,7 +53,6 @@ def negatives(
             `distance-weighted`: with probability inverse to the density of the distance on the sphere; uniform
             where no negative is admissible (Wu et al., Sampling Matters, 2017, https://arxiv.org/abs/1706.07567).
         dimension: Of the embedding; decides the density of distances.
-        generator: Source of the random draws.
 
     Raises:
         ValueError: An unknown sampler, or a batch of one class only.

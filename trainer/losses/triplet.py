@@ -31,7 +31,6 @@ def triplet(
         margin: By how much the positive must be nearer.
         sampler: How the negative of each anchor and positive is chosen.
         squared: Squared distances, as in the paper; plain ones otherwise.
-        generator: Source of the sampler's draws.
 
     Raises:
         ValueError: An unknown sampler, or a batch of one class only.

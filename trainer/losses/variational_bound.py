@@ -39,7 +39,6 @@ def variational_bound(
 
     Args:
         pictures: Values from -1 to 1 on the grid of 256.
-        foresee: The model.
         alpha_bar: Share of the picture's variance from the least noisy level to the noisiest; both above 0 and below 1.
         draws: Levels for each picture.
         generator: Of noise and levels; None: torch's own.

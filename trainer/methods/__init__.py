@@ -82,7 +82,6 @@ def build(objective: config.Objective, material: Material | None = None) -> Meth
     """Return the method of an objective, before its first step.
 
     Args:
-        objective: Which.
         material: What it is to be trained on; without it only methods of image-text pairs can be made, to load
             their weights into.
 

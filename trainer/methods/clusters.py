@@ -25,7 +25,6 @@ def k_means(
 
     Args:
         points: At least as many as clusters.
-        clusters: How many.
         generator: On the CPU; decides the start.
     """
     start = torch.randperm(len(points), generator=generator)[:clusters]

@@ -46,7 +46,6 @@ class DecoderPictures(Method):
         """Create it.
 
         Args:
-            choice: The sizes.
             material: What it is trained on; None for one whose weights are loaded.
             embed_dim: Of the embeddings, where there is no material.
             seed: Of what is drawn in training, where there is no material.

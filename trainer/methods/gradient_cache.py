@@ -28,8 +28,6 @@ def backward(
     """Add the gradient of the batch's loss to every parameter; return the detached loss.
 
     Args:
-        method: The objective.
-        towers: The model.
         batch: All pairs that are compared with each other.
         autocast: Context of the forward passes.
         micro_batch: Pairs embedded at a time, each twice; 0: all at once. Loss and gradient are the same either

@@ -29,10 +29,7 @@ def backward_over_ranks(
     With as many parts as ranks, the bits are those of `backward` with the parts as micro-batches.
 
     Args:
-        method: The objective.
-        towers: The model.
         batch: This rank's pairs, as a part of the whole batch.
-        ranks: Those that share it.
         autocast: Context of the forward passes.
         micro_batch: Pairs embedded at a time on this rank, each twice; 0: all its own at once.
 

@@ -47,7 +47,6 @@ def row_sharded(
         method: CLIP, InfoLOOB or CLOOB.
         local: Images and texts of this rank, as many as each other rank has.
         batch: This rank's part of the batch.
-        ranks: Those that share it.
 
     Raises:
         ValueError: A single pair.

@@ -36,7 +36,6 @@ class MeanPicture(nn.Module):
         """Create it.
 
         Args:
-            embed_dim: Of the embeddings.
             size: Side of the pictures in pixels; 16, 32, 64, ...
             width: Channels of the finest layer; the coarsest has four times as many.
         """
@@ -71,7 +70,6 @@ class Denoiser(nn.Module):
         """Create it.
 
         Args:
-            embed_dim: Of the embeddings.
             width: Channels at full resolution; a multiple of 8. Twice and three times as many follow below.
         """
         super().__init__()
@@ -147,7 +145,6 @@ class ResidualPrior(nn.Module):
         """Create it.
 
         Args:
-            embed_dim: Of the embeddings.
             width: Of the hidden layers.
             condition_width: Columns of what else is known; 0 for nothing.
         """

@@ -59,9 +59,6 @@ class GatedPixelCnn(nn.Module):
 
         Args:
             condition: Of each picture; None where the model has none.
-            size: Their side.
-            count: How many.
-            generator: Draws the numbers.
         """
         values = torch.zeros((count, COLORS, size, size), dtype=torch.long)
         for row in range(size):

@@ -143,7 +143,6 @@ def build(model: Architecture, *, vocabulary: int, towers: Which = "both") -> Tw
     """Return newly initialized towers; torch's generator determines the weights.
 
     Args:
-        model: Their sizes.
         vocabulary: Ids of the tokenizer.
         towers: `both`, or `source` for those of another run; `image`: no text tower; `words`: no image tower, and a
             vector a token for texts.

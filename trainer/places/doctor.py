@@ -13,7 +13,6 @@ def findings(name: str, workspace: Path) -> list[dict[str, Any]]:
     """Return the findings of the doctor of a place, each with `group`, `name`, `value`, `state` and `next`.
 
     Args:
-        name: Of the place.
         workspace: Of this computer, whose runs have a folder there.
 
     Raises:

@@ -161,11 +161,7 @@ def embed_at(workspace: Workspace, row: RunRow, name: str, job: EmbedJob, out: P
     """Embed at a place and bring the shards here; those that are here or there are not made or brought again.
 
     Args:
-        workspace: Of this computer.
         row: The run whose model embeds.
-        name: Name of the place.
-        job: What is embedded.
-        out: Gets the shards.
         say: Told the share done.
         workers: Of a Ray cluster: how many processes; 0: as many as it has room for.
 

@@ -249,8 +249,6 @@ def keep_following(workspace: Workspace, runs: Iterable[RunRow], tried: dict[int
     """Start a follower for every run that trains elsewhere and has none: after a restart of this computer, say.
 
     Args:
-        workspace: Of this computer.
-        runs: Its rows.
         tried: Run -> when it was last tried; changed.
     """
     if workspace.look_only:

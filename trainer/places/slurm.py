@@ -160,7 +160,6 @@ def partitions(answer: str, options: Mapping[str, str]) -> list[dict[str, str]]:
 
     Args:
         answer: Of `SINFO`.
-        options: Of the place.
     """
     rows, chosen, default = [], options.get("partition", ""), ""
     for line in dict.fromkeys(answer.splitlines()):

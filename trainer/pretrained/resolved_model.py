@@ -97,7 +97,6 @@ def find(choice: config.OpenClip, *, cache: Path, progress: Progress) -> Resolve
     """Return the model of a configuration, downloading it if necessary.
 
     Args:
-        choice: Which.
         cache: Folder whose `models/` keeps what is downloaded.
         progress: Told the share done and a note; what it raises ends a download.
 

@@ -26,7 +26,6 @@ def with_text_sizes(
     """Return the blueprint with the sizes of its text tower, if that is a Hugging Face model.
 
     Args:
-        blueprint: The model.
         folder: Where it lies, if on this computer; its text tower may be named by a folder below it.
         cache: As in `find`.
         progress: As in `find`.

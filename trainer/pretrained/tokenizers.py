@@ -33,7 +33,6 @@ def tokenizer_for(
     """Return the tokenizer of a published model.
 
     Args:
-        blueprint: The model.
         chosen: A name of the hub, a `tokenizer.json`, or `clip`; empty: what the model's settings say.
         folder: Where the model lies, if it is on this computer.
         repository: Of the hub, where the model or its tokenizer is from.

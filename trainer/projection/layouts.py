@@ -77,7 +77,6 @@ def layout_file(
 
     Args:
         workspace_folder: Layouts are kept in its `layouts`; while it is look only, as long as this process lives.
-        snapshot_folder: Folder of the snapshot.
         placement: How; neighbors are capped by the number of points, and a seed makes UMAP single-threaded.
         onto: Folders of other snapshots: this layout is to face that of the first (same parameters, computed if need
             be), which faces the second, and so on; nothing happens where two have too few items in common, and the
@@ -130,7 +129,6 @@ def series(
     Args:
         workspace_folder: As `layout_file`.
         snapshot_folders: In the order of their steps.
-        placement: How.
         onto: What the last one is to face: the last snapshot of another run.
         progress: As `layout_file`.
         show: Called with the points of the last one on the way, where the method has any.

@@ -33,11 +33,7 @@ def live_maps(
     Maps of the same pairs are aligned to the first (Procrustes).
 
     Args:
-        workspace: Where the runs are.
-        request: The snapshots.
-        placement: How points are placed.
         color: As in `embedding_maps`.
-        progress: Called with the share done and a note.
 
     Raises:
         ChartError: There is no such snapshot or color.

@@ -153,10 +153,8 @@ def next_runs(
     """Return the arms and seeds to train next, seed by seed; none while some train, or when it is over.
 
     Args:
-        experiment: The definition.
         runs: All of its runs.
         seeds: The seed of each of them.
-        verdict: On them.
     """
     if _in_progress(runs):
         return []

@@ -45,8 +45,6 @@ def start_detached(
     The row says `starting` until that trainer claims it.
 
     Args:
-        workspace: Where the run is.
-        run: Its number.
         slot: Where the queue puts it: `cpu`, or `gpu:1` for the only GPU that it will see.
         queued_only: Refuse a run that has left the queue.
         beside: How many runs share the cores of this computer with it, itself included; one that is resumed computes
@@ -150,8 +148,6 @@ def stop(workspace: Workspace, run: int, *, after: str = "step") -> bool:
     run training: its trainer gets the request by a signal, on Windows by a file. Whether that was needed is returned.
 
     Args:
-        workspace: Where the run is.
-        run: Its number.
         after: `step`: after the one it is in; `epoch`: when it has seen each pair as often as every other.
 
     Raises:

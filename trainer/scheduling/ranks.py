@@ -112,8 +112,6 @@ def train(workspace: Workspace, run: int, ranks: int, *, stdout: IO[Any] | None 
     SIGTERM and Ctrl-C are requests to stop with a checkpoint; a second Ctrl-C ends them at once.
 
     Args:
-        workspace: Where the run is.
-        run: Its number.
         ranks: How many processes.
         stdout: Where they print what they say; None: where this one prints.
         max_restarts: How often they are started again, from the last checkpoint, once one of them is lost.

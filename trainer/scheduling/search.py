@@ -79,8 +79,6 @@ def run_search(
     """Train until there are as many trials as the search says, and return them; earlier ones are counted.
 
     Args:
-        workspace: Whose queue trains.
-        search: The definition.
         say: Told of each start and end.
         wait: Called between two looks; by default it starts what is due in the queue and sleeps a second.
 

@@ -33,7 +33,6 @@ def snapshot_components(workspace_folder: Path, snapshot: Snapshot, *, keep: boo
 
     Args:
         workspace_folder: Those of many points are kept in its `layouts`.
-        snapshot: Of what.
         keep: Whether they are written there; where they are, they are read from there anyway.
     """
     stored = kept_components(workspace_folder, snapshot)

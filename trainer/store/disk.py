@@ -57,7 +57,6 @@ def writing(what: str, path: Path, need: int = 0) -> Iterator[None]:
 
     Args:
         what: What is written, for the sentence: `The checkpoint of step 5`.
-        path: Where to.
         need: About how many bytes.
     """
     try:

@@ -33,14 +33,8 @@ def take_over(
     Snapshots whose folder is not here yet have no row yet. Rows that are equal stay as they are.
 
     Args:
-        database: Where.
-        runs_folder: Of the workspace.
-        run: Its number here.
         document: As `run.json`, perhaps with the columns of `LIVE`; anybody may have written it.
         quick: Take over the columns that are in it alone, as a sign of life does.
-
-    Raises:
-        StoreError: There is no such run.
     """
     changes: list[str] = []
     columns = values_of(document, {}, changes)

@@ -28,8 +28,6 @@ def number_series(workspace: Workspace, run: int, name: str, *, beside: tuple[st
     """Return the numbers that a run has logged under a name, or those that were evaluated.
 
     Args:
-        workspace: Where the run is.
-        run: Its number.
         name: As logged, `val/image_to_text_R@1`; or that of an evaluated number, `zero_shot_acc1`, alone or after its
             data set, its split, or both: `imagenet-a/zero_shot_acc1`, `imagenet-a/test/zero_shot_acc1`.
         beside: Data set and split to prefer where several fit; else those evaluated last.

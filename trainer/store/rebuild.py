@@ -438,7 +438,6 @@ def unlisted_rows(run_folder: Path, table: str, listed: set[str]) -> Iterator[di
     """Yield a row for each folder of a run that is not listed and is as its manifest says.
 
     Args:
-        run_folder: Of the run.
         table: `checkpoint` or `snapshot`.
         listed: Folders that have a row, as `snapshots/scenes-renderings@000123`.
     """

@@ -174,7 +174,6 @@ class ResultsTable:
         """Store journal entries in one transaction; memory does not grow with their number.
 
         Args:
-            run: Its number.
             entries: Of two numbers of one name and step the last counts.
             again: Rows that exist stay.
             anew: The run's other numbers go.

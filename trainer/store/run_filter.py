@@ -62,7 +62,6 @@ class RunFilter:
         """Return whether a run fits.
 
         Args:
-            run: Its row.
             values: Of `fields`, as `run_values` reads them; a missing one fits nothing.
         """
         if run.archived_at is not None and not self.shows_archived:

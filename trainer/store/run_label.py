@@ -25,7 +25,6 @@ def label_of(run: config.Run, *, preset: str = "", arm: str = "", named: bool = 
     Where nobody typed a name it names the data, if they are others than Scenes: `CLIP · flowers · s0`.
 
     Args:
-        run: Its configuration.
         preset: Name of the preset it comes from.
         arm: Its arm of an experiment: arms differ, and so do their seeds.
         named: Whether a person gave its name, even that of the preset.

@@ -322,12 +322,8 @@ class RunLog:
         """Write a snapshot and register it; return its folder.
 
         Args:
-            step: Of the embeddings.
-            dataset: Name of the data.
-            split: Of the data.
             image: Embeddings, or a file of them that is moved; None for no such side.
             text: The same.
-            items: What the rows are.
             written: Called before views learn of it: what they would compute of it can be stored here.
             **details: Further arguments of `trainer.store.write_snapshot`.
 

@@ -355,7 +355,6 @@ class RunTable:
         """Mark the run as starting for its launcher; False if it is already starting or training.
 
         Args:
-            run: Its number.
             slot: Where the queue puts it: `cpu`, `gpu:0`; empty when it is started by hand.
             queued_only: Also False when it has left the queue by now.
         """
@@ -381,7 +380,6 @@ class RunTable:
         """Queue a run that has ended, behind the others; False if it is active.
 
         Args:
-            run: Its number.
             after: The run it waits for; what it waited for the time before is no reason any more.
         """
         self._check_mine()
@@ -472,7 +470,6 @@ class RunTable:
         """Mark a run whose process has ended; False if it was claimed after `expected` was read.
 
         Args:
-            run: Its number.
             expected: The row as it was when the process was found to be gone.
             reason: Why, as far as can be told from outside.
             said: Columns that the process could not write when it ended; these count then.

@@ -281,7 +281,6 @@ def fitting(workspace: Workspace, run_filter: RunFilter | str, runs: Sequence[Ru
     """Return the runs that fit a filter, oldest first.
 
     Args:
-        workspace: Whose.
         run_filter: The filter, or its text.
         runs: Among these; None: all that are not deleted.
 

@@ -182,7 +182,6 @@ def read_snapshot(folder: Path, items: Items | None = None, *, wordless: bool = 
     """Read the snapshot in `folder`; its arrays are read-only memory maps.
 
     Args:
-        folder: Where it is.
         items: What its pairs are, if that was read before: a million take a second.
         wordless: Paths, captions and contents of the items stay unread, and empty: what tells pairs apart is there.
 

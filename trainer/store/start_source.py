@@ -43,7 +43,6 @@ def bound_mix(tuning: config.Tuning, rows: Callable[[str], RunRow], steps: Calla
     """Return the fine-tuning with the mixed runs named by their folders and steps.
 
     Raises:
-        StoreError: There is no such run.
         ConfigError: One keeps no checkpoint of that step.
     """
     parts = []

@@ -273,7 +273,6 @@ class Workspace:
         """Make the rows of a run those that another computer tells in a `run.json`; return what was left out.
 
         Args:
-            run: Its number here.
             document: What was told.
             quick: Take over the columns that are in it alone.
 

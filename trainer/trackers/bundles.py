@@ -28,7 +28,6 @@ def import_bundle(workspace: Workspace, path: Path) -> list[ImportedRun]:
     """Import every run of a bundle, and return them.
 
     Args:
-        workspace: Where the runs are created.
         path: The bundle: a folder or an archive.
 
     Raises:

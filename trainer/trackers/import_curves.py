@@ -93,7 +93,6 @@ def import_curves(
     """Import what a file or folder holds: one run for each folder of events, column group or history.
 
     Args:
-        workspace: Where the runs are created.
         path: File or folder.
         kind: Which program wrote it; None: found out.
         name: Of the run, or the begin of the names of several; empty: their own.

@@ -154,7 +154,6 @@ class LiveTrackers:
         """Open nothing yet.
 
         Args:
-            names: Of the trackers.
             run: Tells of the run, given the first step that is logged; called in the training's thread.
             warn: Gets one sentence for each tracker that is left out, in the training's thread.
         """

@@ -34,7 +34,6 @@ def tracker_of(path: Path, *, quick: bool = False) -> Kind | None:
     """Return which program wrote a file or folder; None where that is unknown.
 
     Args:
-        path: Of the file or folder.
         quick: Look into few files, as while somebody drags; a folder of tables may hold training pairs, so it is none.
     """
     limits = {"depth": 1, "most": _MOST_FILES} if quick else {}
@@ -78,7 +77,6 @@ def mlflow_folders(path: Path, most: int | None = _MOST_FILES) -> list[Path]:
     """Return the folders of runs that a path is, or holds as an experiment or a store; links are not followed.
 
     Args:
-        path: Any.
         most: Folders of each folder that are looked into; None: all.
     """
     if _is_of_mlflow(path):

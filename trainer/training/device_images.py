@@ -35,7 +35,6 @@ class DeviceImages:
 
         Args:
             images: Of the split; a memory map is read as its rows are asked for.
-            where: The device.
             resident: Whether to keep all of them there; see `fits`.
         """
         self.copies_ahead = where.type == "cuda" and not resident

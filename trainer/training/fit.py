@@ -432,9 +432,6 @@ def _record_unreadable(job: _Job, splits: DataSplits, training: TrainingSession,
     """Record what only decoding tells, and warn of it: of listed pictures that is known bit by bit.
 
     Args:
-        job: Of the run.
-        splits: Its data.
-        training: Its session.
         earlier: How many an earlier session had left out.
     """
     count = len(splits.report.problems) + len(splits.report.other_parts) + len(training.unreadable)

@@ -31,9 +31,7 @@ def follow(
     No database is opened: on another computer that sees the folders, it could not be.
 
     Args:
-        folder: The run's.
         workspace: Folder of its workspace, where pairs are prepared.
-        shared: This rank among the others.
         bring: Called with the step of the checkpoint before anything of the run is read: brings it here, where rank 0
             keeps it in a store.
 

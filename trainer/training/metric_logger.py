@@ -124,8 +124,6 @@ class MetricLogger:
         """Create it without evaluating anything.
 
         Args:
-            log: Of the run.
-            run: Its configuration.
             text_log: Lines for the person.
             room: Waits for a full disk.
             give_up: Called while the untrained model is measured; raises where that is to end at once.
@@ -159,9 +157,6 @@ class MetricLogger:
         """Set the session, and the splits to evaluate on: the first is `val`, the others keep their names.
 
         Args:
-            training: The session.
-            splits: Its data.
-            tokenizer: Of the run.
             with_batch: Whether the pairs of the first step are embedded beside the held-out ones.
         """
         self._training = training

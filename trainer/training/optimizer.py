@@ -21,7 +21,6 @@ def parameter_groups(
     falls by that factor from each layer to the one below it.
 
     Args:
-        module: Whose parameters.
         weight_decay: Of those that decay.
         layer_decay: Factor from a layer to the one below it.
         rates: Factor on the learning rate of each tower, `visual` and `text`; None: 1.

@@ -84,7 +84,6 @@ def check(make: MakeSession, shared: ranks.Ranks, updates: int = UPDATES) -> Ran
 
     Args:
         make: A new session at its first step, of these ranks or of one process.
-        shared: This process and the others.
         updates: How many are made, at most as many as the run has.
 
     Raises:

@@ -48,7 +48,6 @@ def train(workspace: Path, question: dict[str, Any], ranks: int) -> None:
     """Train the run of a workspace that all nodes see by that many workers of the cluster, until they have ended.
 
     Args:
-        workspace: Its folder.
         question: As the job got it: `config`, `job`, and what each worker needs (`cpus`, `gpus`).
         ranks: How many workers.
 

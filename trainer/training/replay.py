@@ -92,15 +92,12 @@ def replay(
     """Replay the update that led to `step`, and continue to the next checkpoint to compare every bit.
 
     Args:
-        workspace: Where the run lives.
-        run_id: Its number.
         step: 1 is the first update; the curves' value at this step is the loss of this update.
         compare: Kinds of objectives of image-text pairs, with their defaults.
         progress: Told the share of the updates made; may raise to cancel.
 
     Raises:
         ReplayError: No such step, no checkpoint to compare with, other data, or other bits at the checkpoint.
-        StoreError: No such run.
     """
     run_row = workspace.runs.get(run_id)
     compared = _compared(compare)
@@ -248,11 +245,8 @@ def replay_state(workspace: Workspace, run_row: RunRow, most: int, until: int, p
     """Return the training at its newest checkpoint up to step `most` or at its start.
 
     Args:
-        workspace: Where the run lives.
-        run_row: The run.
         most: Updates that the checkpoint to begin with may have.
         until: Updates that the checkpoint to compare with has at least.
-        progress: Told about the preparation of the data.
 
     Raises:
         ReplayError: No checkpoint at or after `until`, other data, or no state to begin with.

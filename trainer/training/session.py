@@ -65,9 +65,6 @@ def load_splits(
     """Return the pairs of a run, with images as towers of these sizes take them.
 
     Args:
-        run: The configuration.
-        sizes: Of the towers.
-        workspace_folder: Whose caches are used.
         progress: Called while pairs are read; may raise to cancel.
         most_training: At most so many training pairs, drawn once and for all; None: all.
         facts: Of the run, which tell how one that has begun reads its pairs.
@@ -149,10 +146,7 @@ class TrainingSession:
         """Create all parts.
 
         Args:
-            run: The configuration.
             pairs: The training split.
-            tokenizer: The run's own.
-            where: The device.
             published: A published model to begin with.
             built_from: Sizes of the towers where neither the configuration nor `published` tells them.
             shared: The processes that share each batch; None: this one has them for itself.

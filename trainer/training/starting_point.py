@@ -57,7 +57,6 @@ def starting_point(workspace: Workspace, run: config.Run, log: RunLog, progress:
 
     Raises:
         CheckpointError: The run whose towers it takes has no such checkpoint.
-        StoreError: There is no such run.
         PretrainedError: The published model cannot be opened.
     """
     blueprint, checkpoints = log.folder / BLUEPRINT, log.folder / "checkpoints"
@@ -113,7 +112,6 @@ def trained_towers(workspace: Workspace, source: SourceRun) -> TrainedTowers:
 
     Raises:
         CheckpointError: It has no such checkpoint.
-        StoreError: There is no such run.
         ModelError: The run does not tell what its towers are built from.
     """
     row = workspace.runs.get(source.run)

@@ -24,7 +24,6 @@ class WeightAverage:
         """Begin with the towers as they are.
 
         Args:
-            towers: Those that learn.
             decay: Weight of the average before an update, once there were many; in (0, 1).
         """
         self.towers = copy.deepcopy(towers).requires_grad_(False).eval()

@@ -144,7 +144,6 @@ def run(
     Args:
         command: Program and words; paths in it are absolute.
         more: Environment beyond that of this process.
-        input: What it reads.
         timeout: Seconds after which it is ended, with all that it started.
         most: Bytes of each of its two outputs after which it is ended.
         check: Whether a status other than 0 is an error.

@@ -62,7 +62,6 @@ def read_items(
         total: How many rows of vectors there are.
         arrays: What stands next to the vectors, by name: what no column of a table tells.
         pictures: Folder that paths start from; a path that leads out of it is left empty.
-        split: Name of the split.
 
     Raises:
         VectorError: The tables have another number of lines.

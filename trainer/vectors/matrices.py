@@ -153,7 +153,6 @@ def find(path: Path, side: Side | None = None, column: str = "") -> FoundVectors
     """Return the vectors in a file or folder; in one of several steps, those of the first.
 
     Args:
-        path: Where.
         side: What they are of, where the person says so; None: their names tell.
         column: Which, where the file has several; empty: found by its name.
 
@@ -416,7 +415,6 @@ def describe(files: Sequence[Path], form: str = "") -> list[dict[str, Any]]:
     """Return `rows`, `vectors`, `wide` and `plain` of each table, as reported by its reader in the helper process.
 
     Args:
-        files: The tables.
         form: Of tables of cells, as the reader calls it; it is added to what is returned.
     """
     options = {"cells": _cells(files), "forms": {os.fspath(file.absolute()): form for file in files if form}}
@@ -445,7 +443,6 @@ def taken(
     """Yield the chosen rows of tables whose rows stand one after the other, read by one helper.
 
     Args:
-        files: The tables.
         columns: Their facts.
         rows: Ascending.
         options: What to read of each row, as `rows` in the helper takes it.

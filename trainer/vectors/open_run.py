@@ -144,8 +144,6 @@ def open_vectors(
     """Write the snapshots of the run, register them, and measure how often the right answer comes first.
 
     Args:
-        log: Of the run.
-        data: The vectors.
         ready: Called once the last step and its map are stored, before its questions are asked.
 
     Raises:
@@ -252,8 +250,6 @@ def open_here(
     Who interrupts it once it is ready keeps a finished run, without recall.
 
     Args:
-        workspace: Where the run is.
-        run: Its number.
         ready: As for `open_vectors`.
         keep: Of a run of which nothing was stored, the row stays and says why; it can be resumed.
 
@@ -334,7 +330,6 @@ def rank_all(workspace: Workspace, ref: int | str, step: int | None = None) -> t
     The run says how far it is and what is left meanwhile; who interrupts it keeps what was stored before.
 
     Args:
-        workspace: Where the run is.
         ref: Its number, name or folder.
         step: Of the snapshot; None: the last.
 

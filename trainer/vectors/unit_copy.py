@@ -57,7 +57,6 @@ def copy_unit_rows(
         sides: One or two matrices of equal width.
         rows: Which of their rows, ascending.
         folder: On the disk of the snapshot; of this user alone.
-        progress: Told after each block; raises to cancel.
 
     Raises:
         VectorError: Fewer than two rows are left.

@@ -39,7 +39,6 @@ def verdict(
 
     Args:
         predictions: Of run A and run B, or of the only run; None where one has not answered.
-        names: Of the runs.
         truth: The right label; empty where it is not known.
         apart: Whether each is told by itself: runs of different data are not compared.
         untrained: Names of the runs whose training captions lack words of the right label.

@@ -141,7 +141,6 @@ class NewRun(QDialog):
             title: Of the dialog; empty: by whether it is a copy.
             source: Name of the run whose weights `start_from` fine-tunes; where its settings come from is told then.
             note: What is said of the first values, below the preset.
-            parent: Qt's parent.
         """
         super().__init__(parent, objectName="new-run", modal=True)
         self.setWindowTitle(title or ("New run" if start_from is None else "Duplicate run"))
@@ -806,7 +805,6 @@ def estimate_words(
     """Return what is known about a run before it is measured.
 
     Args:
-        run: Its configuration.
         pairs: To train on; None where they are not counted.
         pace: Of an earlier run like it.
         trainings: How many runs are trained with it.

@@ -55,8 +55,6 @@ def load_pair(
     """Return the pair in this row of A's snapshot.
 
     Args:
-        workspace: Where the runs are.
-        request: The chosen snapshots.
         row: From 0.
         opened: Of the pair before; what is the same is not read again.
         facts: Of the pair before; None: they are read from the store.

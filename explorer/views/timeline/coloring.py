@@ -58,7 +58,6 @@ def colors_of(
     """Return colors that have the same meaning in all runs and at all steps.
 
     Args:
-        runs: What is shown.
         by: One of `choices_of`; anything else is the class where there is one, else modality.
         numbers: How each run, by its place, sees its pairs at its last step, as far as that is known.
         changed: What changed between the snapshots that are compared, once it is known.

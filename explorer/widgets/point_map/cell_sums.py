@@ -53,7 +53,6 @@ def cell_sums(
     """Return the sums at every useful factor, coarsest first.
 
     Args:
-        grid: The points.
         ink: Color, shape and state of each, in the grid's order.
         linear: Colors as linear blue, green, red.
         kernels: The compiled kernels.

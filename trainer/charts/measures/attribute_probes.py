@@ -195,7 +195,6 @@ def attribute_probes(workspace: Workspace, request: Request, settings: ProbeSett
 
     Raises:
         ChartError: There is nothing to probe, or no run has a snapshot of independent Scenes.
-        StoreError: No such run.
     """
     selected = [(index, workspace.runs.get(target.run), target) for index, target in enumerate(request.targets)]
     run_ids = {run.id for _, run, _ in selected}

@@ -61,7 +61,6 @@ def calibration(
     """Return the reliability of the run with these class vectors, on its snapshot of the same step.
 
     Args:
-        workspace: Where the run is.
         texts: Its class vectors; the mean of the templates classifies.
         index: Place of the run among those shown.
         dataset: Of the snapshot; None takes the run's first.

@@ -132,7 +132,6 @@ def comparison(workspace: Workspace, runs: Sequence[int | str]) -> Comparison:
 
     Raises:
         ChartError: No run has been evaluated.
-        StoreError: No such run.
     """
     rows = [workspace.runs.get(run) for run in runs]
     same = same_splits(workspace, rows)

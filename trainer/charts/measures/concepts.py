@@ -117,7 +117,6 @@ def compute(workspace: Workspace, request: Request, settings: ConceptsSettings, 
 
     Raises:
         ChartError: A run has no such snapshot or only one modality, or they have too few pairs in common.
-        StoreError: No such run.
     """
     opened = open_targets(workspace, request)
     for each in opened:

@@ -87,7 +87,6 @@ def curves(
     """Return the curves of `runs` for each of `metrics` that any of them logged, or was evaluated on, in their order.
 
     Args:
-        workspace: Where the runs are.
         runs: Ids or names; their order decides the colors.
         metrics: Logged names, or those of evaluated numbers (`zero_shot_acc1`), which have steps and no time.
         axis: Training steps, or seconds since the start.
@@ -95,7 +94,6 @@ def curves(
 
     Raises:
         ChartError: None of the metrics was logged by any run; names those that were.
-        StoreError: No such run.
     """
     if not 0 <= smoothing < 1:
         raise ChartError(f"Smoothing {smoothing:g} is out of range: choose 0 (none) up to, but not including, 1.")

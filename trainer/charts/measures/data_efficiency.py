@@ -108,11 +108,9 @@ def efficiency(
     """Return every group's score by pairs seen, from all stored evaluations of its runs.
 
     Args:
-        workspace: Where the runs are.
         patterns: Names of runs, one pattern (`clip-*`) or name a group.
         measure: Of an evaluation, `zero_shot_acc1` or any that may be compared across objectives.
         dataset: Which data; None: those with most measurements in all groups.
-        split: Which split of it.
 
     Raises:
         ChartError: A pattern names no run, or the measure was not taken of every group on one data set.

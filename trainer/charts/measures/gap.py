@@ -203,7 +203,6 @@ def gap(workspace: Workspace, target: Target, request: Request, settings: GapSet
 
     Raises:
         ChartError: The run lacks such a snapshot, or embeds one modality only.
-        StoreError: No such run.
     """
     opened = open_target(workspace, target, request)
     run, chosen = opened.run, opened.row

@@ -128,7 +128,6 @@ def geometry(
 
     Raises:
         ChartError: The run lacks such a snapshot.
-        StoreError: No such run.
     """
     opened = open_target(workspace, target, request)
     snapshot = opened.snapshot

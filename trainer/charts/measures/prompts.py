@@ -68,12 +68,10 @@ def prompts(
     """Return each template alone and the ensemble, for the run with these class vectors.
 
     Args:
-        workspace: Where the run is.
         texts: Its class vectors.
         index: Place of the run among those shown.
         dataset: Of the snapshot; None takes the run's first.
         split: Of the snapshot; None takes the held-out split that is drawn like the training pairs.
-        progress: Told how far it is; may raise to cancel.
 
     Raises:
         ChartError: No such snapshot, no images, or no labeled image.

@@ -160,7 +160,6 @@ def similarity(
 
     Raises:
         ChartError: The run lacks such a snapshot, it has no texts or no images, or there is no such column.
-        StoreError: No such run.
     """
     if settings.only and not settings.facet:
         raise ChartError("Name the column whose value is meant: --facet COLUMN with --only VALUE.")

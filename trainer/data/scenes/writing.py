@@ -80,9 +80,7 @@ def write(
     Held-out splits are drawn first: the untrained model can be measured on them while the training pictures are drawn.
 
     Args:
-        scenes: What to draw.
         folder: Where; each split appears in it when it is whole.
-        progress: Told the share that is done.
         splits: Which of `SPLITS`.
         processes: How many draw; None for as many as there are cores.
 

@@ -76,8 +76,6 @@ def read(
     Args:
         reader: Module and function, `trainer.untrusted.bounded.parquet:parts`; called there with the path and the
             options, it returns facts, a schema and batches of that schema.
-        files: What is read.
-        options: Plain values.
         memory: Bytes beyond those of the libraries.
         cpu_s: Seconds of processor time for one batch.
 

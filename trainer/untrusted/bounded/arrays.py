@@ -48,7 +48,6 @@ def load_npy(path: Path | str, kinds: str = NUMBERS) -> np.ndarray:
     """Return the array in a `.npy`.
 
     Args:
-        path: The file.
         kinds: As for `check_npy`.
 
     Raises:
@@ -106,7 +105,6 @@ def map_safetensors(path: Path, *, most: int) -> dict[str, np.ndarray]:
     """Return the tensors in a `.safetensors` as read-only memory maps, by name; those of bfloat16 as uint16.
 
     Args:
-        path: The file.
         most: Tensors that it may have.
 
     Raises:
@@ -175,7 +173,6 @@ def load_npz(
     """Return the arrays in a `.npz`, by name.
 
     Args:
-        path: The file.
         kinds: As for `check_npy`.
         most: Bytes that all arrays may have beyond the size of the file.
         others: Gets the names of arrays of objects, which are left out; None: they are refused.

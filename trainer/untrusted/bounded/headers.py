@@ -55,7 +55,6 @@ def check_npy(path: Path, kinds: str = NUMBERS, *, sparse: bool = False) -> Head
     """Return the contents of a `.npy` if its size matches its header, reading only the header.
 
     Args:
-        path: The file.
         kinds: The kinds of type that are taken, as `numpy.dtype.kind` names them.
         sparse: It may be empty on the disk, because only a few rows of it are ever read.
 
@@ -120,7 +119,6 @@ def check_safetensors(path: Path, *, most: int, sparse: bool = False) -> dict[st
     """Check that a `.safetensors` header describes exactly the bytes that follow it; reads only the header.
 
     Args:
-        path: The file.
         most: Tensors that it may have.
         sparse: As for `check_npy`.
 

@@ -46,7 +46,6 @@ def parts(path: Path, options: dict[str, Any]) -> Answer:
     numbers are called.
 
     Args:
-        path: The file.
         options: `image` and `caption`: the columns of pairs; `most`: characters of a value, one more of which
             are kept of a longer one.
 
@@ -80,7 +79,6 @@ def head(path: Path, options: dict[str, Any]) -> Answer:
     """Return the first rows of the text columns.
 
     Args:
-        path: The file.
         options: `rows`: how many at most; `most` as in `parts`.
 
     Raises:
@@ -105,7 +103,6 @@ def table(path: Path, options: dict[str, Any]) -> Answer:
     """Return all columns of a table, without truncation.
 
     Args:
-        path: The file.
         options: `rows`: how many it must have.
 
     Raises:
@@ -141,7 +138,6 @@ def whole(path: Path, *, rows: int | None, leave_out: Collection[str] = ()) -> p
     read by `table`, in a helper.
 
     Args:
-        path: The file.
         rows: How many it must have; None for as many as it says.
         leave_out: Columns that are not wanted.
 

@@ -81,7 +81,6 @@ def rows(path: Path, options: dict[str, Any]) -> Answer:
     """Return the chosen rows of one column of vectors, or of plain columns, in ascending order.
 
     Args:
-        path: The file.
         options: `rows`: ascending row numbers by absolute path; `vector`: a column and `width`, with `wide` where its
             numbers are columns, or `columns`: names of plain columns; `cells` and `forms`: encoding and separator, and
             the form, of a CSV or TSV, by absolute path.

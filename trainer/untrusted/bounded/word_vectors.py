@@ -51,7 +51,6 @@ def opened(path: Path, names: str, columns: list[str] | None) -> tuple[pa.Schema
     """Return schema, batches and the number of rows: `label` is the word, its numbers are `names` and their place.
 
     Args:
-        path: The file.
         names: How the columns of numbers begin.
         columns: What to read of a row; None: everything.
 
