@@ -45,7 +45,12 @@ PYTHON: Final = sys.executable
 ROOT: Final = Path(__file__).resolve().parents[1]
 MODULES: Final = ("trainer", "trainer.training.agent", "tests.faults.breakable_trainer")
 """What is forked instead of started: `python -m MODULE`."""
-HELPERS: Final = ("trainer.images.helper", "trainer.untrusted.bounded.child", "tests.faults.breakable_window")
+HELPERS: Final = (
+    "trainer.images.helper",
+    "trainer.untrusted.bounded.child",
+    "tests.faults.breakable_window",
+    "tests.forked_code",
+)
 """What is forked from a server of its own."""
 NO_FORK: Final = -1
 TIMES_FILE: Final = "CHILD_TIMES_FILE"
@@ -207,8 +212,8 @@ def _is_ours(args: Any) -> bool:
 
 def _helper_server(args: Any) -> ForkServer | None:
     """Return the server that forks the helper which the command starts, if it does and there is one."""
-    words = list(map(str, args)) if isinstance(args, list | tuple) else []
-    return _helpers.get(words[3]) if words[:3] == [PYTHON, "-P", "-m"] and len(words) > 3 else None
+    words = [word for word in map(str, args) if word != "-P"] if isinstance(args, list | tuple) else []
+    return _helpers.get(words[2]) if words[:2] == [PYTHON, "-m"] and len(words) > 2 else None
 
 
 @contextlib.contextmanager
@@ -412,11 +417,17 @@ def _import_helper(module: str) -> None:
 
 
 def _import_charts() -> None:
-    import matplotlib.figure
+    import matplotlib.backends.backend_agg
+    import matplotlib.backends.backend_pdf
+    import matplotlib.backends.backend_svg
+    import pyarrow.compute
+    import pyarrow.parquet
 
+    import trainer.projection
     from trainer.charts import registry
 
-    assert matplotlib.figure
+    assert all((matplotlib.backends, pyarrow.compute, trainer.projection))
+    pyarrow.array([0])  # the first array looks for pandas
     for name in registry.names():
         registry.load(name)
 

@@ -20,6 +20,7 @@ from explorer.event_loop.background import Background
 from explorer.run_control import actions, stop_timeout
 from explorer.run_control import jobs as jobs_room
 from explorer.run_control.jobs import Jobs
+from tests import forked_code
 from trainer import config
 from trainer.scheduling import launch, queue
 from trainer.store import RunRow, ScalarRow, Workspace
@@ -59,7 +60,7 @@ def length(monkeypatch: pytest.MonkeyPatch, started: list[subprocess.Popen]) -> 
     steps = [2_000]
 
     def spawn(command: list[str], log: object, more: object = None) -> subprocess.Popen:
-        words = [sys.executable, "-c", TRAINER, command[5], command[7], str(steps[0])]
+        words = forked_code.command(TRAINER, command[5], command[7], str(steps[0]))
         environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
         process = subprocess.Popen(words, stdout=log, stderr=log, start_new_session=True, env=environment)  # type: ignore[call-overload]
         started.append(process)

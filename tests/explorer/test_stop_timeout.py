@@ -25,6 +25,7 @@ from explorer.run_control.actions import Responsiveness, look
 from explorer.run_control.jobs import Jobs
 from explorer.views import VIEWS
 from explorer.window import Window, stop_banner
+from tests import forked_code
 from tests.nightly import nightly_except
 from trainer import config
 from trainer.scheduling import launch
@@ -86,7 +87,7 @@ def begin(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cal
     started: list[subprocess.Popen] = []
 
     def spawn(command: list[str], log: object, more: object = None) -> subprocess.Popen:
-        words = [sys.executable, "-c", TRAINER, command[5], command[7]]
+        words = forked_code.command(TRAINER, command[5], command[7])
         environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
         process = subprocess.Popen(words, stdout=log, stderr=log, start_new_session=True, env=environment)  # type: ignore[call-overload]
         started.append(process)

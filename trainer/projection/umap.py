@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import numpy as np
 from jaxtyping import Float32, Int
-from scipy import optimize, sparse
+from scipy import sparse
 
 from trainer.analysis.compiled import compiled
 from trainer.analysis.progress import Progress
@@ -54,6 +54,8 @@ def fuzzy_graph(neighbors: Int[np.ndarray, "n k"], distances: Float32[np.ndarray
 
 def curve_of(min_dist: float) -> tuple[float, float]:
     """Return a and b of 1 / (1 + a d^2b), fitted to 1 up to `min_dist` and an exponential fall after it."""
+    from scipy import optimize  # a third of a second, which other projections do not need
+
     distance = np.linspace(0, 3, 300)
     falling = np.where(distance < min_dist, 1.0, np.exp(-(distance - min_dist)))
     (a, b), _ = optimize.curve_fit(lambda x, a, b: 1 / (1 + a * x ** (2 * b)), distance, falling)

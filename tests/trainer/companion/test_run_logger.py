@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 import torch
 
+from tests import forked_code
 from trainer import api as ce
 from trainer.charts.measures.curves import curves
 from trainer.companion import run_logger, writer_thread
@@ -543,11 +544,10 @@ assert not log.lost, log.lost
 
 
 @pytest.mark.slow
-@pytest.mark.real_process
 def test_parts_of_several_processes_are_merged_by_id(tmp_path: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3]), "WORLD_SIZE": "3"}
     processes = [
-        subprocess.Popen([sys.executable, "-c", PART, str(tmp_path)], env=environment | {"RANK": str(rank)})
+        subprocess.Popen(forked_code.command(PART, str(tmp_path)), env=environment | {"RANK": str(rank)})
         for rank in (2, 1, 0)
     ]
     assert [process.wait(120) for process in processes] == [0, 0, 0]

@@ -7,13 +7,13 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
 
 import pytest
 
+from tests import forked_code
 from trainer import config
 from trainer.__main__ import main
 from trainer.config import ConfigError, grid
@@ -185,7 +185,7 @@ def test_racing_starters_start_each_run_once_and_never_too_many(workspace, queue
     code = RACER.format(pid=os.getpid())
     racers = [
         subprocess.Popen(
-            [sys.executable, "-c", code, str(workspace.folder)],
+            forked_code.command(code, str(workspace.folder)),
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         )
         for _ in range(3)

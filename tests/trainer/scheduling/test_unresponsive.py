@@ -6,13 +6,13 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests import forked_code
 from trainer import config
 from trainer.__main__ import main
 from trainer.scheduling.unresponsive import why_silent
@@ -36,7 +36,7 @@ with RunLog.claim(Workspace(Path(sys.argv[1])), int(sys.argv[2])) as log:
 def trainer(workspace: Workspace) -> Iterator[subprocess.Popen[str]]:
     """Return the process that trains run 1, at step 7 of 100, with a second left for each step."""
     workspace.runs.create(config.Run(name="hangs"))
-    words = [sys.executable, "-c", TRAINER, str(workspace.folder), "1", "93"]
+    words = forked_code.command(TRAINER, str(workspace.folder), "1", "93")
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[3])}
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=environment) as process:
         try:

@@ -3,11 +3,13 @@
 import hashlib
 import re
 import sqlite3
+import subprocess
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from tests import forked_code
 from trainer.store import StoreError, Workspace
 from trainer.store.database_file import create_database, version_of
 from trainer.store.schema import SCHEMA_VERSION, metadata
@@ -56,11 +58,8 @@ def test_a_database_of_another_schema_is_refused_and_not_one_byte_changes(worksp
 
 
 def test_processes_that_open_a_new_workspace_at_once_agree(tmp_path):
-    import subprocess
-    import sys
-
     code = "import sys, pathlib; from trainer.store import Workspace as W; W(pathlib.Path(sys.argv[1])).runs.all()"
-    opens = [subprocess.Popen([sys.executable, "-c", code, str(tmp_path / "space")]) for _ in range(3)]
+    opens = [subprocess.Popen(forked_code.command(code, str(tmp_path / "space"))) for _ in range(3)]
     assert [process.wait() for process in opens] == [0, 0, 0]
 
 

@@ -3,11 +3,11 @@
 import os
 import stat
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests import forked_code
 from trainer.config import default_paths
 from trainer.store import LookOnly, Workspace, manifests, owner_key, ownership
 from trainer.store.owner_key import LENGTH, NAME, NoKey
@@ -49,7 +49,7 @@ def test_processes_that_draw_it_at_once_have_one_key(folder):
         "print(owner_key.owner_key().hex())"
     )
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    processes = [subprocess.Popen([sys.executable, "-c", words], **pipes) for _ in range(3)]
+    processes = [subprocess.Popen(forked_code.command(words), **pipes) for _ in range(3)]
     for process in processes:
         process.stdin.write("\n")
         process.stdin.flush()

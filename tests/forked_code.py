@@ -1,0 +1,24 @@
+"""Programs of a few lines that open a workspace: forked from a process that has imported the store."""
+
+from __future__ import annotations
+
+import sys
+
+
+def command(code: str, *words: str) -> list[str]:
+    """Return the command that runs the code with these arguments, as `python -c` does."""
+    return [sys.executable, "-m", __name__, code, *words]
+
+
+def warm() -> None:
+    """Import what the programs need."""
+    import trainer.api
+    import trainer.scheduling.queue
+    import trainer.store
+
+    assert all((trainer.api, trainer.scheduling.queue, trainer.store.Workspace))
+
+
+if __name__ == "__main__":
+    source = sys.argv.pop(1)
+    exec(compile(source, "<code>", "exec"), {"__name__": "__main__"})
