@@ -36,7 +36,7 @@ class ResultTabs(QTabWidget):
 
     def __init__(self, background: Background, actions: Mapping[str, QAction], parent: QWidget | None = None) -> None:
         """Create the tabs; `actions` are those that `explain` can offer, by name."""
-        super().__init__(parent, objectName="import-tabs")
+        super().__init__(parent, objectName="import-tabs", accessibleName="Pairs or report")
         self._actions = actions
         self.grid = PairGrid(Thumbnails(background, self, edge=PICTURE), self)
         self.empty = StatePage(self, width=520)

@@ -67,6 +67,7 @@ class StatePage(QWidget):
         self._actions = [*actions, None, None, None][:3]
         theme.set_role(self.button, "" if icon == "loader" else "primary")
         self._draw_icon()
+        self._icon.setAccessibleName(f"Picture: {title}")
         self.title.setText(title)
         self.text.setText(text)
         self.text.ensurePolished()

@@ -8,14 +8,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QAccessible, QImage
+from PySide6.QtGui import QAccessible, QAccessibleInterface, QImage
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractButton, QLabel, QPushButton, QWidget
 
 from explorer import theme
 from explorer.event_loop.idle_scheduler import idle_scheduler
+from explorer.import_sheet.sheet import ImportSheet
 from explorer.views import VIEWS
+from explorer.views.runs.new_run import NewRun
+from explorer.widgets import banner as banner_module
 from explorer.widgets import layouts
+from explorer.widgets.banner import Banner
 from explorer.widgets.command_palette import matching
 from explorer.widgets.heat_map import HeatMapWidget
 from explorer.widgets.image_row import ImageRowItem, ImageRowWidget
@@ -31,6 +35,7 @@ from explorer.window.picker_choices import PickerChoices
 from tests.explorer.window_tabs import tabs_of
 from tests.nightly import few_plain
 from trainer.charts.marks import HeatMap
+from trainer.config import presets
 from trainer.experiments.seed_truth import SeedTruth
 from trainer.store import SplitKey
 
@@ -153,6 +158,51 @@ def test_a_screen_reader_hears_which_view_run_and_choice_is_open(window: Window)
     assert told(bar.view_menu)[0] == "View: Runs"
     step = next(one for one in window.findChildren(QPushButton) if one.accessibleName() == "Draw over step")
     assert told(step) == ("Draw over step", QAccessible.Role.RadioButton, True)
+
+
+def faces(face: QAccessibleInterface) -> Iterator[QAccessibleInterface]:
+    """Yield what a screen reader finds of a widget, without the cells of its tables."""
+    yield face
+    if face.role() not in (QAccessible.Role.Table, QAccessible.Role.List, QAccessible.Role.Tree):
+        for child in map(face.child, range(face.childCount())):
+            if child is not None and not child.state().invisible:
+                yield from faces(child)
+
+
+def test_a_screen_reader_finds_names_of_controls_and_pictures_in_dialogs_and_heads_of_tables(
+    window: Window, qtbot
+) -> None:
+    window.navigation.go_to("runs")
+    runs = window.pages.views["runs"]
+    form = NewRun(presets.presets(), window.background)
+    sheet = ImportSheet(window.folder, window.services.client, window.background)
+    banner = Banner()
+    banner.show_message("The disk is full.", "Free 2 GB.", action=("Open folder", lambda: None))
+    without_name = []
+    for widget in (form, sheet, banner):
+        qtbot.addWidget(widget)
+        widget.show()
+        for face in faces(QAccessible.queryAccessibleInterface(widget)):
+            target = face.object()
+            is_stop = isinstance(target, QWidget) and bool(target.focusPolicy() & Qt.FocusPolicy.TabFocus)
+            if (is_stop or face.role() == QAccessible.Role.Graphic) and not face.text(QAccessible.Text.Name):
+                without_name.append(f"{type(target).__name__} {target.objectName()} in {widget.objectName()}")
+    assert without_name == []
+    table = QAccessible.queryAccessibleInterface(runs.table)
+    cells = [table.child(index) for index in range(min(30, table.childCount()))]
+    heads = [cell.text(QAccessible.Text.Name) for cell in cells if cell.role() == QAccessible.Role.ColumnHeader]
+    assert heads[0] == "Name"
+    assert {"R@1", "n"} < set(heads)
+
+
+def test_a_message_is_announced_also_where_the_page_or_the_status_bar_says_it(window: Window, monkeypatch) -> None:
+    heard: list[str] = []
+    monkeypatch.setattr(banner_module, "announce", lambda _widget, text: heard.append(text))
+    window.banner.show_message("CLIP · s0 has finished.", tone="good")
+    assert (heard, window.banner.isVisible()) == (["CLIP · s0 has finished."], False)
+    monkeypatch.setattr(window.banner, "_is_on_page", lambda _text: True)
+    window.banner.show_message("CLOOB · s0: collapsing.", "Few directions are left.", tone="warn")
+    assert (heard[1:], window.banner.isVisible()) == (["CLOOB · s0: collapsing. Few directions are left."], False)
 
 
 def test_a_badge_says_its_run(dressed, qtbot) -> None:

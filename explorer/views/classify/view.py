@@ -362,6 +362,7 @@ class ClassifyView(View):
 
     def _show_message(self, sign: str, role: str, text: str) -> None:
         self._verdict_sign.setPixmap(theme.icon(sign, 20, role).pixmap(QSize(20, 20)))
+        self._verdict_sign.setAccessibleName(f"Sign: {text}")
         self._verdict_sign.setVisible(bool(text))
         self._verdict.setText(text)
         self._sign_now = sign, role

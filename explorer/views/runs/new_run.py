@@ -11,7 +11,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from PySide6.QtCore import QSignalBlocker, Qt, QTimer, Signal, SignalInstance
+from PySide6.QtCore import QSignalBlocker, QTimer, Signal, SignalInstance
 from PySide6.QtGui import QGuiApplication, QStandardItemModel
 from PySide6.QtWidgets import (
     QComboBox,
@@ -20,7 +20,6 @@ from PySide6.QtWidgets import (
     QInputDialog,
     QLineEdit,
     QPushButton,
-    QScrollArea,
     QWidget,
 )
 
@@ -491,13 +490,9 @@ class NewRun(QDialog):
         self.where.manage_asked.connect(self.places_asked)
         layouts.add(column, layouts.hairline(), self.where)
         column.addStretch(1)
-        area = QScrollArea(self)
-        area.setWidgetResizable(True)
-        area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        area.setWidget(inside)
         self.foot = self._make_foot()
         self.start, self.estimate = self.foot.start, self.foot.summary
-        layouts.column((area, 1), layouts.hairline(), self.foot, gap=0, of=self)
+        layouts.column((layouts.scroll(inside), 1), layouts.hairline(), self.foot, gap=0, of=self)
 
     def _make_section(self, name: str, parent: QWidget) -> SectionForm:
         section = self._sections[name] = SectionForm(name, folded=name in FOLDED, parent=parent)

@@ -69,7 +69,7 @@ class NewRunFoot(QFrame):
             both: Whether the runs of two objectives are started, which wait in the queue in any case.
             elsewhere: Whether it trains on another computer, and takes no slot of this one.
         """
-        no_copy = "No single command trains both: choose one objective to copy its command" if both else ""
+        no_copy = "No single command trains both: choose one objective" if both else ""
         no_queue = "A run on a compute target takes no slot of this computer's queue" if elsewhere else ""
         self.start.setText(BOTH if both else NOW)
         self.start.setEnabled(not fault)
