@@ -169,7 +169,7 @@ def state_text(run: RunRow, end: float | None, turn: int) -> str:
 
 def measured_text(runs: Sequence[RunRow]) -> str:
     """Return of what the values of these runs are: `Image to text R@1, unseen renderings, n = 1,024 · chance 0.1 %`."""
-    measured = [run for run in runs if run.last is not None]
+    measured = [run for run in runs if run.last is not None and run.step > 0]
     if not measured or len({run.metric for run in measured}) > 1:
         return ""
     name, facts = measured[0].metric, [run.facts for run in measured]
