@@ -21,7 +21,9 @@ RECALL_HEADING: Final = "R@1"
 HEADLINE: Final = "val/image_to_text_R@1"
 """The one number by which the table of runs judges a run that compares images with texts."""
 _JUDGES: Final = (HEADLINE, "val/paired_image_to_text_R@1", "val/zero_shot_acc1", "val/loss", "train/loss", "loss")
-"""What the table of runs judges a training of another program by: the first of them that it logs."""
+"""What the table of runs judges a training of another program by: the first of them that it logs, else any loss."""
+_LOSS: Final = re.compile(r"(?:^|[/_. -])loss(?:$|[/_. -])", re.IGNORECASE)
+_HELD_OUT: Final = re.compile(r"(?:^|[/_. -])(?:val|valid|validation|eval|test|dev)(?:$|[/_. -])", re.IGNORECASE)
 
 
 def headline(run: config.Run) -> str:
@@ -31,12 +33,24 @@ def headline(run: config.Run) -> str:
 
 def judge_of(names: Collection[str]) -> str:
     """Return the main metric of a training of another program, of those that it logs; empty for none of them."""
-    return next((name for name in _JUDGES if name in names), "")
+    judges = [name for name in names if name in _JUDGES or is_loss(name)]
+    order = [*_JUDGES, *main_first(name for name in judges if name not in _JUDGES)]
+    return min(judges, key=order.index, default="")
+
+
+def is_loss(name: str) -> bool:
+    """Return whether a metric calls itself a loss, in whatever way a program writes it: lower is better."""
+    return _LOSS.search(name) is not None
+
+
+def main_first(names: Iterable[str]) -> list[str]:
+    """Return the names of a person's own metrics: losses first, and of these and of others the held-out ones."""
+    return sorted(names, key=lambda name: (not is_loss(name), _HELD_OUT.search(name) is None, name))
 
 
 def best_value(name: str, values: Iterable[float]) -> float:
     """Return the best value of a main metric; NaN where there is no number."""
-    best = min if name == "loss" or metric(name).better == "down" else max
+    best = min if metric(name).better == "down" else max
     return best((value for value in values if not math.isnan(value)), default=math.nan)
 
 
@@ -106,7 +120,8 @@ def metric(name: str) -> Metric:
         attribute_label = attribute.replace("_", " ")
         model = METRICS[f"{split}/knn_acc1"]
         return replace(model, name=name, label=model.label.replace("class", attribute_label, 1))
-    return Metric(name, name.rpartition("/")[2].replace("_", " ").capitalize() or name)
+    # A name of the person's own: its last part alone may be that of another metric.
+    return Metric(name, name, better="down" if is_loss(name) else "none", shared_axis=not is_loss(name))
 
 
 def recall_name(

@@ -71,7 +71,9 @@ class Dialogs(QObject):
         """Ask which curves of another program to import as runs."""
         from explorer.window.import_curves_sheet import ImportCurvesSheet
 
-        self._open(ImportCurvesSheet(self._folder, self._background, intent.path, self._window))
+        sheet = ImportCurvesSheet(self._folder, self._background, intent.path, self._window)
+        sheet.watch_asked.connect(lambda path: self._send(intents.WatchTraining(Path(path))))
+        self._open(sheet)
 
     def watch_training(self, intent: intents.WatchTraining) -> None:
         """Ask which training of another program to show as a run, and the pairs to embed with its checkpoints."""

@@ -6,8 +6,10 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from PySide6.QtWidgets import QLineEdit, QWidget
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QLineEdit, QPushButton, QWidget
 
+from explorer import theme
 from explorer.event_loop.background import Background
 from explorer.widgets.still import StillComboBox
 from explorer.window.open_sheet import OpenSheet, answer_of
@@ -32,8 +34,13 @@ _KINDS: Final = {
 
 
 class ImportCurvesSheet(OpenSheet):
-    """A dialog for curves of another program. Enter imports them, Esc closes the dialog."""
+    """A dialog for curves of another program. Enter imports them, Esc closes the dialog.
 
+    Signals:
+        watch_asked: The training goes on, and its curves shall grow here; the path.
+    """
+
+    watch_asked = Signal(str)
     reading: ClassVar[str] = "Reading the curves…"
 
     def __init__(
@@ -54,7 +61,11 @@ class ImportCurvesSheet(OpenSheet):
         self.name.setPlaceholderText("as the folder, the file, or the runs in it")
         for row, editor in enumerate((self.path, self.kind, self.name)):
             self.add_field(row, editor.accessibleName(), editor)
-        self.lay_out()
+        self.watch = QPushButton("Watch it instead…", self, objectName="import-curves-watch", autoDefault=False)
+        self.watch.setToolTip("Its curves grow here while it trains")
+        theme.set_role(self.watch, "quiet")
+        self.watch.clicked.connect(self._watch)
+        self.lay_out(self.watch)
         self.path.setText(str(path or ""))
         self.check()
         (self.name if path else self.path).setFocus()
@@ -71,8 +82,13 @@ class ImportCurvesSheet(OpenSheet):
 
     def check(self) -> None:
         """Allow to import once a path is given, and say what is imported."""
-        self.start.setEnabled(bool(self.path.text().strip()))
+        for button in (self.start, self.watch):
+            button.setEnabled(bool(self.path.text().strip()))
         self.say(_WORDS)
+
+    def _watch(self) -> None:
+        self.reject()
+        self.watch_asked.emit(self.path.text().strip())
 
     def _done(self, made: Any) -> None:
         """Tell of the new runs; what of the files was not read or was guessed stays until the dialog is closed."""
@@ -81,7 +97,7 @@ class ImportCurvesSheet(OpenSheet):
             super()._done(runs)
             return
         self.opened.emit(runs)
-        for editor in (self.path, self.kind, self.name, self.start):
+        for editor in (self.path, self.kind, self.name, self.start, self.watch):
             editor.setEnabled(False)
         self.say(f"Imported {len(runs)} run{'s' if len(runs) > 1 else ''}. {' '.join(notes)}")
         self.close_button.setText("Close")

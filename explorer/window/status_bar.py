@@ -220,7 +220,10 @@ class _Job(QWidget):
         self._bar.setValue(round(1000 * share))
         self._bar.setAccessibleName(f"Progress of {run.short_name}")
         left = f", {time_left(run.eta_s)}" if run.eta_s is not None else ""
-        steps = " · ".join(filter(None, (f"{100 * share:.0f} %{left}", run.beside)))
+        # Another program may not tell how many steps it will make.
+        self._bar.setVisible(bool(run.total_steps) or run.step == 0)
+        done = f"{100 * share:.0f} %" if self._bar.isVisibleTo(self) else f"step {run.step:,}"
+        steps = " · ".join(filter(None, (f"{done}{left}", run.beside)))
         working = run.phase if run.step == 0 and run.phase else steps
         self._rest.setText(working if run.status == "running" else run.status)
 

@@ -12,14 +12,15 @@ from PySide6.QtWidgets import QLineEdit, QPushButton, QWidget
 from explorer import theme
 from explorer.event_loop.background import Background
 from explorer.window.open_sheet import OpenSheet
+from trainer.companion.watching_curves import read_training
 from trainer.companion.watching_files import is_remote, watched_folder
 from trainer.distribution.model_folders import is_model
 from trainer.errors import reason_words
 from trainer.places import bindings
 
 _WORDS: Final = (
-    "The folder that open_clip, Lightning or transformers writes. The training is not changed: it becomes one run, "
-    "with a step for each checkpoint. Stop in Jobs or Runs ends the watch, not the training."
+    "The folder that open_clip, Lightning or transformers writes, or the log of any other program. The training is not "
+    "changed: it becomes one run. Stop in Jobs or Runs ends the watch, not the training."
 )
 _WITH: Final = "All pairs are embedded with each checkpoint at low priority, the newest first."
 _FAR: Final = (
@@ -27,6 +28,7 @@ _FAR: Final = (
     "the other computer, which then embeds its pairs."
 )
 _WITHOUT: Final = "Without pairs only its curves are shown."
+_CURVES: Final = "Its curves are shown; its checkpoints cannot be opened as a model."
 _FIELDS: Final = {
     "folder": ("Training", "output folder, or ssh://host/path"),
     "data": ("Pairs", "folder, table or tar; empty: curves only"),
@@ -34,16 +36,23 @@ _FIELDS: Final = {
     "model": ("Model", "folder with its settings, if not in the above"),
     "name": ("Name", "as the folder"),
 }
-_PROGRAMS: Final = {"open_clip": "open_clip", "lightning": "Lightning", "transformers": "transformers"}
 _TYPED_MS: Final = 300
 
 
 class Recognized(NamedTuple):
-    """What was recognized in a folder, as it was typed: a sentence, and whether it can be opened as a model, too."""
+    """What was recognized in a folder.
+
+    Attributes:
+        folder: As it was typed.
+        sentence: What it is.
+        is_model: Whether it can be opened as a model, too.
+        takes_pairs: Whether pairs can be embedded with its checkpoints.
+    """
 
     folder: str
     sentence: str
     is_model: bool
+    takes_pairs: bool
 
 
 class WatchTrainingSheet(OpenSheet):
@@ -81,7 +90,8 @@ class WatchTrainingSheet(OpenSheet):
         texts = {key: editor.text().strip() for key, editor in self.editors.items()}
         is_there = is_remote(texts["folder"]) and texts["data"] and not Path(texts["data"]).expanduser().exists()
         flags = {"data": "--data-there"} if is_there else {}
-        named = {flags.get(key, f"--{key}"): text for key, text in texts.items() if text and key != "folder"}
+        usable = {key: text for key, text in texts.items() if text and self.editors[key].isEnabled()}
+        named = {flags.get(key, f"--{key}"): text for key, text in usable.items() if key != "folder"}
         options = [word for name, text in named.items() for word in (name, text)]
         return ["watch", texts["folder"], *options]
 
@@ -90,7 +100,10 @@ class WatchTrainingSheet(OpenSheet):
         every, training = self.editors["every"], self._recognized
         self.start.setEnabled(training is not None and (not every.text() or every.hasAcceptableInput()))
         self.open_model.setVisible(training is not None and training.is_model)
-        hint = _WITHOUT if not self._has_pairs else _WITH
+        takes_pairs = training is None or training.takes_pairs
+        for key in ("data", "every", "model"):
+            self.editors[key].setEnabled(takes_pairs)
+        hint = _CURVES if not takes_pairs else _WITH if self._has_pairs else _WITHOUT
         far = f" {_FAR}" if training is not None and is_remote(training.folder) else ""
         self.say(_WORDS if training is None else f"{training.sentence} {hint}{far}")
 
@@ -143,13 +156,16 @@ def recognized(folder: str) -> Recognized:
     """Return what a folder holds; runs off the GUI thread.
 
     Raises:
-        WatchError: There is no such folder, or nothing in it that is known.
+        WatchError: There is no such folder, nothing in it is known, or there are curves of several trainings.
         PlaceError: It is no address of a folder.
     """
     if is_remote(folder):
         host, path = bindings.located(folder)
-        return Recognized(folder, f"{path} on {host.name}, which is asked once the watch begins.", False)
+        return Recognized(folder, f"{path} on {host.name}, which is asked once the watch begins.", False, True)
     training = watched_folder(Path(folder))
+    if not training.has_known_checkpoints:
+        read_training(training, ())  # refuses the curves of several trainings
+        return Recognized(folder, f"{training.top.name} holds {training.description}.", False, False)
     checkpoints = training.checkpoints()
     complete = [checkpoint for checkpoint in checkpoints if checkpoint.is_complete]
     counted = f"{len(complete):,} checkpoint{'' if len(complete) == 1 else 's'}"
@@ -157,5 +173,5 @@ def recognized(folder: str) -> Recognized:
         unit = "epoch" if training.program == "open_clip" else "update"
         counted += f", the newest of {unit} {complete[0].number:,}"
     written = ", one is being written" if len(checkpoints) > len(complete) else ""
-    sentence = f"{training.top.name} is a training of {_PROGRAMS[training.program]}: {counted}{written}."
-    return Recognized(folder, sentence, bool(complete) and is_model(training.top))
+    sentence = f"{training.top.name} is {training.description}: {counted}{written}."
+    return Recognized(folder, sentence, bool(complete) and is_model(training.top), True)

@@ -15,6 +15,7 @@ from PySide6.QtWidgets import (
     QApplication,
     QDoubleSpinBox,
     QLabel,
+    QProgressBar,
     QPushButton,
     QTabBar,
     QToolButton,
@@ -228,6 +229,9 @@ def test_what_a_run_does_beside_its_steps_is_told(qtbot: QtBot, dressed, tmp_pat
     status.show_runs([run])
     assert "2 % · preparing images: 8,192 of 40,000" in [label.text() for label in status.findChildren(QLabel)]
     assert job_list.doing(run, 0) == "step 12 of 600 · preparing images: 8,192 of 40,000"
+    status.show_runs([replace(run, total_steps=0, phase="watching")])
+    assert "step 12" in [label.text() for label in status.findChildren(QLabel)]
+    assert status.findChild(QWidget, "statusRun").findChild(QProgressBar).isHidden()
 
 
 def test_a_command_of_another_view_opens_it_first(window: Window, qtbot) -> None:

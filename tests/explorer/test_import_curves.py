@@ -75,3 +75,14 @@ def test_the_sheet_stays_and_says_what_is_wrong(dressed, background, qtbot, tmp_
     assert sheet.start.isEnabled()
     sheet.path.clear()
     assert not sheet.start.isEnabled()
+    assert not sheet.watch.isEnabled()
+
+
+def test_a_training_that_goes_on_is_watched_instead(dressed, background, qtbot, tmp_path: Path):
+    sheet = ImportCurvesSheet(tmp_path / "ws", background, tmp_path / "own.csv")
+    qtbot.addWidget(sheet)
+    sheet.show()
+    with qtbot.waitSignal(sheet.watch_asked) as asked:
+        qtbot.mouseClick(sheet.watch, Qt.MouseButton.LeftButton)
+    assert asked.args == [str(tmp_path / "own.csv")]
+    assert not sheet.isVisible()

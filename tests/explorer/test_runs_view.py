@@ -24,6 +24,7 @@ from explorer.run_control import stop_timeout
 from explorer.state.view_link import ViewLink
 from explorer.views.runs import RunsView
 from explorer.views.runs.config_pane import ConfigPane
+from explorer.views.runs.curves_pane import DEFAULT_METRICS
 from explorer.views.runs.drawn_runs import DRAWN_AT_MOST
 from explorer.views.runs.tag_sheets import NoteSheet, TagSheet
 from explorer.views.view import Context
@@ -36,6 +37,7 @@ from trainer.experiments.run_style import run_style
 from trainer.scheduling import launch
 from trainer.store import RunLog, Workspace
 from trainer.store.results_table import ResultsTable
+from trainer.trackers.import_curves import import_curves
 
 
 def show(qtbot: QtBot, context: Context) -> RunsView:
@@ -250,6 +252,22 @@ def test_columns_splitter_tab_and_look_are_found_again(qtbot: QtBot, context: Co
     assert names(again) == names(view)
     assert again.tabs.currentIndex() == 1
     assert (again.curves.smoothing, again.curves.axis, again.curves.metrics) == (0.3, "time", ("val/auc_hard10",))
+
+
+def test_curves_of_another_program_are_drawn_by_its_own_names(qtbot: QtBot, context: Context, tmp_path: Path):
+    log = tmp_path / "own.csv"
+    log.write_text("step,lr,Loss/train,acc,val/acc\n0,0.1,2.0,0.1,0.2\n10,0.1,1.5,0.3,0.4\n")
+    (imported,) = import_curves(context.workspace, log)
+    assert (context.workspace.runs.get(imported.id).metric, context.workspace.runs.get(imported.id).best) == (
+        *("Loss/train", 1.5),
+    )
+    view = shown(qtbot, context, 1)
+    curves, own = view.curves, ("Loss/train", "val/acc", "acc")
+    titles = lambda: {plot.panel.title.partition(",")[0] for plot in curves.grid.plots.values()}  # noqa: E731
+    qtbot.waitUntil(lambda: titles() == {*own})
+    assert {*curves.metrics} == {*DEFAULT_METRICS, *own}
+    curves.menu.choose(["train/learning_rate"])
+    assert curves.metrics == ("train/learning_rate", "Loss/train")
 
 
 # -- actions -------------------------------------------------------------------------------------------------

@@ -82,6 +82,22 @@ def test_the_sheet_says_what_it_cannot_watch(sheet, qtbot, training: Path, tmp_p
     assert "All pairs are embedded" in sheet.note.text()
 
 
+def test_the_sheet_shows_the_curves_of_any_program(sheet, qtbot, tmp_path: Path):
+    sheet.editors["data"].setText("val.csv")
+    (tmp_path / "own.csv").write_text("step,loss\n0,2.0\n10,1.5\n")
+    sheet.editors["folder"].setText(str(tmp_path / "own.csv"))
+    qtbot.waitUntil(sheet.start.isEnabled)
+    assert sheet.note.text().startswith("own.csv holds the curves of a training (training log). Its curves are shown")
+    assert not sheet.editors["data"].isEnabled()
+    assert sheet.command() == ["watch", str(tmp_path / "own.csv")]
+    (tmp_path / "others").mkdir()
+    for name in ("a.csv", "b.csv"):
+        (tmp_path / "others" / name).write_text("step,loss\n0,2.0\n10,1.5\n")
+    sheet.editors["folder"].setText(str(tmp_path / "others"))
+    qtbot.waitUntil(lambda: "holds the curves of 2 trainings: a, b." in sheet.note.text())
+    assert not sheet.start.isEnabled()
+
+
 def test_the_sheet_takes_a_folder_of_another_computer(sheet, qtbot, training: Path):
     sheet.editors["folder"].setText("ssh://box/data/logs/toy")
     qtbot.waitUntil(sheet.start.isEnabled)

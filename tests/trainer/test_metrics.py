@@ -6,7 +6,20 @@ from pathlib import Path
 import pytest
 
 from trainer import config
-from trainer.metrics import HEADLINE, METRICS, headline, headline_name, logged_name, metric, noted_n, recall_name
+from trainer.metrics import (
+    HEADLINE,
+    METRICS,
+    best_value,
+    headline,
+    headline_name,
+    is_loss,
+    judge_of,
+    logged_name,
+    main_first,
+    metric,
+    noted_n,
+    recall_name,
+)
 
 
 def test_the_catalog_names_every_logged_number_of_both_heldout_splits():
@@ -76,14 +89,23 @@ def test_mean_average_precision_is_a_share_and_up_is_good(name, label):
     assert found.text(0.4321) == "43.2 %"
 
 
-def test_an_unknown_name_gets_a_neutral_entry():
-    found = metric("probe/linear_acc")
-    assert (found.name, found.label, found.better, found.shared_axis) == (
-        "probe/linear_acc",
-        "Linear acc",
-        "none",
-        True,
-    )
+def test_a_name_of_the_persons_own_is_shown_as_it_is_and_a_loss_is_better_lower():
+    neutral, loss = metric("val/my_score"), metric("Loss/train")
+    assert (neutral.label, neutral.better, neutral.shared_axis) == ("val/my_score", "none", True)
+    assert (loss.label, loss.better, loss.shared_axis) == ("Loss/train", "down", False)
+    assert [name for name in ("lossless", "epoch_loss", "train.loss", "glossary", "Loss_G") if is_loss(name)] == [
+        *("epoch_loss", "train.loss", "Loss_G")
+    ]
+
+
+def test_a_training_of_another_program_is_judged_by_what_it_logs():
+    assert judge_of(["lr", "Loss/train", "loss/val", HEADLINE]) == HEADLINE
+    assert judge_of(["lr", "Loss/train", "loss/val", "train/loss"]) == "train/loss"
+    assert judge_of(["lr", "Loss/train", "loss/val"]) == "loss/val"
+    assert judge_of(["lr", "acc"]) == ""
+    assert (best_value("Loss/train", [2.0, 1.0, math.nan]), best_value("acc", [2.0, 1.0])) == (1.0, 2.0)
+    names = ["lr", "acc", "val/acc", "Loss/train", "loss/val"]
+    assert main_first(names) == ["loss/val", "Loss/train", "val/acc", "acc", "lr"]
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from trainer.store import RunLog, Workspace
 
 GROUP = "Train"
-HELP = "show a training of open_clip, Lightning or transformers as a run, while it is trained"
+HELP = "show a training of another program as a run, while it is trained"
 LOOK_S: Final = 1.0
 """Between two looks at the folder; a look at 200 files takes less than a millisecond."""
 
@@ -28,8 +28,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "folder",
         metavar="FOLDER",
-        help="logs/NAME of open_clip, version_N of Lightning, or the output folder of transformers; "
-        "ssh://host/path of another computer",
+        help="logs/NAME of open_clip, version_N of Lightning, the output folder of transformers, or the log of any "
+        "other program (event files, CSV, JSON lines: curves only); ssh://host/path of another computer",
     )
     parser.add_argument(
         "--data", metavar="VAL", help="validation pairs: all of them are embedded with each checkpoint; without, curves"
@@ -83,15 +83,21 @@ def _watch_folder(
     from pathlib import Path
 
     from trainer.companion.folder_watch import FolderWatch, watched_run
+    from trainer.companion.watching_curves import read_training
 
     dataset = Path(args.data).stem if args.data else ""
+    if args.data and not folder.has_known_checkpoints:
+        raise _error(f"The checkpoints of {folder.label} cannot be opened: watch it without --data.")
+    read_training(folder, ())  # refuses the curves of several trainings before there is a run
     if args.detach:
         return _detach(args, folder, dataset)
     measure = _measure(args) if args.data else None
     with watched_run(args.workspace, folder, name=args.name, dataset=dataset) as log:
-        say_now(f"Run {log.run.id} ({log.run.name}) shows {folder.label}, a training of {folder.program}.")
+        say_now(f"Run {log.run.id} ({log.run.name}) shows {folder.label}, {folder.description}.")
         watch = FolderWatch(args.workspace, log, folder, measure, every=_every(args.every), say=say_now)
         _watch(args.workspace, watch, log, remote, once=args.once)
+    if watch.elapsed_s:  # as its files tell, and not how long it was watched
+        args.workspace.runs.change(log.run.id, trained_s=watch.elapsed_s)
     return _say_end(args, log.run.id, list(watch.failures.values()))
 
 

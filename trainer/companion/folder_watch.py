@@ -102,7 +102,7 @@ def _run_of(workspace: Workspace, folder: WatchedFolder, name: str, dataset: str
     for row in workspace.runs.all():
         if row.facts.get(WATCHED) == source:
             return row.id
-    data = config.NoData(called=dataset or folder.program, source=source)
+    data = config.NoData(called=dataset or folder.program_label, source=source)
     number = workspace.runs.create(config.run_elsewhere(repaired_name(name or folder.top.name), data))
     workspace.runs.add_facts(number, {WATCHED: source})
     return number
@@ -154,6 +154,11 @@ class FolderWatch:
         return max((step for _, step in self._logged), default=0)
 
     @property
+    def elapsed_s(self) -> float:
+        """Seconds of training until the last number, as the files tell; 0 where they do not."""
+        return max((entry.elapsed_s for entry in self._curves.entries), default=0.0)
+
+    @property
     def embedded_before(self) -> list[Path]:
         """The checkpoints that are embedded, but for the newest."""
         return [Path(self._embedded[number].path) for number in sorted(self._embedded)[:-1]]
@@ -185,7 +190,8 @@ class FolderWatch:
             phase = self.trouble
         elif phase == "watching" and time.monotonic() - self._news_at >= QUIET_S:
             phase = f"nothing new since {time.strftime('%H:%M', time.localtime(self._news_clock))}"
-        self._log.progress(step=self.step, total_steps=max(self._curves.total_steps, self.step), phase=phase)
+        total = self._curves.total_steps
+        self._log.progress(step=self.step, total_steps=max(total, self.step) if total else 0, phase=phase)
 
     def _step_of(self, checkpoint: WatchedCheckpoint) -> int:
         return checkpoint.number * (self._curves.updates_per_epoch if self._folder.program == "open_clip" else 1)

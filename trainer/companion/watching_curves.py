@@ -8,27 +8,31 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
-from trainer.companion.watching_files import MOST_STATE, STATE, WatchedCheckpoint, WatchedFolder
+from trainer.companion.watching_files import MOST_STATE, STATE, WatchedCheckpoint, WatchedFolder, WatchError
 from trainer.store.journal import Entry
 from trainer.store.rows import VAL_BATCH
 from trainer.trackers.curves import Curves
 from trainer.trackers.import_curves import (
     CurveSource,
     count_seen_updates,
+    curve_sources,
     open_clip_sources,
+    read_curves,
     read_sources,
     whole_setting,
 )
 from trainer.trackers.metric_names import Program, shared_names
-from trainer.trackers.recognition import event_files
+from trainer.trackers.recognition import Kind, event_files, is_mlflow_database
 from trainer.untrusted import files as untrusted_files
 from trainer.untrusted.bounded import Unreadable
 from trainer.untrusted.bounded.tracker_rows import MOST_STEP, number_of, short
 
 _MOST_EVENT_FILES: Final = 200
 _MOST_RECORDS: Final = 200_000
+_MOST_NAMED: Final = 5
+_LINES: Final = (".csv", ".tsv", ".jsonl", ".ndjson", ".log", ".txt")
 _MEASURED_HERE: Final = re.compile(r"val/((image_to_text|text_to_image|zero_shot)_.*)")
 """Names under which the watch logs what it measures itself, on pairs that it was given."""
 
@@ -57,7 +61,7 @@ def read_training(folder: WatchedFolder, checkpoints: Sequence[WatchedCheckpoint
         "transformers": lambda: _of_transformers(checkpoints),
     }
     try:
-        return readers[folder.program]()
+        return readers.get(folder.program, lambda: _of_others(folder))()
     except (Unreadable, OSError, UnicodeDecodeError):
         return None
 
@@ -69,7 +73,10 @@ def curve_files(folder: WatchedFolder) -> list[Path]:
         return [top / "out.log", top / "checkpoints" / "results.jsonl", top / "results.jsonl", top / "params.txt"]
     if folder.program == "lightning":
         return [top / "metrics.csv", *itertools.islice(event_files(top), _MOST_EVENT_FILES)]
-    return []
+    if folder.program == "transformers":
+        return []
+    files = [source.path for source in curve_sources(top, folder.program)[0]]
+    return [*files, *(file.with_name(f"{file.name}-wal") for file in files if is_mlflow_database(file))]
 
 
 def _of_open_clip(top: Path) -> TrainingCurves | None:
@@ -110,6 +117,27 @@ def _of_lightning(top: Path) -> TrainingCurves | None:
     return TrainingCurves(_entries(curves, "lightning"), notes=curves.said(""))
 
 
+def _of_others(folder: WatchedFolder) -> TrainingCurves | None:
+    """Return the curves of any other program, at the steps and by the names that its files have.
+
+    Raises:
+        WatchError: There are curves of several trainings.
+    """
+    texts = [file for file in curve_files(folder) if file.suffix in _LINES]
+    if folder.program == "log" and not all(map(_ends_with_line, texts)):
+        return None
+    curves = read_curves(folder.top, cast("Kind", folder.program), lambda sentence: None)
+    if len(curves.runs) > 1:
+        names = ", ".join(short(name or folder.top.name) for name in sorted(curves.runs)[:_MOST_NAMED])
+        raise WatchError(
+            f"{folder.label} holds the curves of {len(curves.runs)} trainings: {names}. Name the folder or the file of "
+            "one, or import all: trainer runs import."
+        )
+    for run in curves.runs:
+        return TrainingCurves([*curves.entries(run)], settings=curves.settings.get(run, {}), notes=curves.said(run))
+    return TrainingCurves(notes=curves.said(""))
+
+
 def before_a_return(
     folder: WatchedFolder, checkpoints: Sequence[WatchedCheckpoint], curves: TrainingCurves
 ) -> list[WatchedCheckpoint]:
@@ -131,7 +159,7 @@ def before_a_return(
             for checkpoint in complete
             if checkpoint.number * curves.updates_per_epoch > step > 0 and checkpoint.written_at < logged_at
         ]
-    if folder.program == "lightning":  # a fit that is resumed writes another folder
+    if folder.program != "transformers":  # a fit of Lightning that is resumed writes another folder
         return []
     last_written = max(complete, key=lambda checkpoint: checkpoint.written_at, default=None)
     later = [checkpoint for checkpoint in complete if last_written and checkpoint.number > last_written.number]

@@ -13,7 +13,7 @@ from typing import Final
 
 from trainer.errors import UserError
 from trainer.trackers.metric_names import Program
-from trainer.trackers.recognition import is_event_file
+from trainer.trackers.recognition import LABELS, Kind, is_event_file, tracker_of
 from trainer.untrusted import files as untrusted_files
 from trainer.untrusted.bounded.torch_archive import is_complete_archive, is_complete_safetensors, numbers_inside
 from trainer.untrusted.files import encodable
@@ -50,8 +50,8 @@ class WatchedCheckpoint:
 class WatchedFolder:
     """The folder of one training."""
 
-    top: Path  # The folder with the curves.
-    program: Program  # Which program writes it.
+    top: Path  # The folder with the curves, or the log.
+    program: Program | Kind  # Which program writes it, or what the curves of any other program are kept by.
     address: str = ""  # Where it is a copy of, on another computer; empty of one of this computer.
 
     @property
@@ -59,11 +59,28 @@ class WatchedFolder:
         """Where the training is, for people and as its run is found again."""
         return self.address or encodable(str(self.top))
 
+    @property
+    def program_label(self) -> str:
+        """What people call the program, or what its curves are kept by."""
+        labels: dict[str, str] = {"lightning": "Lightning", "transformers": "transformers", **LABELS}
+        return labels[self.program]
+
+    @property
+    def description(self) -> str:
+        """What it is, as the end of a sentence."""
+        if self.has_known_checkpoints:
+            return f"a training of {self.program_label}"
+        return f"the curves of a training ({self.program_label})"
+
+    @property
+    def has_known_checkpoints(self) -> bool:
+        """Whether its checkpoints can be opened: what a person's own program saves cannot."""
+        return self.program in _CHECKPOINTS
+
     def checkpoints(self) -> list[WatchedCheckpoint]:
         """Return the checkpoints, one a number, the newest first; incomplete ones are among them."""
-        listed = {"open_clip": _of_open_clip, "lightning": _of_lightning, "transformers": _of_transformers}
         by_number: dict[int, WatchedCheckpoint] = {}
-        for checkpoint in listed[self.program](self.top):
+        for checkpoint in _CHECKPOINTS[self.program](self.top) if self.has_known_checkpoints else ():
             present = by_number.get(checkpoint.number)
             if present is None or (checkpoint.is_complete and not present.is_complete):
                 by_number[checkpoint.number] = checkpoint
@@ -71,21 +88,24 @@ class WatchedFolder:
 
 
 def watched_folder(path: Path) -> WatchedFolder:
-    """Return the folder of a training by its files.
+    """Return the folder of a training by its files, or the log of any other program, which may be a file.
 
     Raises:
-        WatchError: There is no such folder, or nothing in it that is known.
+        WatchError: It is missing, or nothing in it is known.
     """
     folder = path.expanduser().absolute()
-    if not folder.is_dir():
-        raise WatchError(f"{folder} is not a folder. Name the folder that the training writes.")
-    for top in (folder.parent, folder) if folder.name == "checkpoints" else (folder,):
+    if not folder.exists():
+        raise WatchError(f"{folder} is not there. Name the folder or the log that the training writes.")
+    is_inside = folder.name == "checkpoints" or folder.is_file()
+    for top in (folder.parent, folder) if is_inside else (folder,):
         if program := _program_of(top):
             return WatchedFolder(top, program)
+    if (kind := tracker_of(folder)) and kind != "open_clip":  # a folder with the folders of several trainings
+        return WatchedFolder(folder, kind)
     raise WatchError(
         f"{folder} holds no training that is known: neither out.log and checkpoints/epoch_N.pt of open_clip, nor "
-        "checkpoints/*.ckpt, metrics.csv or event files of Lightning, nor checkpoint-STEP folders of transformers. "
-        "Name the folder of one training, once it has begun."
+        "checkpoints/*.ckpt or hparams.yaml of Lightning, nor checkpoint-STEP folders of transformers, nor curves of "
+        "another program (event files, CSV, JSON lines). Name the folder of one training, once it has begun."
     )
 
 
@@ -125,10 +145,8 @@ def _program_of(top: Path) -> Program | None:
         return "open_clip"
     if any(_STEP_FOLDER.fullmatch(name) for name in names):
         return "transformers"
-    is_of_lightning = {"hparams.yaml", "metrics.csv"} & {*names} or any(
-        name.endswith(".ckpt") for name in (*names, *inside)
-    )
-    if is_of_lightning or any(map(is_event_file, names)):
+    # Its loggers write the settings beside the curves; event files or a metrics.csv alone can be of any program.
+    if "hparams.yaml" in names or any(name.endswith(".ckpt") for name in (*names, *inside)):
         return "lightning"
     return None
 
@@ -169,6 +187,9 @@ def _of_transformers(top: Path) -> Iterator[WatchedCheckpoint]:
             stamp = ";".join(map(_stamp, files))
             is_complete = _is_complete_folder(folder, stamp)
             yield WatchedCheckpoint(folder, int(match[1]), stamp, is_complete, _written_at(folder / STATE))
+
+
+_CHECKPOINTS: Final = {"open_clip": _of_open_clip, "lightning": _of_lightning, "transformers": _of_transformers}
 
 
 def _shards(folder: Path) -> list[Path]:

@@ -58,7 +58,7 @@ class PairsElsewhere(ObjectiveBase):
     """Images and texts that another program embedded in one space."""
 
     kind: ClassVar[str] = "elsewhere"
-    label: ClassVar[str] = "Made elsewhere"
+    label: ClassVar[str] = "Other program"
     towers: ClassVar[Towers] = "both"
 
 
@@ -67,7 +67,7 @@ class ImagesElsewhere(ObjectiveBase):
     """Images that another program embedded."""
 
     kind: ClassVar[str] = "elsewhere_images"
-    label: ClassVar[str] = "Images, made elsewhere"
+    label: ClassVar[str] = "Images, other program"
     towers: ClassVar[Towers] = "image"
 
 
@@ -76,7 +76,7 @@ class TextsElsewhere(ObjectiveBase):
     """Texts that another program embedded."""
 
     kind: ClassVar[str] = "elsewhere_texts"
-    label: ClassVar[str] = "Texts, made elsewhere"
+    label: ClassVar[str] = "Texts, other program"
     towers: ClassVar[Towers] = "words"
 
 

@@ -175,6 +175,11 @@ class RunRow:
         return COMPANION in self.facts
 
     @property
+    def is_elsewhere(self) -> bool:
+        """Whether another program trains or trained it."""
+        return self.objective.startswith("elsewhere")
+
+    @property
     def is_watched(self) -> bool:
         """Whether it shows a training of another program that is watched from outside."""
         return WATCHED in self.facts

@@ -27,6 +27,7 @@ from trainer.trackers.event_folders import join_parts
 from trainer.trackers.metric_names import shared_name
 from trainer.trackers.mlflow_store import read_runs
 from trainer.trackers.recognition import (
+    LABELS,
     RECORDS,
     Kind,
     event_files,
@@ -42,13 +43,6 @@ from trainer.untrusted.bounded import Unreadable, read
 from trainer.untrusted.bounded.tracker_rows import MOST_STEP
 from trainer.untrusted.files import encodable, read_text
 
-LABELS: Final[dict[Kind, str]] = {
-    "tensorboard": "TensorBoard",
-    "wandb": "Weights & Biases",
-    "mlflow": "MLflow",
-    "open_clip": "open_clip",
-    "log": "training log",
-}
 _MOST_FILES: Final = 2_000
 _MEMORY: Final = 400 * 2**20
 _SECONDS: Final = 5.0
@@ -114,21 +108,7 @@ def import_curves(
         )
     if chosen == "open_clip" and path.is_file():
         path = next(iter(open_clip_folders(path)), path.parent)
-    sources, settings, notes = _sources(path, chosen)
-    curves = read_sources(sources, progress)
-    for run, sentences in notes.items():
-        curves.notes.setdefault(run, []).extend(sentences)
-    if chosen == "mlflow":
-        for run, names in curves.runs.items():  # @ is not allowed there
-            curves.runs[run] = {re.sub(r"_R_at_(?=\d+$)", "_R@", name): curve for name, curve in names.items()}
-    if chosen == "tensorboard":
-        join_parts(curves, {source.run for source in sources})
-    for run, names in curves.runs.items():
-        if chosen == "open_clip" or names.keys() >= _OF_OPEN_CLIP:
-            if chosen == "tensorboard":
-                _count_updates(curves, run, (path if path.is_dir() else path.parent) / run)
-            count_seen_updates(names)
-            curves.runs[run] = {shared_name(name, "open_clip"): curve for name, curve in names.items()}
+    curves = read_curves(path, chosen, progress)
     if not curves.runs:
         reasons = " ".join(curves.said(""))
         raise UserError(
@@ -138,12 +118,38 @@ def import_curves(
     return [
         _store(
             workspace,
-            _Origin(chosen, path, run, (settings | curves.settings).get(run, {})),
+            _Origin(chosen, path, run, curves.settings.get(run, {})),
             _name(path, name, run, len(curves.runs)),
             curves,
         )
         for run in sorted(curves.runs)
     ]
+
+
+def read_curves(path: Path, kind: Kind, progress: Callable[[str], None]) -> Curves:
+    """Return the curves of a file or folder by run, with settings and notes, at the steps that its files count.
+
+    Raises:
+        UserError: A library is missing, or there is no file of the kind.
+        Unreadable: A file is damaged, or takes more memory or time than is allowed.
+    """
+    sources, settings, notes = curve_sources(path, kind)
+    curves = read_sources(sources, progress)
+    curves.settings = settings | curves.settings
+    for run, sentences in notes.items():
+        curves.notes.setdefault(run, []).extend(sentences)
+    if kind == "mlflow":
+        for run, names in curves.runs.items():  # @ is not allowed there
+            curves.runs[run] = {re.sub(r"_R_at_(?=\d+$)", "_R@", name): curve for name, curve in names.items()}
+    if kind == "tensorboard":
+        join_parts(curves, {source.run for source in sources})
+    for run, names in curves.runs.items():
+        if kind == "open_clip" or names.keys() >= _OF_OPEN_CLIP:
+            if kind == "tensorboard":
+                _count_updates(curves, run, (path if path.is_dir() else path.parent) / run)
+            count_seen_updates(names)
+            curves.runs[run] = {shared_name(name, "open_clip"): curve for name, curve in names.items()}
+    return curves
 
 
 def _count_updates(curves: Curves, run: str, folder: Path) -> None:
@@ -194,7 +200,8 @@ _Sources = tuple[list[CurveSource], dict[str, dict[str, str]], dict[str, list[st
 """The files to read, and by the names of the runs their settings and sentences on what is not read."""
 
 
-def _sources(path: Path, kind: Kind) -> _Sources:
+def curve_sources(path: Path, kind: Kind) -> _Sources:
+    """Return the files of a kind that a path is or holds, the settings of their runs, and notes on what is not read."""
     if kind == "tensorboard":
         if importlib.util.find_spec("tensorboard") is None:
             raise UserError(

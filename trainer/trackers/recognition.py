@@ -15,6 +15,13 @@ from trainer.untrusted.files import open_ordinary
 
 Kind = Literal["tensorboard", "wandb", "mlflow", "open_clip", "log"]
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
+LABELS: Final[dict[Kind, str]] = {
+    "tensorboard": "TensorBoard",
+    "wandb": "Weights & Biases",
+    "mlflow": "MLflow",
+    "open_clip": "open_clip",
+    "log": "training log",
+}
 RECORDS: Final = ".wandb"
 """How the names of the files end that a run of Weights & Biases writes on its own computer."""
 _MOST_FILES: Final = 2_000

@@ -25,11 +25,13 @@ from trainer.charts import ChartError
 from trainer.charts.marks import Axis, dash_of, run_tone
 from trainer.charts.measures import curves as charts
 from trainer.experiments.run_style import RunStyle
-from trainer.metrics import HEADLINE, METRICS, logged_name, metric
+from trainer.metrics import HEADLINE, METRICS, logged_name, main_first, metric
 from trainer.store import RunRow, ScalarRow
 
 DEFAULT_METRICS: Final = ("val/image_to_text_R@1", "val/text_to_image_R@1", "train/loss")
 DEFAULT_SMOOTHING: Final = 0.6
+_OWN_METRICS: Final = 3
+"""Metrics drawn at first of a run of another program."""
 REDRAW_MS: Final = 200
 X_AXES: Final[dict[charts.Axis, Axis]] = {
     "step": Axis("step", 0.0, 1.0, integer=True),
@@ -71,9 +73,16 @@ class CurvesPane(QWidget):
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        """The metrics drawn: the selected ones in catalog order, and the main metric of runs without recall."""
-        main = {run.metric for run in self._runs} - {HEADLINE, "", *self.menu.chosen}
-        return (*self.menu.chosen, *sorted(main))
+        """The metrics drawn: the selected ones in catalog order, and the main metric of runs without recall.
+
+        Until a person selects others, also the first ones of runs of other programs, which have names of their own.
+        """
+        extra = {run.metric for run in self._runs if run.metric not in (HEADLINE, "")}
+        if {*self.menu.chosen} == {*DEFAULT_METRICS}:
+            for run in self._runs:
+                logged = self._book.scalar_names(run.id) if run.is_elsewhere else ()
+                extra.update(main_first(name for name in logged if name not in METRICS)[:_OWN_METRICS])
+        return (*self.menu.chosen, *main_first(extra.difference(self.menu.chosen)))
 
     @property
     def settings(self) -> charts.CurveSettings:
@@ -212,7 +221,9 @@ class CurvesPane(QWidget):
 
     def _with_waiting(self, panels: Sequence[charts.CurvePanel]) -> list[CurvePlotData]:
         """Return the panels in metric order, with empty ones for metrics that an active run has not logged yet."""
-        waiting = not self._runs or any(working(run) or run.status == "queued" for run in self._runs)
+        # A program that logs under names of its own will not log ours.
+        expected = [run for run in self._runs if not (run.is_elsewhere and self._book.scalar_names(run.id))]
+        waiting = not self._runs or any(working(run) or run.status == "queued" for run in expected)
         plots: list[CurvePlotData] = []
         for name in self.metrics:
             drawn = [self._panel(*each) for each in enumerate(panel for panel in panels if panel.metric == name)]

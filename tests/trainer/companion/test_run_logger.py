@@ -350,8 +350,8 @@ def test_validation_losses_of_other_batches_have_another_axis(tmp_path: Path) ->
             log.metrics(1, {"val/loss": 1.0})
     panels = curves(Workspace(tmp_path), [1, 2, 3], ["val/loss"])
     assert [(panel.label, len(panel.series)) for panel in panels] == [
-        ("Validation loss, Made elsewhere, batches of 32", 2),
-        ("Validation loss, Made elsewhere, batches of 64", 1),
+        ("Validation loss, Other program, batches of 32", 2),
+        ("Validation loss, Other program, batches of 64", 1),
     ]
 
 
