@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -129,6 +129,8 @@ def _kinds(
     else:
         below = _below_parts(relatives, stated)
         folders = {relative: inner.split("/")[0] for relative, inner in below.items() if "/" in inner}
+        if inner_folders := _below_letters(below, folders):
+            folders = inner_folders
         folders = {relative: name for relative, name in folders.items() if name not in BACKGROUND}
         if stated:
             # Tiny ImageNet keeps the pictures to validate on in val/images, and their classes in a list.
@@ -144,6 +146,14 @@ def _kinds(
         more = f" and {len(same) - 1:,} more names" if len(same) > 1 else ""
         log.notes.append(f"Several folders would be the class {same[0]!r}{more}; each is a class by its whole name.")
     return {relative: names.get(folder, folder) for relative, folder in folders.items()}
+
+
+def _below_letters(below: Mapping[str, str], folders: Mapping[str, str]) -> dict[str, str]:
+    """Return image -> its folders below one of a first letter, as SUN397 and Places365 have; empty for others."""
+    paths = {relative: below[relative].split("/")[1:-1] for relative in folders}
+    if not all(inner and inner[0][:1].lower() == folders[relative].lower() for relative, inner in paths.items()):
+        return {}
+    return {relative: " ".join(inner) for relative, inner in paths.items()}
 
 
 def _is_of_classes(relatives: Sequence[str], stated: StatedSplit) -> bool:

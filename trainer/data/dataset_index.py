@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from typing import Final
 
 from trainer import config
 from trainer.analysis.progress import Progress
@@ -20,15 +21,17 @@ from trainer.data.hub import hub_sources
 from trainer.data.named import named_sources
 from trainer.data.pairs import DataError, ImportLog, Source
 from trainer.data.picture_arrays import ARRAYS, array_sources
-from trainer.data.split_lists import shared_by_column, shared_by_lists, shared_by_names
+from trainer.data.split_lists import SPLITS, shared_by_column, shared_by_lists, shared_by_names
 from trainer.data.table import table_sources
 from trainer.data.tar_files import shard_sources
 from trainer.format_detection.proposal import table_parts, tables_alike
 from trainer.format_detection.readme import unread_split
 from trainer.format_detection.splits import is_split, part_of
-from trainer.format_detection.tables import TABLES
+from trainer.format_detection.tables import TABLES, columns_of
 from trainer.prompt_suites import PromptSuite, learned_suite, prompt_suites
 from trainer.store.picture_paths import data_here
+
+_MOST_TABLES: Final = 20
 
 
 @dataclass(frozen=True)
@@ -84,7 +87,11 @@ def _unread(data: config.Data, splits: dict[str, list[Source]], log: ImportLog) 
     with suppress(OSError):  # as without one
         notes.append(next(filter(None, (unread_split(at, is_split=bool(log.split)) for at in folders)), ""))
     if isinstance(data, config.ClassFolder) and path.is_dir() and not log.split:
-        tables = sorted(file.name for file in path.iterdir() if file.suffix.lower() in TABLES and part_of(file.name))
+        files = [file for file in sorted(path.iterdir()) if file.suffix.lower() in TABLES]
+        for file in files[:_MOST_TABLES]:
+            if column := next((name for name in columns_of(file) if name.lower() in SPLITS), ""):
+                notes.append(f"The column {column!r} of {file.name} may state a split, which is not read.")
+        tables = [file.name for file in files if part_of(file.name)]
         if is_split({part_of(name) for name in tables}):
             train = next(name for name in tables if part_of(name) == "train")
             notes.append(f"{', '.join(tables[:4])} may state a split, which is not read. --data {train} reads it.")
@@ -99,7 +106,8 @@ def _shared(
     """Return the pairs of each split by what states it: chosen lists, a column, names; only "train" if nothing does."""
     lists = data.train_list.strip(), data.heldout_list.strip()
     if any(lists):
-        log.split = f"Lists name the split: {' and '.join(Path(name).name for name in lists if name)}."
+        names = dict.fromkeys(Path(name).name for name in lists if name)
+        log.split = f"Lists name the split: {' and '.join(names)}."
         return shared_by_lists(sources, *lists, log)
     if data.split_from == "share":
         return {"train": sources}, []

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 from trainer.data.csv_lines import numbered
 from trainer.data.pairs import DataError, ImportLog, Source
-from trainer.format_detection import names_in
-from trainer.format_detection.proposal import heldout_lists, numbered_list
+from trainer.format_detection.split_files import families, family_of, listed_parts, names_in, numbered_list
 from trainer.format_detection.splits import (
     SPLIT,
     Part,
@@ -59,11 +58,10 @@ def shared_by_lists(
     """
     images = _index(sources)
     problems: Problems = []
-    named = {
-        split: _named(Path(path), images, problems)
-        for split, path in (("train", train_list), ("heldout", heldout_list))
-        if path.strip()
-    }
+    family = family_of(Path(heldout_list)) if heldout_list.strip() else {}
+    held = heldout_of(part for part in (*family, "test") if family.get(part, Path(heldout_list)) == Path(heldout_list))
+    chosen: tuple[tuple[str, str, Part], ...] = (("train", train_list, "train"), ("heldout", heldout_list, held))
+    named = {split: _named(Path(path), part, images, problems) for split, path, part in chosen if path.strip()}
     heldout = named.get("heldout", {source.relative for source in sources} - named.get("train", set()))
     train = named.get("train", {source.relative for source in sources}) - heldout
     splits = {
@@ -71,16 +69,21 @@ def shared_by_lists(
         "heldout": [source for source in sources if source.relative in heldout],
     }
     others = {
-        image: file.name
-        for file in (heldout_lists(Path(heldout_list).parent) if heldout_list.strip() else ())
-        if file.name != Path(heldout_list).name
-        for image in _named(file, images, [])
+        image: f"{file.name} names it; what {Path(heldout_list).name} names is held out."
+        if file != Path(heldout_list)
+        else f"{file.name} has it in its part {part!r}; its part {held!r} is held out."
+        for part, file in family.items()
+        if part not in ("train", held)
+        for image in _named(file, part, images, [])
     }
+    folders = {Path(path).parent for path in (train_list, heldout_list) if path.strip()}
+    others_there = [lists["train"].name for folder in folders for lists in families(folder) if lists != family]
+    if family and others_there:
+        log.notes.append(f"Not read: {len(others_there)} more pairs of lists of a split, such as {others_there[0]}.")
     for source in sources:
         if source.relative in train or source.relative in heldout:
             continue
-        if other := others.get(source.relative):
-            why = f"{other} names it; what {Path(heldout_list).name} names is held out."
+        if why := others.get(source.relative):
             log.other_parts.append((source.relative, why))
         else:
             problems.append((source.relative, "The lists of the split do not name it."))
@@ -205,26 +208,31 @@ def _trained_numbers(path: Path) -> set[str]:
         return {row[0] for row in rows if row[1:] == ["1"]}
 
 
-def _named(path: Path, images: dict[str, str], problems: Problems) -> set[str]:
+def _named(path: Path, part: Part, images: dict[str, str], problems: Problems) -> set[str]:
     listed: set[str] = set()
     try:
-        chosen = _trained_numbers(path) if (names := numbered_list(path)) else None
-        with untrusted_files.open_ordinary(names or path) as file:
-            for number, raw in numbered(file):
-                line = raw if isinstance(raw, str) else raw.decode("utf-8-sig", "replace").strip()
-                if not line or line.startswith("#"):
-                    continue
-                if chosen is not None:
-                    image_number, _, line = line.partition(" ")
-                    if image_number not in chosen:
-                        continue
-                image = next((images[name] for name in names_in(line) if images.get(name)), "")
-                if image:
-                    listed.add(image)
-                else:
-                    problems.append(
-                        (f"{path.name}, line {number}", f"It names no image: {untrusted_files.spelled(line[:100])}")
-                    )
+        for number, line in _lines(path, part):
+            image = next((images[name] for name in names_in(line) if images.get(name)), "")
+            if image:
+                listed.add(image)
+            else:
+                problems.append(
+                    (f"{path.name}, line {number}", f"It names no image: {untrusted_files.spelled(line[:100])}")
+                )
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror}. Choose another list, or none.") from error
     return listed
+
+
+def _lines(path: Path, part: Part) -> Iterator[tuple[int, str]]:
+    """Yield number and text of each line of a list that names an image."""
+    if path.suffix.lower() == ".json":
+        yield from enumerate(listed_parts(path).get(part, ()), 1)
+        return
+    chosen = _trained_numbers(path) if (names := numbered_list(path)) else None
+    with untrusted_files.open_ordinary(names or path) as file:
+        for number, raw in numbered(file):
+            line = raw if isinstance(raw, str) else raw.decode("utf-8-sig", "replace").strip()
+            image_number, _, image = line.partition(" ")
+            if line and not line.startswith("#") and (chosen is None or image_number in chosen):
+                yield number, line if chosen is None else image

@@ -4,12 +4,12 @@ from trainer.format_detection.encodings import encoding_of, encoding_of_lines
 from trainer.format_detection.proposal import (
     Proposal,
     answered,
-    names_in,
     open_question,
     other_ways,
     propose,
     recognize,
 )
+from trainer.format_detection.split_files import names_in
 from trainer.format_detection.tables import columns_of, form_of, image_root, parquet_files, separator_of, token_parts
 
 __all__ = [

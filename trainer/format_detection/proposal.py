@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from trainer.config import TORCHVISION_FILES, ClassFolder, ConfigError, Data, Folder, HubDataset, Named, Shards, Table
 from trainer.format_detection.readme import default_configuration
+from trainer.format_detection.split_files import with_lists
 from trainer.format_detection.splits import Part, heldout_of, is_split, part_of, without_keyword
 from trainer.format_detection.tables import (
     CAPTIONS,
@@ -63,7 +64,7 @@ NO_CLASS: Final = frozenset(
     )
 )
 """Names of folders that describe how images are stored, not what they show."""
-_FOLD: Final = re.compile(r"(fold|split|part|batch|chunk)[ _-]?\d+", re.IGNORECASE)
+_FOLD: Final = re.compile(r"(fold|split|part|batch|chunk|images?|imgs?|train|test)[ _-]?\d+", re.IGNORECASE)
 _TEXTS: Final = frozenset(
     (
         *(".txt", ".md", ".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".parquet", ".xml", ".html"),
@@ -78,7 +79,7 @@ _LIKELY: Final = (
     r"captions.*\.json",
     r"captions?\.(txt|csv|tsv|jsonl|json)",
     r"results\.csv",
-    r".*\.token\.txt|.*\.token|.*captions?\.txt|flickr\d+k.*\.txt",
+    r"(?!.*lemma).*(\.token\.txt|\.token|captions?\.txt)|flickr\d+k(?!.*lemma).*\.txt",
     r"[^.].*\.(csv|tsv|jsonl|ndjson|json|parquet)",
 )
 """Files of captions, the likeliest first."""
@@ -116,7 +117,7 @@ def propose(path: str | Path) -> Proposal:
     absolute = untrusted_files.expanded(str(path)).absolute()
     try:
         proposal = _at(absolute, str(path))
-        return replace(proposal, data=_with_lists(absolute, proposal.data))
+        return replace(proposal, data=with_lists(absolute, proposal.data))
     except OSError as error:
         raise ConfigError(
             f"{absolute} could not be examined: {error.strerror or error}. Check its permissions, or choose another."
@@ -269,7 +270,7 @@ def _folder(root: Path, depth: int = 0) -> Proposal:
             by_folders = (pictures.data,) if isinstance(pictures.data, ClassFolder) else ()
             return Proposal(Folder(path=str(root), lines="each"), others=by_folders)
         if table := _table_beside(root, entries):
-            is_class = look.per_class and table.caption_column.lower() == "label"
+            is_class = isinstance(pictures.data, ClassFolder) and table.caption_column.lower() == "label"
             is_guess = isinstance(pictures.data, ClassFolder) and _chosen(columns_of(Path(table.path)))[1] == ""
             if is_guess and not pictures.question:
                 return replace(pictures, others=(table, *pictures.others))
@@ -645,8 +646,10 @@ def _tables_near(root: Path, entries: Mapping[str, Path]) -> Iterator[Path]:
     train = [name for name in sorted(entries) if part_of(name) == "train"]
     inner = [entries[name] for name in dict.fromkeys((*train, *texts)) if entries[name].is_dir()]
     files = [(file.name, file) for folder in (root, *inner) for file in sorted(folder.iterdir()) if file.is_file()]
-    ranked = sorted((_rank(name), number, file) for number, (name, file) in enumerate(files) if _rank(name) is not None)
-    yield from (file for _, _, file in ranked[:_MOST_TABLES])
+    ranks = [(_rank(name), part_of(name) not in ("train", None), number) for number, (name, _) in enumerate(files)]
+    yield from (
+        files[number][1] for _, _, number in sorted(rank for rank in ranks if rank[0] is not None)[:_MOST_TABLES]
+    )
 
 
 def _table_beside(root: Path, entries: Mapping[str, Path]) -> Table | None:
@@ -685,6 +688,8 @@ def _might_be_pairs(file: Path) -> bool:
 
 def _rank(name: str) -> int | None:
     plain = name.lower()
+    if re.match("sample_?submission", plain):  # of Kaggle, with the same label everywhere
+        return None
     return next((rank for rank, likely in enumerate(_LIKELY) if re.fullmatch(likely, plain)), None)
 
 
@@ -713,88 +718,3 @@ def _with_counterpart(table: Table) -> Table:
     if not is_split(parts):
         return table
     return replace(table, path=str(parts["train"]), heldout_path=str(parts[heldout_of(parts)]))
-
-
-# -- lists of a split ----------------------------------------------------------------------------------------------
-
-
-_TRAIN_LIST: Final = re.compile(r"train(val)?\.txt|.*\.trainimages\.txt|train_list\.txt", re.IGNORECASE)
-_HELDOUT_LISTS: Final = (
-    re.compile(r"test\.txt|.*\.testimages\.txt|test_list\.txt", re.IGNORECASE),
-    re.compile(r"val(id|idation)?\.txt|.*\.devimages\.txt|val_list\.txt", re.IGNORECASE),
-)
-
-
-NUMBERED: Final = "train_test_split.txt"
-"""Lines of an image's number and 1 where it is trained on."""
-
-
-def names_in(line: str) -> Iterator[str]:
-    """Yield possible image names in a list line: the line or its first column, also without leading folders."""
-    for text in dict.fromkeys((line.strip(), *line.split(maxsplit=1)[:1], line.partition(",")[0].strip())):
-        parts = text.replace("\\", "/").removeprefix("./").split("/")
-        yield from ("/".join(parts[first:]) for first in range(len(parts)))
-
-
-def _with_lists(chosen: Path, data: Data) -> Data:
-    """Return the data with split lists found next to them whose first lines name images."""
-    if not isinstance(data, Folder | ClassFolder | Table) or data.heldout_path:
-        return data
-    at = Path(data.path)
-    if not isinstance(data, Table) and any(part_of(child.name) == "train" and child.is_dir() for child in at.iterdir()):
-        return data
-    top = chosen if chosen.is_dir() else chosen.parent
-    # From what was pointed at down to the pictures or the table.
-    near = [top, *(folder for folder in (at.parent, at) if folder.is_dir() and folder.is_relative_to(top))]
-    texts = [below for folder in dict.fromkeys(near) for below in _text_folders(folder)]
-    if isinstance(data, Table):
-        root = image_root(at, first_images(at, data.image_column), data.image_folder)
-    else:
-        root = at
-    for folder in dict.fromkeys((*near, *texts)):
-        train, heldout = _lists_in(folder, root)
-        if train and heldout:
-            return replace(data, train_list=str(train), heldout_list=str(heldout))
-        if numbered_list(folder / NUMBERED):
-            return replace(data, train_list=str(folder / NUMBERED))
-    return data
-
-
-def numbered_list(file: Path) -> Path | None:
-    """Return the list of images that a list of their numbers refers to, as CUB-200-2011 has both; None for others."""
-    images = file.with_name("images.txt")
-    return images if file.name == NUMBERED and file.is_file() and images.is_file() else None
-
-
-def _text_folders(folder: Path) -> list[Path]:
-    """Return folders for texts: annotations, meta, splits; at most a few."""
-    if not folder.is_dir():
-        return []
-    called = (e for e in os.scandir(folder) if re.search(r"annot|text|meta|split|list", e.name, re.I))
-    return [Path(entry.path) for entry in itertools.islice(filter(untrusted_files.is_dir, called), 10)]
-
-
-def heldout_lists(folder: Path) -> list[Path]:
-    """Return the files of a folder that are called as lists of what is held out, the likeliest first."""
-    texts = sorted(name for name in os.listdir(folder) if name.lower().endswith(".txt"))
-    if len(texts) > _LOOKED_AT:  # captions, one a picture
-        return []
-    return [folder / name for likely in _HELDOUT_LISTS for name in texts if likely.fullmatch(name)]
-
-
-def _lists_in(folder: Path, root: Path) -> tuple[Path | None, Path | None]:
-    if not folder.is_dir() or not (held := heldout_lists(folder)):
-        return None, None
-    train = next((folder / name for name in sorted(os.listdir(folder)) if _TRAIN_LIST.fullmatch(name)), None)
-    if train is None or not all(_names_pictures(file, root) for file in (train, held[0])):
-        return None, None
-    return train, held[0]
-
-
-def _names_pictures(file: Path, root: Path) -> bool:
-    with untrusted_files.open_ordinary(file) as opened:
-        lines = opened.read(1 << 16).decode("utf-8", "replace").splitlines()[:20]
-    endings = ("", *SUFFIXES)
-    return any(
-        (root / f"{name}{end}").is_file() for line in lines for name in names_in(line) if name for end in endings
-    )

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from PIL import Image
 
 from tests.trainer.data.test_stated_splits import listed
 from tests.trainer.test_format_detection import Pairs, pairs, pictures, png, write
@@ -367,3 +368,99 @@ def test_rows_without_a_part_do_not_hide_the_column_that_states_the_split(root: 
     told = [(name, f"w {name}") for name in names]
     assert read(root) == {"train": told[1:4], "heldout": told[4:]}
     assert len(listed(propose(root).data, root.parent).problems) == 1
+
+
+def shown(peer: Any, top: Path) -> list[tuple[str, str]]:
+    """Return file and class of each picture that a data set of torchvision shows, known by its color."""
+    files = {Image.open(file).getpixel((0, 0)): str(file) for file in top.rglob("*.jpg")}
+    return sorted((files[picture.getpixel((0, 0))], peer.classes[row]) for picture, row in peer)
+
+
+def test_the_first_of_ten_splits_is_that_of_torchvision_and_the_others_are_told(root: Path) -> None:
+    from torchvision.datasets import DTD
+
+    kinds = ("banded", "blotchy")
+    pictures(root, [f"dtd/dtd/images/{kind}/{kind}_{n:04}.jpg" for kind in kinds for n in range(9)])
+    for number in range(1, 11):
+        for part, first in (("train", 0), ("val", 3), ("test", 6)):
+            names = (f"{kind}/{kind}_{(n + number) % 9:04}.jpg\n" for kind in kinds for n in range(first, first + 3))
+            write(root / f"dtd/dtd/labels/{part}{number}.txt", "".join(names))
+    write(root / "dtd/dtd/labels/labels_joint_anno.txt", "banded/banded_0000.jpg banded \n")
+    index = listed(propose(root / "dtd" / "dtd").data, root.parent)
+    for split, part in (("train", "train"), ("heldout", "test")):
+        told = shown(DTD(root, split=part), root)
+        assert sorted((str(source.path), source.label) for source in index.splits[split]) == told
+    assert index.log.notes == ["Not read: 9 more pairs of lists of a split, such as train2.txt."]
+    assert len(index.log.other_parts) == 6
+
+
+def test_classes_below_letters_and_their_partitions_are_those_of_torchvision(root: Path) -> None:
+    from torchvision.datasets import SUN397
+
+    kinds = ("/a/abbey", "/a/apartment_building/outdoor", "/b/bakery/shop")
+    files = [f"{kind}/sun_{number}.jpg" for kind in kinds for number in range(4)]
+    pictures(root, [f"SUN397{file}" for file in files])
+    write(root / "SUN397/ClassName.txt", "\n".join(kinds))
+    for number in range(1, 11):
+        for part, first in (("Training", 0), ("Testing", 1)):
+            write(root / f"SUN397/Partitions/{part}_{number:02}.txt", "\n".join(files[first::2]))
+    told = {file: re.sub("[_/]", " ", kind) for file, kind in shown(SUN397(root), root)}
+    splits = listed(propose(root / "SUN397").data, root.parent).splits
+    assert {str(source.path): source.label for sources in splits.values() for source in sources} == told
+    assert sorted(f"/{source.relative}" for source in splits["heldout"]) == sorted(files[1::2])
+
+
+@pytest.mark.parametrize(
+    ("train", "heldout", "line"),
+    [
+        ("clipart_train.txt", "clipart_test.txt", "clipart/{name} 3"),
+        ("Ebay_train.txt", "Ebay_test.txt", "7 1 1 {name}"),
+        ("train_val_list.txt", "test_list.txt", "{name}"),
+        ("trainlist01.txt", "testlist01.txt", "{name} 1"),
+    ],
+)
+def test_lists_of_many_names_state_the_split(root: Path, train: str, heldout: str, line: str) -> None:
+    pictures(root, names := [f"{kind}/{kind}_{n}.jpg" for kind in ("cat", "dog") for n in range(4)])
+    for file, chosen in ((train, names[::2]), (heldout, names[1::2])):
+        write(root / file, "\n".join(line.format(name=name, stem=Path(name).stem) for name in chosen))
+    index = listed(propose(root).data, root.parent)
+    assert [source.relative for source in index.splits["heldout"]] == names[1::2]
+    assert index.log.split == f"Lists name the split: {train} and {heldout}."
+
+
+def test_coops_list_of_all_parts_states_the_split(root: Path) -> None:
+    pictures(root, names := [f"images/{kind}/{n}.jpg" for kind in ("apple", "pear") for n in range(6)])
+    parts = {"train": names[::3], "val": names[1::3], "test": names[2::3]}
+    rows = {part: [[name.removeprefix("images/"), 0, "apple"] for name in chosen] for part, chosen in parts.items()}
+    write(root / "split_zhou_Fruits.json", json.dumps(rows))
+    index = listed(propose(root).data, root.parent)
+    for split, part in (("train", "train"), ("heldout", "test")):
+        assert [f"images/{source.relative}" for source in index.splits[split]] == parts[part]
+    why = "split_zhou_Fruits.json has it in its part 'validation'; its part 'test' is held out."
+    assert index.log.other_parts == [(name.removeprefix("images/"), why) for name in parts["val"]]
+
+
+def test_captions_are_those_of_the_training_and_no_lemmas_nor_a_sample_submission(root: Path) -> None:
+    pictures(root / "a", names := [f"images/{n}.jpg" for n in range(4)])
+    for kind in ("lemma.token", "token"):
+        lines = (f"{Path(name).name}#{n}\tA dog {kind} {n}\n" for name in names for n in range(2))
+        write(root / f"a/Flickr8k.{kind}.txt", "".join(lines))
+    assert {caption[:11] for _, caption in read(root / "a")["train"]} == {"A dog token"}
+    for part in ("train", "test"):
+        pictures(root / "b", [f"{part}/{n}.jpg" for n in range(4)])
+    for name, kinds in (("sample_submission", ["cat"]), ("train", ["cat", "dog"])):
+        write(root / f"b/{name}.csv", "id,label\n" + "".join(f"{n}.jpg,{kinds[n % len(kinds)]}\n" for n in range(4)))
+    assert read(root / "b") == {"train": [(f"train/{n}.jpg", ("cat", "dog")[n % 2]) for n in range(4)]}
+    pictures(root / "c", [f"img/{n}.png" for n in range(6)])
+    for part, rows in (("dev_seen", range(4, 6)), ("train", range(4))):
+        lines = (json.dumps({"img": f"img/{n}.png", "text": f"words of {n}"}) for n in rows)
+        write(root / f"c/{part}.jsonl", "\n".join(lines))
+    assert [caption for _, caption in read(root / "c")["train"]] == [f"words of {n}" for n in range(4)]
+
+
+def test_folders_of_numbered_images_are_a_question_and_a_column_of_parts_is_told(root: Path) -> None:
+    pictures(root / "x", [f"images_{part:03}/images/{n}.png" for part in (1, 2) for n in range(3)])
+    assert "describe how images are stored" in propose(root / "x").question
+    pictures(root / "w", names := [f"{kind}/{n}.jpg" for kind in ("cat", "dog") for n in range(3)])
+    write(root / "w/metadata.csv", "img_id,img_filename,y,split\n" + "".join(f"0,{name},1,2\n" for name in names))
+    assert notes(root / "w") == "The column 'split' of metadata.csv may state a split, which is not read."
