@@ -101,5 +101,5 @@ def measured_apart(*arguments: str) -> dict[str, Any]:
     # Who installed the application has it compiled; where that is forbidden, each start would compile it again.
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     root = Path(__file__).parents[2]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=root, env=environment)
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, cwd=root, env=environment)
     return json.loads(done.stdout.splitlines()[-1])

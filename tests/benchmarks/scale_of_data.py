@@ -170,10 +170,9 @@ def _chart(name: str) -> Callable[[_Data], dict[str, Any]]:
         from trainer.charts.spec import Request, Target
         from trainer.store import Workspace
 
-        if not (data.folder / "workspace" / "explorer.db").exists():
-            data.opened()
-            data.opened()
         workspace, made_chart = Workspace(data.folder / "workspace"), load(name)
+        while len(workspace.runs.all()) < 2:  # what was measured before may have opened one
+            data.opened()
         request = Request((Target(1), Target(2)))
         return timed(lambda: made_chart.result(workspace, request, made_chart.settings(), silent))
 

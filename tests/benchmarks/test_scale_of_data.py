@@ -23,7 +23,7 @@ def test_pairs_are_nearer_than_others(tmp_path: Path, kind: str):
 
 def test_the_table_says_time_memory_and_growth(tmp_path: Path):
     made(tmp_path, 300, 16, "mixture")
-    names = ("open", "bare product", "exact ranks both ways, margins", "near duplicates")
+    names = ("open", "bare product", "exact ranks both ways, margins", "near duplicates", "chart changes")
     text = table({name: {300: once(name, tmp_path)} for name in names})
     assert "| what | grows with | 300 pairs | note |" in text
     assert "| exact ranks both ways, margins | n^2 | " in text
