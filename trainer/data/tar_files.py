@@ -242,7 +242,8 @@ class _Sample:
     def texts_of(self, between: str) -> dict[str, bytes]:
         """Return ending -> the text of an image: its own, else that of the key, else the only one."""
         texts: dict[str, bytes] = {}
-        for kind in _TEXT_KINDS:
+        present = {ending for _, ending in self.texts}
+        for kind in filter(present.__contains__, _TEXT_KINDS):
             every = {other: raw for (other, ending), raw in self.texts.items() if ending == kind}
             only = [raw for other, raw in every.items() if other not in self.images]
             raw = every.get(between, every.get("", only[0] if len(only) == 1 else None))
@@ -260,14 +261,9 @@ def _samples(tar: Path, name: str, problems: Problems, skipped: Counter[str]) ->
     """Yield consecutive members with one key; a truncated tar gives what it contains, and a problem."""
     sample: _Sample | None = None
     size, end, last = tar.stat().st_size, 0, "the beginning"
-    with (
-        tar.open("rb") as file,
-        tarfile.open(fileobj=_Sober(file), mode="r:", tarinfo=_ListedInfo) as archive,  # type: ignore[call-overload]
-    ):
+    with tar.open("rb") as file:
         try:
-            for info in archive:
-                # It would keep what it has read of every member.
-                archive.members = []  # type: ignore[attr-defined]
+            for info in read_members(file):
                 if info.size < 0:
                     raise tarfile.ReadError(f"{untrusted_files.spelled(info.name)} has a size below zero")
                 end = info.offset_data + info.size
@@ -303,6 +299,22 @@ def _samples(tar: Path, name: str, problems: Problems, skipped: Counter[str]) ->
         yield sample
 
 
+def read_members(file: BinaryIO) -> Iterator[tarfile.TarInfo]:
+    """Yield the members of a tar: those with plain headers quickly, all from the first other one on as tarfile does."""
+    offset = 0
+    while (info := _ListedInfo.plain(file.read(tarfile.BLOCKSIZE), tarfile.ENCODING)) is not None:
+        info.offset, info.offset_data = offset, offset + tarfile.BLOCKSIZE
+        yield info
+        offset = info.offset_data - (-info.size // tarfile.BLOCKSIZE) * tarfile.BLOCKSIZE
+        file.seek(offset)
+    file.seek(offset)
+    with tarfile.open(fileobj=_Sober(file), mode="r:", tarinfo=_ListedInfo) as archive:  # type: ignore[call-overload]
+        for info in archive:
+            # It would keep what it has read of every member.
+            archive.members = []  # type: ignore[attr-defined]
+            yield info
+
+
 class _Sober:
     """A file that limits the size of reads, because a malicious member name may claim gigabytes."""
 
@@ -322,14 +334,19 @@ class _ListedInfo(tarfile.TarInfo):
     @classmethod
     def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
         """Return the member of a header as tarfile does, which reads all but plain headers and names damage."""
-        # Owner, times and devices take most of the time.
+        return cls.plain(buf, encoding, errors) or super().frombuf(buf, encoding, errors)
+
+    @classmethod
+    def plain(cls, buf: bytes | bytearray, encoding: str, errors: str = "surrogateescape") -> Self | None:
+        """Return the file of a plain header; None if it is another."""
+        # Owner, times and devices take most of the time; zeros change no sum.
         if len(buf) == tarfile.BLOCKSIZE and buf[156:157] == tarfile.REGTYPE and buf[345] == 0:
             with contextlib.suppress(ValueError):
-                if _octal(buf[148:156]) == 256 + sum(buf) - sum(buf[148:156]):
+                if _octal(buf[148:156]) == 256 + sum(buf.translate(None, b"\0")) - sum(buf[148:156]):
                     info = cls(buf[:100].partition(b"\0")[0].decode(encoding, errors))
                     info.size = _octal(buf[124:136])
                     return info
-        return super().frombuf(buf, encoding, errors)
+        return None
 
 
 def _octal(digits: bytes | bytearray) -> int:

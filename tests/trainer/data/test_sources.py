@@ -10,7 +10,7 @@ import math
 import os
 import tarfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ from trainer import config
 from trainer.analysis.progress import silent
 from trainer.data import DataError, DataSplits, load, named
 from trainer.data.pairs import ImportLog
-from trainer.data.tar_files import _ListedInfo, expand, shard_sources
+from trainer.data.tar_files import expand, read_members, shard_sources
 from trainer.evaluation.task_data import choose_pairs
 from trainer.format_detection import recognize
 
@@ -355,20 +355,28 @@ def test_members_are_listed_as_tarfile_lists_them_damage_included(format_: int) 
             archive.addfile(info, io.BytesIO(bytes(size)))
     rng = np.random.default_rng(0)
 
-    def listed(content: bytes, kind: type[tarfile.TarInfo]) -> list[Any]:
-        members: list[Any] = []
+    def listed(content: bytes, read: Callable[[io.BytesIO], Iterable[tarfile.TarInfo]]) -> list[Any]:
+        found: list[Any] = []
         try:
-            with tarfile.open(fileobj=io.BytesIO(content), tarinfo=kind) as archive:
-                members += [(each.name, each.offset_data, each.size, each.type) for each in archive]
+            found.extend((each.name, each.offset_data, each.size, each.type) for each in read(io.BytesIO(content)))
         except tarfile.TarError as error:
-            members.append(str(error))
-        return members
+            found.append(str(error))
+        return found
 
-    assert [name for name, *_ in listed(stream.getvalue(), _ListedInfo)] == names
+    def as_tarfile(stream: io.BytesIO) -> tarfile.TarFile:
+        return tarfile.open(fileobj=stream, mode="r:")
+
+    assert [name for name, *_ in listed(stream.getvalue(), read_members)] == names
     for _ in range(200):
         content = bytearray(stream.getvalue())
         content[rng.integers(len(content))] ^= int(rng.integers(1, 256))
-        assert listed(bytes(content), _ListedInfo) == listed(bytes(content), tarfile.TarInfo)
+        assert listed(bytes(content), read_members) == listed(bytes(content), as_tarfile)
+    for length in range(0, len(stream.getvalue()), 97):
+        found = [each for each in listed(stream.getvalue()[:length], read_members) if not isinstance(each, str)]
+        theirs = [each for each in listed(stream.getvalue()[:length], as_tarfile) if not isinstance(each, str)]
+        whole = [each for each in found if each[1] + each[2] <= length]
+        assert whole == theirs[: len(whole)], "the reader of samples leaves out what is cut"
+        assert len(theirs) - len(whole) <= 1
 
 
 def test_a_mistyped_range_is_refused_at_once() -> None:
