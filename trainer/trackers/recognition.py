@@ -15,7 +15,7 @@ from trainer.untrusted.files import open_ordinary
 
 Kind = Literal["tensorboard", "wandb", "mlflow", "open_clip", "log"]
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
-LABELS: Final[dict[Kind, str]] = {
+LABELS: Final[dict[str, str]] = {
     "tensorboard": "TensorBoard",
     "wandb": "Weights & Biases",
     "mlflow": "MLflow",
