@@ -151,8 +151,10 @@ def arrange(grid: PointGrid, look: PointStyle, states: States, kernels: ModuleTy
     visible = nothing if states.shown is None else states.shown
     looks, order = (look.color, look.diamond, lit, visible), grid.order
     if grid.share < 1:
-        looks, order = [each[order] if len(each) else each for each in looks], np.arange(len(order), dtype=np.int32)
-    ink = pack(*looks, order, count)
+        sample = [array[order] if len(array) else array for array in looks]
+        ink = pack(*sample, np.arange(len(order), dtype=np.int32), count)
+    else:
+        ink = pack(*looks, order, count)
     some = None
     if count[DIMMED] and 0 < count[PLAIN] <= MOST_SINGLED_OUT:
         some = np.flatnonzero(ink >> _STATE_SHIFT == PLAIN).astype(np.int32)
@@ -292,8 +294,8 @@ def _gather(task: _Task, kernels: ModuleType) -> tuple[np.ndarray, np.ndarray, n
     if single and (not task.marked or task.request.wants_density):
         kernels.gather_some(bright, faint, task.points, points.some, task.view, linear, report)
     if grid.share < 1:
-        for sums in (bright, faint, report[::2]):
-            sums /= grid.share
+        for array in (bright, faint, report[::2]):
+            array /= grid.share
     return bright, faint, rows, report
 
 
