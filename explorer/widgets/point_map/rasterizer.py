@@ -151,8 +151,8 @@ def arrange(grid: PointGrid, look: PointStyle, states: States, kernels: ModuleTy
     visible = nothing if states.shown is None else states.shown
     looks, order = (look.color, look.diamond, lit, visible), grid.order
     if grid.share < 1:
-        sample = [array[order] if len(array) else array for array in looks]
-        ink = pack(*sample, np.arange(len(order), dtype=np.int32), count)
+        color, diamond, lit, visible = (array[order] if len(array) else array for array in looks)
+        ink = pack(color, diamond, lit, visible, np.arange(len(order), dtype=np.int32), count)
     else:
         ink = pack(*looks, order, count)
     some = None
