@@ -270,7 +270,6 @@ class Controls(QWidget):
 
     @property
     def settings(self) -> Any:
-        """The current settings."""
         values = {name: control.value for name, control in self.controls.items()}
         return dataclasses.replace(self._settings, **values)
 

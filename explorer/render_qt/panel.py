@@ -405,7 +405,6 @@ class HeatMapCard(QWidget):
         self.map.chosen.connect(self._choose)
 
     def show_mark(self, mark: HeatMap) -> None:
-        """Show the heat map."""
         self.title.setText(mark.title)
         self.map.setAccessibleName(f"{mark.title}: {mark.unit}")
         self.map.show_heat(mark)
@@ -459,7 +458,6 @@ class ImageRowCard(QWidget):
         theme.theme().follow(self._show_pictures)
 
     def show_mark(self, mark: ImageRow) -> None:
-        """Show the images."""
         self.strip = mark
         self.title.setText(mark.title)
         self.note.setText(mark.note)
@@ -522,7 +520,6 @@ class NumberTableCard(QFrame):
         layouts.column(self.title, self._sideways, layouts.STRETCH, of=self)
 
     def show_mark(self, mark: NumberTable) -> None:
-        """Show the numbers."""
         self.numbers = mark
         self.title.setText(mark.title)
         lines = tuple((line.words, line.strong, line.best, len(line.values)) for line in mark.lines)
@@ -550,7 +547,6 @@ class NumberTableCard(QFrame):
                 yield self.numbers.columns[column], named[id(self.numbers.lines[row])], label.text()
 
     def text(self, label: str, column: int = 0) -> str:
-        """Return the text next to this label."""
         row = next(i for i, line in enumerate(self.numbers.lines) if line.words == label)
         return self._cells[row, column].text()
 

@@ -36,7 +36,6 @@ class ShadedTableCard(QWidget):
         theme.theme().changed.connect(self.cells.update)
 
     def show_mark(self, table: ShadedTable) -> None:
-        """Show the table."""
         self.table = table
         self.title.setText(table.title)
         self.setAccessibleName(table.title)

@@ -630,7 +630,6 @@ class XYPlotCard(QWidget):
         self._column.addWidget(self.plot, 1)
 
     def show_mark(self, spec: marks.XYPlot) -> None:
-        """Show the plot."""
         self.plot.show_plot(spec)
         self.plot.setAccessibleName(spec.title)
         self.plot.setAccessibleDescription(spec.in_words)

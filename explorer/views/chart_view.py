@@ -73,7 +73,6 @@ class ChartView(View):
         return self.pane.busy
 
     def open_chart(self, name: str) -> None:
-        """Open the tab of this chart."""
         self.tabs.setCurrentIndex(list(self.charts).index(name))
 
     def settings_now(self) -> Any:

@@ -401,7 +401,6 @@ class ExperimentsView(ChartView):
 
     @property
     def chosen(self) -> ExperimentEntry | None:
-        """The experiment that is shown."""
         return next((entry for entry in self._shown or () if entry.name == self.picker.key), None)
 
     def choose(self, name: str) -> None:

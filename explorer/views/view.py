@@ -292,7 +292,6 @@ class View(QWidget):
         return [action for action in actions if action.text() != self.title]
 
     def show_content(self) -> None:
-        """Show the content."""
         self._offer_controls(on=True)
         self.area.ready()
 

@@ -160,7 +160,6 @@ class _Rows(QWidget):
         self.count += 1
 
     def holds(self, row: FormRow) -> bool:
-        """Return whether the row is one of these."""
         return row in self._held
 
     def title(self) -> str:

@@ -137,7 +137,6 @@ class MatrixMap(QWidget):
 
     @property
     def cell_px(self) -> float:
-        """The height of a cell."""
         return self.room.height() / max(self.area.bottom - self.area.top, 1e-9)
 
     def cell_at(self, position: QPointF) -> tuple[int, int]:

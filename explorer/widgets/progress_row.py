@@ -100,7 +100,6 @@ class JobSlot(QWidget):
         self.began.emit(row)
 
     def is_front(self, row: ProgressRow) -> bool:
-        """Return whether the row is the newest."""
         busy = [other for other in self._rows if shiboken6.isValid(other) and other.busy]
         return not busy or busy[-1] is row
 

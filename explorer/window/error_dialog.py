@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import platform
 import sys
-from pathlib import Path
 from typing import Final
 
 from PySide6.QtCore import Qt, QUrl, qVersion
@@ -70,7 +69,7 @@ class ErrorDialog(QDialog):
         self.copy = QPushButton("Copy details", objectName="failureCopy", autoDefault=False)
         self.copy.clicked.connect(lambda: QGuiApplication.clipboard().setText(self.story()))
         log = QPushButton("Open the log", objectName="failureLog", autoDefault=False)
-        log.clicked.connect(lambda: open_file(self._hooks.log_file))
+        log.clicked.connect(lambda: QDesktopServices.openUrl(QUrl.fromLocalFile(str(self._hooks.log_file))))
         close = QPushButton("Continue", objectName="failureClose", default=True, clicked=self.hide)
         theme.set_role(close, "primary")
         return layouts.row(self.copy, log, (layouts.STRETCH, 1), close, gap=None)
@@ -84,8 +83,3 @@ def surroundings() -> str:
         f"Python {sys.version.split()[0]}, PySide {PySide6.__version__}, Qt {qVersion()}, "
         f"{platform.platform()}, {QGuiApplication.platformName()}"
     )
-
-
-def open_file(file: Path) -> None:
-    """Open a file with the desktop's default application."""
-    QDesktopServices.openUrl(QUrl.fromLocalFile(str(file)))

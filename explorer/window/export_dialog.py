@@ -61,7 +61,6 @@ class FigurePaper(QWidget):
         self.setMinimumSize(280, 280)
 
     def show_figure(self, file: str, size_mm: tuple[float, float]) -> None:
-        """Show this picture of a figure of this size."""
         self.picture, self._size_mm = QPixmap(file), size_mm
         self.update()
 
@@ -165,7 +164,6 @@ class ExportDialog(QDialog):
 
     @property
     def choices(self) -> FigureChoices:
-        """The choices as they are."""
         values: dict[str, Any] = {name: control.value for name, control in self.controls.items()}
         parts = tuple(name for name, box in self.parts.items() if box.isChecked())
         usual = frozenset(parts) == self._usual_parts
@@ -193,7 +191,6 @@ class ExportDialog(QDialog):
     # -- acts --------------------------------------------------------------------------------------------------
 
     def export(self) -> None:
-        """Export and close."""
         if self.start.isEnabled():
             self.chosen.emit(self.command(), self.file)
             self.accept()
@@ -209,7 +206,6 @@ class ExportDialog(QDialog):
         self.copied.emit([*command, "--out", *files])
 
     def ask_file(self) -> None:
-        """Ask for another file."""
         dialog = QFileDialog(self, "Export", str(self.file.parent), objectName="exportFile")
         dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
         dialog.setNameFilters([f"*.{suffix}" for suffix in self._suffixes])

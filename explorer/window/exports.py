@@ -114,7 +114,6 @@ class Exports(QObject):
         return {str(row.id): names.get(row.short_name, row.short_name) for row in rows}
 
     def write(self, command: list[str], file: Path) -> None:
-        """Export to this file."""
         self._settings.set(FOLDER_KEY, str(file.parent))
         if command[0] == "bundle":
             self.write_bundle(self._figures, command, file)

@@ -67,7 +67,6 @@ class IntentRouter(QObject):
             self.send(intent)
 
     def send(self, intent: intents.Intent) -> None:
-        """Pass an intent on."""
         name = VIEW_OF.get(type(intent), "")
         if not self._has_taker(name, intent):
             self._waiting.append(intent)

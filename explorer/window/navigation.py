@@ -53,7 +53,6 @@ class Navigation(QObject):
         return self._selection.view if self._selection.view in self._entries else self._view_menu.first_view
 
     def has_view(self, name: str) -> bool:
-        """Return whether this view is built."""
         return name in self._pages.views
 
     def go_to(self, name: str) -> None:

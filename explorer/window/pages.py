@@ -109,7 +109,6 @@ class Pages(HairlineSplitter):
         page.setParent(self.stack)
 
     def add(self, name: str, view: View) -> None:
-        """Add a view."""
         self.views[name] = view
         self.add_page(name, view)
         view.details_changed.connect(lambda: self._show_details(self.open_view))
@@ -142,7 +141,6 @@ class Pages(HairlineSplitter):
 
     @property
     def open_view(self) -> View | None:
-        """The current view."""
         current = self.stack.currentWidget()
         return next((view for view in self.views.values() if view is current), None)
 

@@ -77,7 +77,6 @@ class SampleWindow:
         self._sample.come_forward()
 
     def close(self) -> None:
-        """Close it, if it is open."""
         if self._sample is not None:
             self._sample.close()
 

@@ -67,7 +67,6 @@ class Loaded:
 
     @property
     def names(self) -> frozenset[str]:
-        """The names of all of them."""
         return frozenset((*self.views, *self.broken))
 
 

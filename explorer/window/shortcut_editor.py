@@ -65,7 +65,6 @@ class ShortcutEditor(Overlay):
         self.open(self.table)
 
     def choose(self, name: str) -> None:
-        """Choose the command of this name."""
         self.table.selectRow(self._names.index(name))
 
     def _fill(self) -> None:

@@ -146,7 +146,6 @@ class StatusBar(QStatusBar):
         self._install.setToolTip("Training and models need torch; click to install it")
 
     def show_model(self, state: str) -> None:
-        """Show the state of the model process."""
         role, text = _MODEL_WORDS.get(state, ("outline", state))
         self._dot.show_role(role)
         self._model.setText(text)

@@ -38,7 +38,6 @@ class ViewMenu(QToolButton):
 
     @property
     def place(self) -> Place:
-        """The open place."""
         return self.place_of(self._view)
 
     def place_of(self, view: str) -> Place:
@@ -47,7 +46,6 @@ class ViewMenu(QToolButton):
 
     @property
     def first_view(self) -> str:
-        """The first view of the first place."""
         return self._places[0].views[0].name
 
     def last_view(self, name: str) -> str:

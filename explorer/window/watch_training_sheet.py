@@ -103,13 +103,9 @@ class WatchTrainingSheet(OpenSheet):
         takes_pairs = training is None or training.takes_pairs
         for key in ("data", "every", "model"):
             self.editors[key].setEnabled(takes_pairs)
-        hint = _CURVES if not takes_pairs else _WITH if self._has_pairs else _WITHOUT
+        hint = _CURVES if not takes_pairs else _WITH if self.editors["data"].text().strip() else _WITHOUT
         far = f" {_FAR}" if training is not None and is_remote(training.folder) else ""
         self.say(_WORDS if training is None else f"{training.sentence} {hint}{far}")
-
-    @property
-    def _has_pairs(self) -> bool:
-        return bool(self.editors["data"].text().strip())
 
     def _editor(self, key: str) -> QLineEdit:
         label, hint = _FIELDS[key]

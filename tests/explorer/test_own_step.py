@@ -29,7 +29,7 @@ from explorer.window.view_menu import ViewMenu
 from tests.nightly import nightly_except
 from trainer.__main__ import main
 from trainer.analysis.geometry import alignment
-from trainer.analysis.similarity import auc, hardest_unmatched, matched_cosines
+from trainer.analysis.similarity import auc, hardest_texts, matched_cosines
 from trainer.charts.marks import letter_index
 from trainer.charts.spec import Request, Target
 from trainer.charts.word_map import CHART, WordMapSettings
@@ -130,7 +130,7 @@ def test_similarity(qtbot: QtBot, show: Callable, sides: Any, tmp_path: Path):
     areas = []
     for place in (0, 1):
         shot = at(view, sides[place])
-        areas.append(auc(matched_cosines(shot.image, shot.text), hardest_unmatched(shot.image, shot.text, 10)))
+        areas.append(auc(matched_cosines(shot.image, shot.text), hardest_texts(shot.image, shot.text, 10).cosines))
         assert cards["numbers"].text("AUC", place) == f"{areas[-1]:.3f}"
         assert labels(view, sides)[place] in cards[f"cosines-{place}"].title.text()
     assert notes_steps(view.cosines.pane.panel.panel, view, sides)

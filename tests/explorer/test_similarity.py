@@ -11,7 +11,7 @@ from explorer.views.sentences import at_its_step
 from explorer.views.similarity import SimilarityView
 from tests.two_runs import write_run_on_other_data
 from trainer import config
-from trainer.analysis.similarity import auc, d_prime, hardest_unmatched, matched_cosines, overlap
+from trainer.analysis.similarity import auc, d_prime, hardest_texts, matched_cosines, overlap
 from trainer.store import SplitKey, of_split, read_snapshot
 
 N = 48
@@ -33,7 +33,7 @@ def test_numbers_are_those_of_the_analysis(view: SimilarityView, two_runs: tuple
     for place, run in enumerate(two_runs):
         snapshot = read_snapshot(view.context.workspace.results.snapshots(run)[-1].folder)
         matched = matched_cosines(snapshot.image, snapshot.text)
-        unmatched = hardest_unmatched(snapshot.image, snapshot.text, 10)
+        unmatched = hardest_texts(snapshot.image, snapshot.text, 10).cosines
         expected = {
             "AUC": f"{auc(matched, unmatched):.3f}",
             "d′": f"{d_prime(matched, unmatched):.2f}",

@@ -371,5 +371,6 @@ def test_one_run_alone_none_and_no_snapshots(qtbot, view: TimelineView, two_runs
 def test_the_command_runs_as_the_export_does(view: TimelineView):
     words = view.command()
     assert words[:3] == ["export", "timeline", "--runs"]
-    assert words[-4:] == ["--method", "pca", "--color", "label"]
+    assert words[-2:] == ["--color", "label"]
+    assert "--method" not in words, "PCA is the default"
     assert [suffix for suffix, _ in view.exports[:2]] == ["gif", "mp4"]

@@ -18,7 +18,7 @@ from trainer import config
 from trainer.analysis.distinct import matching, numbered
 from trainer.analysis.geometry import modality_gap
 from trainer.analysis.retrieval import ranks, recall_at
-from trainer.analysis.similarity import auc, hardest_unmatched, matched_cosines
+from trainer.analysis.similarity import auc, hardest_texts, matched_cosines
 from trainer.images import open_image
 from trainer.store import Items, Question, RunLog, Workspace, snapshot_name, write_snapshot
 
@@ -80,7 +80,7 @@ def _evaluate(log: RunLog, rng: np.random.Generator, pairs: int, step: int, spli
     pairs_of = matching(numbered(items.caption))
     values = {f"image_to_text_R@{k}": recall_at(ranks(image, text, pairs_of.texts), k) for k in (1, 5, 10)}
     values |= {f"text_to_image_R@{k}": recall_at(ranks(text, image, pairs_of.images), k) for k in (1, 5, 10)}
-    values["auc_hard10"] = auc(matched_cosines(image, text), hardest_unmatched(image, text, 10, pairs_of.texts))
+    values["auc_hard10"] = auc(matched_cosines(image, text), hardest_texts(image, text, 10, pairs_of.texts).cosines)
     values["modality_gap"] = modality_gap(image, text)[1]
     prefix = "val" if split == "renderings" else split
     log.scalars(step, {f"{prefix}/{key}": value for key, value in values.items()})

@@ -99,19 +99,6 @@ class Trail:
     converged: bool  # Whether the last state is nearer to its limit than the tolerance.
 
 
-def energy(state: Float[np.ndarray, " d"], stored: Float[np.ndarray, "n d"], beta: float) -> float:
-    """Return the energy that updates lower: `-lse(beta, X xi) + xi.xi / 2 + ln(n) / beta + max |x|^2 / 2`.
-
-    At least 0. Ramsauer et al., Hopfield Networks is All You Need, 2020, https://arxiv.org/abs/2008.02217, equation 1.
-    """
-    state = np.asarray(state, np.float64)
-    logits = beta * (stored @ state)
-    top = logits.max()
-    lse = (top + math.log(np.exp(logits - top).sum(dtype=np.float64))) / beta
-    largest = float(np.einsum("nd,nd->n", stored, stored).max())
-    return float(-lse + state @ state / 2 + math.log(len(stored)) / beta + largest / 2)
-
-
 def updates(
     state: Float[np.ndarray, " d"],
     stored: Float[np.ndarray, "n d"],
@@ -122,6 +109,9 @@ def updates(
     progress: Progress | None = None,
 ) -> Trail:
     """Iterate `xi <- X^T softmax(beta X xi)` to a fixed point and return all states.
+
+    Each update lowers the energy `-lse(beta, X xi) + xi.xi / 2 + ln(n) / beta + max |x|^2 / 2`, which is at least 0.
+    Ramsauer et al., Hopfield Networks is All You Need, 2020, https://arxiv.org/abs/2008.02217, equation 1.
 
     Near a fixed point every update moves the state by a share q of the one before, so that all the further ones
     together move it by q / (1 - q) of the last: that is compared with the tolerance, not the last one, which says

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Final
 
 import numpy as np
@@ -15,11 +15,6 @@ from trainer.analysis.tiles import inner_products, ranked, row_blocks
 
 RECALLS: Final = (1, 5, 10)
 """Among how many of the first a recall looks for a right answer."""
-
-
-def groups_of(captions: Sequence[str]) -> Int[np.ndarray, " n"]:
-    """Return integers that are equal exactly for equal captions; pairs with equal captions match each other."""
-    return np.unique(np.asarray(captions, dtype=str), return_inverse=True)[1].astype(np.int64).reshape(-1)
 
 
 def ranks(

@@ -23,19 +23,6 @@ def matched_cosines(image: Float[np.ndarray, "n d"], text: Float[np.ndarray, "n 
     return cosines
 
 
-def hardest_unmatched(
-    image: Float[np.ndarray, "n d"],
-    text: Float[np.ndarray, "n d"],
-    k: int = 10,
-    answers: DistinctItems | None = None,
-    *,
-    rows: Int[np.ndarray, " m"] | None = None,
-    progress: Progress | None = None,
-) -> Float[np.ndarray, "m k"]:
-    """Return each image's `k` largest cosines with other texts, descending; see `hardest_texts`."""
-    return hardest_texts(image, text, k, answers, rows=rows, progress=progress).cosines
-
-
 def hardest_texts(
     image: Float[np.ndarray, "n d"],
     text: Float[np.ndarray, "n d"],

@@ -331,16 +331,12 @@ def _line(runs: Sequence[EvaluatedRun], task: str, question: Question | None, na
         wilson(value, _independent(record, name)) if record and value is not None and _is_share(record, name) else None
         for record, value in zip(records, values)
     )
-    n = tuple(_asked(record, name) if record else 0 for record in records)
+    n = tuple((record.question.asked(name) if record.question else record.n) if record else 0 for record in records)
     both = len(records) > 1 and records[0] is not None and records[1] is not None
     # What cannot differ is no test, and none that the p of the others is adjusted for.
     compared = both and question is not None and not question.is_certain(name)
     difference = _difference(records[0], records[1], name) if compared else None
     return EvaluationLine(metric_of, name, task, values, intervals, n, difference, question)
-
-
-def _asked(record: TaskRecord, name: str) -> int:
-    return record.question.asked(name) if record.question else record.n
 
 
 def _independent(record: TaskRecord, name: str) -> int:

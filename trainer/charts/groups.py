@@ -86,7 +86,7 @@ def _table(table: GroupTable) -> NumberTable:
         for line in members:
             texts = (*(cell(line, index) for index in range(len(table.groups))), n_text(line), *map(p_text, line.p))
             lines.append(NumberRow(_label(line), line.name, texts, best=line.better))
-    heads = (*_names(table), "Runs", *p_heads(table))
+    heads = (*(group.pattern for group in table.groups), "Runs", *p_heads(table))
     return NumberTable("numbers", "Newest evaluations", heads, tuple(lines), badges=False)
 
 
@@ -113,10 +113,6 @@ def _plot(table: GroupTable, lines: Sequence[GroupLine]) -> XYPlot:
     note = "diamond: mean ± standard deviation; dot: a run, in the tone of its seed"
     marks: dict[str, Any] = {"dots": tuple(dots), "points": tuple(clouds), "names": names, "lying": True, "note": note}
     return XYPlot("shares", "Scores", categories("", names), y, **marks)
-
-
-def _names(table: GroupTable) -> tuple[str, ...]:
-    return tuple(group.pattern for group in table.groups)
 
 
 def _rows_of(lines: Sequence[GroupLine]) -> list[str]:

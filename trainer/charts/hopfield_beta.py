@@ -95,7 +95,6 @@ def _medians(grid: BetaGrid, index: int, name: str) -> tuple[Series, ...]:
 
 
 def _column(beta: float) -> float:
-    """Return the column position of a beta."""
     return float(np.interp(math.log(beta), np.log(BETAS), np.arange(len(BETAS))))
 
 

@@ -14,7 +14,6 @@ HELP = "name other computers that train runs: by ssh, SLURM or Ray"
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the address."""
     _name(parser, "as runs, forms and commands call it")
     parser.add_argument(
         "address",
@@ -176,7 +175,6 @@ def _mirror(args: argparse.Namespace) -> int:
 
 
 def _remove(args: argparse.Namespace) -> int:
-    """Remove the place."""
     from trainer.places.bindings import remove
 
     remove(args.name)

@@ -67,13 +67,21 @@ def read(path: Path) -> Run:
     Raises:
         ConfigError: The file cannot be read, or is not a run.
     """
+    return from_toml(toml_text(path), source=path.name)
+
+
+def toml_text(path: Path) -> str:
+    """Return the text of a TOML file.
+
+    Raises:
+        ConfigError: It cannot be read, or is not UTF-8.
+    """
     try:
-        text = untrusted_files.read_text(path)
+        return untrusted_files.read_text(path)
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path} could not be read: it is not UTF-8 text ({error}). Choose a TOML file.") from error
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}. Choose a TOML file.") from error
-    return from_toml(text, source=path.name)
 
 
 def replace(run: Run, name: str, value: str) -> Run:

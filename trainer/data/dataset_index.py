@@ -182,7 +182,6 @@ def _of_other_parts(
 def _at_path(
     data: config.Folder | config.Table, path: str, *, progress: Progress, log: ImportLog
 ) -> tuple[list[Source], list[tuple[str, str]]]:
-    """Return the pairs at one of the paths of `data`."""
     if isinstance(data, config.Folder):
         return folder_sources(path, progress, captions=data.captions, lines=data.lines, encoding=data.encoding, log=log)
     return table_sources(replace(data, path=path), progress, log)

@@ -152,7 +152,6 @@ class Evaluation:
         return replace(record, question=self._question(record))
 
     def _question(self, record: TaskRecord) -> Question:
-        """Return the question that the record answers."""
         details, suite = record.details, self.data.suite
         if record.task == "retrieval_protocol":
             return Question(record.task, record.n, gallery=record.n, protocol="every caption an item of its own")

@@ -258,7 +258,7 @@ def _pictures(
     paths = list(row_of)
     if len(paths) < 2:
         return [], []
-    image = np.stack([_image(parts[split])[row] for split, row in row_of.values()])
+    image = np.stack([_both(parts[split].embedded[0])[0][row] for split, row in row_of.values()])
     neighbors = image_neighbors(image, progress=progress)
     near, _ = near_duplicates(neighbors)
     links: dict[tuple[str, str], set[str]] = {}
@@ -333,10 +333,6 @@ def _compared(splits: DataSplits, parts: dict[str, _Part]) -> DataSplits:
         train=parts["train"].pairs,
         heldout={split: part.pairs for split, part in parts.items() if split != "train"},
     )
-
-
-def _image(part: _Part) -> Float[np.ndarray, "n d"]:
-    return _both(part.embedded[0])[0]
 
 
 def _both(embedded: Embedded) -> tuple[Float[np.ndarray, "n d"], Float[np.ndarray, "n d"]]:

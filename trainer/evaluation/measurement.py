@@ -31,7 +31,6 @@ class Measurement:
     makes_embeddings: ClassVar[bool] = True  # Whether the embeddings are its own; else another run keeps them.
 
     def __init__(self, method: Any, where: torch.device, *, batch_size: int) -> None:
-        """Create it."""
         self.method, self.where, self.batch_size = method, where, batch_size
 
     def numbers(self, towers: TwoTowers, heldout: HeldOut, embedded: Embedded, *, alive: Alive) -> dict[str, float]:

@@ -14,7 +14,7 @@ from trainer.analysis.geometry import modality_gap
 from trainer.analysis.hopfield import own_weight
 from trainer.analysis.progress import Progress
 from trainer.analysis.retrieval import both_question_ranks, recall_at, retrieval_numbers
-from trainer.analysis.similarity import auc, hardest_unmatched, matched_cosines
+from trainer.analysis.similarity import auc, hardest_texts, matched_cosines
 from trainer.analysis.spectra import covariance_spectrum, effective_rank, share_along_first
 from trainer.analysis.zero_shot import class_ranks, class_weights
 from trainer.evaluation.heldout import Embedded, HeldOut
@@ -87,7 +87,7 @@ def _separation(
     if not k:
         return {}
     texts = heldout.matching.texts
-    unmatched = hardest_unmatched(image, text, k, texts, progress=progress)[texts.asking()]
+    unmatched = hardest_texts(image, text, k, texts, progress=progress).cosines[texts.asking()]
     mean = float(np.nanmean(unmatched)) if np.isfinite(unmatched).any() else float("nan")
     return {f"unmatched_cosine_hard{k}": mean, f"auc_hard{k}": auc(matched, unmatched)}
 

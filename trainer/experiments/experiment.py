@@ -19,6 +19,7 @@ from trainer.config import ConfigError
 from trainer.config.ablation import FOUR, PRESET
 from trainer.config.grid import repeated as repeated_runs
 from trainer.config.presets import preset as preset_of
+from trainer.config.reading import toml_text
 from trainer.metrics import data_label, metric, split_label
 from trainer.untrusted import files as untrusted_files
 
@@ -164,13 +165,7 @@ def read(path: Path) -> Experiment:
     Raises:
         ConfigError: The file cannot be read, or does not define an experiment.
     """
-    try:
-        text = untrusted_files.read_text(path)
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"{path} could not be read: it is not UTF-8 text ({error}). Choose a TOML file.") from error
-    except OSError as error:
-        raise ConfigError(f"{path} cannot be read: {error.strerror}. Choose a TOML file.") from error
-    return _placed(from_toml(text, source=path.name))
+    return _placed(from_toml(toml_text(path), source=path.name))
 
 
 def _placed(experiment: Experiment) -> Experiment:

@@ -74,11 +74,6 @@ class RemoteFile(NamedTuple):
     written_ns: int
     inode: int
 
-    @property
-    def is_archive(self) -> bool:
-        """Whether it is an archive of torch by its name."""
-        return self.name.endswith((".pt", ".ckpt"))
-
 
 class RemoteFolder:
     """Brings what a training writes there into a folder here; what came stays while the other computer is away.
@@ -167,7 +162,7 @@ class RemoteFolder:
 
     def _fetch(self, file: RemoteFile, say: Callable[[str], None]) -> bool:
         """Bring a file, into a draft that then takes its place; return False where it is still being written."""
-        if file.is_archive and self._read(file, max(0, file.size - _TAIL), _TAIL)[:4] != b"PK\5\6":
+        if file.name.endswith((".pt", ".ckpt")) and self._read(file, max(0, file.size - _TAIL), _TAIL)[:4] != b"PK\5\6":
             return False
         before, target = self._brought.get(file.name), self.folder / file.name
         above = PurePosixPath(file.name).parent

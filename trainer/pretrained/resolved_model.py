@@ -248,7 +248,7 @@ def _model_files(choice: config.OpenClip, cache: Path, progress: Progress) -> _M
         return _of_settings(folder, choice.pretrained.strip()) if choice.pretrained.strip() else _of_folder(folder)
     path = Path(name).expanduser()
     if path.is_dir():
-        return _of_folder(path) if is_model_folder(path) else _of_run(path)
+        return _of_folder(path) if is_model_folder(path) else _of_file(newest_epoch(path))
     if path.suffix.lower() in WEIGHTS:
         return _of_file(path)
     return _of_architecture(name, choice.pretrained.strip(), cache, progress)
@@ -345,11 +345,6 @@ def _of_transformers(folder: Path) -> _ModelFiles:
         )
     file, *parts = transformers_models.weights_of(folder)
     return _ModelFiles(settings, file, f"the folder {folder} of transformers", folder, parts=tuple(parts))
-
-
-def _of_run(folder: Path) -> _ModelFiles:
-    """Return the newest checkpoint of an open_clip run, or of the folder of its checkpoints."""
-    return _of_file(newest_epoch(folder))
 
 
 def _settings_of_run(run: Path) -> tuple[dict[str, Any] | None, dict[str, str]]:

@@ -94,7 +94,7 @@ def layout_file(
     snapshot = read_snapshot(snapshot_folder)
     if placement.method == "file":
         return _imported(workspace_folder, snapshot, placement)
-    parameters = _parameters(placement, most)
+    parameters = placement.parameters | ({"most": most} if most != MOST_FITTED and placement.method != "pca" else {})
     kept = kept_layout(workspace_folder, snapshot, parameters, onto)
     if kept is not None:
         return _layout_of(*kept)
@@ -221,10 +221,6 @@ def _imported(workspace_folder: Path, snapshot: Snapshot, placement: PointPlacem
     facts["of"] = made_of(workspace_folder, (snapshot.folder,))
     _keep(points_file, points_file.with_suffix(".json"), points, facts)
     return Layout(points_file, images, texts, "file", 0.0, facts["note"], len(points))
-
-
-def _parameters(placement: PointPlacement, most: int) -> dict[str, Any]:
-    return placement.parameters | ({"most": most} if most != MOST_FITTED and placement.method != "pca" else {})
 
 
 def _counts(snapshot: Snapshot) -> tuple[int, int]:

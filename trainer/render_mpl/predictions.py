@@ -151,7 +151,6 @@ def _draw_bars(
 
 
 def _lengths(run: RunPredictions) -> Float[np.ndarray, "images labels"]:
-    """Return the lengths of the bars in [0, 1]."""
     return np.maximum(run.cosines, 0) if run.shares == "none" else run.probabilities
 
 

@@ -13,7 +13,7 @@ import secrets
 import shutil
 import stat
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -286,7 +286,7 @@ def _put_back(
         number = next((n for n in numbers if n and n not in taken), None) or next_number(connection, runs_folder)
         if folder_facts.number is not None and number != folder_facts.number:
             folder_facts.remarks.append(f"its number {folder_facts.number} is taken, so it is run {number} now.")
-        if folder_facts.values["name"] in _names(connection):
+        if folder_facts.values["name"] in {row[0] for row in fetch(connection, select(schema.run.c.name))}:
             told_apart = config.repaired_name(f"{folder_facts.values['name'][:120]} ({folder_facts.folder.name[:70]})")
             folder_facts.values["name"] = free_name(connection, told_apart)
         _insert(connection, runs_folder, folder_facts, number, folder_facts.folder.name)
@@ -320,10 +320,6 @@ def _insert(connection: Connection, runs_folder: Path, folder_facts: RebuildFact
         for row in folder_facts.rows.get(table.name, ()):
             connection.execute(insert(table).values(row | {"run": number}))
     write_run_file(connection, runs_folder, number)
-
-
-def _names(connection: Connection) -> Collection[object]:
-    return {row[0] for row in fetch(connection, select(schema.run.c.name))}
 
 
 def _run_folders(runs_folder: Path, say: Callable[[str], None]) -> list[Path]:
@@ -385,11 +381,7 @@ def _keep_before(folder: Path) -> None:
             content = file.read(_LONGEST)
     except OSError:
         return
-    write_atomically(folder / _BEFORE, lambda draft: _write(draft, content))
-
-
-def _write(draft: Path, content: bytes) -> None:
-    draft.write_bytes(content)
+    write_atomically(folder / _BEFORE, lambda draft: draft.write_bytes(content))
 
 
 def _check_room(source: Path, runs_folder: Path) -> None:

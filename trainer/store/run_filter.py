@@ -14,6 +14,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any, Final
 
 from trainer.errors import UserError
@@ -176,25 +177,19 @@ _ORDER: Final[dict[str, Callable[[float, float], bool]]] = {
 }
 
 FACTS: Final[dict[str, Callable[[RunRow], Any]]] = {
-    "id": lambda run: run.id,
-    "name": lambda run: run.name,
-    "label": lambda run: run.label,
-    "status": lambda run: run.status,
+    name: attrgetter(name)
+    for name in (
+        *("id", "name", "label", "status", "is", "objective", "data", "preset", "device", "experiment", "arm", "tag"),
+        *("note", "reason", "step", "best", "last", "hours", "parent"),
+    )
+} | {
     "is": lambda run: run.status,
-    "objective": lambda run: run.objective,
-    "data": lambda run: run.data,
-    "preset": lambda run: run.preset,
-    "device": lambda run: run.device,
     "experiment": lambda run: run.experiment or None,
     "arm": lambda run: run.arm or None,
     "tag": lambda run: run.tag_list,
     "note": lambda run: run.note or None,
     "reason": lambda run: run.reason or None,
-    "step": lambda run: run.step,
-    "best": lambda run: run.best,
-    "last": lambda run: run.last,
     "hours": lambda run: run.duration_s and run.duration_s / 3600,
-    "parent": lambda run: run.parent,
 }
 """Name -> what a row says; None where it has none."""
 _SYNONYMS: Final = {"tags": "tag", "run": "id"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from sqlalchemy import REAL, CheckConstraint, Column, ForeignKey, Integer, MetaData, Table, Text, UniqueConstraint, text
+from sqlalchemy.schema import SchemaItem
 
 SCHEMA_VERSION: Final = "0011"
 """The stamp of a database, in its table `alembic_version`; one with another stamp is refused."""
@@ -28,9 +29,12 @@ def _run() -> Column:
     return Column("run", Integer, ForeignKey("run.id", ondelete="CASCADE"), nullable=False)
 
 
-run = Table(
+def _table(name: str, *parts: SchemaItem, **options: bool) -> Table:
+    return Table(name, metadata, *parts, sqlite_strict=True, **options)
+
+
+run = _table(
     "run",
-    metadata,
     Column("id", Integer, primary_key=True),
     Column("name", Text, nullable=False, unique=True),
     # `CLIP · s0`: what plots and tables call the run.
@@ -87,12 +91,10 @@ run = Table(
     ),
     # Numbers name folders, also those of runs that are gone: never give one out twice.
     sqlite_autoincrement=True,
-    sqlite_strict=True,
 )
 
-scalar = Table(
+scalar = _table(
     "scalar",
-    metadata,
     Column("id", Integer, primary_key=True),
     _run(),
     Column("name", Text, nullable=False),
@@ -105,12 +107,10 @@ scalar = Table(
     CheckConstraint("kind IN ('finite','nan','inf','-inf') AND (value IS NULL) = (kind <> 'finite')", name="kind"),
     # Readers ask for rows past the last id they saw: an id must not come again after a rewind.
     sqlite_autoincrement=True,
-    sqlite_strict=True,
 )
 
-checkpoint = Table(
+checkpoint = _table(
     "checkpoint",
-    metadata,
     Column("id", Integer, primary_key=True),
     _run(),
     Column("step", Integer, nullable=False),
@@ -118,12 +118,10 @@ checkpoint = Table(
     Column("best", Integer, nullable=False, server_default=text("0")),
     Column("created_at", REAL, nullable=False),
     UniqueConstraint("run", "step"),
-    sqlite_strict=True,
 )
 
-snapshot = Table(
+snapshot = _table(
     "snapshot",
-    metadata,
     Column("id", Integer, primary_key=True),
     _run(),
     Column("step", Integer, nullable=False),
@@ -134,12 +132,10 @@ snapshot = Table(
     Column("d", Integer, nullable=False),
     Column("created_at", REAL, nullable=False),
     UniqueConstraint("run", "step", "dataset", "split"),
-    sqlite_strict=True,
 )
 
-evaluation = Table(
+evaluation = _table(
     "evaluation",
-    metadata,
     Column("id", Integer, primary_key=True),
     _run(),
     Column("step", Integer, nullable=False),
@@ -150,23 +146,19 @@ evaluation = Table(
     # What was asked, as `trainer.store.question` writes it.
     _text("question"),
     UniqueConstraint("run", "step", "dataset", "split", "question"),
-    sqlite_strict=True,
 )
 
-selection = Table(
+selection = _table(
     "selection",
-    metadata,
     Column("id", Integer, primary_key=True),
     Column("name", Text, nullable=False),
     Column("dataset", Text, nullable=False),
     Column("items", Text, nullable=False),
     Column("created_at", REAL, nullable=False),
-    sqlite_strict=True,
 )
 
-review = Table(
+review = _table(
     "review",
-    metadata,
     Column("id", Integer, primary_key=True),
     Column("dataset", Text, nullable=False),
     # As `trainer.store.reviews.pair_keys` makes it.
@@ -178,25 +170,20 @@ review = Table(
     Column("created_at", REAL, nullable=False),
     UniqueConstraint("dataset", "pair"),
     CheckConstraint("state IN ('flagged','ignored','reviewed')", name="state"),
-    sqlite_strict=True,
 )
 
-experiment = Table(
+experiment = _table(
     "experiment",
-    metadata,
     Column("id", Integer, primary_key=True),
     Column("name", Text, nullable=False, unique=True),
     Column("definition", Text, nullable=False),
     _text("state", "new"),
     Column("created_at", REAL, nullable=False),
     CheckConstraint("state IN ('new','going','stopped','ended')", name="state"),
-    sqlite_strict=True,
 )
 
-setting = Table(
+setting = _table(
     "setting",
-    metadata,
     Column("name", Text, primary_key=True),
     Column("value", Text, nullable=False),
-    sqlite_strict=True,
 )

@@ -43,11 +43,6 @@ class GroupBar(QWidget):
         """The patterns entered, without empty ones."""
         return tuple(pattern for edit in self.patterns if (pattern := edit.text().strip()))
 
-    @property
-    def is_modified(self) -> bool:
-        """Whether the user has edited a pattern."""
-        return any(edit.isModified() for edit in self.patterns)
-
     def propose(self, a: str, b: str) -> None:
         """Fill in patterns where the user has entered none."""
         for edit, pattern in zip(self.patterns, (a, b), strict=True):
@@ -63,7 +58,7 @@ class GroupBar(QWidget):
 
     def ask_proposed(self, drawn: tuple[str, ...]) -> None:
         """Compare the proposed groups unless they are drawn; edited ones are compared on request."""
-        if not self.is_modified and self.named != drawn:
+        if not any(edit.isModified() for edit in self.patterns) and self.named != drawn:
             self.ask()
 
     def ask(self) -> None:

@@ -59,7 +59,6 @@ class SeedsPane(QWidget):
 
     @property
     def found(self) -> GroupTable | None:
-        """The groups shown."""
         return None if self.pane.answer is None else self.pane.answer.data
 
     def command(self) -> list[str] | None:

@@ -36,7 +36,6 @@ class SwapQuestion:
 
     @property
     def runs(self) -> tuple[int, ...]:
-        """The runs of the sides."""
         return tuple(side.run for side in self.sides)
 
     @property

@@ -61,7 +61,6 @@ class MethodForm(QWidget):
 
     @property
     def placement(self) -> PointPlacement:
-        """The selected placement."""
         return PointPlacement(
             method=self._method,  # type: ignore[arg-type]
             neighbors=self.neighbors.value(),

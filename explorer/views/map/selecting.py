@@ -76,7 +76,7 @@ class Selecting(QObject):
     def rows(self) -> Int[np.ndarray, " k"]:
         """The selected pairs of `owner`."""
         rows, owner = self._selection.pairs, self.owner
-        return below(rows, owner.n) if owner else rows[:0]
+        return rows[: int(np.searchsorted(rows, owner.n))] if owner else rows[:0]
 
     def letter(self, side: MapSide | None) -> str:
         """Return `A` or `B` for a side with its own pairs; empty if both share them."""
@@ -94,7 +94,6 @@ class Selecting(QObject):
             self._selection.pairs = np.arange(owner.n)
 
     def invert(self) -> None:
-        """Invert the selection."""
         if (owner := self.owner) is not None:
             left = np.ones(owner.n, bool)
             left[self.rows] = False
@@ -203,11 +202,6 @@ class Selecting(QObject):
         marked = self.panels_of(index) if row is not None else []
         for panel in self._panels:
             panel.map.set_hovered(*(panel.side.points_of(row) if panel in marked else ()))
-
-
-def below(rows: Int[np.ndarray, " k"], n: int) -> Int[np.ndarray, " j"]:
-    """Return the ascending rows that are less than `n`, without a copy."""
-    return rows[: int(np.searchsorted(rows, n))]
 
 
 MOST_WRITTEN: Final = 2_000

@@ -33,7 +33,6 @@ class ColorRequest:
         return sum(side.images + side.texts for side in self.sides) <= AT_ONCE
 
     def same(self, other: ColorRequest | None) -> bool:
-        """Return whether the same colors are requested."""
         if other is None or len(self.sides) != len(other.sides):
             return False
         if (self.by, self.dark, self.runs) != (other.by, other.dark, other.runs):
@@ -69,7 +68,6 @@ class SharedColors:
         return request.few or request.same(self._request)
 
     def of(self, request: ColorRequest) -> list[Coloring]:
-        """Return the requested colors."""
         if not request.same(self._request):
             self.keep(request, found(request))
         return self._made

@@ -40,7 +40,6 @@ class MapToolbar(QObject):
 
     @property
     def projection(self) -> PointPlacement:
-        """The selected placement."""
         return self.methods.placement
 
     @property

@@ -82,7 +82,6 @@ class HeatTable(QTableView):
 
     @property
     def data_shown(self) -> HeatData | None:
-        """The data shown."""
         return self._model.shown
 
     def show_data(self, data: HeatData) -> None:

@@ -188,7 +188,6 @@ class NewRun(QDialog):
         return editor
 
     def section(self, name: str) -> SectionForm:
-        """Return the form of a configuration section."""
         return self._sections[name]
 
     def run(self) -> config.Run:
@@ -606,7 +605,6 @@ class SectionForm(QWidget):
 
     @property
     def chosen_kind(self) -> type[Any]:
-        """The type that is chosen."""
         return self.kind.currentData() or self._extra_kind
 
     @property

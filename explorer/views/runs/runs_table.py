@@ -425,7 +425,6 @@ class RunsTable(QTableView):
         return menu
 
     def show_column(self, column: int, on: bool) -> None:
-        """Show or hide a column."""
         self.setColumnHidden(column, not on)
         self._share()
 

@@ -27,7 +27,7 @@ from trainer.charts.hubness import CHART
 from trainer.charts.search import Hits, SearchSettings
 from trainer.charts.settings import options
 from trainer.charts.snapshots import Embedder
-from trainer.charts.spec import Request, request_words
+from trainer.charts.spec import request_words
 from trainer.errors import UserError
 from trainer.messages import EmbedAnswer, EmbedImages, EmbedTexts, Failure
 from trainer.store import of_split
@@ -150,7 +150,7 @@ class SearchView(View):
         self.details_changed.emit()
         self.context.client.warm_up(selection.runs)
         if self.hubs_button.isChecked():
-            self.hubs.show_hubs(request_of(selection))
+            self.hubs.pane.ask(CHART, request_of(selection), CHART.settings())
         now, steps = selection.now, (selection.step_of(0), selection.step_of(1))
         state = (self._query, now.run_a, now.run_b, steps, selection.dataset, self.target, self.hubs.csls.isChecked())
         if state != self._shown:
@@ -439,7 +439,3 @@ class Hubs(QWidget):
             of=self,
         )
         self.csls.toggled.connect(self.toggled)
-
-    def show_hubs(self, request: Request) -> None:
-        """Count the hits in these snapshots, unless they are shown already."""
-        self.pane.ask(CHART, request, CHART.settings())

@@ -153,7 +153,6 @@ class NeighborRows(QWidget):
             row.hovered.connect(self.hovered)
 
     def show_pair(self, pair: OnePair) -> None:
-        """Show the neighbors of this pair."""
         sets = [{near.row for near in run.near} for run in pair.runs]
         shared = set.intersection(*sets) - {-1} if len(sets) > 1 else set()
         marks = dict.fromkeys(shared, "shared")
@@ -190,7 +189,6 @@ class FactsTable(QWidget):
         self._grid.setColumnMinimumWidth(0, 84)
 
     def show_pair(self, pair: OnePair) -> None:
-        """Show the metadata of this pair."""
         columns = [(words(name), value) for name, value in pair.columns]
         for index, labels in enumerate(self._lines):
             is_used = index < len(columns)

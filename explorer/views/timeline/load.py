@@ -25,7 +25,6 @@ class TimelineResult:
     has_umap: bool = False
 
     def run(self, index: int) -> TimelineRun | None:
-        """Return the run in this place."""
         return next((run for run in self.chart.runs if run.index == index), None) if self.chart else None
 
 

@@ -31,6 +31,7 @@ from trainer.charts.metadata_columns import MetadataColumn
 from trainer.charts.pair_colors import CHANGED, COMPUTED, PairNumbers
 from trainer.charts.pair_colors import words as color_words
 from trainer.charts.point_placement import PointPlacement
+from trainer.charts.settings import options
 from trainer.charts.snapshot_curves import METHOD as CURVES_METHOD
 from trainer.charts.snapshot_curves import by_data
 from trainer.charts.snapshot_series import MEASURES, MeasureCurve, TimelineRun, measured
@@ -101,8 +102,7 @@ class TimelineView(View):
             return None
         arguments = ["export", "timeline", "--runs", *dict.fromkeys(str(run.run) for run in chart.runs)]
         arguments += ["--dataset", chart.runs[0].dataset, "--split", chart.runs[0].split]
-        for name, value in chart.placement.options.items():
-            arguments += [f"--{name}", str(value)]
+        arguments += options(chart.placement)
         return [*arguments, "--color", self.colors.by] if self.colors is not None else arguments
 
     def actions_for_palette(self) -> list[QAction]:
@@ -145,7 +145,6 @@ class TimelineView(View):
 
     @property
     def chart(self) -> TimelineChart | None:
-        """The chart shown."""
         return self._reading.chart
 
     def _show(self, reading: TimelineResult) -> None:

@@ -195,7 +195,6 @@ class PointLayer(pg.GraphicsObject):
         return self.states.shown
 
     def place(self, point: int) -> QPointF:
-        """Return the position of a point."""
         return QPointF(*map(float, self.grid.xy[point]))
 
     # What others draw and ask -----------------------------------------------------------------------------------

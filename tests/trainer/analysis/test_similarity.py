@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from trainer.analysis.distinct import matching
-from trainer.analysis.similarity import auc, d_prime, hardest_unmatched, matched_cosines, overlap
+from trainer.analysis.similarity import auc, d_prime, hardest_texts, matched_cosines, overlap
 from trainer.analysis.unmatched import largest
 
 COSINES = arrays(np.float64, st.integers(1, 40), elements=st.floats(-1, 1).map(lambda value: round(value, 2)))
@@ -31,9 +31,9 @@ def test_hardest_unmatched_equals_the_naive_loop(pairs, grouped: bool):
         for i in range(60)
     ]
     asked = matching(groups).texts if grouped else None
-    assert np.allclose(hardest_unmatched(image, text, 10, asked), naive, atol=1e-12)
+    assert np.allclose(hardest_texts(image, text, 10, asked).cosines, naive, atol=1e-12)
     sample = np.array([3, 4, 59, 0])
-    assert np.allclose(hardest_unmatched(image, text, 10, asked, rows=sample), np.array(naive)[sample], atol=1e-12)
+    assert np.allclose(hardest_texts(image, text, 10, asked, rows=sample).cosines, np.array(naive)[sample], atol=1e-12)
 
 
 @pytest.mark.parametrize(("n", "k"), [(5_003, 10), (2_049, 1), (9_000, 40), (3_000, 100)])
@@ -48,7 +48,7 @@ def test_the_largest_of_wide_rows_are_those_of_a_sort(n: int, k: int):
 
 def test_rows_with_too_few_unmatched_end_in_nan():
     rows = np.eye(3, dtype=np.float32)
-    hardest = hardest_unmatched(rows, rows, 10, matching(np.array([0, 0, 1])).texts)
+    hardest = hardest_texts(rows, rows, 10, matching(np.array([0, 0, 1])).texts).cosines
     assert hardest.shape == (3, 10)
     assert np.isfinite(hardest).sum(1).tolist() == [1, 1, 1]
 

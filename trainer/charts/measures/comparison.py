@@ -140,7 +140,7 @@ def comparison(workspace: Workspace, runs: Sequence[int | str]) -> Comparison:
     if not keys:
         names = ", ".join(row.short_name for row in rows)
         raise ChartError(f"Nothing to compare: none of {names} has been evaluated yet. Train them further.")
-    sizes = [_sizes(workspace, row, same) for row in rows]
+    sizes = [{same.shown(s.dataset, s.split): s.n for s in workspace.results.snapshots(row.id)} for row in rows]
     compared = tuple(
         ComparedRun(
             row.id, row.short_name, row.objective, max((e.step for e in evaluations.values()), default=row.step)
@@ -190,10 +190,6 @@ def newest_answers(workspace: Workspace, row: RunRow, same: SameSplits) -> dict[
             metrics |= {name.rpartition("/")[2]: value for name, value in evaluation.metrics.items()}
             newest[*split, evaluation.question] = replace(evaluation, dataset=split[0], split=split[1], metrics=metrics)
     return newest
-
-
-def _sizes(workspace: Workspace, row: RunRow, same: SameSplits) -> dict[tuple[str, str], int]:
-    return {same.shown(s.dataset, s.split): s.n for s in workspace.results.snapshots(row.id)}
 
 
 def _row(name: str, key: Key, evaluations: list[EvaluationRow | None], n: list[int | None]) -> ComparisonRow | None:
