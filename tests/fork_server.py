@@ -43,7 +43,7 @@ CLONE: Final = {"x86_64": 56, "aarch64": 220}.get(platform.machine())
 CLONE_PARENT: Final = 0x8000
 PYTHON: Final = sys.executable
 ROOT: Final = Path(__file__).resolve().parents[1]
-MODULES: Final = ("trainer", "trainer.training.agent", "tests.faults.breakable_trainer")
+MODULES: Final = ("trainer", "trainer.training.agent", "tests.faults.breakable_trainer", "tests.faults.corpus.warm")
 """What is forked instead of started: `python -m MODULE`."""
 HELPERS: Final = (
     "trainer.images.helper",

@@ -149,7 +149,7 @@ def test_everything_in_tabs_has_a_name_and_a_role_and_no_words_are_squeezed_in_a
                 tabs[0].setCurrentIndex(tab)
                 idle(qtbot, window)
             without_name |= nameless(window)
-            for size in SIZES if tab == 0 else SIZES[-1:]:
+            for size in SIZES if most > 1 and tab == 0 else SIZES[-1:]:
                 window.resize(*size)
                 found = faults_of(qtbot, window)
                 squeezed += [f"{place.name} {tab} at {size[0]}: {words}" for words in found]

@@ -187,7 +187,7 @@ def _shown(name: str) -> bytes:
 def test_windows_share_the_drawings_of_the_stylesheet(
     dressed: QApplication, marks: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for _window in range(3):
+    for _window in range(2):
         monkeypatch.setattr(theme.theme(), "_marks", MarkFiles())
         for mode in ("dark", "light"):
             theme.theme().apply(dressed, mode)

@@ -159,7 +159,7 @@ def test_a_grid_from_the_table_is_an_experiment_with_its_own_page(qtbot, open_wi
 EXPORTED = (("similarity", "csv"), ("map", "png"), ("runs", "svg"), ("classify", "pdf"))
 
 
-@few_plain(1, "exported", [EXPORTED[:2], EXPORTED])
+@few_plain(1, "exported", [EXPORTED[:1], EXPORTED])
 def test_train_stop_close_reopen_resume_compare_classify_export(
     qtbot, open_window, folder: Path, tmp_path: Path, exported: tuple[tuple[str, str], ...]
 ):
@@ -225,7 +225,7 @@ def test_train_stop_close_reopen_resume_compare_classify_export(
     person.window.navigation.go_to("similarity")
     person.wait(lambda: person.window.pages.open_view.command() is not None, 60)
 
-    # Export each view, each in another format, and open the files.
+    # Export views, each in another format, and open the files.
     out = tmp_path / "out"
     out.mkdir()
     for view, suffix in exported:
@@ -235,8 +235,8 @@ def test_train_stop_close_reopen_resume_compare_classify_export(
         person.wait(lambda: person.window.pages.open_view.command() is not None, 60)
         person.export(suffix, out / f"{view}.{suffix}")
     assert len(list(csv.reader((out / "similarity.csv").open(encoding="utf-8")))) > 10
-    assert Image.open(out / "map.png").size[0] > 600
     if exported == EXPORTED:
+        assert Image.open(out / "map.png").size[0] > 600
         assert ET.parse(out / "runs.svg").getroot().tag.endswith("svg")
         assert (out / "classify.pdf").read_bytes().startswith(b"%PDF")
 

@@ -1,6 +1,6 @@
 """A process with preloaded modules that forks a child with limits for each file to open.
 
-Run as a script: the names of hostile files come in on standard input, one JSON line a result goes out. An order is
+Run as a module: the names of hostile files come in on standard input, one JSON line a result goes out. An order is
 `trainer` with the arguments of the command, or `call` with the name of a function in `ways` and its arguments. So the
 time of a trial is that of the opening alone, and a file that takes all memory or never ends takes only its child with
 it.
@@ -60,9 +60,8 @@ def trials(names: Sequence[str], folder: Path, canary: Path) -> list[Trial]:
     """
     here = Path(__file__)
     environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": f"{here.parents[3]}:{here.parents[1]}"}
-    environment |= {"HF_ENDPOINT": "http://127.0.0.1:9", "QT_QPA_PLATFORM": "offscreen", "HF_HUB_OFFLINE": "1"}
     answer = subprocess.run(
-        [sys.executable, str(here)],
+        [sys.executable, "-P", "-m", "tests.faults.corpus.warm"],
         input=json.dumps([list(names), str(canary)]),
         capture_output=True,
         text=True,
@@ -75,6 +74,9 @@ def trials(names: Sequence[str], folder: Path, canary: Path) -> list[Trial]:
 
 def _main() -> None:
     names, canary = json.load(sys.stdin)
+    os.environ |= {"HF_ENDPOINT": "http://127.0.0.1:9", "QT_QPA_PLATFORM": "offscreen", "HF_HUB_OFFLINE": "1"}
+    if hub := sys.modules.get("huggingface_hub.constants"):  # which the process that forked this one has imported
+        hub.HF_HUB_OFFLINE = True
     _warm()
     from corpus.hostile import CASES, Place
 
