@@ -10,6 +10,7 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QContextMenuEvent
 from PySide6.QtWidgets import QApplication
 
+from explorer.views import VIEWS
 from explorer.views.explaining import ExplainingView
 from explorer.widgets.curves import CurveGrid, CurveLine, CurvePlotData
 from trainer.charts.marks import Axis
@@ -152,8 +153,7 @@ def test_a_right_click_on_a_curve_offers_the_nearest_step(qtbot):
 
 
 def test_the_window_goes_from_the_curve_to_the_replay(window_of, qtbot, two_runs, tmp_path: Path, monkeypatch):
-    window = window_of(tmp_path / "workspace")
-    qtbot.waitUntil(lambda: len(window.pages.views) > 4, timeout=30_000)
+    window = window_of(tmp_path / "workspace", [entry for entry in VIEWS if entry.name in ("runs", "explaining")])
     runs = window.pages.views["runs"]
     window.selection.select_runs(two_runs[1], two_runs[0])
     found = Answers()

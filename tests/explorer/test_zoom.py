@@ -16,6 +16,7 @@ from pytestqt.qtbot import QtBot
 
 from explorer import theme
 from explorer.state.settings import Settings
+from explorer.views import VIEWS
 from explorer.views.timeline.frame_map import FrameMap
 from explorer.window import MOTION_KEY, Window, zoom
 from explorer.window.window_state import FRAME
@@ -72,7 +73,7 @@ def test_the_remembered_zoom_scales_what_is_drawn_after_a_start(tmp_path: Path, 
 @pytest.fixture
 def window(window_of, tmp_path: Path) -> Iterator[Window]:
     """Return the real window of an empty workspace."""
-    yield window_of(tmp_path / "workspace")
+    yield window_of(tmp_path / "workspace", VIEWS[:1])
     theme.theme().reduced_motion = False
 
 
