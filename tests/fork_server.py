@@ -72,10 +72,22 @@ _ONE_THREAD: Final = {
 """The environment in which libraries start no thread, which a fork would not have."""
 _OF_HELPERS: Final = {"MALLOC_ARENA_MAX": "2", "ARROW_DEFAULT_MEMORY_POOL": "system"}
 """What their environment has besides (`trainer/untrusted/safe_subprocess.py`)."""
-_TRAINED: Final = ("fit", "serve", "resume", "evaluate", "embed", "decode", "replay", "classify", "project", "report")
-"""Commands that import torch."""
-_HEADLESS: Final = ("analyze", "export", "report", "compare", "matrix")
-"""Commands that import charts; of these, only `report` imports torch."""
+_TRAINED: Final = (
+    "fit",
+    "serve",
+    "resume",
+    "evaluate",
+    "embed",
+    "decode",
+    "replay",
+    "classify",
+    "project",
+    "report",
+    "mcp",
+)
+"""Commands that import torch, or start those that do."""
+_HEADLESS: Final = ("analyze", "export", "report", "compare", "matrix", "mcp")
+"""Commands that import charts."""
 
 _start_child: Final[Any] = getattr(subprocess.Popen, "_execute_child", None)
 AVAILABLE: Final = sys.platform == "linux" and CLONE is not None and _start_child is not None
@@ -395,6 +407,8 @@ def _import_for(words: Sequence[str]) -> None:
     command = words[1] if words[0] == "trainer" and len(words) > 1 else ""
     if command in _HEADLESS:
         _import_charts()
+    if command == "mcp":
+        importlib.import_module("trainer.agents.tools")
     if command in _TRAINED or words[0] != "trainer":
         _import_training()
     assert len(os.listdir("/proc/self/task")) == 1, "a thread would be lost by a fork"
