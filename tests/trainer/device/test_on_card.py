@@ -35,9 +35,7 @@ PLAIN = [
     "losses and waits of cloob",
     "every objective is checked",
     "a whole run that was stopped and resumed has the curves of the cpu",
-    "a run waits once for each row of its curves",
     "a tensor on the cpu is refused",
-    "an item and a mask as an index are counted",
 ]
 
 
