@@ -1,10 +1,13 @@
-"""The one bar above a view: its name, run A, run B, data, step, its main controls, and what it can do."""
+"""The one bar above a view: its name, run A, run B, data, step, its main controls, and what it can do.
+
+Where one row has no room for all, the runs, data and step stand in a second one.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, QObject, Qt, QTimer, Signal
@@ -34,6 +37,7 @@ LEAST_RUN_PX, MOST_RUN_PX = 76, 200
 WIDEST_PX, LINE_PX = 320, 1
 PICKER_FRAME_PX = 44
 """Of a picker, beside its text."""
+PICKERS_AT, PICKERS_STRETCH = 2, 15
 READING = "Reading…"
 """Until the store was read: that nothing is known is not that there is nothing."""
 OWN_STEPS = "own steps"
@@ -45,6 +49,7 @@ class Bar(QWidget):
 
     Attributes:
         has_room: Whether the main controls of the view fit; else they are among its others, behind `...`.
+        wraps: Whether the runs, data and step stand in a second row.
 
     Signals:
         palette_asked: The search button was clicked.
@@ -70,7 +75,9 @@ class Bar(QWidget):
         self._archived: dict[int, Choice] = {}
         self._facts = PickerChoices()
         self._knows_runs = self._knows_facts = False
-        self.has_room = True
+        self.has_room, self.wraps = True, False
+        self._parts_pickers = False
+        self._fitted_px: int | None = None
         self._main: QWidget | None = None
         self._view: View | None = None
         self._shortened: set[QWidget] = set()
@@ -115,7 +122,8 @@ class Bar(QWidget):
 
     def show_pickers(self, on: bool) -> None:
         """Show what A and B are, or leave it out where a view does not depend on them."""
-        for part in (*self._badges, self.run_a, self.swap, self.run_b, self.dataset, self.step):
+        parts = (self._pickers, *self._badges, self.run_a, self.swap, self.run_b, self.dataset, self.step)
+        for part in parts:
             part.setVisible(on)
         self._show_lines()
 
@@ -157,6 +165,18 @@ class Bar(QWidget):
             QWidget.setTabOrder(before, after)
 
     def _fit(self) -> None:
+        """Fit into the width. What that changes asks for it again meanwhile: only another width needs it."""
+        if self._fitted_px is not None:
+            return
+        self._fitted_px = self.width()
+        try:
+            self._fit_once()
+        finally:
+            if self._fitted_px != self.width():
+                QTimer.singleShot(0, self, self._fit)
+            self._fitted_px = None
+
+    def _fit_once(self) -> None:
         """Give the pickers the width of their runs, and the button of further charts its words, where there is room."""
         pickers = (self.run_a, self.run_b, self.step, self.dataset)
         for picker in pickers:
@@ -167,64 +187,95 @@ class Bar(QWidget):
             picker.setMinimumWidth(max(LEAST_RUN_PX, min(MOST_RUN_PX, least)))
             picker.setMaximumWidth(max(picker.minimumWidth(), min(WIDEST_PX, most)))
         self.swap.setVisible(not self.run_a.isHidden())
-        self._row.setSpacing(theme.SPACE)
-        self.copy.show()
-        self.export.show()
+        for row in (self._pickers_row, self._row):
+            row.setSpacing(theme.SPACE)
         self.charts.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonIconOnly)
         data_px = self.dataset.minimumWidth()
         self._measure()
         self.charts.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
-        if self.minimumSizeHint().width() > self.width():
+        if self._need_px() > self.width():
             self.charts.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonIconOnly)
 
         def cut_names() -> None:
             for picker in pickers[:2]:
                 picker.setMinimumWidth(LEAST_RUN_PX)
 
-        # What is left out has keys and stands in the palette. The names of A and B are cut last, and alike.
+        # The names of A and B are cut last, and alike.
         steps: list[Callable[[], object]] = [
             partial(self._row.setSpacing, theme.SPACE // 2),
-            self.copy.hide,
-            self.export.hide,
-            self.swap.hide,
+            partial(self._pickers_row.setSpacing, theme.SPACE // 2),
             partial(self.step.setMinimumWidth, LEAST_RUN_PX),
             partial(self.dataset.setMinimumWidth, LEAST_RUN_PX),
+            self.swap.hide,
             cut_names,
         ]
         for narrow in steps:
-            if self.minimumSizeHint().width() > self.width():
+            if self._need_px() > self.width():
                 narrow()
         main_px = self._main.sizeHint().width() - self._main.minimumSizeHint().width() if self._main else 0
-        spare_px = self.width() - self.minimumSizeHint().width() - max(main_px, 0)
+        spare_px = self.width() - self._need_px() - (0 if self.wraps else max(main_px, 0))
         self.dataset.setMinimumWidth(min(data_px, self.dataset.minimumWidth() + max(spare_px, 0)))
 
+    def _need_px(self) -> int:
+        """Return the least width of the bar, also while its rows have not been told of a change."""
+        self._pickers.updateGeometry()
+        for row in (self._row, self._second):
+            row.invalidate()
+        return self.minimumSizeHint().width()
+
+    def _wrap(self, on: bool) -> None:
+        """Put the runs, data and step into a row of their own, or back."""
+        if on == self.wraps:
+            return
+        self.wraps = on
+        before, after = (self._row, self._second) if on else (self._second, self._row)
+        before.removeWidget(self._pickers)
+        after.insertWidget(0 if on else PICKERS_AT, self._pickers, PICKERS_STRETCH)
+        self._lines[1].setVisible(self._parts_pickers and not on)
+        self.setFixedHeight(HEIGHT * (1 + on))
+
     def _measure(self) -> None:
-        """Find out whether the main controls fit, and say so where that has changed."""
-        gap, rest_px, lines = theme.SPACE, self.minimumSizeHint().width(), self._lines[:2]
-        # What has keys goes before the main controls, and so does the number of the last step.
-        if self.step.short_text and not self.step.isHidden():
-            rest_px -= max(0, self.step.minimumWidth() - LEAST_RUN_PX)
-        for part in (self.controls, *lines, self.swap, self.copy, self.export):
-            rest_px -= 0 if part.isHidden() else max(LINE_PX, part.sizeHint().width()) + gap
-        # Beside controls the search is a sign.
-        rest_px -= max(0, self.search.sizeHint().width() - self.more.sizeHint().width())
-        room_px = self.width() - rest_px - gap - len(lines) * (LINE_PX + gap)
+        """Find out whether the main controls fit, in one row or else in two, and say so where that has changed."""
         before = self.has_room, self._main in self._shortened
-        self.has_room = self._fits(room_px)
+        rows = (False,) if self.run_a.isHidden() else (False, True)
+        for wraps, is_short in product(rows, (False, True)):
+            room_px = self._room_px(wraps=wraps)
+            self.has_room = self._controls_width(is_short) <= room_px
+            if self.has_room:
+                break
+        self._shorten(is_short)
+        self._wrap(wraps)
         if before != (self.has_room, self._main in self._shortened):
             self.narrowed.emit()
 
-    def _fits(self, room_px: int) -> bool:
-        """Return whether the main controls fit into this room, in which they are shortened where that helps."""
-        if (main := self._main) is None or self._view is None:
-            return room_px >= 0
-        was_short = main in self._shortened
-        self._measure_controls(main)
-        if (is_short := self._controls_px[main, False] > room_px) != was_short:
-            self._view.shorten(is_short)
-            self._shortened ^= {main}
+    def _room_px(self, *, wraps: bool) -> int:
+        """Return how much of the first row is left to the main controls where the pickers are narrow."""
+        self._need_px()
+        gap, rest_px, lines = theme.SPACE, self._row.minimumSize().width(), self._lines[:2]
+        rest_px += (self.wraps - wraps) * (self._pickers.minimumSizeHint().width() + gap)
+        if not (wraps or self.step.isHidden()):
+            rest_px -= sum(max(0, each.minimumWidth() - LEAST_RUN_PX) for each in (self.step, self.dataset))
+        for part in (self.controls, *lines):
+            rest_px -= 0 if part.isHidden() else max(LINE_PX, part.sizeHint().width()) + gap
+        # Beside controls the search is a sign.
+        rest_px -= max(0, self.search.sizeHint().width() - self.more.sizeHint().width())
+        margins_px = theme.SPACE + theme.INSIDE
+        return self.width() - rest_px - margins_px - gap - len(lines) * (LINE_PX + gap)
+
+    def _controls_width(self, is_short: bool) -> int:
+        """Return the width of the main controls; that of the short ones is known once they were short."""
+        if (main := self._main) is None:
+            return 0
+        if (main, is_short) not in self._controls_px:
+            self._shorten(is_short)
+        if is_short == (main in self._shortened):
             self._measure_controls(main)
-        return self._controls_px[main, is_short] <= room_px
+        return self._controls_px[main, is_short]
+
+    def _shorten(self, on: bool) -> None:
+        if (main := self._main) is not None and self._view is not None and on != (main in self._shortened):
+            self._shortened ^= {main}
+            self._view.shorten(on)
 
     def _measure_controls(self, main: QWidget) -> None:
         """Keep the width of these controls: in the bar they may be wider than where they once had no room."""
@@ -239,7 +290,8 @@ class Bar(QWidget):
         has_controls = has_controls or not self.charts.isHidden()
         has_pickers = not self.run_a.isHidden()
         self._lines[0].setVisible(has_pickers or has_controls)
-        self._lines[1].setVisible(has_pickers and has_controls)
+        self._parts_pickers = has_pickers and has_controls
+        self._lines[1].setVisible(self._parts_pickers and not self.wraps)
         # Where nothing else stands in the bar, what finds all that can be done is a field of words.
         is_bare = not (has_pickers or has_controls)
         style = Qt.ToolButtonStyle.ToolButtonTextBesideIcon if is_bare else Qt.ToolButtonStyle.ToolButtonIconOnly
@@ -299,14 +351,16 @@ class Bar(QWidget):
     def _lay_out(self) -> None:
         self._badges = (RunBadge("A", 0), RunBadge("B", 1))
         pickers = (self._badges[0], (self.run_a, 3), self.swap, self._badges[1], (self.run_b, 3), (self.dataset, 9))
+        self._pickers_row = layouts.row(*pickers, self.step, gap=theme.SPACE)
+        self._pickers = layouts.panel(self._pickers_row)
         self._row = layouts.row(
-            *(self.view_menu, self._lines[0], *pickers, self.step, self._lines[1], self.controls, self.charts),
-            (layouts.STRETCH, 1),
+            *(self.view_menu, self._lines[0], (self._pickers, PICKERS_STRETCH)),
+            *(self._lines[1], self.controls, self.charts, (layouts.STRETCH, 1)),
             *(self.more, self.copy, self.export, self._lines[2], self.search),
             gap=theme.SPACE,
-            margins=(theme.SPACE, 0, theme.INSIDE, 0),
-            of=self,
         )
+        self._second = layouts.row((layouts.STRETCH, 1), gap=theme.SPACE)
+        layouts.column(self._row, self._second, gap=0, margins=(theme.SPACE, 0, theme.INSIDE, 0), of=self)
 
 
 def _sign(name: str, icon: str, label: str, keys: str = "") -> QToolButton:

@@ -30,7 +30,7 @@ from explorer.widgets.state_area import StateArea
 from explorer.widgets.switch import Switch
 from explorer.widgets.truth_line import TruthLine
 from explorer.window import Window
-from explorer.window.bar import LEAST_RUN_PX
+from explorer.window.bar import HEIGHT, LEAST_RUN_PX
 from explorer.window.picker_choices import PickerChoices
 from tests.explorer.window_tabs import tabs_of
 from tests.nightly import few_plain
@@ -236,37 +236,33 @@ def test_the_line_over_seeds_takes_the_focus_with_a_link_only_and_shows_it(dress
     assert theme.theme().tokens.focus in inks(line)
 
 
-def test_what_has_keys_and_the_main_controls_leave_the_bar_before_the_name_of_the_data_is_cut(
-    qtbot, window: Window
-) -> None:
+def test_command_and_export_stay_in_the_bar_and_the_names_of_runs_whole_at_every_width(qtbot, window: Window) -> None:
     window.resize(1900, 800)
     window.navigation.go_to("map")
     bar, panel = window.bar, window.pages.views["map"].main_panel
     qtbot.waitUntil(lambda: bar.has_room and bar.width() > 1600 and not window.background.busy, timeout=10_000)
     bar.show_facts(PickerChoices((20,), (SplitKey("scenes", "renderings"), SplitKey("scenes", "train"))))
-    full = bar.dataset.minimumWidth()
+    full, names = bar.dataset.minimumWidth(), (bar.run_a, bar.run_b)
+    before = [name.minimumWidth() for name in names]
     beside = window.width() - bar.width()
     needed = bar.minimumSizeHint().width() + panel.sizeHint().width() - panel.minimumSizeHint().width()
-    window.resize(beside + needed - 20, 800)
-    assert (bar.has_room, bar.isAncestorOf(panel)) == (True, True)
-    window.resize(beside + needed - 90, 800)
-    assert (bar.has_room, bar.copy.isHidden(), bar.swap.isHidden()) == (True, True, False), "nor before what has keys"
-    window.resize(beside + needed - 220, 800)
-    assert (bar.has_room, window.pages.views["map"].toolbar.methods.umap.isHidden()) == (True, True), "shortened first"
-    assert bar.dataset.minimumWidth() == full
-    window.resize(beside + needed - 420, 800)
-    assert not bar.has_room
-    least, names = window.minimumSize(), (bar.run_a, bar.run_b)
-    before = [name.minimumWidth() for name in names]
     window.setMinimumSize(600, 300)
+    states = []
+    for less in range(20, 460, 40):
+        window.resize(beside + needed - less, 800)
+        assert (bar.has_room, bar.isAncestorOf(panel)) == (True, True), less
+        assert [bar.copy.isVisible(), bar.export.isVisible()] == [True, True], less
+        states.append((bar.wraps, window.pages.views["map"].toolbar.methods.umap.isHidden()))
+    assert list(dict.fromkeys(states)) == [(False, False), (False, True), (True, False)], "shortened before it wraps"
+    assert bar.dataset.minimumWidth() == full, "a row of their own has room for the name of the data"
     window.resize(624, 352)  # as on a screen of 1280 x 800 at 200 %
     qtbot.waitUntil(lambda: bar.width() > 540)  # the rail has folded
     assert bar.minimumSizeHint().width() <= bar.width()
     assert bar.dataset.minimumWidth() >= LEAST_RUN_PX, "of the name of the data more is left than an ellipsis"
     assert [name.minimumWidth() for name in names] == before, "the names of A and B are cut last"
+    assert [bar.copy.isVisible(), bar.export.isVisible(), bar.wraps, bar.height()] == [True, True, True, 2 * HEIGHT]
     window.resize(1900, 800)
-    window.setMinimumSize(least)
-    assert bar.export.isVisible()
+    assert (bar.wraps, bar.height()) == (False, HEIGHT)
 
 
 def press(widget: QWidget, *keys: Qt.Key) -> None:
