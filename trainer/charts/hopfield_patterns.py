@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 from weakref import WeakValueDictionary
 
@@ -16,7 +16,7 @@ from trainer.analysis.sampling import at_most
 from trainer.analysis.tiles import exact
 from trainer.analysis.units import UNIT_OF, Unit, Units
 from trainer.charts import BOTH, ChartError
-from trainer.charts.common_pairs import row_of_pair, same_pairs
+from trainer.charts.common_pairs import common_rows, row_of_pair, same_pairs
 from trainer.charts.marks import RowImage
 from trainer.charts.opened_snapshot import OpenedSnapshot, open_target
 from trainer.charts.snapshot_label import SnapshotLabel
@@ -165,6 +165,9 @@ def patterns(
     """
     opened = open_target(workspace, target, request)
     row, chosen = opened.run, opened.row
+    if settings.pairs and target != request.targets[0]:
+        first = open_target(workspace, request.targets[0], request)
+        settings = replace(settings, pairs=_selected_of(opened, first, settings.pairs))
     written = (chosen.folder / "snapshot.json").stat().st_mtime_ns
     key = (row.name, chosen, written, settings.stored, settings.only, settings.pairs, plane)
     if (stored := _ALIVE.get(key)) is None:
@@ -172,6 +175,25 @@ def patterns(
             progress(0.0, "Reading embeddings")
         stored = _ALIVE[key] = _read(opened, settings, plane)
     return stored
+
+
+def _selected_of(opened: OpenedSnapshot, first: OpenedSnapshot, pairs: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the rows of this snapshot that hold the selected pairs, which are rows of the first run's.
+
+    Raises:
+        ChartError: It holds none of them.
+    """
+    mine, theirs = opened.snapshot.items, first.snapshot.items
+    if same_pairs(theirs, mine):
+        return pairs
+    at_first, at_mine = common_rows(theirs, mine)
+    if not (rows := tuple(at_mine[np.isin(at_first, pairs)].tolist())):
+        name = first.run.short_name
+        raise ChartError(
+            f"Run {opened.run.short_name} has none of the selected pairs: its data are not those of {name}. "
+            "Store all pairs, or select pairs of both."
+        )
+    return rows
 
 
 def _read(opened: OpenedSnapshot, settings: StoredSettings, plane: Plane) -> Patterns:

@@ -105,6 +105,15 @@ def test_a_class_and_selected_pairs_are_stored(charted):
         stored(charted, only="cat")
 
 
+def test_selected_pairs_of_a_run_of_other_data_are_the_same_pairs_or_none(apart):
+    request = Request(targets_of((1, 2)))
+    one, two = (patterns(apart, Target(run), request, StoredSettings(pairs=(1, 5, 7))) for run in (1, 2))
+    assert [one.items.caption[row] for row in one.rows] == ["a caption 1", "a caption 5", "a caption 7"]
+    assert [two.items.caption[row] for row in two.rows] == ["a caption 7", "a caption 5"]
+    with pytest.raises(ChartError, match="none of the selected pairs"):
+        patterns(apart, Target(2), request, StoredSettings(pairs=(0, 1)))
+
+
 def test_patterns_that_are_held_are_not_read_again(charted, monkeypatch):
     held = stored(charted)
     monkeypatch.setattr(opened_snapshot, "read_snapshot", lambda _folder: pytest.fail("read again"))
