@@ -18,7 +18,15 @@ from PySide6.QtGui import (
     QPaintEvent,
     QResizeEvent,
 )
-from PySide6.QtWidgets import QAbstractItemView, QListView, QStyle, QStyledItemDelegate, QStyleOptionViewItem, QWidget
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QListView,
+    QStyle,
+    QStyledItemDelegate,
+    QStyleOptionViewItem,
+    QToolButton,
+    QWidget,
+)
 
 from explorer import theme
 from explorer.widgets.item_list import ITEM_ROLE, Index, ItemListModel, Roles
@@ -26,8 +34,8 @@ from explorer.widgets.legend import Mark, paint_mark
 from explorer.widgets.point_map.class_glyphs import paint_glyph
 
 ROW_PX = 26
-MOST_ROWS = 3
-"""Where the classes fill more lines than this, the legend scrolls."""
+MOST_ROWS, MOST_ROWS_OF_ALL = 3, 8
+"""Where the classes fill more lines than this, only the most frequent are shown; where all are, the legend scrolls."""
 NAME_LEFT_PX = 26
 """From the left edge of an entry to its name."""
 LONGEST_NAME_PX = 160
@@ -78,7 +86,10 @@ class ClassLegend(QListView):
         self.setFlow(QListView.Flow.LeftToRight)
         self.setResizeMode(QListView.ResizeMode.Adjust)
         self._before_click: list[int] = []
-        self.has_glyphs = False
+        self.has_glyphs = self._shows_all = False
+        self._more = QToolButton(self, objectName="legendMore", toolTip="Show all classes, or the most frequent ones")
+        self._more.clicked.connect(self._show_all)
+        self._more.hide()
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.selectionModel().selectionChanged.connect(lambda *_: self.isolated.emit(self.chosen()))
         theme.theme().changed.connect(self.viewport().update)
@@ -112,12 +123,43 @@ class ClassLegend(QListView):
         self._take_height()
 
     def _take_height(self) -> None:
-        """Take as many lines as the entries fill, up to `MOST_ROWS`."""
+        """Take as many lines as the entries fill, up to `MOST_ROWS`: of more entries, show those with most points."""
+        widths = [entry_px(entry) for entry in self.entries()]
+        shown = set(range(len(widths))) if self._shows_all else self._most_frequent(widths)
+        hidden = len(widths) - len(shown)
+        for row in range(len(widths)):
+            self.setRowHidden(row, row not in shown)
+        self._more.setText(f"… {hidden:,} more" if hidden else "Fewer")
+        self._more.setVisible(hidden > 0 or (self._shows_all and self._lines(widths) > MOST_ROWS))
+        more_px = [] if self._more.isHidden() else [self._more.sizeHint().width()]
+        lines = self._lines([widths[row] for row in sorted(shown)] + more_px)
+        self.setFixedHeight(ROW_PX * min(lines, MOST_ROWS_OF_ALL if self._shows_all else MOST_ROWS) + 2)
+        self._more.resize(self._more.sizeHint().width(), ROW_PX)
+        self._more.move(self.viewport().width() - self._more.width(), self.height() - ROW_PX - 1)
+
+    def _most_frequent(self, widths: Sequence[int]) -> set[int]:
+        """Return the entries that the lines hold, beside what says how many more there are."""
+        if self._lines(widths) <= MOST_ROWS:
+            return set(range(len(widths)))
+        totals = [sum(entry.totals) for entry in self.entries()]
+        more_px = self._more.fontMetrics().horizontalAdvance(f"… {len(widths):,} more") + 2 * theme.INSIDE
+        shown: set[int] = set()
+        for row in sorted(range(len(widths)), key=lambda row: -totals[row]):
+            if self._lines([*(widths[each] for each in sorted({*shown, row})), more_px]) > MOST_ROWS:
+                break
+            shown.add(row)
+        return shown
+
+    def _lines(self, widths: Sequence[int]) -> int:
+        """Return how many lines entries of these widths fill."""
         lines, x = 1, 0
-        for entry in self.entries():
-            wide = entry_px(entry)
+        for wide in widths:
             lines, x = (lines + 1, wide) if x and x + wide > self.width() - 2 else (lines, x + wide)
-        self.setFixedHeight(ROW_PX * min(lines, MOST_ROWS) + 2)
+        return lines
+
+    def _show_all(self) -> None:
+        self._shows_all = not self._shows_all
+        self._take_height()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         if event.key() == Qt.Key.Key_Escape and self.chosen():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from PySide6.QtGui import QImage
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QToolButton
 
 from explorer import theme
 from explorer.views.map.coloring import MODALITY, Coloring, classes_of
@@ -72,6 +72,30 @@ def test_the_legend_has_the_glyphs_of_the_map(dressed: QApplication, qtbot) -> N
     rects = [legend.visualRect(legend.model().index(row)) for row in range(len(STROKES))]
     marks = [image[rect.y() : rect.y() + 26, rect.x() + 6 : rect.x() + 24] for rect in rects]
     assert len({mark.tobytes() for mark in marks}) == len(STROKES)
+
+
+def test_a_legend_of_many_classes_shows_the_most_frequent_and_says_how_many_more(dressed: QApplication, qtbot) -> None:
+    legend = ClassLegend()
+    qtbot.addWidget(legend)
+    legend.resize(500, 300)
+    legend.show()
+    legend.set_entries([ClassEntry(f"class {place}", "#808080", (place, 40 - place)) for place in range(3)])
+    more = legend.findChild(QToolButton, "legendMore")
+    assert not more.isVisible()
+    legend.set_entries([ClassEntry(f"class {place:02}", "#808080", (place,)) for place in range(40)])
+    shown = [row for row in range(40) if not legend.isRowHidden(row)]
+    assert shown == list(range(shown[0], 40)), "the most frequent ones, in their order"
+    assert more.isVisible()
+    assert more.text() == f"… {40 - len(shown)} more"
+    assert legend.verticalScrollBar().maximum() == 0
+    rects = [legend.visualRect(legend.model().index(row)) for row in shown]
+    assert not any(rect.intersects(more.geometry()) for rect in rects)
+    high = legend.height()
+    more.click()
+    assert not any(legend.isRowHidden(row) for row in range(40))
+    assert legend.height() > high
+    more.click()
+    assert (legend.height(), more.text()) == (high, f"… {40 - len(shown)} more")
 
 
 def test_only_colors_of_classes_have_glyphs() -> None:
