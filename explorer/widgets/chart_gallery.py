@@ -32,13 +32,14 @@ from explorer.widgets.overlay import Overlay
 
 SIZE: Final = (936, 672)
 CATEGORY_PX: Final = 168
-CARD: Final = QSize(228, 174)
+CARD: Final = QSize(228, 190)
 GAP_PX: Final = 12
 PICTURE: Final = QSize(196, 76)
 PICTURE_TOP_PX: Final = 12
 HEAD_PX: Final = 100
 """Of a card, above its name."""
 STAR_PX: Final = 16
+QUESTION_LINES: Final = 3
 COUNT_ROLE: Final = Qt.ItemDataRole.UserRole + 1
 ALL: Final = "All"
 
@@ -322,7 +323,7 @@ class _Cards(QListView):
 
 
 class _Card(QStyledItemDelegate):
-    """A picture, the name with its star, and the question in two lines."""
+    """A picture, the name with its star, and the whole question."""
 
     def sizeHint(self, _option: QStyleOptionViewItem, _index: Index) -> QSize:
         return CARD + QSize(GAP_PX, GAP_PX)
@@ -364,7 +365,7 @@ class _Card(QStyledItemDelegate):
         painter.drawText(room, Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignTop, name)
         theme.text_pen(painter, theme.SMALL_PX, "secondary")
         high = painter.fontMetrics().lineSpacing()
-        for at, line in enumerate(wrapped(chart.question, painter.fontMetrics(), room.width(), 2)):
+        for at, line in enumerate(wrapped(chart.question, painter.fontMetrics(), room.width(), QUESTION_LINES)):
             line_room = QRect(room.x(), room.y() + 20 + at * high, room.width(), high)
             painter.drawText(line_room, Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter, line)
 
