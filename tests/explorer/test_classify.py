@@ -319,6 +319,8 @@ def test_dropped_images_get_bars_of_both_runs_and_a_verdict(
     view._count.setText(10 * "A right on 5 of 8 · ")
     QApplication.sendPostedEvents()
     assert add.pos() == before, "what is said of the images moves no control"
+    count = view._count
+    qtbot.waitUntil(lambda: count.fontMetrics().height() < count.heightForWidth(count.width()) <= count.height())
     view._show_strip()
     assert view.strip.current == str(images["a-red"])
     assert label(view, "classifyVerdict") == "Both predict red"

@@ -190,6 +190,7 @@ def test_a_click_measures_both_runs_and_shows_whether_they_differ(view: Evaluate
     strong = {label.text() for label in card.findChildren(QLabel) if label.property("role") == "strong"}
     assert {text for text in strong if "%" in text} == {"100.0 %"}
     assert "Its captions are made of its classes" in view.status.text()
+    assert view.status.height() >= view.status.heightForWidth(view.status.width()), "no line is cut"
     names = [view.context.jobs.name_of(run) for run in view.context.selection.runs]
     saved = "; ".join(f"zero-shot of {name}" for name in names)
     assert view.status.text().startswith(f"Saved: {saved}. "), "each run with what was stored of it"

@@ -37,8 +37,6 @@ from trainer.store import Workspace
 from trainer.store.caption_words import CaptionWords, read_caption_words
 
 EXPORTED: Final = 200
-SUMMARY_PX: Final = 320
-"""Width of what is said of all images at least."""
 FILTER: Final = "Images (*.jpg *.jpeg *.png *.webp *.gif *.bmp *.tif *.tiff *.ppm *.pgm *.avif);;All files (*)"
 
 
@@ -483,9 +481,8 @@ class ClassifyView(View):
     def _build(self) -> None:
         self._verdict = layouts.text(role="title", name="classifyVerdict", wrap=True)
         self._verdict_sign, self._sign_now = QLabel(), ("image", "secondary")
-        self._count = layouts.elided(role="secondary")
+        self._count = layouts.text(role="secondary", wrap=True)
         self._count.setObjectName("classifyCount")
-        self._count.setMinimumWidth(SUMMARY_PX)  # with less room the buttons take a line of their own, from the start
         self.strip.setObjectName("classifyStrip")
         line = layouts.row((self._verdict_sign, 0, Qt.AlignmentFlag.AlignTop), (self._verdict, 1))
         right = layouts.panel(
@@ -501,8 +498,9 @@ class ClassifyView(View):
             lambda *_: self.context.settings.set_state("classify/splitter", self.splitter.saveState())
         )
         self.main.addWidget(self.questions.suites)
-        parts = (self.questions.chip_bar, (self.splitter, 1), layouts.hairline(), self._strip_head(), self.strip)
-        layouts.add(self.body, *parts)
+        # What the summary says grows with the answers, and moves no control.
+        head = (self._strip_head(), self._count, self.strip)
+        layouts.add(self.body, self.questions.chip_bar, (self.splitter, 1), layouts.hairline(), *head)
 
     def _strip_head(self) -> FlowRow:
         add = QPushButton("Add images…", objectName="classifyAdd", clicked=self.browse)
@@ -517,7 +515,6 @@ class ClassifyView(View):
         theme.keep_icon(self._map_button, "chart-scatter", role="secondary")
         self._map_button.clicked.connect(self._go_to_map)
         row = FlowRow()
-        row.add(self._count, stretch=True)  # what it says grows with the answers, and moves no control
         row.add(self.right_label, gap=theme.BETWEEN)
         for button in (self._map_button, self._remove_button, add):
             row.add(button, gap=theme.INSIDE, right=True)

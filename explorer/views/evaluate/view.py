@@ -97,7 +97,7 @@ class EvaluateView(View):
             action.triggered.connect(partial(self._measure_both, index))
         self._again = QAction("Retry", self, objectName="evaluate-action-again", triggered=self.evaluate)
         self.working = ProgressRow("evaluate-working", self, asks=True)
-        self.status = layouts.elided("", "small")
+        self.status = layouts.text("", "small", wrap=True)
         self.shown = SearchableComboBox(name="evaluate-shown", label="Data set shown", width=240)
         self.tabs = layouts.tab_bar(
             "evaluate-tabs", "Views of the evaluation", ((chart.label, chart.question) for chart in TABS)
@@ -121,7 +121,7 @@ class EvaluateView(View):
         self.seeds = SeedsPane(context)
         yield
         self.efficiency = EfficiencyPane(context)
-        self.about = layouts.elided(role="small")
+        self.about = layouts.text(role="small", wrap=True)
         yield
         self._lay_out()
         yield
