@@ -138,7 +138,7 @@ class ClassLegend(QListView):
         self._more.move(self.viewport().width() - self._more.width(), self.height() - ROW_PX - 1)
 
     def _most_frequent(self, widths: Sequence[int]) -> set[int]:
-        """Return the entries that the lines hold, beside what says how many more there are."""
+        """Return the entries with most points that fit into the lines with the button of the others."""
         if self._lines(widths) <= MOST_ROWS:
             return set(range(len(widths)))
         totals = [sum(entry.totals) for entry in self.entries()]
