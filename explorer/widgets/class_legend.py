@@ -125,14 +125,14 @@ class ClassLegend(QListView):
     def _take_height(self) -> None:
         """Take as many lines as the entries fill, up to `MOST_ROWS`: of more entries, show those with most points."""
         widths = [entry_px(entry) for entry in self.entries()]
-        shown = set(range(len(widths))) if self._shows_all else self._most_frequent(widths)
-        hidden = len(widths) - len(shown)
+        visible = set(range(len(widths))) if self._shows_all else self._most_frequent(widths)
+        hidden = len(widths) - len(visible)
         for row in range(len(widths)):
-            self.setRowHidden(row, row not in shown)
+            self.setRowHidden(row, row not in visible)
         self._more.setText(f"… {hidden:,} more" if hidden else "Fewer")
         self._more.setVisible(hidden > 0 or (self._shows_all and self._lines(widths) > MOST_ROWS))
         more_px = [] if self._more.isHidden() else [self._more.sizeHint().width()]
-        lines = self._lines([widths[row] for row in sorted(shown)] + more_px)
+        lines = self._lines([widths[row] for row in sorted(visible)] + more_px)
         self.setFixedHeight(ROW_PX * min(lines, MOST_ROWS_OF_ALL if self._shows_all else MOST_ROWS) + 2)
         self._more.resize(self._more.sizeHint().width(), ROW_PX)
         self._more.move(self.viewport().width() - self._more.width(), self.height() - ROW_PX - 1)
@@ -143,12 +143,12 @@ class ClassLegend(QListView):
             return set(range(len(widths)))
         totals = [sum(entry.totals) for entry in self.entries()]
         more_px = self._more.fontMetrics().horizontalAdvance(f"… {len(widths):,} more") + 2 * theme.INSIDE
-        shown: set[int] = set()
+        visible: set[int] = set()
         for row in sorted(range(len(widths)), key=lambda row: -totals[row]):
-            if self._lines([*(widths[each] for each in sorted({*shown, row})), more_px]) > MOST_ROWS:
+            if self._lines([*(widths[each] for each in sorted({*visible, row})), more_px]) > MOST_ROWS:
                 break
-            shown.add(row)
-        return shown
+            visible.add(row)
+        return visible
 
     def _lines(self, widths: Sequence[int]) -> int:
         """Return how many lines entries of these widths fill."""
