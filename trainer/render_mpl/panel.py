@@ -100,9 +100,10 @@ def draw(panel: Panel, choices: FigureChoices = WHOLE, runs: Sequence[str] = ())
         page_in = min(page_in, LARGEST_MAP_IN)
     letters = int(LETTERS_PER_IN * page_in)
     lines = list(_lines(panel, page_in))
-    most = max(map(len, lines), default=1) if maps else 0
+    counts = _counts(lines) if maps else [*map(len, lines)]
     heights = [
-        max(_height(mark, page_in / max(most, len(row)), compact=panel.compact) for mark in row) for row in lines
+        max(_height(mark, page_in / count, compact=panel.compact) for mark in row)
+        for row, count in zip(lines, counts, strict=True)
     ]
     over = [*panel.head, *panel.warnings]
     head = [panel.title, *(line for part in over for line in broken(part.split(" "), " ", letters))]
@@ -115,13 +116,23 @@ def draw(panel: Panel, choices: FigureChoices = WHOLE, runs: Sequence[str] = ())
     figure.get_layout_engine().set(w_pad=0.08, h_pad=0.07, hspace=0.05, wspace=0.05)
     rows = figure.add_gridspec(len(heights + legend_in), 1, height_ratios=legend_in + heights)
     rasterized = sum(mark.count for mark in maps) > MOST_VECTOR_POINTS
+    blocks = [[*block] for _, block in itertools.groupby(range(len(lines)), counts.__getitem__)] if maps else []
+    cells: dict[tuple[int, int], Any] = {}
+    for block in blocks:  # what stands below each other is aligned
+        part = rows[len(legend_in) + block[0] : len(legend_in) + block[-1] + 1]
+        ratios = [heights[index] for index in block]
+        grid = part.subgridspec(len(block), counts[block[0]], height_ratios=ratios)
+        cells |= {
+            (index, column): grid[at, column] for at, index in enumerate(block) for column in range(counts[index])
+        }
     for index, row in enumerate(lines):
         widths = [_table_width(mark) for mark in row if isinstance(mark, NumberTable)]
-        count = max(most, len(row))  # maps of all rows are equally large
-        ratios = widths if len(widths) == count else None
-        inner = rows[len(legend_in) + index].subgridspec(1, count, width_ratios=ratios)
+        if not maps:
+            ratios = widths if len(widths) == len(row) else None
+            inner = rows[len(legend_in) + index].subgridspec(1, len(row), width_ratios=ratios)
+            cells |= {(index, column): inner[column] for column in range(len(row))}
         for column, mark in enumerate(row):
-            axes = figure.add_subplot(inner[column])
+            axes = figure.add_subplot(cells[index, column])
             if isinstance(mark, PairMap):
                 draw_map(axes, mark, rasterized=rasterized, layers=LAYERS if rasterized else 1)
                 label_dots(axes, class_names_on(mark), over_lines=True)
@@ -131,11 +142,20 @@ def draw(panel: Panel, choices: FigureChoices = WHOLE, runs: Sequence[str] = ())
                 _draw(axes, mark, wide=page_in / len(row), high=heights[index])
     if handles:
         style = {"columnspacing": 1.2, "handletextpad": 0.4, "borderaxespad": 0.7}
+        # A line is as long as two strokes of a dashed one.
+        style |= {"handlelength": 3.2} if panel.compact else {}
         figure.add_subfigure(rows[0]).legend(handles=handles, loc="upper left", ncols=columns, **style)
     if head:
         figure.suptitle("\n".join(head), x=0.01, ha="left", fontsize=7.5, color=QUIET, linespacing=1.5)
     footnote(figure, "\n".join(notes))
     return figure
+
+
+def _counts(lines: Sequence[Sequence[Mark]]) -> list[int]:
+    """Return into how many columns each row is divided: rows of maps alike, and so rows of other marks."""
+    of_maps = [any(isinstance(mark, PairMap) for mark in row) for row in lines]
+    most = {kind: max(len(row) for row, is_map in zip(lines, of_maps) if is_map == kind) for kind in {*of_maps}}
+    return [most[is_map] for is_map in of_maps]
 
 
 def _with_legends(panel: Panel, *, notes: bool) -> Panel:

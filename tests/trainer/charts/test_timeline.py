@@ -24,6 +24,7 @@ from trainer.errors import UserError
 from trainer.render_mpl import film
 from trainer.render_mpl import timeline_film as figure
 from trainer.render_mpl.pair_map import legend_of
+from trainer.render_mpl.panel import draw as draw_panel
 from trainer.store import Items, Workspace, read_snapshot, write_snapshot
 
 STEPS = (0, 80, 160, 240)
@@ -249,6 +250,17 @@ def test_films_are_colored_by_what_changed(charted: Workspace, runs: tuple[int, 
         assert "Colored by" in told
         assert f"step {ends[0][1]:,}" in told
         assert "step 240" in told
+
+
+def test_the_figure_aligns_its_plots_and_its_legend_tells_dashed_lines_from_solid_ones(charted: Workspace):
+    drawn = draw_panel(draw(timeline(charted, [1, 2])))
+    drawn.draw_without_rendering()
+    legend = drawn.subfigs[0].legends[0]
+    dashes = [line for line in legend.get_lines() if line.get_linestyle() == "--"]
+    assert dashes, "B"
+    assert legend.handlelength >= 3
+    lefts = [round(axes.get_position().x0, 3) for axes in drawn.axes if axes.get_xlabel() == "Step"]
+    assert len(lefts) > len(set(lefts)) == 4, "plots of two rows stand below each other"
 
 
 def test_what_changed_needs_two_snapshots_to_compare(charted: Workspace):
