@@ -160,6 +160,9 @@ def test_points_are_sorted_and_selected_alike_on_any_number_of_threads(
 ):
     star = np.stack([np.cos(np.arange(5) * 4 * np.pi / 5), np.sin(np.arange(5) * 4 * np.pi / 5)], axis=1)
     expected = np.flatnonzero(winding(deep.xy.astype(np.float64), star) != 0)
+    look = rasterizer.PointStyle(np.arange(len(deep), dtype=np.uint16) % 3, deep.xy[:, 0] > 0, PALETTE)
+    lit = rasterizer.States(lit=deep.xy[:, 1] > 0)
+    ink = rasterizer.arrange(deep, look, lit, load_kernels()).ink
     monkeypatch.setattr(grid_module, "FIRST_LEVEL", 5_000)
     monkeypatch.setattr(grid_module, "_MANY", 0)
     for processors in (1, 3):
@@ -167,6 +170,7 @@ def test_points_are_sorted_and_selected_alike_on_any_number_of_threads(
         grid = PointGrid(deep.xy, kernels=load_kernels())
         for name in ("counts", "start", "order", "x", "y"):
             assert np.array_equal(getattr(grid, name), getattr(deep, name))
+        assert np.array_equal(rasterizer.arrange(grid, look, lit, load_kernels()).ink, ink)
         assert np.array_equal(grid.in_polygon(star), expected)
 
 

@@ -82,8 +82,8 @@ class PointGrid:
         progress(0.7)
         self.x, self.y = np.empty(n, np.float32), np.empty(n, np.float32)
         if kernels:
-            _in_parallel(
-                *(n, _parts(n)),
+            in_parallel(
+                *(n, parts_of(n)),
                 lambda _, first, last: kernels.offsets(self.xy, self.order, first, last, *self.low, self.x, self.y),
             )
         else:
@@ -185,7 +185,7 @@ class PointGrid:
             n, corners = len(self.xy), (polygon - self.low) / self.cell
             inside = np.empty(n, bool)
             shape = (*self.low, *(1 / self.cell), polygon, kernels.outline(self.side, corners), inside)
-            _in_parallel(n, _parts(n), lambda _, first, last: kernels.mark_inside(self.xy, first, last, *shape))
+            in_parallel(n, parts_of(n), lambda _, first, last: kernels.mark_inside(self.xy, first, last, *shape))
             return _marked(kernels, inside)
         near = self._points_in(self.window(*polygon.min(axis=0), *polygon.max(axis=0)))
         return np.sort(near[winding(self.xy[near].astype(np.float64), polygon) != 0])
@@ -199,9 +199,9 @@ class PointGrid:
         """Return each point's cell, -1 if not finite, and the number of points per cell, for each part of them."""
         n = len(self.xy)
         if kernels:
-            number, counted = np.empty(n, np.int32), np.zeros((_parts(n), self.side**2), np.int32)
+            number, counted = np.empty(n, np.int32), np.zeros((parts_of(n), self.side**2), np.int32)
             shape = (*self.low, *self.cell, self.side, number)
-            _in_parallel(
+            in_parallel(
                 *(n, len(counted)),
                 lambda part, first, last: kernels.number_cells(self.xy, first, last, *shape, counted[part]),
             )
@@ -276,12 +276,12 @@ def _order_in_parallel(
     begin = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
     filled = begin[:-1] + np.cumsum(counted, axis=0, dtype=np.int64) - counted
     by_cell = np.empty(len(order), np.int32)
-    _in_parallel(
+    in_parallel(
         *(len(number), len(counted)),
         lambda part, first, last: kernels.sort_points(number, first, last, filled[part], by_cell),
     )
     kernels.level_starts(counts, shares, start)
-    _in_parallel(
+    in_parallel(
         *(len(counts), 2 * len(counted)),  # some cells hold more points than others
         lambda _, first, last: kernels.fill_levels(begin, shares, first, last, by_cell, start, order),
     )
@@ -289,18 +289,18 @@ def _order_in_parallel(
 
 def _marked(kernels: ModuleType, marked: Bool[np.ndarray, " n"]) -> Int[np.ndarray, " k"]:
     """Return the places of what is marked, ascending."""
-    parts = _parts(len(marked))
+    parts = parts_of(len(marked))
     edges = _edges(len(marked), parts)
     ends = np.cumsum([0, *(np.count_nonzero(marked[first:last]) for first, last in pairwise(edges))])
     rows = np.empty(ends[-1], np.int64)
-    _in_parallel(
+    in_parallel(
         *(len(marked), parts),
         lambda part, first, last: kernels.write_marked(marked, first, last, rows[ends[part] : ends[part + 1]]),
     )
     return rows
 
 
-def _parts(n: int) -> int:
+def parts_of(n: int) -> int:
     """Return the number of parts that `n` points are divided into: one for each processor above `_MANY`."""
     return min(cores(), _MOST_PARTS) if n >= _MANY else 1
 
@@ -309,7 +309,7 @@ def _edges(count: int, parts: int) -> list[int]:
     return [count * part // parts for part in range(parts + 1)]
 
 
-def _in_parallel(count: int, parts: int, work: Callable[[int, int, int], None]) -> None:
+def in_parallel(count: int, parts: int, work: Callable[[int, int, int], None]) -> None:
     """Call `work` with the number of each part, its first and the one after its last, on as many threads as may run."""
     tasks = [(part, *ends) for part, ends in enumerate(pairwise(_edges(count, parts)))]
     share_out(tasks, lambda task, _: work(*task), lambda: None)
@@ -349,10 +349,10 @@ def _bounds(xy: Float[np.ndarray, "n 2"], kernels: ModuleType | None) -> tuple[f
         if not len(good):
             return (np.inf, np.inf, -np.inf, -np.inf)
         return (*map(float, good.min(axis=0)), *map(float, good.max(axis=0)))
-    ends = np.empty((_parts(len(xy)), 4))
+    ends = np.empty((parts_of(len(xy)), 4))
 
     def bound(part: int, first: int, last: int) -> None:
         ends[part] = kernels.bounds(xy, first, last)
 
-    _in_parallel(len(xy), len(ends), bound)
+    in_parallel(len(xy), len(ends), bound)
     return (*ends[:, :2].min(axis=0), *ends[:, 2:].max(axis=0))

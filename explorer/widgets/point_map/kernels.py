@@ -25,21 +25,25 @@ SIDE_WEIGHT = np.float32(0.55)
 
 
 @compiled
-def pack(color, diamond, lit, visible, order, states):
-    """Pack color, shape and state of every point, in cell order, into 16 bits and count states in `states`."""
-    unsorted = np.empty(len(color), np.uint16)
-    for i in range(len(color)):
+def pack(color, diamond, lit, visible, first, last, ink):
+    """Pack color, shape and state of the points of a part into 16 bits."""
+    for i in range(first, last):
         state = PLAIN
         if len(visible) and not visible[i]:
             state = 0
         elif len(lit) and not lit[i]:
             state = 1
-        unsorted[i] = (state << STATE_SHIFT) | (DIAMOND_BIT if diamond[i] else 0) | color[i]
-    ink = np.empty(len(order), np.uint16)
-    for i in range(len(order)):
-        ink[i] = unsorted[order[i]]
-        states[ink[i] >> STATE_SHIFT] += 1
-    return ink
+        ink[i] = (state << STATE_SHIFT) | (DIAMOND_BIT if diamond[i] else 0) | color[i]
+
+
+@compiled
+def take_packed(packed, order, first, last, ink, states):
+    """Write what is packed in a part of the cell order, and count states in `states`."""
+    counts = np.zeros(4, np.int64)  # of this thread: `states` lies next to those of others
+    for i in range(first, last):
+        ink[i] = packed[order[i]]
+        counts[ink[i] >> STATE_SHIFT] += 1
+    states += counts
 
 
 @compiled

@@ -10,6 +10,7 @@ selection is drawn whole whatever the budget. Until the compiled kernels are the
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Final
@@ -18,7 +19,7 @@ import numpy as np
 from jaxtyping import Bool, Float32, Int, UInt8, UInt16
 
 from explorer.widgets.point_map.cell_sums import CellSums, fitting
-from explorer.widgets.point_map.grid import PointGrid
+from explorer.widgets.point_map.grid import PointGrid, in_parallel, parts_of
 from explorer.widgets.point_map.loaded import loaded_kernels
 from explorer.widgets.point_map.stamps import Brush, StampList, lay_over
 
@@ -145,21 +146,32 @@ class RasterImage:
 
 def arrange(grid: PointGrid, look: PointStyle, states: States, kernels: ModuleType | None) -> GridPoints:
     """Put styles and states in the order of the grid's cells; positions stay."""
-    pack = kernels.pack if kernels else _pack
-    count, nothing = np.zeros(4, np.int64), np.empty(0, bool)
+    nothing = np.empty(0, bool)
     lit = nothing if states.lit is None else states.lit
     visible = nothing if states.shown is None else states.shown
-    looks, order = (look.color, look.diamond, lit, visible), grid.order
+    looks, order = [look.color, look.diamond, lit, visible], grid.order
     if grid.share < 1:
-        color, diamond, lit, visible = (array[order] if len(array) else array for array in looks)
-        ink = pack(color, diamond, lit, visible, np.arange(len(order), dtype=np.int32), count)
-    else:
-        ink = pack(*looks, order, count)
+        looks, order = [each[order] if len(each) else each for each in looks], np.arange(len(order), dtype=np.int32)
+    ink, count = _packed_in_parallel(kernels, looks, order) if kernels else _pack(*looks, order)
     some = None
     if count[DIMMED] and 0 < count[PLAIN] <= MOST_SINGLED_OUT:
         some = np.flatnonzero(ink >> _STATE_SHIFT == PLAIN).astype(np.int32)
     linear = np.ascontiguousarray(_LINEAR[look.palette[:, ::-1]])
     return GridPoints(ink, look.palette, linear, some, bool(count[DIMMED]), bool(count[PLAIN]))
+
+
+def _packed_in_parallel(
+    kernels: ModuleType, looks: Sequence[np.ndarray], order: Int[np.ndarray, " n"]
+) -> tuple[UInt16[np.ndarray, " n"], Int[np.ndarray, " states"]]:
+    """Return the ink of each point in cell order, and how many have each state."""
+    packed, ink = np.empty(len(looks[0]), np.uint16), np.empty(len(order), np.uint16)
+    count = np.zeros((parts_of(len(order)), 4), np.int64)
+    in_parallel(len(packed), parts_of(len(packed)), lambda _, first, last: kernels.pack(*looks, first, last, packed))
+    in_parallel(
+        *(len(order), len(count)),
+        lambda part, first, last: kernels.take_packed(packed, order, first, last, ink, count[part]),
+    )
+    return ink, count.sum(axis=0)
 
 
 def draw(request: RasterRequest) -> RasterImage:
@@ -345,16 +357,15 @@ def _peak(total: float, pixels: float) -> float:
 
 
 def _pack(
-    color: np.ndarray, diamond: np.ndarray, lit: np.ndarray, visible: np.ndarray, order: np.ndarray, states: np.ndarray
-) -> UInt16[np.ndarray, " n"]:
+    color: np.ndarray, diamond: np.ndarray, lit: np.ndarray, visible: np.ndarray, order: np.ndarray
+) -> tuple[UInt16[np.ndarray, " n"], Int[np.ndarray, " states"]]:
     state = np.full(len(color), PLAIN, np.uint16)
     if len(lit):
         state[~lit] = DIMMED
     if len(visible):
         state[~visible] = HIDDEN
     ink = ((state << _STATE_SHIFT) | np.where(diamond, _DIAMOND_BIT, 0).astype(np.uint16) | color)[order]
-    states += np.bincount(ink >> _STATE_SHIFT, minlength=4)
-    return ink
+    return ink, np.bincount(ink >> _STATE_SHIFT, minlength=4)
 
 
 def _draw_plainly(pixels: np.ndarray, task: _Task, *, marks: bool) -> np.ndarray | None:
