@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from tests.trainer.trackers.test_importing import points
 from tests.trainer.trackers.test_training_logs import curves_of
 from trainer.store import Workspace
 from trainer.trackers.import_curves import import_curves
-from trainer.untrusted.bounded.log_reading import LogReading, groups_of
+from trainer.untrusted.bounded.log_reading import LogGroups, LogReading
 
 pytestmark = [pytest.mark.slow]
 
@@ -67,11 +68,69 @@ def test_of_several_processes_the_lowest_is_read_and_the_others_are_counted(tmp_
 
 
 def test_a_column_of_ranks_is_of_processes_only_where_several_log_one_step() -> None:
-    several = [{"step": step, "rank": rank, "loss": 1.0} for step in range(3) for rank in range(2)]
-    assert groups_of(several) == ((), "rank")
-    assert groups_of([{"step": step, "rank": 500 - step} for step in range(3)]) == ((), "")
+    for ranks, process in ((range(2), "rank"), (range(1), "")):
+        groups = LogGroups()
+        for record in ({"step": step, "rank": rank, "loss": 1.0} for step in range(3) for rank in ranks):
+            groups.add(record)
+        assert groups.process == process
     (number, *_) = filter(None, LogReading("log").rows({"step": 1, "rank": 500}))
     assert (number.name, number.value) == ("rank", 500)
+
+
+@pytest.mark.parametrize(
+    ("column", "values"), [("dataset", ["coco", "flickr"]), ("layer", [0, 1]), ("direction", ["i2t", "t2i"])]
+)
+def test_curves_of_one_log_are_those_that_pandas_groups_by(tmp_path: Path, column: str, values: list[Any]) -> None:
+    import pandas as pd
+
+    rows = [{"step": step, column: value, "acc": 2.0 * step + n} for step in range(4) for n, value in enumerate(values)]
+    pd.DataFrame(rows).to_csv(tmp_path / "log.csv", index=False)
+    read, said = curves_of(tmp_path / "log.csv", tmp_path)
+    assert read == {
+        f"{column} {value}/acc" if column == "layer" else f"{value}/acc": dict(zip(of["step"], of["acc"], strict=True))
+        for value, of in pd.read_csv(tmp_path / "log.csv").groupby(column)
+    }
+    assert said == f"Its curves are told apart by {column!r}, which is a guess."
+
+
+@pytest.mark.parametrize(
+    "line", ["Epoch {n} [{of}] loss: {n}.{k}", "epoch {n} | {of} loss {n}.{k}", "epoch {n} {of}: loss={n}.{k}"]
+)
+@pytest.mark.parametrize("words", [("train", "val"), ("i2t", "t2i"), ("coco", "flickr")])
+def test_words_between_step_and_numbers_tell_curves_apart(tmp_path: Path, line: str, words: tuple[str, str]) -> None:
+    lines = (line.format(n=n, of=of, k=k) for n in range(4) for k, of in enumerate(words))
+    (tmp_path / "train.log").write_text("\n".join(lines))
+    read, _ = curves_of(tmp_path / "train.log", tmp_path)
+    assert [*read.values()] == [{n: n + k / 10 for n in range(4)} for k in range(2)]
+    assert {re.sub(r"\W", " ", name) for name in read} == {f"{of} loss" for of in words}
+
+
+def test_a_log_that_was_restarted_has_no_curves_by_its_times(tmp_path: Path) -> None:
+    rows = [f"{epoch},{epoch}.5,00:1{epoch}{start}" for start in range(2) for epoch in range(5)]
+    (tmp_path / "history.csv").write_text("\n".join(["epoch,loss,time", *rows]))
+    read, said = curves_of(tmp_path / "history.csv", tmp_path)
+    assert read == {"loss": {n: n + 0.5 for n in range(5)}}
+    assert "points of steps that were logged again (5)" in said
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("log.csv", "step,loss,acc\n0,3,1\n1,2,1\n2,1", "is cut off: its last line, of 2 of 3 cells, was left out."),
+        ("log.csv", "step,loss,acc\n0,3,1\n1,2,1", ""),
+        ("log.csv", "step,loss,acc\n0,3\n1,2\n", ""),
+        ("log.jsonl", '{"step":0,"loss":3}\n{"step":1,"lo{"step":1,\n{"step":1,"loss":2}\n', "damaged lines (1)"),
+        ("log.jsonl", '{"step":0,"loss":3}\n{"step":1,"loss":2}\n\0\0\0\n', "damaged lines (1)"),
+    ],
+)
+def test_what_a_crash_left_of_a_line_is_told_and_the_others_are_read(
+    tmp_path: Path, name: str, text: str, said: str
+) -> None:
+    (tmp_path / name).write_text(text)
+    read, sentences = curves_of(tmp_path / name, tmp_path)
+    assert read["loss"] == {0: 3, 1: 2}
+    assert said in sentences
+    assert bool(said) == bool(sentences)
 
 
 @pytest.mark.parametrize("column", ["run", "seed", "fold"])

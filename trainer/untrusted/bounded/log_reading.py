@@ -11,7 +11,7 @@ import csv
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -45,6 +45,12 @@ _IN_EPOCH: Final = ("batch", "batch_idx", "batch_index")
 """Columns that count the steps of an epoch, next to one of epochs."""
 _TIMES: Final = ("wall_time", "timestamp")
 _VALUES: Final = ("value", "metricvalue")
+CONTEXT: Final = "words before the numbers"
+"""What a line has between its step and its numbers."""
+_SERIES: Final = ("layer", "block", "k", "class", "label", "head", "dataset")
+"""Columns that may tell several curves apart, also where their values are numbers."""
+_MOST_VALUE: Final = 60
+_TIME: Final = re.compile(r"\d[:/.-]\d")
 PROCESS: Final = "process of the line"
 """The process that printed a line."""
 _PROCESSES: Final = ("rank", "local_rank", "global_rank", "process_index")
@@ -88,34 +94,55 @@ def log_columns(names: Sequence[str]) -> LogColumns:
     return LogColumns(step or epoch or index, epoch if step else "", part, metric, time, numbers)
 
 
-def has_groups(record: Mapping[str, Any]) -> bool:
-    """Return whether a record may name a run or a process."""
-    return any(name.strip().lower() in (*_RUNS, *_PROCESSES) for name in record)
+@dataclass
+class LogGroups:
+    """Finds the columns by whose values one step is logged several times: else these are read one after the other."""
 
+    values: dict[str, dict[str, set[int]]] = field(default_factory=dict)  # Column -> value -> steps.
 
-def groups_of(records: Iterable[Mapping[str, Any]]) -> tuple[tuple[str, ...], str]:
-    """Return the columns that name the runs of a log, and the one that numbers its processes; empty for none.
-
-    They do where one step is logged under several of their values: else it is one run after the other, or a metric.
-    """
-    values: dict[str, dict[str, set[str]]] = {}
-    for record in records:
-        names = {name.strip().lower(): name for name in record}
+    def add(self, record: Mapping[str, Any]) -> None:
+        """Look at one record."""
         columns = log_columns(list(record))
-        metric = str(record.get(columns.metric) or record.get(columns.part))
-        step = f"{record.get(columns.epoch)} {record.get(columns.step)} {metric}"
-        for name in names.keys() & {*_RUNS, *_PROCESSES}:
-            value = record[names[name]]
-            if isinstance(value, str | int) and f"{value}".strip():
-                values.setdefault(names[name], {}).setdefault(f"{value}".strip(), set()).add(step)
-    several = {
-        name: steps
-        for name, steps in values.items()
-        if 1 < len(steps) <= _MOST_GROUPS and sum(map(len, steps.values())) > len(set[str]().union(*steps.values()))
-    }
-    runs = tuple(name for name in several if name.strip().lower() in _RUNS)
-    processes = (name for name in several if name not in runs and all(map(str.isdecimal, several[name])))
-    return runs, next(processes, "")
+        step = tuple(record.get(name) for name in (columns.epoch, columns.step, columns.metric, columns.part))
+        for name, value in record.items():
+            text, plain = f"{value}".strip()[:_MOST_VALUE], name.strip().lower()
+            if name == CONTEXT:
+                steps = {hash((*step, number)) for number in columns.numbers if number not in (CONTEXT, PROCESS)}
+            elif plain in (*_RUNS, *_PROCESSES, *_SERIES) and isinstance(value, str | int) and text:
+                steps = {hash(step)}
+            elif name in columns.numbers and isinstance(value, str) and number_of(value) is None and text.strip("-"):
+                steps = {hash(step)} if not _TIME.search(text) else set()
+            else:
+                continue
+            of_column = self.values.setdefault(name, {})
+            if steps and len(of_column) <= _MOST_GROUPS:
+                of_column.setdefault(text, set()).update(steps)
+
+    def several(self, least: float = 0.0) -> dict[str, list[str]]:
+        """Return the values of each column of which several log one step, or that share of all steps."""
+        chosen = {}
+        for name, steps in self.values.items():
+            counts = Counter(step for of_value in steps.values() for step in of_value)
+            again = sum(count > 1 for count in counts.values())
+            if 1 < len(steps) <= _MOST_GROUPS and again > least * len(counts):
+                chosen[name] = list(steps)
+        return chosen
+
+    @property
+    def runs(self) -> tuple[str, ...]:
+        """The columns that name runs."""
+        return tuple(name for name in self.several() if name.strip().lower() in _RUNS)
+
+    @property
+    def process(self) -> str:
+        """The column that numbers processes; empty for none."""
+        several = {name: texts for name, texts in self.several().items() if name.strip().lower() in _PROCESSES}
+        return next((name for name, texts in several.items() if all(map(str.isdecimal, texts))), "")
+
+    @property
+    def series(self) -> tuple[str, ...]:
+        """The columns whose values are a part of what a metric is called."""
+        return tuple(name for name in self.several(0.4) if name.strip().lower() not in (*_RUNS, *_PROCESSES))
 
 
 def document_records(document: Mapping[str, Any], notes: dict[str, None]) -> list[dict[str, Any]]:
@@ -238,6 +265,7 @@ class LogReading:
     stem: str  # Name of its file, which is that of the only metric of a log that calls it `value`.
     groups: tuple[str, ...] = ()  # Columns that name the runs of the log.
     process: str = PROCESS  # Column that numbers the processes that logged.
+    series: tuple[str, ...] = ()  # Columns whose values are a part of what a metric is called.
     last: dict[str, int] = field(default_factory=dict)  # Metric -> its last step.
     processes: dict[str, int] = field(default_factory=dict)  # Metric -> the lowest process, whose numbers are read.
     # Part or metric of the rows -> steps of the epochs before, where steps begin anew in each.
@@ -256,6 +284,9 @@ class LogReading:
         if self.groups:
             yield from self._rows_of_run(record)
             return
+        if self.series:
+            names = ("the words before the numbers" if name == CONTEXT else f"{name!r}" for name in self.series)
+            self.notes[f"Its curves are told apart by {' and '.join(names)}, which is a guess."] = None
         columns = log_columns(list(record))
         numbers = self._numbers(record, columns)
         if self.process in record:
@@ -284,7 +315,7 @@ class LogReading:
             self.notes["Its steps are its first column, which has no name: a guess."] = None
         if columns.step == THOUSANDTHS:
             self.notes["Lines that count only parts of an epoch are at thousandths of an epoch."] = None
-        series = self._text(record, columns.part) + self._text(record, columns.metric)
+        series = self._label(record, columns) + self._text(record, columns.metric)
         step = int(at) + (0 if is_apart else self.shifts.get(series, 0))
         is_later = not is_apart and epoch is not None and epoch > self.epochs.get(series, epoch)
         back = [name for name in numbers if step < self.last.get(name, -1) + is_later]
@@ -311,7 +342,7 @@ class LogReading:
         self.notes[f"Its runs are told apart by {named}, which is a guess."] = None
         run = ", ".join(numbered)
         if run not in self.runs:
-            self.runs[run] = LogReading(self.stem, (), self.process)
+            self.runs[run] = LogReading(self.stem, (), self.process, self.series)
             self.runs[run].texts, self.runs[run].numbered = self.texts, self.numbered
             self.runs[run].skips, self.runs[run].notes = self.skips, self.notes
         others = {name: value for name, value in record.items() if name not in self.groups}
@@ -341,11 +372,11 @@ class LogReading:
 
     def _numbers(self, record: Mapping[str, Any], columns: LogColumns) -> dict[str, Any]:
         """Return metric -> value."""
-        part = self._text(record, columns.part)
+        part = self._label(record, columns)
         numbers: dict[str, Any] = {}
         for name in columns.numbers:
             value = record[name]
-            if name == self.process:
+            if name in (self.process, CONTEXT, *self.series):
                 continue
             if number_of(value) is None:
                 if isinstance(value, str) and value.strip() and value.strip().lower() not in _MISSING:
@@ -357,6 +388,12 @@ class LogReading:
                 metric = self._text(record, columns.metric) or self.stem
             numbers[metric if not part or metric.startswith(part) else f"{part}/{metric}"] = value
         return numbers
+
+    def _label(self, record: Mapping[str, Any], columns: LogColumns) -> str:
+        """Return what the metrics of a record are called by, besides their names: the part of the data, the layer."""
+        texts = [(name, f"{record.get(name, '')}".strip()) for name in self.series]
+        labels = (f"{name.strip()} {text}" if number_of(text) is not None else text for name, text in texts)
+        return "/".join(filter(None, (self._text(record, columns.part), *labels)))
 
     def _text(self, record: Mapping[str, Any], name: str) -> str:
         value = record.get(name) if name else None

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
-from trainer.untrusted.bounded.log_reading import EPOCHS, PROCESS, STEPS, THOUSANDTHS, log_columns
+from trainer.untrusted.bounded.log_reading import CONTEXT, EPOCHS, PROCESS, STEPS, THOUSANDTHS, log_columns
 
 SUFFIXES: Final = (".txt", ".log", ".out")
 _MOST_LINE: Final = 2_000
@@ -41,7 +41,7 @@ _VALUE: Final = re.compile(
 )
 _NO_NAME: Final = re.compile(r"of|is|at|in|to|for|the|and|with|from|cuda|.*\.(?:py|cpp|cc|cu)", re.IGNORECASE)
 """What numbers of other kinds are behind: `number of nan iterations`, `device='cuda:0'`, `(main.py 223)`."""
-_WORD_BEFORE: Final = re.compile(r"([a-z][\w@/.-]*)['\"]? *$", re.IGNORECASE)
+_WORD: Final = re.compile(r"[a-z][\w@/.+-]*", re.IGNORECASE)
 _COLORS: Final = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x08")
 _SCALAR: Final = re.compile(r"\b(?:tensor|(?:np\.|numpy\.)?(?:array|float\d\d))\(\[?([-+.\w]+)\]?(?:, [^()]*)?\)")
 """How Python prints a number of torch or numpy: `tensor(2.3, device='cuda:0')`, `np.float64(2.3)`."""
@@ -90,7 +90,8 @@ def _record(text: str, heading: dict[str, str]) -> tuple[dict[str, str], dict[st
         return ({THOUSANDTHS: str(round(1_000 * epoch)), **printed} if printed else {}), heading
     matches = list(_COUNT.finditer(text))
     below = _BELOW.match(text) if heading and not matches else None
-    numbers = _numbers(text) if matches or below else {}
+    counted = max((match.end() for match in matches), default=0)
+    numbers = _numbers(text, counted) if matches or below else {}
     # `Train Epoch: 1` is none of the numbers.
     counters = (*STEPS, *EPOCHS, *(match[1].lower() for match in matches))
     numbers = {name: value for name, value in numbers.items() if name.lower().split()[-1] not in counters}
@@ -101,7 +102,14 @@ def _record(text: str, heading: dict[str, str]) -> tuple[dict[str, str], dict[st
         count, part = heading, below if below and below[1] else None
     if part:
         numbers = {re.sub(rf"^{part[1]} ", "", name): value for name, value in numbers.items()}
-    return ({**numbers, **count, **({_SPLIT: part[1].lower()} if part else {})} if numbers else {}), heading
+    first = next((match.start() for match in _VALUE.finditer(text, counted)), counted)
+    record = {
+        **numbers,
+        **count,
+        CONTEXT: " ".join(_WORD.findall(text[counted:first])),
+        **({_SPLIT: part[1].lower()} if part else {}),
+    }
+    return (record if numbers else {}), heading
 
 
 def _printed_object(text: str) -> dict[str, str]:
@@ -114,18 +122,23 @@ def _printed_object(text: str) -> dict[str, str]:
     return {name: str(value) for name, value in values.items()} if log_columns(list(values)).step else {}
 
 
-def _numbers(text: str) -> dict[str, str]:
-    """Return name -> number; where a line has a name several times, the words before tell them apart."""
+def _numbers(text: str, counted: int) -> dict[str, str]:
+    """Return name -> number; where a line has a name or parts of the data several times, words before are added."""
     values = [match for match in _VALUE.finditer(text) if not _NO_NAME.fullmatch(match[1])]
     names = [match[1] for match in values]
-    if len({*names}) == len(names):
+    parts: list[str] = []
+    words: list[str] = []
+    part, word, end = "", "", counted
+    for match in values:
+        between = text[min(end, match.start()) : match.start()]
+        part = next(iter(_PART.findall(between)[-1:]), part)
+        word = next(iter(_WORD.findall(between)[-1:]), word)
+        parts, words, end = [*parts, part], [*words, word], match.end()
+    is_repeated = len({*names}) < len(names)
+    if not is_repeated and len({part.lower() for part in parts if part}) < 2:
         return {match[1]: match[2] for match in values}
-    parts = [_PART.findall(text[: match.start()])[-1:] for match in values]
-    words = [[word[1]] if (word := _WORD_BEFORE.search(text[: match.start()])) else [] for match in values]
-    by_part = ["/".join((*part, name)) for part, name in zip(parts, names)]
-    by_word = [
-        " ".join((*word, name)) if names.count(name) > 1 else name for word, name in zip(words, names, strict=True)
-    ]
+    by_part = [name if _PART.match(name) or not part else f"{part}/{name}" for part, name in zip(parts, names)]
+    by_word = [f"{word} {name}".strip() if names.count(name) > 1 else name for word, name in zip(words, names)]
     numbered = [f"{name} ({n})" if (n := names[: row + 1].count(name)) > 1 else name for row, name in enumerate(names)]
     chosen = next((labels for labels in (by_part, by_word) if len({*labels}) == len(labels)), numbered)
     return {label: match[2] for label, match in zip(chosen, values, strict=True)}
@@ -153,7 +166,7 @@ def _texts(lines: Iterable[str]) -> Iterator[str]:
 def is_text_log(lines: Iterable[str]) -> bool:
     """Return whether some lines have a number of the same name at a step."""
     names = Counter(name for record in records(lines) for name in record)
-    counters = (*STEPS, *EPOCHS, THOUSANDTHS, PROCESS, _SPLIT)
+    counters = (*STEPS, *EPOCHS, THOUSANDTHS, PROCESS, CONTEXT, _SPLIT)
     return any(count >= _LEAST for name, count in names.items() if name not in counters)
 
 

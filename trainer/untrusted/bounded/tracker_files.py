@@ -25,11 +25,10 @@ from trainer.untrusted.bounded.log_reading import (
     INDEX,
     SEPARATORS,
     SPACES,
+    LogGroups,
     LogReading,
     document_records,
     first_record,
-    groups_of,
-    has_groups,
     is_header,
     log_columns,
     table_begin,
@@ -64,6 +63,8 @@ _NUMBER: Final = r"(-?\d+(?:\.\d*)?(?:e[+-]?\d+)?|nan|inf|-inf)"
 _DECIMAL_COMMA: Final = re.compile(r"[+-]?\d+,\d+(e[+-]?\d+)?", re.IGNORECASE)
 _GROUPED: Final = re.compile(r"[1-9]\d{0,2}(,\d{3})+(\.\d+)?")
 _OF_THOUSANDS: Final = "Numbers with a sign between their thousands ({:,}) were read without it, which is a guess."
+_GROUPED_BY: Final = 100_000
+"""Records that are looked at to know which columns tell runs and curves apart."""
 _DOWNLOAD: Final = re.compile(r"run-.*?-tag-")
 """How TensorBoard's page names a table of a curve, before the tag."""
 _ROUNDED: Final = 5.1e-5
@@ -126,9 +127,12 @@ def log_table(path: Path, options: dict[str, Any]) -> Answer:
 
 def _logged_numbers(path: Path) -> Iterator[TrackerRow | None]:
     reading, notes = LogReading(_DOWNLOAD.sub("", path.stem)), list[TrackerRow]()
-    if any(map(has_groups, itertools.islice(_records_of_log(path, [], {}), 1))):
-        reading.groups, process = groups_of(_records_of_log(path, [], {}))
-        reading.process = process or reading.process
+    groups = LogGroups()
+    for record in itertools.islice(_records_of_log(path, [], {}), _GROUPED_BY):
+        groups.add(record)
+        yield None  # who waits for rows counts the time
+    reading.groups, reading.series = groups.runs, groups.series
+    reading.process = groups.process or reading.process
     for record in _records_of_log(path, notes, reading.notes):
         yield from reading.rows(record)
     yield from (*notes, *reading.remarks())
@@ -140,7 +144,7 @@ def _records_of_log(path: Path, notes: list[TrackerRow], guesses: dict[str, None
     if suffix == ".json" and ("\n{" not in two or two.lstrip("\ufeff\r\n\t ").startswith("[")):
         return (dict(_flat(record, "", 0)) for record in document_records(_document(path), guesses))
     if re.match(r'\s*\{\s*["}]', begin):  # Python prints {'
-        return (dict(_flat(row, "", 0)) for _, row in _records(path, notes))
+        return (dict(_flat(row, "", 0)) for _, row in _records(path, notes, is_whole=False))
     if suffix in text_log.SUFFIXES and not first_record(begin, suffix):
         return _printed(path, notes)
     return _cells(path, notes)
@@ -177,7 +181,13 @@ def _cells(path: Path, notes: list[TrackerRow]) -> Iterator[dict[str, str]]:
     table = map(str.split, lines) if separator == SPACES else csv.reader(lines, delimiter=separator)
     header = _numbered([names[0] or INDEX, *names[1:_MOST_COLUMNS]])
     decimal_commas = thousands = headers = 0
-    for cells in table:
+    for cells, below in itertools.pairwise(itertools.chain(table, [None])):
+        if not cells:
+            continue
+        if below is None and len(cells) < len(header) and not _is_ended(path):
+            text = f"{path.name} is cut off: its last line, of {len(cells)} of {len(header)} cells, was left out."
+            notes.append(remark(NOTE, text=text))
+            break
         if is_header(cells):
             header, headers = _numbered(cells[:_MOST_COLUMNS]), headers + 1
             continue
@@ -199,6 +209,13 @@ def _cells(path: Path, notes: list[TrackerRow]) -> Iterator[dict[str, str]]:
     if headers:
         again = f"The names of its columns stand again ({headers:,}) and count from there on."
         notes.append(remark(NOTE, text=again))
+
+
+def _is_ended(path: Path) -> bool:
+    """Return whether the last line of a file has its end."""
+    with path.open("rb") as file:
+        file.seek(-min(2, path.stat().st_size), io.SEEK_END)
+        return b"\n" in file.read()
 
 
 def _numbered(names: Sequence[str]) -> list[str]:
@@ -304,12 +321,15 @@ def _logged(path: Path, records: Iterator[dict[str, Any]], reading: WandbFileRea
         yield unread(path.name, reading.damaged, reading.read, reading.size)
 
 
-def _records(path: Path, notes: list[TrackerRow]) -> Iterator[tuple[int, dict[str, Any]]]:
+def _records(path: Path, notes: list[TrackerRow], *, is_whole: bool = True) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield the JSON objects of the lines, with their place; a last line that a stopped process cut off is noted.
+
+    Unless the file is to be whole, damaged lines among others, as two processes write at once, are counted.
 
     Raises:
         Unreadable: Another line is no JSON object.
     """
+    damaged = 0
     for number, line in enumerate(_lines(path)):
         if not line.strip():
             continue
@@ -319,10 +339,15 @@ def _records(path: Path, notes: list[TrackerRow]) -> Iterator[tuple[int, dict[st
             if not line.endswith("\n"):
                 notes.append(remark(NOTE, text=f"{path.name} is cut off: line {number + 1:,}, its last, was left out."))
                 return
+            if not is_whole:
+                damaged += 1
+                continue
             raise Unreadable(f"{path.name} has no JSON in line {number + 1:,}: {error}. Export it again.") from error
         if not isinstance(record, dict):
             raise Unreadable(f"{path.name} has no JSON object in line {number + 1:,}. Export it again.")
         yield number, record
+    if damaged:
+        notes.append(remark(SKIPPED, "damaged lines", step=damaged))
 
 
 def _flat(record: dict[str, Any], prefix: str, depth: int) -> Iterator[tuple[str, Any]]:
