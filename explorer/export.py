@@ -30,21 +30,13 @@ class Export:
 
 
 class Exporter(QObject):
-    """Runs each export in its own process; any number may run at once.
+    """Runs each export in its own process; any number may run at once."""
 
-    Signals:
-        started: An export runs.
-        done: An export has written its file.
-        failed: An export that did not, and the sentence why.
-        progressed: A running export, the share done and a note.
-        cancelled: An export that was ended because somebody asked for it.
-    """
-
-    started = Signal(object)
-    progressed = Signal(object, float, str)
-    cancelled = Signal(object)
-    done = Signal(object)
-    failed = Signal(object, str)
+    started = Signal(object)  # An export runs.
+    progressed = Signal(object, float, str)  # A running export, the share done and a note.
+    cancelled = Signal(object)  # An export that was ended because somebody asked for it.
+    done = Signal(object)  # An export has written its file.
+    failed = Signal(object, str)  # An export that did not, and the sentence why.
 
     def __init__(
         self,
@@ -106,14 +98,10 @@ class _Drawing(QProcess):
     """The process of one export.
 
     It listens to itself with methods: PySide 6.11 crashes where a lambda listens to an object that is being deleted.
-
-    Signals:
-        ended: Itself, and what went wrong; an empty sentence when the file is there.
-        progressed: Its export, the share done and a note.
     """
 
-    ended = Signal(object, str)
-    progressed = Signal(object, float, str)
+    ended = Signal(object, str)  # Itself, and what went wrong; an empty sentence when the file is there.
+    progressed = Signal(object, float, str)  # Its export, the share done and a note.
 
     def __init__(self, export: Export, parent: QObject) -> None:
         super().__init__(parent)

@@ -119,12 +119,9 @@ class Background(QObject):
     Of several runs with the same owner and key only the newest is answered; the others are skipped if they have not
     begun, and their answers dropped if they have. An owner that Qt has deleted is not called. The function must not
     touch a widget; give it frozen data.
-
-    Signals:
-        failed: An exception that no `failed` callback was there to take.
     """
 
-    failed = Signal(object)
+    failed = Signal(object)  # An exception that no `failed` callback was there to take.
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)

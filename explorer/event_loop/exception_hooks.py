@@ -41,11 +41,9 @@ class Hooks(QObject):
         caught_count: How many errors came, shown or not; journeys assert that it is 0.
         crash: What the interpreter wrote when the last window of this folder crashed, and what the log said before;
             empty if it did not.
-
-    Signals:
-        caught: A summary and the whole story, to be shown; sent from any thread, at most every ten seconds.
     """
 
+    # A summary and the whole story, to be shown; sent from any thread, at most every ten seconds.
     caught = Signal(str, str)
 
     def __init__(self, folder: Path) -> None:

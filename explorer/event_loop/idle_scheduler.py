@@ -27,12 +27,9 @@ class IdleScheduler(QObject):
     A turn is one round of the event loop: what is posted, the timers that are due, and what the person did. It counts
     all that the GUI thread computed in it, and by the clock on the wall from the first who asks or puts something off,
     for before that the loop may have slept.
-
-    Signals:
-        ended: A turn is over: what the person does is handed over once in each.
     """
 
-    ended = Signal()
+    ended = Signal()  # A turn is over: what the person does is handed over once in each.
 
     def __init__(self) -> None:
         super().__init__()

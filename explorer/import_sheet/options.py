@@ -40,13 +40,9 @@ _HELDOUT: Final[dict[type, Browse]] = {config.Table: "file"}
 
 
 class PathLine(QLineEdit):
-    """A field for the path of the data: typed, or chosen with one of its two buttons.
+    """A field for the path of the data: typed, or chosen with one of its two buttons."""
 
-    Signals:
-        chosen: A folder or file was chosen, and is in the line.
-    """
-
-    chosen = Signal()
+    chosen = Signal()  # A folder or file was chosen, and is in the line.
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent, objectName="import-path", accessibleName="Data")
@@ -71,15 +67,10 @@ class PathLine(QLineEdit):
 
 
 class Options(QWidget):
-    """The type of the data and the options of that type.
+    """The type of the data and the options of that type."""
 
-    Signals:
-        kind_chosen: The person has chosen another kind.
-        changed: The person has changed an option.
-    """
-
-    kind_chosen = Signal()
-    changed = Signal()
+    kind_chosen = Signal()  # The person has chosen another kind.
+    changed = Signal()  # The person has changed an option.
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent, objectName="import-options")
@@ -160,15 +151,10 @@ class Options(QWidget):
 
 
 class Cost(QWidget):
-    """The disk space that prepared images take at the chosen size, and the progress of preparing them.
+    """The disk space that prepared images take at the chosen size, and the progress of preparing them."""
 
-    Signals:
-        edited: Another size was typed.
-        opened: Every picture is to be opened.
-    """
-
-    edited = Signal()
-    opened = Signal()
+    edited = Signal()  # Another size was typed.
+    opened = Signal()  # Every picture is to be opened.
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)

@@ -40,16 +40,11 @@ class ImportSheet(QDialog):
 
     Attributes:
         reading: What is shown; None while nothing was read.
-
-    Signals:
-        requested: A `TrainOnImport`, or a `ClassifyPictures` instead.
-        shown: What is read is on the sheet, or why it cannot be.
-        asked_in_background: The number of a question that is pending while the user has hidden the dialog.
     """
 
-    requested = Signal(object)
-    shown = Signal()
-    asked_in_background = Signal(int)
+    requested = Signal(object)  # A `TrainOnImport`, or a `ClassifyPictures` instead.
+    shown = Signal()  # What is read is on the sheet, or why it cannot be.
+    asked_in_background = Signal(int)  # The number of a question that is pending while the user has hidden the dialog.
 
     def __init__(
         self,

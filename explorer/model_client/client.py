@@ -30,22 +30,15 @@ __all__ = ["KINDS", "Kind", "ModelClient", "State"]
 
 
 class ModelClient(QObject):
-    """Sends requests to the trainer and passes the responses to callbacks on the GUI thread.
+    """Sends requests to the trainer and passes the responses to callbacks on the GUI thread."""
 
-    Signals:
-        state_changed: A process (`models` or `projections`) is now `cold`, `warming`, `warm`, `busy` or `gone`.
-        long_changed: How many long questions have no answer yet.
-        died: A process ended without being asked to; its name, and its last words.
-        asked: The number and the `Question` of one that is under way now.
-        progressed: The number of a question, the share done and a note.
-        answered: The number of a question, and the `Failure` if it has no answer; also where its owner is gone.
-    """
-
+    # A process (`models` or `projections`) is now `cold`, `warming`, `warm`, `busy` or `gone`.
     state_changed = Signal(str, str)
-    long_changed = Signal(int)
-    died = Signal(str, str)
-    asked = Signal(int, object)
-    progressed = Signal(int, float, str)
+    long_changed = Signal(int)  # How many long questions have no answer yet.
+    died = Signal(str, str)  # A process ended without being asked to; its name, and its last words.
+    asked = Signal(int, object)  # The number and the `Question` of one that is under way now.
+    progressed = Signal(int, float, str)  # The number of a question, the share done and a note.
+    # The number of a question, and the `Failure` if it has no answer; also where its owner is gone.
     answered = Signal(int, object)
 
     def __init__(

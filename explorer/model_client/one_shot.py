@@ -28,15 +28,10 @@ _CALLED: Final = {
 
 
 class OneShotProcesses(QObject):
-    """Handles each request in a new process, at most `AT_ONCE` at a time, in the order received.
+    """Handles each request in a new process, at most `AT_ONCE` at a time, in the order received."""
 
-    Signals:
-        count_changed: How many have no answer yet, waiting ones included.
-        died: A process ended without being asked to; its name, and its last words.
-    """
-
-    count_changed = Signal(int)
-    died = Signal(str, str)
+    count_changed = Signal(int)  # How many have no answer yet, waiting ones included.
+    died = Signal(str, str)  # A process ended without being asked to; its name, and its last words.
 
     def __init__(self, command: Sequence[str], parent: QObject | None = None) -> None:
         super().__init__(parent)

@@ -12,17 +12,11 @@ from trainer.messages import Failure
 
 
 class SingleRequest(QObject):
-    """Sends one request after the other; a new one replaces the one that is running.
+    """Sends one request after the other; a new one replaces the one that is running."""
 
-    Signals:
-        changed: There is an answer, progress, or nothing is running any more.
-        done: The answer of the last request, as its message documents it.
-        failed: Why there is no answer, a `Failure`; not for a request that was cancelled.
-    """
-
-    changed = Signal()
-    done = Signal(object)
-    failed = Signal(object)
+    changed = Signal()  # There is an answer, progress, or nothing is running any more.
+    done = Signal(object)  # The answer of the last request, as its message documents it.
+    failed = Signal(object)  # Why there is no answer, a `Failure`; not for a request that was cancelled.
 
     def __init__(self, client: ModelClient, parent: QObject) -> None:
         super().__init__(parent)

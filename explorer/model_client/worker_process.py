@@ -42,16 +42,12 @@ class Pending:
 
 
 class WorkerProcess(QObject):
-    """A child process that speaks JSON lines, and its pending requests.
+    """A child process that speaks JSON lines, and its pending requests."""
 
-    Signals:
-        state_changed: `cold` before the first start, `warming` until it is ready, `warm` while idle, `busy` while it
-            answers, `gone` when it died too often.
-        died: It ended without being asked to; its name, and its last words.
-    """
-
+    # `cold` before the first start, `warming` until it is ready, `warm` while idle, `busy` while it answers,
+    # `gone` when it died too often.
     state_changed = Signal(str)
-    died = Signal(str, str)
+    died = Signal(str, str)  # It ended without being asked to; its name, and its last words.
 
     def __init__(self, command: Sequence[str], name: str, parent: QObject | None = None) -> None:
         super().__init__(parent)

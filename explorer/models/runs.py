@@ -166,15 +166,10 @@ def look_of(status: str) -> StatusLook:
 
 
 class RunsModel(QAbstractTableModel):
-    """One row per run, sorted by a column; updated in place, so that selections and editors survive a poll.
+    """One row per run, sorted by a column; updated in place, so that selections and editors survive a poll."""
 
-    Signals:
-        rename_asked: The run's id and the name typed in its row; the model changes when the store has.
-        grouped: Runs may be in other groups.
-    """
-
-    rename_asked = Signal(int, str)
-    grouped = Signal()
+    rename_asked = Signal(int, str)  # The run's id and the name typed in its row; the model changes when the store has.
+    grouped = Signal()  # Runs may be in other groups.
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)

@@ -19,13 +19,9 @@ KEPT: Final = 2_000
 
 
 class Thumbnails(QObject):
-    """Decodes thumbnails off the GUI thread and caches the most recent ones.
+    """Decodes thumbnails off the GUI thread and caches the most recent ones."""
 
-    Signals:
-        arrived: The thumbnail of this path is there now, or is known to be unreadable.
-    """
-
-    arrived = Signal(str)
+    arrived = Signal(str)  # The thumbnail of this path is there now, or is known to be unreadable.
 
     def __init__(
         self,

@@ -24,13 +24,9 @@ CELL_PX = 84
 
 
 class Control(QWidget):
-    """The control of one setting.
+    """The control of one setting."""
 
-    Signals:
-        changed: The person chose another value that the setting takes.
-    """
-
-    changed = Signal()
+    changed = Signal()  # The person chose another value that the setting takes.
 
     def __init__(self, setting: Field, panel: str, parent: QWidget | None = None) -> None:
         super().__init__(parent, objectName=f"{panel}-{setting.name}-control")
@@ -236,12 +232,9 @@ class Controls(QWidget):
     """The controls of a chart's settings, in a wrapping row or stacked.
 
     Settings without a control keep their value.
-
-    Signals:
-        changed: The person chose another value.
     """
 
-    changed = Signal()
+    changed = Signal()  # The person chose another value.
 
     def __init__(self, kind: type, name: str, *, below: bool = False, beside_px: int = 0) -> None:
         """Create them stacked with `below`, else in a row; with `beside_px` choices lie next to their names."""

@@ -58,27 +58,16 @@ MOST_WIDE_COLUMNS = 5
 
 
 class PanelWidget(QScrollArea):
-    """A scrollable panel; marks that do not fit side by side are stacked.
+    """A scrollable panel; marks that do not fit side by side are stacked."""
 
-    Signals:
-        row_chosen: Key of a heat map, and what its clicked row stands for.
-        cell_chosen: Key of a heat map with names, and the row and column of its clicked cell.
-        pair_chosen: The pair of a clicked picture or point, a row of the snapshot.
-        concept_chosen: The number of a clicked concept.
-        plot_dragged: Key of a plot, and where on its axes the pointer is pressed.
-        plot_brushed: Key of a plot, and the range of x or the rectangle that is brushed, or None.
-        panel_shown: The panel, whose cards have their data.
-        numbers_shown: Whether the tables of numbers below the plots are seen now.
-    """
-
-    row_chosen = Signal(str, int)
-    cell_chosen = Signal(str, int, int)
-    pair_chosen = Signal(int)
-    concept_chosen = Signal(int)
-    plot_dragged = Signal(str, float, float)
-    plot_brushed = Signal(str, object)
-    panel_shown = Signal(object)
-    numbers_shown = Signal(bool)
+    row_chosen = Signal(str, int)  # Key of a heat map, and what its clicked row stands for.
+    cell_chosen = Signal(str, int, int)  # Key of a heat map with names, and the row and column of its clicked cell.
+    pair_chosen = Signal(int)  # The pair of a clicked picture or point, a row of the snapshot.
+    concept_chosen = Signal(int)  # The number of a clicked concept.
+    plot_dragged = Signal(str, float, float)  # Key of a plot, and where on its axes the pointer is pressed.
+    plot_brushed = Signal(str, object)  # Key of a plot, and the range of x or the rectangle that is brushed, or None.
+    panel_shown = Signal(object)  # The panel, whose cards have their data.
+    numbers_shown = Signal(bool)  # Whether the tables of numbers below the plots are seen now.
 
     def __init__(self, pictures: Thumbnails, name: str, parent: QWidget | None = None) -> None:
         super().__init__(parent, widgetResizable=True, objectName=f"{name}-panel")
@@ -385,13 +374,9 @@ class _PlotCard(XYPlotCard):
 
 
 class HeatMapCard(QWidget):
-    """A heat map with a title and a readout of the cell under the pointer.
+    """A heat map with a title and a readout of the cell under the pointer."""
 
-    Signals:
-        chosen: What the clicked row stands for.
-    """
-
-    chosen = Signal(int)
+    chosen = Signal(int)  # What the clicked row stands for.
 
     def __init__(self, name: str, parent: QWidget | None = None) -> None:
         super().__init__(parent, objectName=name)
@@ -436,13 +421,9 @@ class HeatMapCard(QWidget):
 
 
 class ImageRowCard(QWidget):
-    """Images under a title.
+    """Images under a title."""
 
-    Signals:
-        chosen: The pair of the clicked picture.
-    """
-
-    chosen = Signal(int)
+    chosen = Signal(int)  # The pair of the clicked picture.
 
     def __init__(self, name: str, pictures: Thumbnails, parent: QWidget | None = None) -> None:
         super().__init__(parent, objectName=name)

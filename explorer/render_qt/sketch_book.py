@@ -20,13 +20,9 @@ FILE: Final = ("reference", "chart-sketches.json")
 
 
 class SketchBook(QObject):
-    """Draws the pictures of all charts.
+    """Draws the pictures of all charts."""
 
-    Signals:
-        drawn: Name -> `QImage` of every chart.
-    """
-
-    drawn = Signal(object)
+    drawn = Signal(object)  # Name -> `QImage` of every chart.
 
     def __init__(self, background: Background, size: QSize, parent: QObject | None = None) -> None:
         super().__init__(parent)

@@ -140,22 +140,15 @@ class HatchedBars(pg.BarGraphItem):
 
 
 class XYPlotWidget(Plot):
-    """Curves, bars, dots and shaded ranges over fixed axes.
+    """Curves, bars, dots and shaded ranges over fixed axes."""
 
-    Signals:
-        dragged: Where the pointer is pressed or dragged, in units of the axes.
-        id_chosen: The id of a clicked point.
-        pointed: The x under the pointer, NaN when it has left.
-        brushed: What was dragged across, as `(low, high)` of x or `(low, high, low, high)` of x and y, or None: the
-            brush was taken away, by a click or Esc.
-        crowded: `is_crowded` may be another: whether a label that names a curve finds no room.
-    """
-
-    dragged = Signal(float, float)
-    pointed = Signal(float)
-    id_chosen = Signal(int)
+    dragged = Signal(float, float)  # Where the pointer is pressed or dragged, in units of the axes.
+    pointed = Signal(float)  # The x under the pointer, NaN when it has left.
+    id_chosen = Signal(int)  # The id of a clicked point.
+    # What was dragged across, as `(low, high)` of x or `(low, high, low, high)` of x and y, or None: the brush
+    # was taken away, by a click or Esc.
     brushed = Signal(object)
-    crowded = Signal()
+    crowded = Signal()  # `is_crowded` may be another: whether a label that names a curve finds no room.
 
     def __init__(self, parent: QWidget | None = None) -> None:
         self.brush: tuple[float, ...] | None = None

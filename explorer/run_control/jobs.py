@@ -58,35 +58,25 @@ class Jobs(QObject):
     Attributes:
         undo: Rename and delete are pushed here.
         styles: How each run of the workspace is drawn, in all views.
-
-    Signals:
-        runs_changed: All runs that are not deleted, oldest first, as a list of `RunRow`.
-        scalars_arrived: New `ScalarRow`s, in the order they were logged. Those already in the store when the
-            window opened are not announced: read them with `Workspace.series`.
-        snapshots_changed: The run that has a snapshot more (or fewer).
-        run_ended: A run that was active at the last poll and is no more.
-        became_unresponsive: A trainer that was asked to stop still runs; `unresponsive` tells when it is terminated.
-        alerted: A run with which something is wrong, and the kind of the alert; also those of runs already there.
-        silence_changed: Trainers that live do not answer, or answer again; `silent` tells which.
-        deleted: The runs just deleted, so that a banner can offer to undo.
-        starts_soon: How many queued runs start, and in how many seconds; again each second until they do, then 0 runs.
-        look_only_changed: Why nothing may train in this workspace; empty once it is the user's own.
-        adopted: It has just been made the user's own; how many runs wait in its queue, which is then held.
-        failed: A sentence: what could not be done, why, and what to do next.
     """
 
-    runs_changed = Signal(list)
+    runs_changed = Signal(list)  # All runs that are not deleted, oldest first, as a list of `RunRow`.
+    # New `ScalarRow`s, in the order they were logged. Those already in the store when the window opened are not
+    # announced: read them with `Workspace.series`.
     scalars_arrived = Signal(list)
-    snapshots_changed = Signal(int)
-    run_ended = Signal(object)
+    snapshots_changed = Signal(int)  # The run that has a snapshot more (or fewer).
+    run_ended = Signal(object)  # A run that was active at the last poll and is no more.
+    # A trainer that was asked to stop still runs; `unresponsive` tells when it is terminated.
     became_unresponsive = Signal(object)
-    deleted = Signal(list)
+    deleted = Signal(list)  # The runs just deleted, so that a banner can offer to undo.
+    # A run with which something is wrong, and the kind of the alert; also those of runs already there.
     alerted = Signal(object, str)
-    silence_changed = Signal()
-    failed = Signal(str)
+    silence_changed = Signal()  # Trainers that live do not answer, or answer again; `silent` tells which.
+    failed = Signal(str)  # A sentence: what could not be done, why, and what to do next.
+    # How many queued runs start, and in how many seconds; again each second until they do, then 0 runs.
     starts_soon = Signal(int, int)
-    look_only_changed = Signal(str)
-    adopted = Signal(int)
+    look_only_changed = Signal(str)  # Why nothing may train in this workspace; empty once it is the user's own.
+    adopted = Signal(int)  # It has just been made the user's own; how many runs wait in its queue, which is then held.
 
     def __init__(
         self, workspace: Workspace, background: Background, undo: QUndoStack, parent: QObject | None = None

@@ -53,14 +53,10 @@ class StopTimeouts(QObject):
 
     Only requests of this window lead to automatic termination, and only while this window is open: a user who
     requested the stop elsewhere, or closed the window, cannot choose to wait.
-
-    Signals:
-        became_unresponsive: A run continues after a stop request, or its activity changed.
-        overdue: A run is to be terminated.
     """
 
-    became_unresponsive = Signal(int)
-    overdue = Signal(int)
+    became_unresponsive = Signal(int)  # A run continues after a stop request, or its activity changed.
+    overdue = Signal(int)  # A run is to be terminated.
 
     def __init__(self, workspace: Workspace, background: Background, parent: QObject) -> None:
         super().__init__(parent)

@@ -14,15 +14,10 @@ from trainer.errors import reason_words
 
 
 class WriteQueue(QObject):
-    """Runs the queued functions one at a time.
+    """Runs the queued functions one at a time."""
 
-    Signals:
-        written: One is done, well or not.
-        failed: A sentence: why one could not be done.
-    """
-
-    written = Signal()
-    failed = Signal(str)
+    written = Signal()  # One is done, well or not.
+    failed = Signal(str)  # A sentence: why one could not be done.
 
     def __init__(self, background: Background, parent: QObject) -> None:
         super().__init__(parent)

@@ -108,31 +108,18 @@ class Looking:
 
 
 class Selection(QObject):
-    """The selection shared by all views; assigning a property announces the change and can be undone.
+    """The selection shared by all views; assigning a property announces the change and can be undone."""
 
-    Signals:
-        runs_changed: Run A or run B is another.
-        step_changed: Another step is looked at.
-        dataset_changed: Other data is looked at; selected pairs are gone with it.
-        pairs_changed: Other pairs are selected.
-        current_changed: Another of the selected pairs is the current one.
-        hovered_changed: Another pair is under the pointer, or none.
-        queries_changed: Other images are asked about.
-        view_changed: Another view is open.
-        placing: These image files are to be shown on the maps.
-        facts_changed: States of pairs, or kept selections, were written to the store.
-    """
-
-    runs_changed = Signal()
-    step_changed = Signal()
-    dataset_changed = Signal()
-    pairs_changed = Signal()
-    current_changed = Signal()
-    hovered_changed = Signal()
-    queries_changed = Signal()
-    view_changed = Signal()
-    placing = Signal(list)
-    facts_changed = Signal()
+    runs_changed = Signal()  # Run A or run B is another.
+    step_changed = Signal()  # Another step is looked at.
+    dataset_changed = Signal()  # Other data is looked at; selected pairs are gone with it.
+    pairs_changed = Signal()  # Other pairs are selected.
+    current_changed = Signal()  # Another of the selected pairs is the current one.
+    hovered_changed = Signal()  # Another pair is under the pointer, or none.
+    queries_changed = Signal()  # Other images are asked about.
+    view_changed = Signal()  # Another view is open.
+    placing = Signal(list)  # These image files are to be shown on the maps.
+    facts_changed = Signal()  # States of pairs, or kept selections, were written to the store.
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)

@@ -93,12 +93,10 @@ class Theme(QObject):
 
     Attributes:
         reduced_motion: Whether the person wants nothing to move, whatever the desktop says.
-
-    Signals:
-        changed: The tokens are others now; what paints itself must repaint. What takes longer than `update` is not
-            connected to this, but handed to `follow`.
     """
 
+    # The tokens are others now; what paints itself must repaint. What takes longer than `update` is not connected
+    # to this, but handed to `follow`.
     changed = Signal()
 
     def __init__(self) -> None:

@@ -82,14 +82,10 @@ class ChartPane(QWidget):
 
     Attributes:
         selects: Whether dragging across a plot of pairs selects those in the range; a view that does more turns it off.
-
-    Signals:
-        answered: Another panel is shown.
-        refused: There is nothing to show; `area` says why.
     """
 
-    answered = Signal()
-    refused = Signal()
+    answered = Signal()  # Another panel is shown.
+    refused = Signal()  # There is nothing to show; `area` says why.
 
     def __init__(self, context: Context, name: str, pictures: Thumbnails | None = None) -> None:
         super().__init__(objectName=f"{name}-pane")

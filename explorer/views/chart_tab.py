@@ -24,12 +24,9 @@ class ChartTab(QWidget):
 
     Attributes:
         tools: Column of its controls; a view may put `tools_panel` among its others.
-
-    Signals:
-        answered: Another panel is shown.
     """
 
-    answered = Signal()
+    answered = Signal()  # Another panel is shown.
 
     def __init__(self, context: Context, name: str, pictures: Thumbnails) -> None:
         super().__init__(objectName=f"{name}-tab")

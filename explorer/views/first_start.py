@@ -39,14 +39,10 @@ class FirstStart(QWidget):
 
     Attributes:
         ways: The three, by name: `scenes`, `pairs` and `published`.
-
-    Signals:
-        requested: An intent for another part of the window.
-        tried: The person wants to train on drawn scenes.
     """
 
-    requested = Signal(object)
-    tried = Signal()
+    requested = Signal(object)  # An intent for another part of the window.
+    tried = Signal()  # The person wants to train on drawn scenes.
 
     def __init__(self) -> None:
         super().__init__(objectName="first-start", focusPolicy=Qt.FocusPolicy.NoFocus)

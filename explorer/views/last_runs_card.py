@@ -28,15 +28,10 @@ LONGEST: Final = 24
 
 
 class LastRunsCard(QFrame):
-    """The last runs, two that compare where there are: values, seeds, curves, and the experiment that would decide.
+    """The last runs, two that compare where there are: values, seeds, curves, and the experiment that would decide."""
 
-    Signals:
-        repeated: These one or two runs are to be trained with more seeds.
-        evaluated: These two runs are to be measured on one data set.
-    """
-
-    repeated = Signal(object)
-    evaluated = Signal(object)
+    repeated = Signal(object)  # These one or two runs are to be trained with more seeds.
+    evaluated = Signal(object)  # These two runs are to be measured on one data set.
 
     def __init__(self, context: Context) -> None:
         super().__init__(objectName="last-runs")
@@ -92,13 +87,9 @@ class LastRunsCard(QFrame):
 
 
 class TrainingNow(QWidget):
-    """The runs that train or wait now, and how far each is; hidden where none does.
+    """The runs that train or wait now, and how far each is; hidden where none does."""
 
-    Signals:
-        followed: The curves of this run, the first, are to be shown.
-    """
-
-    followed = Signal(int)
+    followed = Signal(int)  # The curves of this run, the first, are to be shown.
 
     def __init__(self) -> None:
         super().__init__(objectName="training-now")

@@ -81,12 +81,6 @@ class View(QWidget):
         chart_menu: The menu of its charts; None where it has no charts to choose from.
         offers_controls: Whether the bar offers its main controls.
         building: What of `build` is still to be done; whoever made the view not `at_once` goes through it.
-
-    Signals:
-        failed: Message and next step, for the window's banner.
-        requested: An `Intent` that another part of the window takes.
-        details_changed: `details()` would give another widget now.
-        controls_changed: The bar offers others of its controls now.
     """
 
     title: ClassVar[str] = ""
@@ -101,10 +95,10 @@ class View(QWidget):
     holds_plot: ClassVar[bool] = False
     compares: ClassVar[bool] = True
 
-    failed = Signal(str, str)
-    requested = Signal(object)
-    details_changed = Signal()
-    controls_changed = Signal()
+    failed = Signal(str, str)  # Message and next step, for the window's banner.
+    requested = Signal(object)  # An `Intent` that another part of the window takes.
+    details_changed = Signal()  # `details()` would give another widget now.
+    controls_changed = Signal()  # The bar offers others of its controls now.
 
     def __init__(self, context: Context, *, at_once: bool = True) -> None:
         super().__init__()

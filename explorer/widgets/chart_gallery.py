@@ -63,13 +63,9 @@ class GalleryChart:
 
 
 class ChartGallery(Overlay):
-    """A search field with focus, categories, and the cards; arrows move, Enter opens, Ctrl+D keeps, Esc closes.
+    """A search field with focus, categories, and the cards; arrows move, Enter opens, Ctrl+D keeps, Esc closes."""
 
-    Signals:
-        star_changed: Name of a chart, and whether the menu of its view is to offer it.
-    """
-
-    star_changed = Signal(str, bool)
+    star_changed = Signal(str, bool)  # Name of a chart, and whether the menu of its view is to offer it.
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent, name="chartGallery", width=SIZE[0], height=SIZE[1])
@@ -280,13 +276,9 @@ class _Matches(QSortFilterProxyModel):
 
 
 class _Cards(QListView):
-    """The cards in rows.
+    """The cards in rows."""
 
-    Signals:
-        star_clicked: The star of the current card was clicked.
-    """
-
-    star_clicked = Signal()
+    star_clicked = Signal()  # The star of the current card was clicked.
 
     def __init__(self, model: QSortFilterProxyModel) -> None:
         super().__init__(objectName="chartGalleryCards", accessibleName="Charts", uniformItemSizes=True)

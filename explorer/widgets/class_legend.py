@@ -70,12 +70,9 @@ class ClassLegend(QListView):
 
     A click hides a class or shows it again, a double click shows only this one, or all again. By keyboard the arrows
     only move, Space is the click, Enter the double click, and Escape shows all.
-
-    Signals:
-        isolated: Ascending numbers of the entries that are in color; empty for all.
     """
 
-    isolated = Signal(list)
+    isolated = Signal(list)  # Ascending numbers of the entries that are in color; empty for all.
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent, wrapping=True, mouseTracking=True, accessibleName="Legend")

@@ -56,12 +56,9 @@ class CommandPalette(Overlay):
 
     Attributes:
         entries: What it was opened with.
-
-    Signals:
-        used: `PaletteEntry.key` of the command that was run.
     """
 
-    used = Signal(str)
+    used = Signal(str)  # `PaletteEntry.key` of the command that was run.
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent, name="palette", width=600, top=True)

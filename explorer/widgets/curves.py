@@ -89,18 +89,12 @@ class UnitLabel(ElidedLabel):
 
 
 class CurvePlot(QWidget):
-    """One curve plot.
+    """One curve plot."""
 
-    Signals:
-        hovered: The x under the pointer, or NaN when it has left.
-        zoomed: The person dragged the plot, or turned the wheel over it with Ctrl.
-        reset_asked: The person clicked it twice.
-        menu_asked: The person wants a menu: where on the screen, and the point of each curve there.
-    """
-
-    hovered = Signal(float)
-    zoomed = Signal()
-    reset_asked = Signal()
+    hovered = Signal(float)  # The x under the pointer, or NaN when it has left.
+    zoomed = Signal()  # The person dragged the plot, or turned the wheel over it with Ctrl.
+    reset_asked = Signal()  # The person clicked it twice.
+    # The person wants a menu: where on the screen, and the point of each curve there.
     menu_asked = Signal(QPoint, object)
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -339,15 +333,10 @@ class CurvePlot(QWidget):
 
 
 class CurveGrid(QWidget):
-    """A grid of plots, as many per row as fit, with a shared horizontal axis and crosshair.
+    """A grid of plots, as many per row as fit, with a shared horizontal axis and crosshair."""
 
-    Signals:
-        paused: Whether a part of the curves is looked at that does not grow with them.
-        menu_asked: As that of a plot.
-    """
-
-    paused = Signal(bool)
-    menu_asked = Signal(QPoint, object)
+    paused = Signal(bool)  # Whether a part of the curves is looked at that does not grow with them.
+    menu_asked = Signal(QPoint, object)  # As that of a plot.
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)

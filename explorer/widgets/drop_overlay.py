@@ -31,13 +31,9 @@ from explorer import theme
 
 
 class DropOverlay(QWidget):
-    """Covers the window during a drag and accepts the drop, whatever widget is below.
+    """Covers the window during a drag and accepts the drop, whatever widget is below."""
 
-    Signals:
-        dropped: What was dropped, as a `QMimeData` that is valid during the call only.
-    """
-
-    dropped = Signal(QMimeData)
+    dropped = Signal(QMimeData)  # What was dropped, as a `QMimeData` that is valid during the call only.
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent, objectName="dropOverlay")

@@ -84,13 +84,9 @@ def holding(typed: str, choices: Sequence[Choice]) -> list[Choice]:
 
 
 class Finder(QFrame):
-    """A search field and the matching entries; arrows move, Enter selects, Esc closes.
+    """A search field and the matching entries; arrows move, Enter selects, Esc closes."""
 
-    Signals:
-        picked: The `Choice` that the person picked.
-    """
-
-    picked = Signal(object)
+    picked = Signal(object)  # The `Choice` that the person picked.
 
     def __init__(self, parent: QWidget, label: str) -> None:
         """Create it hidden; `label` describes what is searched."""

@@ -35,12 +35,9 @@ class Form(QWidget):
 
     Attributes:
         kind: The dataclass.
-
-    Signals:
-        changed: `value()` may be another now.
     """
 
-    changed = Signal()
+    changed = Signal()  # `value()` may be another now.
 
     def __init__(
         self,
@@ -173,13 +170,9 @@ class _Rows(QWidget):
 
 
 class FormRow(QWidget):
-    """The widgets of one field; a mere container, because the grid places its parts.
+    """The widgets of one field; a mere container, because the grid places its parts."""
 
-    Signals:
-        edited: The editor holds another value now.
-    """
-
-    edited = Signal()
+    edited = Signal()  # The editor holds another value now.
 
     def __init__(self, field: Field, browse: Browse | None, parent: QWidget, choosable: bool = False) -> None:
         super().__init__(parent)

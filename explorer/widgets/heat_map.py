@@ -34,16 +34,11 @@ class HeatMapWidget(QWidget):
     """Paints a `HeatMap`; row 0 is at the top.
 
     Where its ticks name every row and column, a cell can be chosen, else a row; the row of the first tick is framed.
-
-    Signals:
-        pointed: Row and column under the pointer or the keyboard; -1, -1 for none.
-        chosen: The row that was clicked, or moved to with the arrow keys.
-        cell_chosen: Row and column that were clicked, or Enter was pressed on; where both have names.
     """
 
-    pointed = Signal(int, int)
-    chosen = Signal(int)
-    cell_chosen = Signal(int, int)
+    pointed = Signal(int, int)  # Row and column under the pointer or the keyboard; -1, -1 for none.
+    chosen = Signal(int)  # The row that was clicked, or moved to with the arrow keys.
+    cell_chosen = Signal(int, int)  # Row and column that were clicked, or Enter was pressed on; where both have names.
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent, mouseTracking=True)

@@ -54,13 +54,9 @@ class ImageRowItem:
 
 
 class ImageRowWidget(QWidget):
-    """As many images as fit; `fitting` is their number.
+    """As many images as fit; `fitting` is their number."""
 
-    Signals:
-        chosen: Place of the picture that was clicked, or chosen with the arrow keys and Enter.
-    """
-
-    chosen = Signal(int)
+    chosen = Signal(int)  # Place of the picture that was clicked, or chosen with the arrow keys and Enter.
 
     def __init__(self, picture: Callable[[str], QPixmap | None], parent: QWidget | None = None) -> None:
         super().__init__(parent, focusPolicy=Qt.FocusPolicy.TabFocus, mouseTracking=True)

@@ -57,15 +57,10 @@ _STRIP_ROLES: Final[Roles] = {
 
 
 class ImageStrip(QListView):
-    """Thumbnails in one row. Arrow keys move, Delete removes, Home and End jump.
+    """Thumbnails in one row. Arrow keys move, Delete removes, Home and End jump."""
 
-    Signals:
-        current_changed: The path of the current picture; empty if there is none.
-        remove_asked: The paths a person wants to take out.
-    """
-
-    current_changed = Signal(str)
-    remove_asked = Signal(list)
+    current_changed = Signal(str)  # The path of the current picture; empty if there is none.
+    remove_asked = Signal(list)  # The paths a person wants to take out.
 
     def __init__(
         self,

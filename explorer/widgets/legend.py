@@ -42,13 +42,9 @@ class LegendEntry:
 
 
 class Legend(QWidget):
-    """A row of entries that moves closer together, then wraps, where it has no room.
+    """A row of entries that moves closer together, then wraps, where it has no room."""
 
-    Signals:
-        clicked: The place of the entry that was clicked.
-    """
-
-    clicked = Signal(int)
+    clicked = Signal(int)  # The place of the entry that was clicked.
 
     LINE = 22
 

@@ -45,16 +45,11 @@ class MatrixMap(QWidget):
 
     The wheel with Ctrl zooms about the pointer, dragging moves, a double click shows all; plus, minus and Home do the
     same, and arrow keys with Ctrl. Arrow keys alone point at the next cell, Enter clicks it.
-
-    Signals:
-        area_changed: Another part is looked at.
-        pointed: Row and column under the pointer, -1 for none.
-        clicked: Row and column that were clicked.
     """
 
-    area_changed = Signal()
-    pointed = Signal(int, int)
-    clicked = Signal(int, int)
+    area_changed = Signal()  # Another part is looked at.
+    pointed = Signal(int, int)  # Row and column under the pointer, -1 for none.
+    clicked = Signal(int, int)  # Row and column that were clicked.
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent, mouseTracking=True)

@@ -20,12 +20,9 @@ class NumberBox(Still, QAbstractSpinBox):
 
     QSpinBox refuses keys that lead out of its range, and QDoubleSpinBox rounds to a fixed number of decimals:
     neither lets a form say what is wrong, nor holds 1e-6.
-
-    Signals:
-        edited: The person, or `set_value`, changed what `value` returns.
     """
 
-    edited = Signal()
+    edited = Signal()  # The person, or `set_value`, changed what `value` returns.
 
     def __init__(
         self,

@@ -44,13 +44,9 @@ class Shade(QWidget):
 
 
 class Overlay(Shade):
-    """Covers its parent and shows `panel` in it.
+    """Covers its parent and shows `panel` in it."""
 
-    Signals:
-        closed: The panel is gone and the focus is back where it was.
-    """
-
-    closed = Signal()
+    closed = Signal()  # The panel is gone and the focus is back where it was.
 
     def __init__(self, parent: QWidget, *, name: str, width: int, height: int = 0, top: bool = False) -> None:
         """Create the panel hidden.

@@ -138,12 +138,9 @@ class Plot(DeferredPaint, pg.PlotWidget):
 
     The wheel scrolls the page that the plot stands on; with Ctrl it zooms where the plot can be zoomed. Subclasses
     paint their curves in `recolor`, which is called again whenever the theme changes.
-
-    Signals:
-        reset_asked: A double click: all of the plot is to be seen again.
     """
 
-    reset_asked = Signal()
+    reset_asked = Signal()  # A double click: all of the plot is to be seen again.
 
     def __init__(self, parent: QWidget | None = None) -> None:
         axes = {side: _Axis(side) for side in ("bottom", "left")}

@@ -77,13 +77,9 @@ class Ticket:
 
 
 class JobSlot(QWidget):
-    """Shows the progress of a view's computations: in the window's status bar, or below a view alone.
+    """Shows the progress of a view's computations: in the window's status bar, or below a view alone."""
 
-    Signals:
-        began: A `ProgressRow` of the view has started.
-    """
-
-    began = Signal(object)
+    began = Signal(object)  # A `ProgressRow` of the view has started.
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent, objectName="jobSlot")
@@ -111,12 +107,9 @@ class ProgressRow(QWidget):
 
     Attributes:
         asks: Whether it shows a question to a process, which the list of jobs knows of the process's client.
-
-    Signals:
-        cancelled: The person has ended it.
     """
 
-    cancelled = Signal()
+    cancelled = Signal()  # The person has ended it.
 
     def __init__(self, name: str, parent: QWidget | None = None, *, asks: bool = False) -> None:
         super().__init__(parent, objectName=name)

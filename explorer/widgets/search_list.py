@@ -18,14 +18,10 @@ class SearchList(QObject):
     Attributes:
         line: Keeps the focus.
         list: Selects one item where there is any.
-
-    Signals:
-        picked: The selected item, by Enter; None where nothing matches.
-        left: Esc was pressed.
     """
 
-    picked = Signal(object)
-    left = Signal()
+    picked = Signal(object)  # The selected item, by Enter; None where nothing matches.
+    left = Signal()  # Esc was pressed.
 
     def __init__(self, parent: QObject, name: str, labels: tuple[str, str], hint: str, roles: Roles) -> None:
         """Create both; `labels` are their accessible names, `roles` those of the model."""

@@ -22,12 +22,9 @@ class SearchableComboBox(StillComboBox):
     """A combo box of `Choice`s that keeps its selection when entries change; long lists are searchable.
 
     Groups of entries have headings, which neither keys nor clicks select.
-
-    Signals:
-        picked: The key that the person chose; not sent when a program did.
     """
 
-    picked = Signal(object)
+    picked = Signal(object)  # The key that the person chose; not sent when a program did.
 
     def __init__(self, *, name: str, label: str, width: int, parent: QWidget | None = None) -> None:
         """Create an empty combo box; `label` is its accessible name and tool tip, `width` its minimum in pixels."""

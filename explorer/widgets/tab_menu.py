@@ -20,12 +20,9 @@ class TabMenu(QPushButton):
     Attributes:
         charts: Names of what the tabs show, where they are charts; else empty: the menu offers all tabs.
         chart_actions: Of each chart: opens its tab.
-
-    Signals:
-        more_asked: Further charts than those of the menu are wanted.
     """
 
-    more_asked = Signal()
+    more_asked = Signal()  # Further charts than those of the menu are wanted.
 
     def __init__(
         self,

@@ -23,15 +23,10 @@ ASKS: Final = "/"
 
 
 class TruthLine(QLabel):
-    """What is known over seeds; hidden where nothing is compared, and where there is no room without its first part.
+    """What is known over seeds; hidden where nothing is compared, and where there is no room without its first part."""
 
-    Signals:
-        opened: The name of the experiment whose link was followed.
-        asked: The link to what would tell more was followed.
-    """
-
-    opened = Signal(str)
-    asked = Signal()
+    opened = Signal(str)  # The name of the experiment whose link was followed.
+    asked = Signal()  # The link to what would tell more was followed.
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent, objectName="truth-line")

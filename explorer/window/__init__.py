@@ -58,14 +58,10 @@ class Window(CommandedFrame):
         watchdog: Measures how long the event loop is busy at a stretch; tests read it.
         back: Brings the window of one's own runs to the front; None where there is none.
         opens_again: Whether another window is to be opened when this one is closed, with another zoom.
-
-    Signals:
-        painted: The frame is on the screen.
-        ready: Every view is built.
     """
 
-    painted = Signal()
-    ready = Signal()
+    painted = Signal()  # The frame is on the screen.
+    ready = Signal()  # Every view is built.
 
     def __init__(self, folder: Path, hooks: Hooks, *, entries: Sequence[ViewEntry] = VIEWS, safe: bool = False) -> None:
         """Build the frame; `safe` restores and saves no settings and starts nothing automatically."""

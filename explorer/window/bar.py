@@ -50,20 +50,13 @@ class Bar(QWidget):
     Attributes:
         has_room: Whether the main controls of the view fit; else they are among its others, behind `...`.
         wraps: Whether the runs, data and step stand in a second row.
-
-    Signals:
-        palette_asked: The search button was clicked.
-        more_asked: The other controls of the view are wanted.
-        command_asked: The command that does the same is to be copied.
-        requested: The button of exports or of charts was clicked: an `Intent`.
-        narrowed: There is room for the view's main controls now, for fewer of them, or none any more.
     """
 
-    palette_asked = Signal()
-    more_asked = Signal()
-    command_asked = Signal()
-    requested = Signal(object)
-    narrowed = Signal()
+    palette_asked = Signal()  # The search button was clicked.
+    more_asked = Signal()  # The other controls of the view are wanted.
+    command_asked = Signal()  # The command that does the same is to be copied.
+    requested = Signal(object)  # The button of exports or of charts was clicked: an `Intent`.
+    narrowed = Signal()  # There is room for the view's main controls now, for fewer of them, or none any more.
 
     def __init__(self, selection: Selection, view_menu: ViewMenu, parent: QWidget | None = None) -> None:
         super().__init__(parent, objectName="bar")

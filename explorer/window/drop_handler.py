@@ -26,19 +26,12 @@ _WORDS: Final[dict[type, str]] = {
 
 
 class DropHandler(QObject):
-    """Accepts images, models and data for a window.
+    """Accepts images, models and data for a window."""
 
-    Signals:
-        pictures_arrived: Image files to look at, as a list of paths.
-        requested: The intent to open what else was dropped: a model, vectors, curves or data.
-        refused: What was not taken and why; a sentence.
-        answered: A refusal, when another drop follows it.
-    """
-
-    pictures_arrived = Signal(list)
-    requested = Signal(object)
-    refused = Signal(str)
-    answered = Signal(str)
+    pictures_arrived = Signal(list)  # Image files to look at, as a list of paths.
+    requested = Signal(object)  # The intent to open what else was dropped: a model, vectors, curves or data.
+    refused = Signal(str)  # What was not taken and why; a sentence.
+    answered = Signal(str)  # A refusal, when another drop follows it.
 
     def __init__(self, window: QWidget, folder: Path, background: Background) -> None:
         super().__init__(window)

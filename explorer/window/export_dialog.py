@@ -84,17 +84,11 @@ class FigurePaper(QWidget):
 
 
 class ExportDialog(QDialog):
-    """Asks how a figure is exported. Ctrl+Enter exports, Esc cancels.
+    """Asks how a figure is exported. Ctrl+Enter exports, Esc cancels."""
 
-    Signals:
-        chosen: The arguments of `trainer` but those of the main file, and that file.
-        copied: The arguments of `trainer` with the names of all files.
-        remembered: The choices and the further suffixes that the next dialog begins with.
-    """
-
-    chosen = Signal(object, object)
-    copied = Signal(object)
-    remembered = Signal(object, object)
+    chosen = Signal(object, object)  # The arguments of `trainer` but those of the main file, and that file.
+    copied = Signal(object)  # The arguments of `trainer` with the names of all files.
+    remembered = Signal(object, object)  # The choices and the further suffixes that the next dialog begins with.
 
     def __init__(
         self,

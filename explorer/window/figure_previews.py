@@ -20,17 +20,11 @@ _ENDED: Final = "The preview has ended unexpectedly. Close this dialog and open 
 
 
 class FigurePreviews(QObject):
-    """Draws with `trainer preview`; an answer to an older question is left out.
+    """Draws with `trainer preview`; an answer to an older question is left out."""
 
-    Signals:
-        drawn: File of the picture and what is known of the figure, a dictionary: size and parts.
-        failed: A sentence why there is no picture.
-        busy_changed: Whether a picture is on its way.
-    """
-
-    drawn = Signal(str, object)
-    failed = Signal(str)
-    busy_changed = Signal(bool)
+    drawn = Signal(str, object)  # File of the picture and what is known of the figure, a dictionary: size and parts.
+    failed = Signal(str)  # A sentence why there is no picture.
+    busy_changed = Signal(bool)  # Whether a picture is on its way.
 
     def __init__(
         self,

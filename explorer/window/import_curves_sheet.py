@@ -34,13 +34,9 @@ _KINDS: Final = {
 
 
 class ImportCurvesSheet(OpenSheet):
-    """A dialog for curves of another program. Enter imports them, Esc closes the dialog.
+    """A dialog for curves of another program. Enter imports them, Esc closes the dialog."""
 
-    Signals:
-        watch_asked: The training goes on, and its curves shall grow here; the path.
-    """
-
-    watch_asked = Signal(str)
+    watch_asked = Signal(str)  # The training goes on, and its curves shall grow here; the path.
     reading: ClassVar[str] = "Reading the curves…"
 
     def __init__(

@@ -83,13 +83,9 @@ def write(folder: Path, hooks: JobHooks) -> None:
 
 
 class JobHookRunner(QObject):
-    """Runs the selected actions when a job has finished or failed.
+    """Runs the selected actions when a job has finished or failed."""
 
-    Signals:
-        failed: A sentence: what could not be done, and why.
-    """
-
-    failed = Signal(str)
+    failed = Signal(str)  # A sentence: what could not be done, and why.
 
     def __init__(
         self, desktop: DesktopNotifications, workspace: Path, folder: Path, parent: QObject, *, runs: bool = True
@@ -187,13 +183,9 @@ def ended_words(job: Job) -> tuple[str, str]:
 
 
 class JobHooksSheet(Sheet):
-    """A dialog for the actions when a job ends.
+    """A dialog for the actions when a job ends."""
 
-    Signals:
-        chosen: The `JobHooks`.
-    """
-
-    chosen = Signal(object)
+    chosen = Signal(object)  # The `JobHooks`.
 
     def __init__(self, hooks: JobHooks, parent: QWidget | None = None) -> None:
         super().__init__("Notifications", "Save", parent)

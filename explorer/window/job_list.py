@@ -94,15 +94,10 @@ class Job:
 
 
 class JobList(QObject):
-    """Lists running jobs, and those that have ended while the window was open.
+    """Lists running jobs, and those that have ended while the window was open."""
 
-    Signals:
-        changed: A job began, ended, or is another; how far one is changes without it.
-        ended: A `Job` that has finished, failed or was cancelled.
-    """
-
-    changed = Signal()
-    ended = Signal(object)
+    changed = Signal()  # A job began, ended, or is another; how far one is changes without it.
+    ended = Signal(object)  # A `Job` that has finished, failed or was cancelled.
 
     def __init__(self, jobs: Jobs, client: ModelClient, exporter: Exporter, parent: QObject) -> None:
         super().__init__(parent)

@@ -41,15 +41,10 @@ _ICONS: Final[dict[State, tuple[str, str]]] = {
 
 
 class JobPanel(QFrame):
-    """A panel over the lower left corner of its parent. Esc closes it; rows do not move while it is open.
+    """A panel over the lower left corner of its parent. Esc closes it; rows do not move while it is open."""
 
-    Signals:
-        show_asked: What came of a `Job` is to be shown by its view.
-        hooks_asked: The person wants to choose what happens when a job ends.
-    """
-
-    show_asked = Signal(object)
-    hooks_asked = Signal()
+    show_asked = Signal(object)  # What came of a `Job` is to be shown by its view.
+    hooks_asked = Signal()  # The person wants to choose what happens when a job ends.
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent, objectName="jobPanel")

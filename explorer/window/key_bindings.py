@@ -21,13 +21,9 @@ KEYS_KEY: Final = "window/keys"
 
 
 class KeyBindings(QObject):
-    """Changes the shortcuts of actions and remembers the changes.
+    """Changes the shortcuts of actions and remembers the changes."""
 
-    Signals:
-        changed: At least one shortcut is another.
-    """
-
-    changed = Signal()
+    changed = Signal()  # At least one shortcut is another.
 
     def __init__(
         self, actions: Iterable[QAction], folder: Path, parent: QObject | None = None, *, remember: bool = True

@@ -26,12 +26,9 @@ class Navigation(QObject):
 
     Attributes:
         offer: The page that installs torch, which may be in front of the open view; None where torch is installed.
-
-    Signals:
-        marked: Rail and bar show which view is open.
     """
 
-    marked = Signal()
+    marked = Signal()  # Rail and bar show which view is open.
 
     def __init__(
         self,

@@ -36,13 +36,9 @@ READ_ONLY: Final = "Read-only: "
 
 
 class Notifications(QObject):
-    """Listens to the jobs and the selection for the window.
+    """Listens to the jobs and the selection for the window."""
 
-    Signals:
-        requested: An `EditAndRestart` of a run that failed.
-    """
-
-    requested = Signal(object)
+    requested = Signal(object)  # An `EditAndRestart` of a run that failed.
 
     def __init__(
         self, services: Services, bar: Bar, status: StatusBar, banner: Banner, parent: QObject, *, warm: bool = True

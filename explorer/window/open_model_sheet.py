@@ -29,13 +29,9 @@ _WORDS: Final = (
 
 
 class OpenModelSheet(OpenSheet):
-    """A dialog for a model and the data to inspect it with.
+    """A dialog for a model and the data to inspect it with."""
 
-    Signals:
-        data_asked: It is data that the person wants; what was typed, if it looks like data, else empty.
-    """
-
-    data_asked = Signal(str)
+    data_asked = Signal(str)  # It is data that the person wants; what was typed, if it looks like data, else empty.
 
     def __init__(
         self,

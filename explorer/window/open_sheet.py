@@ -27,12 +27,9 @@ PATIENCE_S: Final = 300
 
 
 class OpenSheet(QDialog):
-    """A dialog whose command makes runs of a file. Enter starts it, Esc closes the dialog.
+    """A dialog whose command makes runs of a file. Enter starts it, Esc closes the dialog."""
 
-    Signals:
-        opened: Number of the new run, whose process has been started; a list of numbers if there may be several.
-    """
-
+    # Number of the new run, whose process has been started; a list of numbers if there may be several.
     opened = Signal(object)
     reading: ClassVar[str] = "Reading the files…"
 

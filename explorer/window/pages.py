@@ -60,14 +60,11 @@ class _Stage(QWidget):
 class Pages(HairlineSplitter):
     """Views by name, and the details panel of the open one.
 
-    Signals:
-        arranged: Another view is shown, or another panel beside it, or none.
-
     Attributes:
         details: The panel.
     """
 
-    arranged = Signal()
+    arranged = Signal()  # Another view is shown, or another panel beside it, or none.
 
     def __init__(self, settings: Settings, selection: Selection, parent: QWidget | None = None) -> None:
         super().__init__(Qt.Orientation.Horizontal, parent)

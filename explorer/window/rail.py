@@ -20,13 +20,9 @@ LEAST_PX = 22
 
 
 class Rail(QWidget):
-    """Icon and name of each place, with the open one marked; scrolls if the window is too low.
+    """Icon and name of each place, with the open one marked; scrolls if the window is too low."""
 
-    Signals:
-        opened: Name of the place whose button was clicked.
-    """
-
-    opened = Signal(str)
+    opened = Signal(str)  # Name of the place whose button was clicked.
 
     def __init__(self, rail_places: Sequence[Place], parent: QWidget | None = None) -> None:
         super().__init__(parent, objectName="rail")

@@ -36,23 +36,14 @@ _MODEL_WORDS: Final = {
 
 
 class StatusBar(QStatusBar):
-    """The status bar's fields.
+    """The status bar's fields."""
 
-    Signals:
-        jobs_clicked: The person wants to see the jobs.
-        load_clicked: The person wants to know what keeps the computer busy; the widget that was clicked.
-        hold_clicked: The person wants that nothing in the queue starts.
-        look_only_clicked: The person wants to know why the workspace is look only.
-        install_clicked: The person wants to install torch, or to see how far that is.
-        not_opened: No program opened this folder.
-    """
-
-    jobs_clicked = Signal()
-    load_clicked = Signal(object)
-    hold_clicked = Signal()
-    look_only_clicked = Signal()
-    install_clicked = Signal()
-    not_opened = Signal(Path)
+    jobs_clicked = Signal()  # The person wants to see the jobs.
+    load_clicked = Signal(object)  # The person wants to know what keeps the computer busy; the widget that was clicked.
+    hold_clicked = Signal()  # The person wants that nothing in the queue starts.
+    look_only_clicked = Signal()  # The person wants to know why the workspace is look only.
+    install_clicked = Signal()  # The person wants to install torch, or to see how far that is.
+    not_opened = Signal(Path)  # No program opened this folder.
 
     def __init__(self, workspace: Path, parent: QWidget | None = None) -> None:
         super().__init__(parent)

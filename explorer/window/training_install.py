@@ -25,12 +25,9 @@ class TrainingInstall(QObject):
         share, note: How far it is.
         reason: Why it failed, a sentence.
         words: Everything that it wrote, for a report.
-
-    Signals:
-        changed: State or progress are another now.
     """
 
-    changed = Signal()
+    changed = Signal()  # State or progress are another now.
 
     def __init__(self, parent: QObject | None = None, *, program: Sequence[str] | None = None) -> None:
         """Create it without starting anything; `program` replaces `trainer install` in tests."""

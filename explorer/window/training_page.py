@@ -34,15 +34,10 @@ _WORDS: Final = (
 
 
 class TrainingPage(QWidget):
-    """Offers to install torch.
+    """Offers to install torch."""
 
-    Signals:
-        installed: Torch can be used now.
-        left: The person goes on without it.
-    """
-
-    installed = Signal()
-    left = Signal()
+    installed = Signal()  # Torch can be used now.
+    left = Signal()  # The person goes on without it.
 
     def __init__(
         self, background: Background, parent: QWidget | None = None, *, install: TrainingInstall | None = None
@@ -211,14 +206,10 @@ class TrainingOffer(QObject):
 
     Attributes:
         in_front: Whether the page is seen instead of the open view.
-
-    Signals:
-        turned: The page is to come to the front, or to leave it.
-        installed: Torch can be used now.
     """
 
-    turned = Signal()
-    installed = Signal()
+    turned = Signal()  # The page is to come to the front, or to leave it.
+    installed = Signal()  # Torch can be used now.
 
     def __init__(
         self,

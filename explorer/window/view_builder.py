@@ -21,21 +21,13 @@ if TYPE_CHECKING:
 
 
 class ViewBuilder(QObject):
-    """Fills the pages of a window.
+    """Fills the pages of a window."""
 
-    Signals:
-        loaded: The modules of the services and of the open view are imported; `build` can begin.
-        first_built: The open view is built; the modules of the others are imported next.
-        others_loaded: Those are imported.
-        built: Name of a view that is built or broken; it is among the pages.
-        finished: All views are built.
-    """
-
-    loaded = Signal()
-    first_built = Signal()
-    others_loaded = Signal()
-    built = Signal(str)
-    finished = Signal()
+    loaded = Signal()  # The modules of the services and of the open view are imported; `build` can begin.
+    first_built = Signal()  # The open view is built; the modules of the others are imported next.
+    others_loaded = Signal()  # Those are imported.
+    built = Signal(str)  # Name of a view that is built or broken; it is among the pages.
+    finished = Signal()  # All views are built.
 
     def __init__(
         self,

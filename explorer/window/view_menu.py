@@ -18,13 +18,9 @@ FONT_PX: Final = 14
 
 
 class ViewMenu(QToolButton):
-    """The title of the window's bar, from which the other views of the open place are opened.
+    """The title of the window's bar, from which the other views of the open place are opened."""
 
-    Signals:
-        opened: Name of the view that was chosen.
-    """
-
-    opened = Signal(str)
+    opened = Signal(str)  # Name of the view that was chosen.
 
     def __init__(self, rail_places: Sequence[Place], settings: Settings, parent: QWidget | None = None) -> None:
         super().__init__(parent, objectName="viewMenu")

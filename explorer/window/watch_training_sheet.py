@@ -56,13 +56,9 @@ class Recognized(NamedTuple):
 
 
 class WatchTrainingSheet(OpenSheet):
-    """A dialog for the folder of a training and the pairs to embed. Enter starts to watch, Esc closes the dialog.
+    """A dialog for the folder of a training and the pairs to embed. Enter starts to watch, Esc closes the dialog."""
 
-    Signals:
-        model_asked: The folder's newest model alone is asked for; the folder.
-    """
-
-    model_asked = Signal(str)
+    model_asked = Signal(str)  # The folder's newest model alone is asked for; the folder.
     reading: ClassVar[str] = "Starting to watch…"
 
     def __init__(

@@ -210,6 +210,11 @@ def fetch(connection: Connection, query: Executable, values: Mapping[str, Any] |
         driver.text_factory = str
 
 
+def fetch_value(connection: Connection, query: Executable) -> Any:
+    """Return the single value of a query; None if there is no row."""
+    return next((row[0] for row in fetch(connection, query)), None)
+
+
 def _all(result: CursorResult[Any]) -> Sequence[Any]:
     rows, left = [], MOST_TEXT
     for row in result:

@@ -20,7 +20,7 @@ from sqlalchemy.exc import DBAPIError
 
 from trainer.metrics import metric
 from trainer.store import cells, guard, schema
-from trainer.store.database import Database, fetch, fetch_columns, is_too_long
+from trainer.store.database import Database, fetch, fetch_columns, fetch_value, is_too_long
 from trainer.store.journal import Entry, number_from_json, number_to_json
 from trainer.store.question import Question, by_question, question_from_key
 from trainer.store.rows import LATEST, MOST, MOST_STEP, CheckpointRow, EvaluationRow, ScalarRow, SnapshotRow
@@ -76,7 +76,7 @@ class ResultsTable:
     def last_scalar_id(self) -> int:
         """Return the id of the newest logged number, from which `scalars_after` reads only new ones; 0 if none."""
         with self._database.read() as connection:
-            return _only(connection, select(func.max(_SCALAR.id))) or 0
+            return fetch_value(connection, select(func.max(_SCALAR.id))) or 0
 
     def series(self, run: int, name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return one curve by step: steps (int64), values (float64, NaN as logged), seconds of training."""
@@ -115,7 +115,7 @@ class ResultsTable:
                 if best is None:
                     continue
                 query = select(best(_SCALAR.value)).where((_SCALAR.run == run) & (_SCALAR.name == name))
-                value = _only(connection, query)
+                value = fetch_value(connection, query)
                 if isinstance(value, int | float):
                     values[name] = float(value)
         return values
@@ -193,7 +193,7 @@ class ResultsTable:
     def scalar_count(self, run: int) -> int:
         """Return how many numbers the run has logged."""
         with self._database.read() as connection:
-            return int(_only(connection, select(func.count()).where(_SCALAR.run == run)))
+            return int(fetch_value(connection, select(func.count()).where(_SCALAR.run == run)))
 
     def add_snapshot(self, run: int, step: int, dataset: str, split: str, folder: Path, *, n: int, d: int) -> None:
         """Register a complete snapshot, replacing one with the same step, dataset and split."""
@@ -309,7 +309,7 @@ def metrics_from_json(content: str) -> dict[str, float]:
 
 
 def _folder_of(connection: Connection, run: int) -> str:
-    folder = _only(connection, select(schema.run.c.folder).where(schema.run.c.id == run))
+    folder = fetch_value(connection, select(schema.run.c.folder).where(schema.run.c.id == run))
     return folder if not cells.fault("run", "folder", folder) else f".damaged-{run}"
 
 
@@ -324,10 +324,6 @@ def _columns(connection: Connection, query: Select[Any]) -> list[list[Any]]:
     plain = [func.typeof(column).in_(("integer", "real", "null")) for column in numbers]
     short = [func.length(column) <= cells.LONGEST_NAME for column in (_SCALAR.name, _SCALAR.kind)]
     return fetch_columns(connection, query.where(*plain, *short), guard.LONGEST_VALUE)
-
-
-def _only(connection: Connection, query: Any) -> Any:
-    return next((row[0] for row in fetch(connection, query)), None)
 
 
 def _names(connection: Connection, run: int) -> list[str]:

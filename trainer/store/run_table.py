@@ -18,7 +18,7 @@ from sqlalchemy.exc import DBAPIError, IntegrityError
 from trainer import config
 from trainer.metrics import headline
 from trainer.store import cells, run_texts, schema
-from trainer.store.database import MOST_TEXT, Database, fetch, is_too_long
+from trainer.store.database import MOST_TEXT, Database, fetch, fetch_value, is_too_long
 from trainer.store.files import make_folders, sync_folder, write_text
 from trainer.store.process_lock import Identity
 from trainer.store.rows import ACTIVE, DAMAGED, ENDED, STATUSES, RunRow, StoreError
@@ -347,7 +347,7 @@ class RunTable:
     def add_facts(self, run: int, facts: dict[str, Any]) -> None:
         """Add facts about the run, replacing those of the same name."""
         with self.database.write() as connection:
-            stored = cells.document(_only(connection, select(_RUN.facts).where(_RUN.id == run))) or {}
+            stored = cells.document(fetch_value(connection, select(_RUN.facts).where(_RUN.id == run))) or {}
             connection.execute(update(schema.run).where(_RUN.id == run).values(facts=json.dumps(stored | facts)))
             write_run_file(connection, self.folder, run)
 
@@ -400,7 +400,7 @@ class RunTable:
     def raise_alert(self, run: int, kind: str, alert: Mapping[str, Any] | None) -> None:
         """Save an alert with the run; None clears an alert of that kind."""
         with self.database.write() as connection:
-            stored = cells.document(_only(connection, select(_RUN.alerts).where(_RUN.id == run))) or {}
+            stored = cells.document(fetch_value(connection, select(_RUN.alerts).where(_RUN.id == run))) or {}
             alerts = {name: value for name, value in stored.items() if name != kind}
             if alert is not None:
                 alerts[kind] = dict(alert)
@@ -410,7 +410,7 @@ class RunTable:
     def setting(self, name: str) -> str | None:
         """Return the workspace setting with this name, as written."""
         with self.database.read() as connection:
-            value = _only(connection, select(schema.setting.c.value).where(schema.setting.c.name == name))
+            value = fetch_value(connection, select(schema.setting.c.value).where(schema.setting.c.name == name))
         return value if isinstance(value, str) else None
 
     def set_setting(self, name: str, value: str) -> None:
@@ -433,7 +433,7 @@ class RunTable:
     def asked(self, run: int) -> str:
         """Return the request that the trainer reads each step."""
         with self.database.read() as connection:
-            return str(_only(connection, select(_RUN.asked).where(_RUN.id == run)) or "")
+            return str(fetch_value(connection, select(_RUN.asked).where(_RUN.id == run)) or "")
 
     def claimant(self, run: int) -> Identity | None:
         """Return the process that claimed the run and has not reported its end."""
@@ -620,16 +620,11 @@ def _only_short(connection: Connection, run: int, name: str, most: int) -> Any:
     is_short = func.typeof(column).not_in(("text", "blob")) | (func.length(column) <= most)
     try:
         query = select(case((is_short, column), else_=literal_column(_TOO_LONG))).where(_RUN.id == run)
-        return _only(connection, query)
+        return fetch_value(connection, query)
     except DBAPIError as error:
         if not is_too_long(error):
             raise
         return b""
-
-
-def _only(connection: Connection, query: Any) -> Any:
-    """Return the single value of a query; None if there is no row."""
-    return next((row[0] for row in fetch(connection, query)), None)
 
 
 def _process(connection: Connection, run: int, *columns: str, starting: bool = False) -> tuple[Any, ...] | None:

@@ -20,13 +20,9 @@ from trainer.charts.spec import Request
 
 
 class Compared(ChartTab):
-    """One snapshot against the other, pair by pair.
+    """One snapshot against the other, pair by pair."""
 
-    Signals:
-        brushed: Rows of the pairs in the rectangle; whether they add to the selection.
-    """
-
-    brushed = Signal(object, bool)
+    brushed = Signal(object, bool)  # Rows of the pairs in the rectangle; whether they add to the selection.
 
     def __init__(self, context: Context, pictures: Thumbnails) -> None:
         super().__init__(context, "changes", pictures)

@@ -16,13 +16,9 @@ HINT: Final = "Right: of all captions the image's own is the nearest. Click agai
 
 
 class GroupChips(QWidget):
-    """One chip for each group, with its number of pairs; at most one is chosen.
+    """One chip for each group, with its number of pairs; at most one is chosen."""
 
-    Signals:
-        changed: Another group is chosen, or none.
-    """
-
-    changed = Signal()
+    changed = Signal()  # Another group is chosen, or none.
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent, objectName="changes-groups")

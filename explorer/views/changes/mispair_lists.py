@@ -25,15 +25,10 @@ MOST = 500
 
 
 class MispairLists(QWidget):
-    """Three lists of images, worst first.
+    """Three lists of images, worst first."""
 
-    Signals:
-        chosen: The selected pairs.
-        hovered: The pair under the pointer; -1 for none.
-    """
-
-    chosen = Signal(object)
-    hovered = Signal(int)
+    chosen = Signal(object)  # The selected pairs.
+    hovered = Signal(int)  # The pair under the pointer; -1 for none.
 
     def __init__(self, pictures: Thumbnails, parent: QWidget | None = None) -> None:
         super().__init__(parent, objectName="changes-mispairs")

@@ -16,15 +16,10 @@ from trainer.charts.spec import Request
 
 
 class OneRunGroups(ChartTab):
-    """The groups of A and of B.
+    """The groups of A and of B."""
 
-    Signals:
-        chosen: The pairs of a group, which the person wants to select.
-        pair_chosen: One pair, whose picture was clicked.
-    """
-
-    chosen = Signal(object)
-    pair_chosen = Signal(int)
+    chosen = Signal(object)  # The pairs of a group, which the person wants to select.
+    pair_chosen = Signal(int)  # One pair, whose picture was clicked.
 
     def __init__(self, context: Context, pictures: Thumbnails, request: Callable[[], Request | None]) -> None:
         super().__init__(context, "separated-groups", pictures)

@@ -12,13 +12,9 @@ from trainer.charts.spec import Request, Target
 
 
 class WholeRuns(ChartTab):
-    """Every snapshot of the selected runs against every other.
+    """Every snapshot of the selected runs against every other."""
 
-    Signals:
-        chosen: Two snapshots, as (run, step) each, that the person wants to see as A and B.
-    """
-
-    chosen = Signal(object, object)
+    chosen = Signal(object, object)  # Two snapshots, as (run, step) each, that the person wants to see as A and B.
 
     def __init__(self, context: Context, pictures: Thumbnails) -> None:
         super().__init__(context, "representation-similarity", pictures)

@@ -41,14 +41,10 @@ class LabelForm(QWidget):
         is_whole: Whether suites, chips and remarks stand in the form; else the view shows `suites` and `chip_bar`, and
             the form, which `edit` asks for, holds the texts alone.
         parent: Of the form.
-
-    Signals:
-        changed: Labels or templates are others now, 250 ms after the last key.
-        run_wanted: The labels of run A's data are to be filled in.
     """
 
-    changed = Signal()
-    run_wanted = Signal()
+    changed = Signal()  # Labels or templates are others now, 250 ms after the last key.
+    run_wanted = Signal()  # The labels of run A's data are to be filled in.
 
     def __init__(self, *, is_whole: bool = True, parent: QWidget | None = None) -> None:
         super().__init__(parent, objectName="classifyQuestions")

@@ -79,14 +79,10 @@ class ClassifyQuery(QObject):
 
     Each is asked on its own, so that one without a checkpoint does not keep the other from answering. Where the
     checkpoint of a step is kept no longer, the newest one of that run answers.
-
-    Signals:
-        answered: The images of which something new is known.
-        changed: Waiting, trouble or staleness may be different now.
     """
 
-    answered = Signal(list)
-    changed = Signal()
+    answered = Signal(list)  # The images of which something new is known.
+    changed = Signal()  # Waiting, trouble or staleness may be different now.
 
     def __init__(self, client: ModelClient, parent: QObject | None = None) -> None:
         super().__init__(parent)

@@ -50,15 +50,10 @@ _SAMPLE: Final = re.compile(r"(.+)-(\d+)-of-\d+")
 
 
 class EvaluateControls(QWidget):
-    """What is measured: data and tasks in one row, split and class names in another.
+    """What is measured: data and tasks in one row, split and class names in another."""
 
-    Signals:
-        wanted: The runs are to be measured now.
-        data_picked: Data were chosen from the list.
-    """
-
-    wanted = Signal()
-    data_picked = Signal()
+    wanted = Signal()  # The runs are to be measured now.
+    data_picked = Signal()  # Data were chosen from the list.
 
     def __init__(self, settings: Settings, parent: QWidget | None = None) -> None:
         super().__init__(parent)

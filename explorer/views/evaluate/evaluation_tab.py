@@ -17,13 +17,9 @@ from trainer.charts.spec import Request
 
 
 class EvaluationTab(ChartTab):
-    """Shows a chart of the data set that the view shows, or offers to measure the task that it is of.
+    """Shows a chart of the data set that the view shows, or offers to measure the task that it is of."""
 
-    Signals:
-        measure_asked: The task that is to be measured of both runs.
-    """
-
-    measure_asked = Signal(str)
+    measure_asked = Signal(str)  # The task that is to be measured of both runs.
 
     def __init__(self, context: Context, name: str, pictures: Thumbnails, task: Callable[[Any], str]) -> None:
         super().__init__(context, name, pictures)

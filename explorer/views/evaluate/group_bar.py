@@ -9,15 +9,10 @@ from explorer.widgets import layouts
 
 
 class GroupBar(QWidget):
-    """Patterns of groups A and B, and a button that compares them.
+    """Patterns of groups A and B, and a button that compares them."""
 
-    Signals:
-        wanted: Both patterns are to be compared.
-        edited: A person changed one of them.
-    """
-
-    wanted = Signal(str, str)
-    edited = Signal()
+    wanted = Signal(str, str)  # Both patterns are to be compared.
+    edited = Signal()  # A person changed one of them.
 
     def __init__(self, name: str, action: str, parent: QWidget | None = None) -> None:
         """Create the bar; `name` is the prefix of the object names, `action` is the button's text."""

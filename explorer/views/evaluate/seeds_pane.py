@@ -32,13 +32,9 @@ NOTHING: Final = "Enter run names or patterns such as clip-*, then press Compare
 
 
 class SeedsPane(QWidget):
-    """Two patterns, the chart of their groups, and a button to train more runs.
+    """Two patterns, the chart of their groups, and a button to train more runs."""
 
-    Signals:
-        launch_asked: So many seeds of runs A and B are to be queued.
-    """
-
-    launch_asked = Signal(int)
+    launch_asked = Signal(int)  # So many seeds of runs A and B are to be queued.
 
     def __init__(self, context: Context, parent: QWidget | None = None) -> None:
         super().__init__(parent)

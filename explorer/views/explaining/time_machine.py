@@ -18,17 +18,11 @@ REPLAY: Final = "replayed-step"
 
 
 class TimeMachine(QWidget):
-    """Asks a process to replay a step of run A; one question at a time.
+    """Asks a process to replay a step of run A; one question at a time."""
 
-    Signals:
-        answered: What was replayed is stored.
-        failed: Message and next step.
-        turned: A question was asked, or is over.
-    """
-
-    answered = Signal()
-    failed = Signal(str, str)
-    turned = Signal()
+    answered = Signal()  # What was replayed is stored.
+    failed = Signal(str, str)  # Message and next step.
+    turned = Signal()  # A question was asked, or is over.
 
     def __init__(self, context: Context, parent: QWidget | None = None) -> None:
         super().__init__(parent)

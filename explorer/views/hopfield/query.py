@@ -18,19 +18,12 @@ PICTURE: Final = 52
 
 
 class QueryBar(QFrame):
-    """The query's image and caption, its modality, and a caption search field.
+    """The query's image and caption, its modality, and a caption search field."""
 
-    Signals:
-        pair_chosen: A pair, by its row in the snapshot.
-        image_chosen: The path of an image file.
-        words_chosen: A text.
-        side_chosen: `image` or `text` of the pair.
-    """
-
-    pair_chosen = Signal(int)
-    image_chosen = Signal(str)
-    words_chosen = Signal(str)
-    side_chosen = Signal(str)
+    pair_chosen = Signal(int)  # A pair, by its row in the snapshot.
+    image_chosen = Signal(str)  # The path of an image file.
+    words_chosen = Signal(str)  # A text.
+    side_chosen = Signal(str)  # `image` or `text` of the pair.
 
     def __init__(self, pictures: Thumbnails, parent: QWidget | None = None) -> None:
         super().__init__(parent, objectName="hopfield-query")

@@ -55,13 +55,9 @@ class StopFlag:
 
 
 class MapAppearance(QObject):
-    """The appearance of both maps.
+    """The appearance of both maps."""
 
-    Signals:
-        numbers_changed: It is known now how a run sees its pairs.
-    """
-
-    numbers_changed = Signal()
+    numbers_changed = Signal()  # It is known now how a run sees its pairs.
 
     def __init__(
         self,

@@ -35,14 +35,10 @@ class MapDetails(QWidget):
         show_all: Shows the hidden classes again; the view puts it above the legend, which keeps its lines.
         marks: What is an image and what a caption, where the colors do not say it; the view puts it under its maps.
         legend_row: The classes or the scale, what else is to be said of the colors, and what was placed from outside.
-
-    Signals:
-        isolated: Numbers of the isolated classes; empty for none.
-        remove_asked: The images that were placed among the points are not wanted any more.
     """
 
-    isolated = Signal(list)
-    remove_asked = Signal()
+    isolated = Signal(list)  # Numbers of the isolated classes; empty for none.
+    remove_asked = Signal()  # The images that were placed among the points are not wanted any more.
 
     def __init__(self, context: Context, pictures: Thumbnails, parent: QWidget | None = None) -> None:
         super().__init__(parent, objectName="map-details")

@@ -37,19 +37,12 @@ class PlacedLayout:
 
 
 class ExternalImages(QObject):
-    """Keeps the external images and requests their positions whenever a map changes.
+    """Keeps the external images and requests their positions whenever a map changes."""
 
-    Signals:
-        changed: Other images are placed, or in other places.
-        progressed: The share done, and a note.
-        finished: Nothing is under way any more.
-        failed: The `Failure`, when it is no cancelling.
-    """
-
-    changed = Signal()
-    progressed = Signal(float, str)
-    finished = Signal()
-    failed = Signal(object)
+    changed = Signal()  # Other images are placed, or in other places.
+    progressed = Signal(float, str)  # The share done, and a note.
+    finished = Signal()  # Nothing is under way any more.
+    failed = Signal(object)  # The `Failure`, when it is no cancelling.
 
     def __init__(
         self, panels: Sequence[MapPanel], client: ModelClient, background: Background, parent: QObject

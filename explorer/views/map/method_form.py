@@ -18,13 +18,9 @@ COORDINATES: Final = "Coordinates (*.npy *.csv *.tsv *.parquet)"
 
 
 class MethodForm(QWidget):
-    """A row of buttons with a form in a menu, because the row has no space for it at 1280 pixels.
+    """A row of buttons with a form in a menu, because the row has no space for it at 1280 pixels."""
 
-    Signals:
-        changed: `placement` is another.
-    """
-
-    changed = Signal()
+    changed = Signal()  # `placement` is another.
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)

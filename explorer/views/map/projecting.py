@@ -43,21 +43,16 @@ class _Waiting:
 
 
 class Projecting(QObject):
-    """Requests projections and delivers the point positions.
+    """Requests projections and delivers the point positions."""
 
-    Signals:
-        placed: Which map (0 is A), its side, the projection, the points (m x 2), and how they were placed in words.
-        sketched: As `placed` without the words: the points on the way, from the first epochs on.
-        progressed: Which map is worked on, the share done, a note, and which maps wait for points.
-        finished: Nothing is under way any more.
-        failed: The `Failure`, when it is no cancelling.
-    """
-
+    # Which map (0 is A), its side, the projection, the points (m x 2), and how they were placed in words.
     placed = Signal(int, object, object, object, str)
+    # As `placed` without the words: the points on the way, from the first epochs on.
     sketched = Signal(int, object, object, object)
+    # Which map is worked on, the share done, a note, and which maps wait for points.
     progressed = Signal(int, float, str, object)
-    finished = Signal()
-    failed = Signal(object)
+    finished = Signal()  # Nothing is under way any more.
+    failed = Signal(object)  # The `Failure`, when it is no cancelling.
 
     def __init__(self, context: Context, parent: QObject) -> None:
         super().__init__(parent)

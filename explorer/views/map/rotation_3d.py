@@ -40,17 +40,11 @@ class Cloud:
 
 
 class Rotation3D(QObject):
-    """Keeps the clouds, rotates them, and passes their projections to the maps.
+    """Keeps the clouds, rotates them, and passes their projections to the maps."""
 
-    Signals:
-        changed: The maps are in space now, or no longer.
-        turned: They are seen from another side; which map was turned.
-        failed: A cloud cannot be had; the exception.
-    """
-
-    changed = Signal()
-    turned = Signal()
-    failed = Signal(object)
+    changed = Signal()  # The maps are in space now, or no longer.
+    turned = Signal()  # They are seen from another side; which map was turned.
+    failed = Signal(object)  # A cloud cannot be had; the exception.
 
     def __init__(self, panels: Sequence[MapPanel], background: Background, parent: QObject) -> None:
         super().__init__(parent)

@@ -25,15 +25,10 @@ NEIGHBORS = 10
 
 
 class Selecting(QObject):
-    """Converts lassos and clicks in the maps to the shared selection, and shows it in both.
+    """Converts lassos and clicks in the maps to the shared selection, and shows it in both."""
 
-    Signals:
-        marked: The selection, or what it is of, is another.
-        noticed: What growing did, a sentence.
-    """
-
-    marked = Signal()
-    noticed = Signal(str)
+    marked = Signal()  # The selection, or what it is of, is another.
+    noticed = Signal(str)  # What growing did, a sentence.
 
     def __init__(
         self, panels: Sequence[MapPanel], selection: Selection, background: Background, tools: Tools, parent: QObject

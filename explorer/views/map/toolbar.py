@@ -18,15 +18,10 @@ COLOR_PX: Final = 192
 
 
 class MapToolbar(QObject):
-    """The controls of the maps: method and color stand in the window's bar, the tools below the maps.
+    """The controls of the maps: method and color stand in the window's bar, the tools below the maps."""
 
-    Signals:
-        projection_changed: `projection` is another.
-        color_changed: `color_by` is another.
-    """
-
-    projection_changed = Signal()
-    color_changed = Signal()
+    projection_changed = Signal()  # `projection` is another.
+    color_changed = Signal()  # `color_by` is another.
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)

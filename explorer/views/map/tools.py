@@ -40,22 +40,14 @@ class Tools(QWidget):
     Attributes:
         buttons: The button of each tool.
         shown: The checkable action of each thing that can be shown.
-
-    Signals:
-        tool_changed: `tool` is another.
-        grow_asked: The selection is to take its neighbors in.
-        space_changed: Whether the maps are turned in space.
-        lock_changed: Whether both maps move together.
-        shown_changed: The name of what was switched on or off.
-        fit_asked: Both maps are to show all points.
     """
 
-    tool_changed = Signal(str)
-    grow_asked = Signal()
-    space_changed = Signal(bool)
-    lock_changed = Signal(bool)
-    shown_changed = Signal(str)
-    fit_asked = Signal()
+    tool_changed = Signal(str)  # `tool` is another.
+    grow_asked = Signal()  # The selection is to take its neighbors in.
+    space_changed = Signal(bool)  # Whether the maps are turned in space.
+    lock_changed = Signal(bool)  # Whether both maps move together.
+    shown_changed = Signal(str)  # The name of what was switched on or off.
+    fit_asked = Signal()  # Both maps are to show all points.
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)

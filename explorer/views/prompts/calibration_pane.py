@@ -46,15 +46,10 @@ class Sample:
 
 
 class CalibrationPane(QWidget):
-    """The calibration of both runs.
+    """The calibration of both runs."""
 
-    Signals:
-        taus_changed: A temperature is another now.
-        sample_chosen: The person chose another image, by its place.
-    """
-
-    taus_changed = Signal()
-    sample_chosen = Signal(int)
+    taus_changed = Signal()  # A temperature is another now.
+    sample_chosen = Signal(int)  # The person chose another image, by its place.
 
     def __init__(self, background: Background, pictures: Thumbnails) -> None:
         super().__init__()

@@ -39,15 +39,10 @@ class HeatData:
 
 
 class HeatTable(QTableView):
-    """A table with shaded cells.
+    """A table with shaded cells."""
 
-    Signals:
-        cell_chosen: Row and column of the current cell.
-        edited: Row, column and the text that the person typed.
-    """
-
-    cell_chosen = Signal(int, int)
-    edited = Signal(int, int, str)
+    cell_chosen = Signal(int, int)  # Row and column of the current cell.
+    edited = Signal(int, int, str)  # Row, column and the text that the person typed.
 
     def __init__(self, name: str, label: str, parent: QWidget | None = None) -> None:
         super().__init__(parent, objectName=name, accessibleName=label)

@@ -28,13 +28,9 @@ MOST_WEIGHT: Final = 1000.0
 
 
 class Playground(QWidget):
-    """The templates of one run at a time.
+    """The templates of one run at a time."""
 
-    Signals:
-        weights_changed: The person changed a weight.
-    """
-
-    weights_changed = Signal()
+    weights_changed = Signal()  # The person changed a weight.
 
     def __init__(self, background: Background, pictures: Thumbnails) -> None:
         super().__init__()

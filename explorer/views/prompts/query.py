@@ -59,17 +59,11 @@ class PromptResult:
 
 
 class PromptQuery(QObject):
-    """Fetches the requested data and drops requests that are no longer needed.
+    """Fetches the requested data and drops requests that are no longer needed."""
 
-    Signals:
-        read: A `PromptResult` of the newest request.
-        progressed: Share done and a note, while the models embed sentences.
-        failed: The exception that ended the newest request.
-    """
-
-    read = Signal(object)
-    progressed = Signal(float, str)
-    failed = Signal(object)
+    read = Signal(object)  # A `PromptResult` of the newest request.
+    progressed = Signal(float, str)  # Share done and a note, while the models embed sentences.
+    failed = Signal(object)  # The exception that ended the newest request.
 
     def __init__(self, context: Context, parent: QObject) -> None:
         super().__init__(parent)

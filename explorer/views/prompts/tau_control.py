@@ -19,13 +19,9 @@ BOX_PX: Final = 92
 
 
 class TauControl(QWidget):
-    """The temperature of one run.
+    """The temperature of one run."""
 
-    Signals:
-        changed: The person chose another temperature.
-    """
-
-    changed = Signal()
+    changed = Signal()  # The person chose another temperature.
 
     def __init__(self, index: int, parent: QWidget | None = None) -> None:
         letter = "AB"[index]

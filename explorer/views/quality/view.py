@@ -470,13 +470,9 @@ class _Decision(QUndoCommand):
 
 
 class _FindingsTable(QTableView):
-    """The findings of one kind.
+    """The findings of one kind."""
 
-    Signals:
-        chose: The person has selected these findings.
-    """
-
-    chose = Signal(object)
+    chose = Signal(object)  # The person has selected these findings.
 
     def __init__(self, kind: str, label: str, pictures: Thumbnails) -> None:
         super().__init__(objectName=f"quality-{kind}s", accessibleName=label, showGrid=False, wordWrap=False)

@@ -43,12 +43,9 @@ class Arrangement(QObject):
         group: What the runs are grouped by, such a name; empty for no groups.
         actions: For the command palette.
         button: Opens the menu.
-
-    Signals:
-        changed: Other columns or groups are wanted; `show` must get their values.
     """
 
-    changed = Signal()
+    changed = Signal()  # Other columns or groups are wanted; `show` must get their values.
 
     def __init__(self, table: RunsTable, context: Context) -> None:
         super().__init__(table)

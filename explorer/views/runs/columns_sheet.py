@@ -25,12 +25,9 @@ class ColumnsSheet(Sheet):
     """All that can be a column at the left, searched; the chosen ones at the right, in their order.
 
     Enter, or a double click, adds the one that is selected; Delete removes, Alt with an arrow key moves.
-
-    Signals:
-        chosen: Names of the columns.
     """
 
-    chosen = Signal(list)
+    chosen = Signal(list)  # Names of the columns.
 
     def __init__(self, choices: Sequence[Choice], columns: Sequence[str], parent: QWidget | None = None) -> None:
         super().__init__("Columns of runs", "Show", parent)

@@ -45,14 +45,10 @@ class CurvesPane(QWidget):
 
     Attributes:
         controls: Of metrics, axis and smoothing, for the bar.
-
-    Signals:
-        changed: Other metrics, another axis, or another smoothing: the headless command is another.
-        requested: A `Replay`.
     """
 
-    changed = Signal()
-    requested = Signal(object)
+    changed = Signal()  # Other metrics, another axis, or another smoothing: the headless command is another.
+    requested = Signal(object)  # A `Replay`.
 
     def __init__(self, context: Context, parent: QWidget | None = None) -> None:
         super().__init__(parent)

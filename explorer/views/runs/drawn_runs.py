@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from explorer.models.runs import matching
+from explorer.run_control.jobs import working
 from trainer.store import RunRow
 
 DRAWN_AT_MOST: Final = 24
@@ -50,7 +51,7 @@ def choose_drawn(
     opened = [run for run in rows if eyes.get(run.id, run.id in chosen)]
     if not opened and not any(run.id in eyes for run in rows):
         opened = list(rows[-1:])
-    training = [run.id for run in reversed(rows) if trains(run)]
+    training = [run.id for run in reversed(rows) if working(run)]
     rank = {run_id: position for position, run_id in enumerate(dict.fromkeys([*sides, *training, *in_order]))}
     # What has not begun has no curve that could be left out.
     opened.sort(key=lambda run: (run.status == "queued" and run.id not in sides, rank.get(run.id, len(rank))))
@@ -62,11 +63,6 @@ def opened_by_sides(rows: Sequence[RunRow], sides: Sequence[int], before: Collec
     compared = matching(rows, sides)
     experiments = set() if before else {run.experiment for run in compared} - {""}
     return {*before} | {run.id for run in compared} | {run.id for run in rows if run.experiment in experiments}
-
-
-def trains(run: RunRow) -> bool:
-    """Return whether the run trains now, or is about to."""
-    return run.active and run.status != "queued"
 
 
 def sides_first(runs: Iterable[RunRow], sides: Sequence[int]) -> list[RunRow]:

@@ -15,13 +15,9 @@ from trainer.store import RunRow
 
 
 class ExperimentSheet(Sheet):
-    """A dialog that repeats a run as an experiment; its control is the run as it is.
+    """A dialog that repeats a run as an experiment; its control is the run as it is."""
 
-    Signals:
-        chosen: Name and definition.
-    """
-
-    chosen = Signal(str, str)
+    chosen = Signal(str, str)  # Name and definition.
 
     def __init__(self, row: RunRow, run: config.Run, parent: QWidget | None = None) -> None:
         super().__init__(f"Repeat {row.short_name} with other settings", "Start the experiment", parent)

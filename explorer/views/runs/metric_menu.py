@@ -12,13 +12,9 @@ from trainer.metrics import METRICS, metric
 
 
 class MetricMenu(QMenu):
-    """Checkable metrics, one submenu per group of the catalog.
+    """Checkable metrics, one submenu per group of the catalog."""
 
-    Signals:
-        changed: Other metrics are chosen.
-    """
-
-    changed = Signal()
+    changed = Signal()  # Other metrics are chosen.
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent, objectName="metric-menu")

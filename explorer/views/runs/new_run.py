@@ -88,21 +88,15 @@ CHECK_MS: Final = 120
 
 
 class NewRun(QDialog):
-    """A dialog that describes a run. Enter starts it if valid, Esc closes.
+    """A dialog that describes a run. Enter starts it if valid, Esc closes."""
 
-    Signals:
-        chosen: The valid configuration and the name of the preset it came from, to be started now.
-        queued: The same, to be added to the queue.
-        compared: A configuration that CLIP and CLOOB are to train with, and with how many seeds each.
-        import_asked: Instead, pairs are to be imported: where they lie (or nothing), and the preset for them.
-        places_asked: The places of this user are to be shown.
-    """
-
-    chosen = Signal(object, str)
-    queued = Signal(object, str)
+    chosen = Signal(object, str)  # The valid configuration and the name of the preset it came from, to be started now.
+    queued = Signal(object, str)  # The same, to be added to the queue.
+    # A configuration that CLIP and CLOOB are to train with, and with how many seeds each.
     compared = Signal(object, int)
+    # Instead, pairs are to be imported: where they lie (or nothing), and the preset for them.
     import_asked = Signal(str, str)
-    places_asked = Signal()
+    places_asked = Signal()  # The places of this user are to be shown.
 
     def __init__(
         self,
@@ -569,12 +563,9 @@ class SectionForm(QWidget):
     """One collapsible section of the configuration: its type, and the fields of that type.
 
     What is folded is made when somebody looks: half of the fields, and of the time until the sheet is there.
-
-    Signals:
-        changed: `value()` may be another now.
     """
 
-    changed = Signal()
+    changed = Signal()  # `value()` may be another now.
 
     def __init__(self, name: str, *, folded: bool, parent: QWidget | None = None) -> None:
         super().__init__(parent)

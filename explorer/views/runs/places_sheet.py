@@ -38,15 +38,10 @@ _BUILDS: Final = ("auto", "cpu", "cu126", "cu128", "cu130", "rocm6.4", "index")
 
 
 class PlacesSheet(QDialog):
-    """A dialog that lists places, adds, edits and removes them, tests one, and installs training there.
+    """A dialog that lists places, adds, edits and removes them, tests one, and installs training there."""
 
-    Signals:
-        changed: The list is another now.
-        progressed: Share of an installation, and a note on it.
-    """
-
-    changed = Signal()
-    progressed = Signal(float, str)
+    changed = Signal()  # The list is another now.
+    progressed = Signal(float, str)  # Share of an installation, and a note on it.
 
     def __init__(self, background: Background, workspace: Path, parent: QWidget | None = None) -> None:
         super().__init__(parent, objectName="places-sheet", windowTitle="Compute targets", modal=True)

@@ -33,15 +33,10 @@ _FIELDS: Final = {"beta": "β", "tau": "τ", "batch": "Batch size"}
 
 
 class Repeat(Sheet):
-    """A dialog that repeats a run over seeds and settings, if wanted after one of `runs`; a grid is an experiment.
+    """A dialog that repeats a run over seeds and settings, if wanted after one of `runs`; a grid is an experiment."""
 
-    Signals:
-        chosen: The runs, the priority, and the run to wait for (None: none).
-        compared: The experiment.
-    """
-
-    chosen = Signal(object, int, object)
-    compared = Signal(object)
+    chosen = Signal(object, int, object)  # The runs, the priority, and the run to wait for (None: none).
+    compared = Signal(object)  # The experiment.
 
     def __init__(
         self,
@@ -163,13 +158,9 @@ class Repeat(Sheet):
 
 
 class QueueSheet(Sheet):
-    """A dialog for the priority of queued runs and the run to wait for.
+    """A dialog for the priority of queued runs and the run to wait for."""
 
-    Signals:
-        chosen: The priority, and the run to wait for (None: none).
-    """
-
-    chosen = Signal(int, object)
+    chosen = Signal(int, object)  # The priority, and the run to wait for (None: none).
 
     def __init__(self, queued: Sequence[RunRow], runs: Sequence[RunRow], parent: QWidget | None = None) -> None:
         super().__init__("Set priority" if len(queued) == 1 else "Set priorities", "Apply", parent)
@@ -190,13 +181,9 @@ class QueueSheet(Sheet):
 
 
 class Branch(Sheet):
-    """A dialog for branching from a checkpoint under a new name.
+    """A dialog for branching from a checkpoint under a new name."""
 
-    Signals:
-        chosen: The step and the name.
-    """
-
-    chosen = Signal(int, str)
+    chosen = Signal(int, str)  # The step and the name.
 
     def __init__(self, row: RunRow, steps: Sequence[int], parent: QWidget | None = None) -> None:
         super().__init__(f"Fork {row.short_name}", "Queue", parent)
@@ -228,13 +215,9 @@ class Branch(Sheet):
 
 
 class SlotsSheet(Sheet):
-    """A dialog for how many runs train at once.
+    """A dialog for how many runs train at once."""
 
-    Signals:
-        chosen: The values for `trainer.scheduling.queue.choose_slots`, a dict.
-    """
-
-    chosen = Signal(object)
+    chosen = Signal(object)  # The values for `trainer.scheduling.queue.choose_slots`, a dict.
 
     def __init__(self, slots: QueueSlots, gpus: Sequence[str], parent: QWidget | None = None) -> None:
         super().__init__("Parallel runs", "Apply", parent)

@@ -106,18 +106,12 @@ class RunsTable(QTableView):
     Attributes:
         shown: The filter over it.
         without_run: Actions that its menu offers while no run is selected.
-
-    Signals:
-        chosen_changed: Other runs are selected.
-        collapsed_changed: Other groups are collapsed.
-        moved: Queued runs were dragged to a place of the queue; 0 is the next.
-        eyes_toggled: Ids of runs whose eye was clicked, or of the selected ones at Space.
     """
 
-    chosen_changed = Signal()
-    collapsed_changed = Signal()
-    moved = Signal(object, int)
-    eyes_toggled = Signal(object)
+    chosen_changed = Signal()  # Other runs are selected.
+    collapsed_changed = Signal()  # Other groups are collapsed.
+    moved = Signal(object, int)  # Queued runs were dragged to a place of the queue; 0 is the next.
+    eyes_toggled = Signal(object)  # Ids of runs whose eye was clicked, or of the selected ones at Space.
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent, objectName="runs-table", accessibleName="Runs", showGrid=False, wordWrap=False)

@@ -13,13 +13,9 @@ from trainer.store import RunRow
 
 
 class TagSheet(Sheet):
-    """A dialog for the tags of runs: those that all of them have can be edited.
+    """A dialog for the tags of runs: those that all of them have can be edited."""
 
-    Signals:
-        chosen: Tags to add, and tags to remove.
-    """
-
-    chosen = Signal(list, list)
+    chosen = Signal(list, list)  # Tags to add, and tags to remove.
 
     def __init__(self, runs: Sequence[RunRow], all_runs: Sequence[RunRow], parent: QWidget | None = None) -> None:
         super().__init__(f"Tags of {runs[0].short_name if len(runs) == 1 else f'{len(runs)} runs'}", "Save", parent)
@@ -58,13 +54,9 @@ class _Reader(QTextBrowser):
 
 
 class NoteSheet(Sheet):
-    """A dialog for the note of a run: written in one tab, read in the other.
+    """A dialog for the note of a run: written in one tab, read in the other."""
 
-    Signals:
-        chosen: The note.
-    """
-
-    chosen = Signal(str)
+    chosen = Signal(str)  # The note.
 
     def __init__(self, run: RunRow, parent: QWidget | None = None) -> None:
         super().__init__(f"Note of {run.short_name}", "Save", parent)

@@ -34,7 +34,7 @@ from explorer.views.runs.actions import CONTEXT_MENU, RESUMABLE, RunActions
 from explorer.views.runs.arrangement import Arrangement, read_values
 from explorer.views.runs.config_pane import ConfigPane
 from explorer.views.runs.curves_pane import CurvesPane
-from explorer.views.runs.drawn_runs import DrawnRuns, choose_drawn, opened_by_sides, sides_first, trains
+from explorer.views.runs.drawn_runs import DrawnRuns, choose_drawn, opened_by_sides, sides_first
 from explorer.views.runs.new_run import NewRun, on_data
 from explorer.views.runs.runs_table import RunsTable
 from explorer.views.runs.sheets import Sheets, queued_of
@@ -450,7 +450,7 @@ class RunsView(View):
     def _show_runs(self, runs: list[RunRow]) -> None:
         self.table.runs.show(runs, expected=self.context.jobs.expected())
         # A run that trains is looked at, also after its end; an eye that was closed by hand stays closed.
-        self._eyes = {run.id: True for run in runs if trains(run)} | self._eyes
+        self._eyes = {run.id: True for run in runs if working(run)} | self._eyes
         expected = self._choose_when_there
         if expected and all(self.table.runs.row_of(run) is not None for run in expected):
             self.table.choose(list(expected))

@@ -21,15 +21,10 @@ _SENDABLE = (config.Folder, config.ClassFolder, config.Shards)
 
 
 class WhereRow(QWidget):
-    """A row of the New run form.
+    """A row of the New run form."""
 
-    Signals:
-        changed: Another place was chosen.
-        manage_asked: The places are to be listed.
-    """
-
-    changed = Signal()
-    manage_asked = Signal()
+    changed = Signal()  # Another place was chosen.
+    manage_asked = Signal()  # The places are to be listed.
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent, objectName="new-run-where-row")

@@ -417,13 +417,9 @@ class Chip(QToolButton):
 
 
 class Hubs(QWidget):
-    """The hubness chart, and the switch that enables CSLS in the search.
+    """The hubness chart, and the switch that enables CSLS in the search."""
 
-    Signals:
-        toggled: CSLS is on or off now.
-    """
-
-    toggled = Signal(bool)
+    toggled = Signal(bool)  # CSLS is on or off now.
 
     def __init__(self, context: Context, pictures: Thumbnails, parent: QWidget | None = None) -> None:
         super().__init__(parent, objectName="search-hubs")

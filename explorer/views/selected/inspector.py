@@ -35,15 +35,10 @@ NOTHING: Final = (
 
 
 class PairInspector(QWidget):
-    """Shows the selected pair; of several one at a time, in the order of their rows.
+    """Shows the selected pair; of several one at a time, in the order of their rows."""
 
-    Signals:
-        failed: What went wrong, and what to do.
-        go: Name of a view that is to show the pair.
-    """
-
-    failed = Signal(str, str)
-    go = Signal(str)
+    failed = Signal(str, str)  # What went wrong, and what to do.
+    go = Signal(str)  # Name of a view that is to show the pair.
 
     def __init__(self, context: Context, parent: QWidget | None = None) -> None:
         super().__init__(parent, objectName="inspector")

@@ -43,12 +43,9 @@ class PairActions(QWidget):
 
     Attributes:
         facts: What is stored about the pairs of the data set; None until it is read again.
-
-    Signals:
-        failed: What went wrong, and what to do.
     """
 
-    failed = Signal(str, str)
+    failed = Signal(str, str)  # What went wrong, and what to do.
 
     def __init__(self, context: Context, parent: QWidget | None = None) -> None:
         super().__init__(parent, objectName="inspector-actions")

@@ -120,15 +120,10 @@ class CourseCard(XYPlotCard):
 
 
 class NeighborRows(QWidget):
-    """The nearest pairs in each run; those that are near in both are framed.
+    """The nearest pairs in each run; those that are near in both are framed."""
 
-    Signals:
-        chosen: Row of the clicked pair.
-        hovered: Row of the pair under the pointer; -1 for none.
-    """
-
-    chosen = Signal(int)
-    hovered = Signal(int)
+    chosen = Signal(int)  # Row of the clicked pair.
+    hovered = Signal(int)  # Row of the pair under the pointer; -1 for none.
 
     def __init__(self, pictures: Thumbnails, parent: QWidget | None = None) -> None:
         super().__init__(parent, objectName="inspector-near")

@@ -28,13 +28,9 @@ FILTER = "Parquet (*.parquet);;CSV (*.csv);;List of image files (*.txt)"
 
 
 class SelectedPanel(QWidget):
-    """A dataset's selected pairs, which can be listed, saved, restored, exported and deleted with undo.
+    """A dataset's selected pairs, which can be listed, saved, restored, exported and deleted with undo."""
 
-    Signals:
-        failed: What went wrong, and what to do.
-    """
-
-    failed = Signal(str, str)
+    failed = Signal(str, str)  # What went wrong, and what to do.
 
     def __init__(self, context: Context, pictures: Thumbnails, parent: QWidget | None = None) -> None:
         super().__init__(parent, objectName="selected-panel")

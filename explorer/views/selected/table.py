@@ -62,15 +62,10 @@ MOST_MARKED: Final = 20_000
 
 
 class PairTable(QTableView):
-    """A table with one pair per row.
+    """A table with one pair per row."""
 
-    Signals:
-        chosen: The selected pairs, rows of the snapshot, after a person selected lines.
-        hovered: The pair under the pointer or the keyboard; -1 for none.
-    """
-
-    chosen = Signal(object)
-    hovered = Signal(int)
+    chosen = Signal(object)  # The selected pairs, rows of the snapshot, after a person selected lines.
+    hovered = Signal(int)  # The pair under the pointer or the keyboard; -1 for none.
 
     def __init__(
         self,

@@ -76,15 +76,10 @@ def _spoken(tile: PairTile) -> str:
 
 
 class Tiles(QListView):
-    """Thumbnails in several rows, or in a single one.
+    """Thumbnails in several rows, or in a single one."""
 
-    Signals:
-        chosen: The selected pairs, after a person selected some.
-        hovered: The pair under the pointer; -1 for none.
-    """
-
-    chosen = Signal(object)
-    hovered = Signal(int)
+    chosen = Signal(object)  # The selected pairs, after a person selected some.
+    hovered = Signal(int)  # The pair under the pointer; -1 for none.
 
     def __init__(
         self,

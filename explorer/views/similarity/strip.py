@@ -40,13 +40,9 @@ class Zone:
 
 
 class PairStrip(QWidget):
-    """Thumbnails of some pairs, with their cosine and that of their hardest unmatched text in each run.
+    """Thumbnails of some pairs, with their cosine and that of their hardest unmatched text in each run."""
 
-    Signals:
-        chosen: The clicked pair.
-    """
-
-    chosen = Signal(int)
+    chosen = Signal(int)  # The clicked pair.
 
     def __init__(self, pictures: Thumbnails, parent: QWidget | None = None) -> None:
         super().__init__(parent, objectName="similarity-strip-pane")

@@ -16,19 +16,12 @@ if TYPE_CHECKING:
 
 
 class TimelineQuery(QObject):
-    """Requests one series of layouts per run and reports when all are complete.
+    """Requests one series of layouts per run and reports when all are complete."""
 
-    Signals:
-        placed: The placement, and the files of each run by its place.
-        progressed: Share done, and a note.
-        ended: Nothing is under way any more.
-        failed: The `Failure`, when it is no cancelling.
-    """
-
-    placed = Signal(object, object)
-    progressed = Signal(float, str)
-    ended = Signal()
-    failed = Signal(object)
+    placed = Signal(object, object)  # The placement, and the files of each run by its place.
+    progressed = Signal(float, str)  # Share done, and a note.
+    ended = Signal()  # Nothing is under way any more.
+    failed = Signal(object)  # The `Failure`, when it is no cancelling.
 
     def __init__(self, client: ModelClient, parent: QObject) -> None:
         super().__init__(parent)

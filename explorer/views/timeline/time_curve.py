@@ -24,13 +24,9 @@ LEAST_PX: Final = 44
 
 
 class TimeCurve(QWidget):
-    """A plot of the chart `snapshot-curves` with its name and the values at the cursor.
+    """A plot of the chart `snapshot-curves` with its name and the values at the cursor."""
 
-    Signals:
-        jumped: The person clicked at this step.
-    """
-
-    jumped = Signal(float)
+    jumped = Signal(float)  # The person clicked at this step.
 
     def __init__(self, measure: TimelineMeasure, parent: QWidget | None = None) -> None:
         super().__init__(parent, objectName=f"timeline-{measure.key}")

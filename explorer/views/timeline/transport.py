@@ -21,13 +21,9 @@ LABEL_PX: Final = 168
 
 
 class Transport(QWidget):
-    """The current position in time.
+    """The current position in time."""
 
-    Signals:
-        moved: Another step is looked at; its place among the steps.
-    """
-
-    moved = Signal(int)
+    moved = Signal(int)  # Another step is looked at; its place among the steps.
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)

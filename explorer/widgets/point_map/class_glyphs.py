@@ -52,12 +52,9 @@ class ClassGlyphs(QObject):
 
     Attributes:
         are_seen: Whether glyphs are drawn: not where points are dense.
-
-    Signals:
-        seen_changed: `are_seen` is another.
     """
 
-    seen_changed = Signal(bool)
+    seen_changed = Signal(bool)  # `are_seen` is another.
 
     def __init__(self, layer: PointLayer, parent: QObject) -> None:
         super().__init__(parent)

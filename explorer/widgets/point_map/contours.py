@@ -36,13 +36,9 @@ class Lines:
 
 
 class Contours(QObject):
-    """The contours of one map; hidden until `set_shown`, and while few points are visible.
+    """The contours of one map; hidden until `set_shown`, and while few points are visible."""
 
-    Signals:
-        arrived: Lines for what is in sight now are drawn.
-    """
-
-    arrived = Signal()
+    arrived = Signal()  # Lines for what is in sight now are drawn.
 
     def __init__(self, layer: PointLayer, parent: QObject) -> None:
         super().__init__(parent)

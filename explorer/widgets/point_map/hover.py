@@ -13,17 +13,11 @@ GRACE_MS: Final = 260
 
 
 class Hover(QObject):
-    """Converts mouse moves to hovered points.
+    """Converts mouse moves to hovered points."""
 
-    Signals:
-        pointed: The point under the pointer is another now; -1 for none.
-        settled: The pointer rests on this point.
-        ended: The pointer left the last settled point a while ago.
-    """
-
-    pointed = Signal(int)
-    settled = Signal(int)
-    ended = Signal()
+    pointed = Signal(int)  # The point under the pointer is another now; -1 for none.
+    settled = Signal(int)  # The pointer rests on this point.
+    ended = Signal()  # The pointer left the last settled point a while ago.
 
     def __init__(self, hit_test: Callable[[QPointF], int], parent: QObject) -> None:
         super().__init__(parent)

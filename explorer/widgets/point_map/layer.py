@@ -67,20 +67,13 @@ class PointLayer(pg.GraphicsObject):
 
     Attributes:
         sums: Points in the order of the grid, and their sums in fine cells; none until they are summed.
-
-    Signals:
-        drawn: An exact picture of the present state is shown.
-        framed: Another picture is shown, perhaps one made while the map moves.
-        sampled: A sample of the points that were set can be drawn.
-        indexed: The points that were set can be drawn and picked.
-        sorting: How far the index of new points is, 0 to 1.
     """
 
-    drawn = Signal()
-    framed = Signal()
-    sampled = Signal()
-    indexed = Signal()
-    sorting = Signal(float)
+    drawn = Signal()  # An exact picture of the present state is shown.
+    framed = Signal()  # Another picture is shown, perhaps one made while the map moves.
+    sampled = Signal()  # A sample of the points that were set can be drawn.
+    indexed = Signal()  # The points that were set can be drawn and picked.
+    sorting = Signal(float)  # How far the index of new points is, 0 to 1.
 
     def __init__(self) -> None:
         super().__init__()

@@ -36,31 +36,19 @@ WAYS: Final = {
 
 
 class PointMap(DeferredPaint, pg.GraphicsView):
-    """Points in the plane, discs and diamonds, drawn quickly at any number.
+    """Points in the plane, discs and diamonds, drawn quickly at any number."""
 
-    Signals:
-        hovered: Another point (-1: none) is under the pointer.
-        settled: The pointer rests on this point, at this place of the screen.
-        hover_ended: The pointer left the settled point a while ago.
-        clicked: This point was clicked (-1: none); whether it is to `replace` the selection, be `add`ed or `remove`d.
-        outlined: These points were outlined or brushed (ascending numbers), and the same of them.
-        turned: Degrees by which the cloud is to turn, to the right and towards the eye.
-        moved: A person has panned or zoomed.
-        fitted: All is in view.
-        view_changed: Another part of the map is looked at.
-        drawn: The present state is on the screen.
-    """
-
-    hovered = Signal(int)
-    settled = Signal(int, QPoint)
-    hover_ended = Signal()
+    hovered = Signal(int)  # Another point (-1: none) is under the pointer.
+    settled = Signal(int, QPoint)  # The pointer rests on this point, at this place of the screen.
+    hover_ended = Signal()  # The pointer left the settled point a while ago.
+    # This point was clicked (-1: none); whether it is to `replace` the selection, be `add`ed or `remove`d.
     clicked = Signal(int, str)
-    outlined = Signal(object, str)
-    turned = Signal(float, float)
-    moved = Signal()
-    fitted = Signal()
-    view_changed = Signal()
-    drawn = Signal()
+    outlined = Signal(object, str)  # These points were outlined or brushed (ascending numbers), and the same of them.
+    turned = Signal(float, float)  # Degrees by which the cloud is to turn, to the right and towards the eye.
+    moved = Signal()  # A person has panned or zoomed.
+    fitted = Signal()  # All is in view.
+    view_changed = Signal()  # Another part of the map is looked at.
+    drawn = Signal()  # The present state is on the screen.
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)

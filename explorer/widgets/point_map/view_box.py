@@ -22,24 +22,16 @@ class MapBox(pg.ViewBox):
 
     With `pan` a drag moves the map, or turns the cloud in space; with Shift or Alt it outlines a rectangle. The other
     tools outline points. Shift adds to what is selected, Alt takes away. The middle button always moves the map.
-
-    Signals:
-        outlining: The outline so far, in the map's coordinates (m x 2); empty when it ended.
-        outlined: The finished outline, and what becomes of the points inside.
-        brushed: The brush's way (m x 2), its radius in the map's units, and what becomes of the points under it.
-        brush_at: Where the brush is now (1 x 2), or its way so far; empty when there is none.
-        turned: Degrees by which the cloud is to turn to the right and towards the eye.
-        clicked: A click, in the map's coordinates, and what becomes of the point.
-        fit_asked: A double click.
     """
 
-    outlining = Signal(object)
-    outlined = Signal(object, str)
+    outlining = Signal(object)  # The outline so far, in the map's coordinates (m x 2); empty when it ended.
+    outlined = Signal(object, str)  # The finished outline, and what becomes of the points inside.
+    # The brush's way (m x 2), its radius in the map's units, and what becomes of the points under it.
     brushed = Signal(object, float, str)
-    brush_at = Signal(object)
-    turned = Signal(float, float)
-    clicked = Signal(object, str)
-    fit_asked = Signal()
+    brush_at = Signal(object)  # Where the brush is now (1 x 2), or its way so far; empty when there is none.
+    turned = Signal(float, float)  # Degrees by which the cloud is to turn to the right and towards the eye.
+    clicked = Signal(object, str)  # A click, in the map's coordinates, and what becomes of the point.
+    fit_asked = Signal()  # A double click.
 
     def __init__(self) -> None:
         super().__init__(lockAspect=True, enableMenu=False, border=None)
