@@ -152,7 +152,7 @@ def arrange(grid: PointGrid, look: PointStyle, states: States, kernels: ModuleTy
     looks, order = [look.color, look.diamond, lit, visible], grid.order
     if grid.share < 1:
         looks, order = [each[order] if len(each) else each for each in looks], np.arange(len(order), dtype=np.int32)
-    ink, count = _packed_in_parallel(kernels, looks, order) if kernels else _pack(*looks, order)
+    ink, count = _packed_in_parallel(kernels, looks, order) if kernels else _pack(looks, order)
     some = None
     if count[DIMMED] and 0 < count[PLAIN] <= MOST_SINGLED_OUT:
         some = np.flatnonzero(ink >> _STATE_SHIFT == PLAIN).astype(np.int32)
@@ -357,8 +357,9 @@ def _peak(total: float, pixels: float) -> float:
 
 
 def _pack(
-    color: np.ndarray, diamond: np.ndarray, lit: np.ndarray, visible: np.ndarray, order: np.ndarray
+    looks: Sequence[np.ndarray], order: Int[np.ndarray, " n"]
 ) -> tuple[UInt16[np.ndarray, " n"], Int[np.ndarray, " states"]]:
+    color, diamond, lit, visible = looks
     state = np.full(len(color), PLAIN, np.uint16)
     if len(lit):
         state[~lit] = DIMMED
