@@ -23,11 +23,13 @@ from trainer.format_detection.tables import (
     CAPTIONS,
     IMAGES,
     NUMBERED_CAPTION,
+    OF_ENCODED,
     Form,
     columns_of_pictures,
     columns_of_words,
     flat,
     image_roots,
+    is_encoded,
     is_numbered,
     is_spelled_alike,
     local_path,
@@ -122,6 +124,8 @@ def check_columns(
     kinds = {"image_column": "names its images", "caption_column": "holds its captions"}
     for field, kind in kinds.items():
         if (column := getattr(table, field)) not in names:
+            if any(map(is_encoded, names)):
+                raise DataError(f"{path.name} has no column names. {OF_ENCODED}", list(problems))
             present = ", ".join(repr(name[:60]) for name in names[:20])
             lack = f"{path.name} has no column {column!r}; it"
             if column == getattr(config.Table, field):
@@ -309,6 +313,8 @@ def pair(path: Path, row: dict[str, Any], table: config.Table) -> Source:
         return Source(image, f"{image.file.name}/{image.row}", sentence, metadata.get(LABEL, ""), metadata)
     if not isinstance(image, str) or not image.strip():
         raise ValueError("It names no image." if table.image_column in row else _missing(table.image_column))
+    if is_encoded(image):
+        raise ValueError(OF_ENCODED)
     image = local_path(image)
     if "://" in image or image.startswith(("//", "\\\\", "pipe:")):
         raise ValueError(

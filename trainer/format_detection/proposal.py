@@ -20,6 +20,7 @@ from trainer.format_detection.tables import (
     CAPTIONS,
     IMAGES,
     NUMBERED_CAPTION,
+    OF_ENCODED,
     TABLES,
     caption_beside,
     column_of_classes,
@@ -29,6 +30,7 @@ from trainer.format_detection.tables import (
     first_images,
     form_of,
     image_root,
+    is_encoded,
     native_names,
     omitted_ending,
     subfolders,
@@ -264,6 +266,8 @@ def _folder(root: Path, depth: int = 0) -> Proposal:
             return Proposal(_table(addresses))
         if unread := _unread(root, entries):
             raise ConfigError(f"{root} holds no pictures that could be read: {unread}")
+        if any(is_encoded(cell) for file in _tables_near(root, entries) for cell in columns_of(file)):
+            raise ConfigError(f"{root} holds a table of pictures. {OF_ENCODED}")
     if not look.captioned:
         pictures = _without_captions(root, entries, look)
         if text_tree(root):

@@ -53,6 +53,11 @@ NUMBERED_CAPTION: Final = re.compile(r"(caption|text|sentence|comment|descriptio
 
 _CAPTION_PART: Final = re.compile("desc|caption|text|sentence|comment", re.IGNORECASE)
 
+_LEAST_ENCODED: Final = 60
+OF_ENCODED: Final = (
+    "The pictures are in it as text (base64), which is not read. Write them as files, or the table as Parquet with the "
+    "bytes of the pictures: base64.b64decode(TEXT)."
+)
 SEPARATOR_LINE: Final = re.compile(r"sep=(.)\s*", re.IGNORECASE)
 """What Excel writes above the column names to say what separates the cells."""
 _OF_WINDOWS: Final = re.compile(r"/[a-z]:/", re.IGNORECASE)
@@ -294,6 +299,11 @@ _SPELLINGS: Final = (
     functools.partial(unicodedata.normalize, "NFC"),
 )
 """How a file may be spelled otherwise than in its table."""
+
+
+def is_encoded(text: str) -> bool:
+    """Return whether a text is a picture in base64, by how PNG, JPEG, WebP and GIF begin."""
+    return len(text) > _LEAST_ENCODED and text.startswith(("data:image/", "iVBORw0KGgo", "/9j/", "UklGR", "R0lGOD"))
 
 
 def local_path(name: str) -> str:

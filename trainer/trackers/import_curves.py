@@ -39,6 +39,7 @@ from trainer.trackers.recognition import (
     run_folder,
     tracker_of,
 )
+from trainer.trackers.unread_logs import unread_log
 from trainer.untrusted.bounded import Unreadable, read
 from trainer.untrusted.bounded.tracker_rows import MOST_STEP
 from trainer.untrusted.files import encodable, read_text
@@ -100,6 +101,8 @@ def import_curves(
     if not path.exists():
         raise UserError(f"{path} is not there. Name the file or folder again.")
     chosen = kind or tracker_of(path)
+    if chosen is None and (step := unread_log(path)):
+        raise UserError(f"{path} is not read. {step}")
     if chosen is None:
         raise UserError(
             f"{path} holds no event files of TensorBoard, no history of Weights & Biases (CSV, JSON lines or Parquet "

@@ -234,7 +234,7 @@ def run_folder(log: Path) -> Path:
 def is_log_table(file: Path) -> bool:
     """Return whether a file has a number at a step in its first record, or printed lines have; no list of images."""
     # Not before: the window asks what is dropped, and paints without numpy.
-    from trainer.format_detection.tables import CAPTIONS, IMAGES
+    from trainer.format_detection.tables import CAPTIONS, IMAGES, flat
     from trainer.untrusted.bounded import text_log
     from trainer.untrusted.bounded.log_reading import DOCUMENT, first_record, log_columns
     from trainer.untrusted.bounded.tracker_rows import number_of
@@ -247,7 +247,7 @@ def is_log_table(file: Path) -> bool:
     head = begin.decode(marked_encoding(begin), "replace")
     if suffix == ".json" and DOCUMENT.search(head):
         return True
-    record = first_record(head, suffix)
+    record = flat(first_record(head, suffix))
     if not record and suffix in text_log.SUFFIXES:
         return text_log.is_text_log(head.split("\n"))
     columns = log_columns(list(record))

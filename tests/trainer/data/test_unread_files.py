@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.trainer.test_format_detection import pictures, write
+from tests.trainer.data.test_stated_splits import listed
+from tests.trainer.test_format_detection import pictures, png, write
 from trainer.config import ConfigError
+from trainer.data import DataError
 from trainer.format_detection import propose
 from trainer.vectors.matrices import VectorError, find
 
@@ -74,3 +76,23 @@ def test_vectors_of_other_forms_have_their_next_step(tmp_path: Path, name: str, 
     with pytest.raises(VectorError) as refused:
         find(tmp_path / name)
     assert step in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "layout", ["csv", "jsonl", pytest.param("parquet", marks=pytest.mark.slow), "tsv without names", "folder"]
+)
+def test_pictures_as_text_have_their_next_step(tmp_path: Path, layout: str) -> None:
+    import base64
+
+    import pandas as pd
+
+    table = pd.DataFrame({"image": [base64.b64encode(png(n)).decode() for n in range(3)], "text": ["a dog here"] * 3})
+    file = tmp_path / f"train_imgs.{'tsv' if ' ' in layout or layout == 'folder' else layout}"
+    written = {
+        "csv": lambda: table.to_csv(file, index=False),
+        "jsonl": lambda: table.to_json(file, orient="records", lines=True),
+        "parquet": lambda: table.to_parquet(file),
+    }
+    written.get(layout, lambda: table[["text", "image"]].to_csv(file, sep="\t", index=False, header=False))()
+    with pytest.raises((ConfigError, DataError), match=r"as text \(base64\), which is not read"):
+        listed(propose(tmp_path if layout == "folder" else file).data, tmp_path)

@@ -11,6 +11,7 @@ import pytest
 
 from tests.trainer.trackers.test_importing import points
 from tests.trainer.trackers.test_training_logs import curves_of
+from trainer.errors import UserError
 from trainer.store import Workspace
 from trainer.trackers.import_curves import import_curves
 from trainer.untrusted.bounded.log_reading import LogGroups, LogReading
@@ -230,3 +231,55 @@ def test_lines_of_mmcv_begin_with_what_the_run_was_made_by(tmp_path: Path) -> No
     records += [{"mode": "train", "epoch": 1, "iter": n, "loss": 5 - n / 10} for n in (10, 20)]
     (tmp_path / "20210101.log.json").write_text("".join(f"{json.dumps(record)}\n" for record in records))
     assert curves_of(tmp_path / "20210101.log.json", tmp_path)[0] == {"train/loss": {10: 4, 20: 3}}
+
+
+@pytest.mark.parametrize(
+    ("name", "step"),
+    [
+        (".aim/VERSION", "aim.Repo(FOLDER).query_metrics().dataframe().to_csv(FILE, index=False)"),
+        ("vdlrecords.1700000000.log", "visualdl.LogReader(file_path=FILE)"),
+        ("run-1-abc/files/output.log", "What the training printed is in output.log"),
+        ("wandb-summary.json", "It has only the last numbers of a run."),
+        ("preds_1_a.table.json", "It is a table that a run logged"),
+        ("history.npz", "Write its numbers as CSV"),
+        ("history.pkl", "it can run code"),
+        ("log.csv.gz", "Unpack it first."),
+    ],
+)
+def test_what_is_not_read_of_trackers_has_its_next_step(tmp_path: Path, name: str, step: str) -> None:
+    (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / name).write_text('{"_step": 7, "loss": 1}')
+    with pytest.raises(UserError, match=re.escape(step)):
+        curves_of(tmp_path if "/" in name else tmp_path / name, tmp_path / "w")
+
+
+def test_what_aim_writes_has_its_runs_and_parts(tmp_path: Path) -> None:
+    rows = [
+        {"idx": n, "step": n, "value": n + k / 4, "epoch": 0, "time": f"2024-01-01 00:00:0{n}"}
+        | {"run": run, "run.hparams.lr": 0.1, "metric": "loss", "context.subset": part}
+        for k, (run, part) in enumerate((run, part) for run in ("a1", "b2") for part in ("train", "val"))
+        for n in range(4)
+    ]
+    import pandas as pd
+
+    pd.DataFrame(rows).to_csv(tmp_path / "aim.csv", index=False)
+    workspace = Workspace(tmp_path / "ws")
+    try:
+        read = {
+            (run.name, part): points(workspace, run.id, f"{part}/loss")
+            for run in import_curves(workspace, tmp_path / "aim.csv")
+            for part in ("train", "val")
+        }
+    finally:
+        workspace.close()
+    table = pd.DataFrame(rows)
+    assert read == {
+        keys: dict(zip(of["step"], of["value"], strict=True)) for keys, of in table.groupby(["run", "context.subset"])
+    }
+
+
+def test_objects_in_a_list_of_records_have_their_numbers(tmp_path: Path) -> None:
+    records = [{"epoch": n, "train": {"loss": 3 - n}, "val": {"loss": 4 - n}} for n in range(2)]
+    (tmp_path / "log.json").write_text(json.dumps(records, indent=2))
+    read, _ = curves_of(tmp_path / "log.json", tmp_path)
+    assert read == {"train.loss": {0: 3, 1: 2}, "val.loss": {0: 4, 1: 3}}
