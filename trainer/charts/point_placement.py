@@ -64,6 +64,12 @@ class PointPlacement:
         # A perplexity is about a third of the neighbors that are looked at.
         return {"umap": 1, "umap-learn": 1, "pacmap": 1, "tsne": 3}.get(self.method, 0) * self.neighbors
 
+    @property
+    def options(self) -> dict[str, Any]:
+        """The relevant options of `trainer export` and `trainer project` that select this placement."""
+        chosen = {name.replace("_", "-"): value for name, value in self.parameters.items()}
+        return chosen | ({"coordinates": self.coordinates} if self.method == "file" else {})
+
 
 _CHOICES: Final = {field.name: field.options for field in fields_of(PointPlacement)}
 METHODS, METRICS = _CHOICES["method"], _CHOICES["metric"]
