@@ -287,6 +287,7 @@ QStatusBar QProgressBar::chunk { background: $secondary; }
 #bar QComboBox:focus { min-height: 24px; border-color: $focus; }
 #bar QPushButton[ring="true"]:focus { min-height: 24px; }
 #morePanel { background: $raised; border: 1px solid $outline; }
+#hoverPicture { background: $sunken; border-radius: ${radius}px; }
 #banner { background: $raised; border: none; border-top: 1px solid $line; }
 #banner[tone="bad"] { background: $bad_soft; border-color: $bad; }
 #banner[tone="warn"] { background: $warn_soft; border-color: $warn; }

@@ -35,7 +35,7 @@ class HoverCard(QFrame):
         super().__init__(parent, objectName="hoverCard")
         theme.set_role(self, "raised")
         self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
-        self._picture = layouts.text(role="small", align=Qt.AlignmentFlag.AlignCenter)
+        self._picture = layouts.text(role="small", align=Qt.AlignmentFlag.AlignCenter, name="hoverPicture")
         self._picture.setFixedSize(PICTURE_PX, PICTURE_PX)
         self._caption, self._line = WrappedLabel(), WrappedLabel()
         theme.set_role(self._line, "small")

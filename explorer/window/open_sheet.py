@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import ClassVar, Final
 
-from PySide6.QtCore import Signal
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QAction, QGuiApplication
 from PySide6.QtWidgets import QDialog, QFileDialog, QLabel, QLineEdit, QPushButton, QWidget
 
@@ -22,6 +22,7 @@ from trainer.untrusted import safe_subprocess, shell
 
 LABEL_WIDTH: Final = 96
 WIDTH: Final = 560
+NOTE_LINES: Final = 3
 PATIENCE_S: Final = 300
 """How long reading a file may take before it counts as stuck."""
 
@@ -36,10 +37,13 @@ class OpenSheet(QDialog):
     def __init__(
         self, name: str, title: str, workspace: Path, background: Background, parent: QWidget | None = None
     ) -> None:
-        super().__init__(parent, objectName=name, windowTitle=title, modal=True, minimumWidth=WIDTH)
+        super().__init__(parent, objectName=name, windowTitle=title, modal=True)
         self._name, self._workspace, self._background = name, workspace, background
+        self.setFixedWidth(WIDTH)
         self.grid = layouts.grid(theme.BETWEEN, theme.INSIDE)
-        self.note = WrappedLabel(parent=self, objectName=f"{name}-note")
+        self.note = WrappedLabel(parent=self, objectName=f"{name}-note", alignment=Qt.AlignmentFlag.AlignTop)
+        # The buttons keep their place while the note changes.
+        self.note.setMinimumHeight(NOTE_LINES * self.fontMetrics().lineSpacing())
         self.start = QPushButton("Open", self, objectName=f"{name}-start", default=True, clicked=self.accept)
         theme.set_role(self.start, "primary")
 

@@ -14,12 +14,15 @@ from PySide6.QtGui import QAction, QColor, QImage
 from PySide6.QtWidgets import QLabel, QPushButton
 
 from explorer.intents import OpenSample
+from explorer.models.thumbnails import Thumbnails
 from explorer.thumbnails import NoThumbnail, thumbnail
 from explorer.views.map import MapView, load
 from explorer.views.map.appearance import dominant_labels
-from explorer.views.map.coloring import SHADES, choices, classes_of, colorings, means_classes
+from explorer.views.map.coloring import MODALITY, SHADES, choices, classes_of, colorings, means_classes, words
+from explorer.views.map.details import MapDetails
 from explorer.views.map.load import read_numbers, read_side
-from explorer.window.more_panel import MorePanel
+from explorer.views.map.toolbar import MapToolbar
+from explorer.window.more_panel import EDGE_PX, MorePanel
 from tests.explorer.conftest import unselected
 from trainer.analysis.retrieval import ranks
 from trainer.analysis.similarity import matched_cosines
@@ -146,6 +149,8 @@ def test_the_menu_of_the_dots_has_sections_and_check_marks(qtbot, view: MapView)
     first = entries()
     sections = [label.text() for label in menu.findChildren(QLabel, "moreSection")]
     assert sections == ["Selection", "Display", "Maps"]
+    top = menu.findChild(QLabel, "moreSection").mapTo(menu, QPoint()).y()
+    assert top <= 2 * EDGE_PX, "without controls there is no row for them"
     assert len(first) <= 10, "what has a button on the bar or on the maps is not listed again"
     assert first["Contours"].accessibleDescription() == "off"
     assert first["Select all pairs"].accessibleDescription() == ""
@@ -154,6 +159,17 @@ def test_the_menu_of_the_dots_has_sections_and_check_marks(qtbot, view: MapView)
     assert entries()["Contours"].accessibleDescription() == "on"
     view.toolbar.tools.shown["contours"].toggle()
     assert entries()["Contours"].accessibleDescription() == "off", "wherever it was switched"
+
+
+def test_a_map_without_points_shows_no_part_of_a_legend(qtbot, make_context) -> None:
+    context = make_context()
+    details, toolbar = MapDetails(context, Thumbnails(context.background)), MapToolbar()
+    qtbot.addWidget(details)
+    qtbot.addWidget(details.legend_row)
+    details.legend_row.show()
+    parts = (details.legend_title, details.legend, details.scale, details.scale_b)
+    assert not any(part.isVisible() for part in parts)
+    assert (toolbar.color.key, toolbar.color.currentText()) == (MODALITY, words(MODALITY))
 
 
 def states(view: MapView, index: int) -> np.ndarray:

@@ -72,8 +72,13 @@ def test_the_sheet_says_what_it_cannot_watch(sheet, qtbot, training: Path, tmp_p
     sheet.editors["folder"].setText(str(tmp_path / "empty"))
     qtbot.waitUntil(lambda: "holds no training that is known" in sheet.note.text())
     assert not sheet.start.isEnabled()
+    before = sheet.start.x()
+    (tmp_path / "pairs.csv").write_text("image,caption\na.png,a dog\n")
+    sheet.editors["folder"].setText(str(tmp_path / "pairs.csv"))
+    qtbot.waitUntil(lambda: "its first record has no number at a step or epoch" in sheet.note.text())
     sheet.editors["folder"].setText(str(training))
     qtbot.waitUntil(sheet.start.isEnabled)
+    assert sheet.start.x() == before
     sheet.editors["every"].setText("0")
     assert not sheet.start.isEnabled()
     qtbot.keyClicks(sheet.editors["data"], "val.csv")

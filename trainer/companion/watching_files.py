@@ -102,6 +102,11 @@ def watched_folder(path: Path) -> WatchedFolder:
             return WatchedFolder(top, program)
     if (kind := tracker_of(folder)) and kind != "open_clip":  # a folder with the folders of several trainings
         return WatchedFolder(folder, kind)
+    if folder.is_file():
+        raise WatchError(
+            f"{folder} cannot be read as the log of a training: its first record has no number at a step or "
+            "epoch. Name a log that has a column step, or the folder that the training writes."
+        )
     raise WatchError(
         f"{folder} holds no training that is known: neither out.log and checkpoints/epoch_N.pt of open_clip, nor "
         "checkpoints/*.ckpt or hparams.yaml of Lightning, nor checkpoint-STEP folders of transformers, nor curves of "

@@ -68,6 +68,7 @@ class MapDetails(QWidget):
         self._lay_out()
         self.show_placed(0)
         self.legend.isolated.connect(self.isolated)
+        self.show_colors((), (), np.empty(0, np.int64), owner=None)
         self.show_pairs(None, np.empty(0, np.int64))
 
     def show_colors(
@@ -91,6 +92,7 @@ class MapDetails(QWidget):
         own_scale = first is not None and first.own_scale
         two = " · A · B" if len(sides) > 1 and not own_scale else ""
         self.legend_title.setText((words(first.by) if first else "Colors") + two)
+        self.legend_title.setVisible(first is not None)
         self.scale_b.setVisible(own_scale and len(colors) > 1)
         self._show_note(colors)
         self.marks.setVisible(first is not None and self._by != MODALITY)

@@ -31,6 +31,7 @@ class MapToolbar(QObject):
         self.color = SearchableComboBox(name="map-color", label="Color by", width=92)
         self.tools = Tools()
         self.color.setMaximumWidth(COLOR_PX)
+        self.offer_colors((MODALITY,), MODALITY)
         self._connect()
 
     @property
