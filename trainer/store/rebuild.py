@@ -381,7 +381,11 @@ def _keep_before(folder: Path) -> None:
             content = file.read(_LONGEST)
     except OSError:
         return
-    write_atomically(folder / _BEFORE, lambda draft: draft.write_bytes(content))
+    write_atomically(folder / _BEFORE, lambda draft: _write(draft, content))
+
+
+def _write(draft: Path, content: bytes) -> None:
+    draft.write_bytes(content)
 
 
 def _check_room(source: Path, runs_folder: Path) -> None:

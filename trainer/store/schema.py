@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from sqlalchemy import REAL, CheckConstraint, Column, ForeignKey, Integer, MetaData, Table, Text, UniqueConstraint, text
 from sqlalchemy.schema import SchemaItem
@@ -29,7 +29,7 @@ def _run() -> Column:
     return Column("run", Integer, ForeignKey("run.id", ondelete="CASCADE"), nullable=False)
 
 
-def _table(name: str, *parts: SchemaItem, **options: bool) -> Table:
+def _table(name: str, *parts: SchemaItem, **options: Any) -> Table:
     return Table(name, metadata, *parts, sqlite_strict=True, **options)
 
 
