@@ -514,17 +514,14 @@ class RunsModel(QAbstractTableModel):
         return SORT_KEYS[column](run)
 
     def state_text(self, run: RunRow) -> str:
-        """Return where a run is that has not finished, and its value where it trains no more; empty for a result."""
+        """Return where a run is that trains or has no value, and a flaw of its value; empty where a value stands."""
         if (turn := self._turns.get(run.id)) is not None:
             return f"waiting, {ordinal(turn)}"
         status = self._text(run, RunColumn.STATUS)
         if not run.active:
             if run.last is not None and (flaws := flaws_of(run)):
                 return f"{metric(run.metric).text(run.last)} · {', '.join(flaws)}"
-            if run.last is None or not standing(run):
-                return status if standing(run) else ""
-            # How far it came says that its value is no result; the tool tip has that.
-            return f"{run.status} at {quantities.steps_of(run.step, run.total_steps)}"
+            return status if run.last is None and standing(run) else ""
         if run.status != "running" or run.out_of_reach or gravest(run) or self._why_silent(run) or run.asked:
             return status
         return run.phase.partition(":")[0] if preparing(run) else quantities.steps_of(run.step, run.total_steps)
@@ -587,8 +584,12 @@ class RunsModel(QAbstractTableModel):
         )
         if role == Qt.ItemDataRole.ToolTipRole:
             return "\n".join(filter(None, (_hint(run, column), apart))) or None
-        if role == Qt.ItemDataRole.ForegroundRole and (apart or (column is RunColumn.BEST and standing(run))):
+        is_value = column in (RunColumn.BEST, RunColumn.LAST, RunColumn.N)
+        if role == Qt.ItemDataRole.ForegroundRole and (apart or (is_value and standing(run))):
             return theme.color("secondary")
+        # How far it came says that its value is no result; the tool tip has that.
+        if column is RunColumn.LAST and role == Qt.ItemDataRole.DecorationRole and _ended_early(run):
+            return theme.icon(look.icon, 12, look.role)
         state = self.state_text(run) if column is RunColumn.LAST and (run.active or run.last is None) else ""
         if role == Qt.ItemDataRole.AccessibleTextRole and state:
             return f"Status: {state}"
@@ -823,15 +824,16 @@ def _quantity_text(run: RunRow, column: RunColumn) -> str:
         n = measured_on(run.metric, run.facts)[1] if run.last is not None else None
         return "" if n is None else f"{n:,}"
     value = run.best if column is RunColumn.BEST else run.last
-    if value is None:
-        return ""
-    at_step = f" at step {run.last_step:,}" if column is RunColumn.LAST and _is_earlier(run) else ""
-    return f"{metric(run.metric).text(value)}{at_step}"
+    return "" if value is None else metric(run.metric).text(value)
 
 
 def _is_earlier(run: RunRow) -> bool:
     """Return whether a run that ended early trained on after its last evaluation."""
     return run.last_step is not None and run.last_step != run.step
+
+
+def _ended_early(run: RunRow) -> bool:
+    return run.last is not None and not run.active and bool(standing(run))
 
 
 def _finite(value: float | None) -> float | None:
@@ -878,7 +880,8 @@ def _hint(run: RunRow, column: RunColumn) -> str | None:
         why = "" if run.active or run.status == "queued" else standing(run)
         # The state of a run stands in place of n as well: its value and n are told wherever the pointer is.
         shown = RunColumn.BEST if column is RunColumn.BEST else RunColumn.LAST
-        value = f"{headline_name(run.metric, run.facts)}: {display_text(run, shown) or 'not measured yet'}"
+        at_step = f" at step {run.last_step:,}" if shown is RunColumn.LAST and _is_earlier(run) else ""
+        value = f"{headline_name(run.metric, run.facts)}: {display_text(run, shown) or 'not measured yet'}{at_step}"
         standing_of = f"Not a finished result: {why}." if why else ""
         return "\n".join(filter(None, (value, noted_chance(run.metric, run.facts).capitalize(), standing_of)))
     if column is RunColumn.STARTED and run.started_at is not None:

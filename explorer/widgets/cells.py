@@ -32,6 +32,7 @@ BAR_SHARE = 0.3
 LEAST_TRACK_PX, MOST_TRACK_PX = 20, 56
 """Of the bar beside a state."""
 DOT = 10
+MARK_PX = 12
 CHIP = 16
 EYE_PX = 16
 EYE_ROOM_PX = CELL_PX + EYE_PX + INSIDE
@@ -81,7 +82,10 @@ class ProgressCell(RowCell):
 
 
 class StateCell(RowCell):
-    """The cell's text; where the row has a state, that instead, with a bar, over all cells of these columns."""
+    """The cell's mark and text; where the row has a state, that instead, with a bar, over all cells of these columns.
+
+    A column of numbers is narrow: the mark stands at the text, closer than the icon that Qt paints.
+    """
 
     def __init__(
         self, columns: tuple[int, ...], *, state_role: int, share_role: int, tone_role: int, parent: QWidget
@@ -91,10 +95,18 @@ class StateCell(RowCell):
         self._columns, self._state_role = columns, state_role
         self._share_role, self._tone_role = share_role, tone_role
 
+    def initStyleOption(self, option: Any, index: Index) -> None:
+        super().initStyleOption(option, index)
+        option.features &= ~QStyleOptionViewItem.ViewItemFeature.HasDecoration
+
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
         state, view = str(index.data(self._state_role) or ""), option.widget
         if not state or not isinstance(view, QAbstractItemView):
             super().paint(painter, option, index)
+            if (mark := index.data(Qt.ItemDataRole.DecorationRole)) is not None:
+                text_px = option.fontMetrics.horizontalAdvance(str(index.data() or ""))
+                left = option.rect.right() - CELL_PX - text_px - SPACE - MARK_PX
+                mark.paint(painter, left, option.rect.center().y() - MARK_PX // 2 + 1, MARK_PX, MARK_PX)
             return
         paint_ground(self, painter, option, index)
         rects = [view.visualRect(index.sibling(index.row(), column)) for column in self._columns]

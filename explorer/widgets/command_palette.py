@@ -109,7 +109,9 @@ class CommandPalette(Overlay):
             self.used.emit(entry.key)
             if entry.go_first is not None:
                 entry.go_first()
-            entry.action.trigger()
+            # What is on in another view is only looked at there.
+            if entry.go_first is None or not entry.action.isChecked():
+                entry.action.trigger()
 
 
 def matching(typed: str, entries: Sequence[PaletteEntry], uses: Mapping[str, int] | None = None) -> list[PaletteEntry]:
@@ -155,7 +157,7 @@ def _habit(used: int, entry: PaletteEntry) -> float:
 
 
 class _EntryCell(QStyledItemDelegate):
-    """Text on the left, group and shortcut on the right."""
+    """Text on the left; whether it is on, group and shortcut on the right."""
 
     def sizeHint(self, _option: QStyleOptionViewItem, _index: Index) -> QSize:
         return QSize(200, theme.ROW_PX)
@@ -169,7 +171,8 @@ class _EntryCell(QStyledItemDelegate):
             theme.fill_with(painter, theme.color("selection"))
             painter.drawRoundedRect(option.rect, theme.RADIUS, theme.RADIUS)
         room = QRect(option.rect).adjusted(theme.INSIDE, 0, -theme.INSIDE, 0)
-        right = "   ".join(t for t in (entry.group, entry.keys or entry.action.shortcut().toString()) if t)
+        state = "on" if entry.action.isChecked() else ""
+        right = "   ".join(t for t in (state, entry.group, entry.keys or entry.action.shortcut().toString()) if t)
         theme.text_pen(painter, theme.SMALL_PX, "selection_text" if chosen else "secondary")
         painter.drawText(room, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter, right)
         room.setRight(room.right() - painter.fontMetrics().horizontalAdvance(right) - theme.BETWEEN)

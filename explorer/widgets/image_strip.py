@@ -169,12 +169,12 @@ class _Cell(QStyledItemDelegate):
         # The view stretches its items to its own height, which has room for a scroll bar.
         cell = QRect(option.rect.topLeft(), cell_size(self._lines, self._edge)).adjusted(2, 2, -2, -2)
         paint_ground(painter, QRectF(cell), option)
-        square = QRect(cell.left() + PAD, cell.top() + PAD, self._edge, self._edge)
+        square = QRect(cell.left() + (cell.width() - self._edge) // 2, cell.top() + PAD, self._edge, self._edge)
         sign, role = ("triangle-alert", "bad") if item.problem else ("image", "disabled")
         paint_square(painter, square, self._picture(item.path), sign=sign, role=role)
         if item.mark:
             self._paint_mark(painter, square, item.mark)
-        text_rect = QRect(square.left(), square.bottom() + 5, cell.right() - square.left(), self._lines * LINE)
+        text_rect = QRect(cell.left() + PAD, square.bottom() + 5, cell.width() - PAD, self._lines * LINE)
         painter.setFont(theme.pixel_font(theme.SMALL_PX))
         if item.problem:
             painter.setPen(theme.color("bad"))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject
 from PySide6.QtWidgets import QApplication
 
+from explorer.widgets.banner import SHORT_MS
 from explorer.window import job_hooks
 from explorer.window.desktop_notifications import DesktopNotifications
 from explorer.window.job_list import IMPORT, Job, JobList
@@ -62,7 +63,10 @@ class JobCenter(QObject):
         self._show_result(job)
 
     def _notify(self, job: Job) -> None:
-        """Notify outside the window, and inside it unless the job's view is open or another message appears."""
+        """Notify outside the window, and inside it unless the job's view is open or another message appears.
+
+        The status bar tells what succeeded in less than a minute: its view shows the result.
+        """
         self.runner.job_ended(job)
         elsewhere = job.view and self._pages.open_view is not self._pages.views.get(job.view)
         tells_itself = job.kind in ("Training", "Watch", "Export", "Bundle", "Chart")
@@ -71,9 +75,8 @@ class JobCenter(QObject):
         if job.view == IMPORT and QApplication.activeModalWidget() is not None:
             return  # the sheet itself shows it
         title, text = job_hooks.ended_words(job)
-        if job.kind == "Classification" and job.state == "finished":
-            # It is computed anew whenever the view is open: nobody waits for it elsewhere.
-            self._banner.show_message(f"{title}. {text}", tone="good")
+        if job.state == "finished" and job.took_s < job_hooks.LEAST_S and job.view != IMPORT:
+            self._status.show_brief(f"{title}.", SHORT_MS)
             return
         show = ("Show", lambda: self._show(job))
         self._banner.show_message(title, text, tone="bad" if job.state == "failed" else "good", action=show)

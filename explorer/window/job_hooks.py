@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 FILE: Final = "job-hooks.json"
 LARGEST: Final = 100_000
 TIMEOUT_MS: Final = 10_000
-LEAST_S: Final = 30.0
+LEAST_S: Final = 60.0
 """A chart, a picture or a projection that is ready sooner is not worth a message."""
 _ALWAYS: Final = ("Training", "Watch", "Import", "Evaluation", "Export", "Bundle")
 

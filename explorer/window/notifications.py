@@ -219,8 +219,25 @@ class Notifications(QObject):
         elif run.status == "finished":
             self._banner.show_message(f"{run.short_name} has finished.", tone="good")
         elif run.status == "stopped":
-            text, action = f"{run.short_name} stopped at step {run.step:,}.", self._resume(run)
-            self._banner.show_message(text, tone="info", action=None if run.is_companion else action, ms=UNDO_MS)
+            self._show_stopped(run)
+
+    def _show_stopped(self, run: RunRow) -> None:
+        """Say where it stopped; where others train or wait, that Resume does not wait for them, with what does."""
+        text, jobs = f"{run.short_name} stopped at step {run.step:,}.", self._services.jobs
+        if run.is_companion:
+            self._banner.show_message(text, tone="info", ms=UNDO_MS)
+            return
+        from explorer.run_control.actions import requeue
+
+        others = any(other.active for other in jobs.runs if other.id != run.id)
+        self._banner.show_message(
+            text,
+            "Resume does not wait in the queue." if others else "",
+            tone="info",
+            action=self._resume(run),
+            other=("Resume in the queue", lambda: jobs.do(requeue, run.id)) if others else None,
+            ms=UNDO_MS,
+        )
 
     def _resume(self, run: RunRow) -> Act:
         from trainer.scheduling import launch

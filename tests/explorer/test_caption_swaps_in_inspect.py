@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from PySide6.QtCore import QObject, QRect, QTimer
+from PySide6.QtGui import QPixmap
 from pytestqt.qtbot import QtBot
 
 from explorer.models.thumbnails import Thumbnails
@@ -114,6 +115,18 @@ def test_a_caption_wraps_under_its_picture_without_a_dot(qtbot: QtBot, dressed: 
     long = strip.grab().toImage()
     below = 2 + PAD + PICTURE + 4 + 2 * LINE
     assert len({long.pixelColor(x, below).name() for x in range(10, 110)}) == 1, "no half of a third line"
+
+
+def test_a_picture_stands_in_the_middle_of_its_card(qtbot: QtBot, dressed: Any):
+    red = QPixmap(PICTURE, PICTURE)
+    red.fill("red")
+    strip = ImageStrip(lambda _path: red)
+    qtbot.addWidget(strip)
+    strip.show_items([StripItem("a.png")])
+    strip.show()
+    seen, y = strip.grab().toImage(), 2 + PAD + PICTURE // 2
+    drawn = [x for x in range(cell_size().width()) if seen.pixelColor(x, y).name() == "#ff0000"]
+    assert abs(drawn[0] - (cell_size().width() - 1 - drawn[-1])) <= 1
 
 
 def test_a_failure_is_said_where_the_margins_would_be(margins: SwapMargins, qtbot: QtBot):

@@ -20,6 +20,7 @@ from explorer.views import VIEWS
 from explorer.views.chart_pane import ChartPane
 from explorer.views.first_start import FirstStart
 from explorer.widgets.chart_gallery import COUNT_ROLE, ChartGallery
+from explorer.widgets.command_palette import matching
 from explorer.widgets.heat_map import HeatMapWidget
 from explorer.widgets.item_list import ITEM_ROLE
 from explorer.widgets.plot import Plot
@@ -73,6 +74,40 @@ def test_every_chart_is_a_card_with_a_picture_and_a_command(gallery: ChartGaller
     commands = {entry.action.objectName().partition("-action-")[2] for entry in window.palette_panel.entries}
     window.palette_panel.close_panel()
     assert {chart.name for chart in cards.values() if chart.has_menu} <= commands
+
+
+WORDS = {
+    "recall": {"Image to text R@1", "Text to image R@1", "Evaluate: Scores"},
+    "temperature": {"1/tau"},
+    "tau": {"1/tau"},
+    "loss": {"Training loss", "Validation loss"},
+    "accuracy": {"Evaluate"},
+    "learning rate": {"Learning rate"},
+    "augment": {"Loss lab: Augmentations"},
+    "embedding": {"Map"},
+    "nearest neighbors": {"Search", "kNN accuracy of class"},
+    "zero-shot": {"Classify", "Zero-shot accuracy"},
+    "confusion": {"Evaluate: Confusion"},
+    "seed": {"Evaluate: Over seeds"},
+    "checkpoint": {"Map: Timeline"},
+    "overfitting": {"Validation loss"},
+}
+
+
+def test_the_palette_finds_the_words_of_a_researcher(window: Window) -> None:
+    window.menus.show_palette()
+    entries = window.palette_panel.entries
+    window.palette_panel.close_panel()
+    for typed, expected in WORDS.items():
+        assert expected <= {entry.words for entry in matching(typed, entries)[:6]}, typed
+
+
+def test_the_hint_of_inspect_stands_under_the_field_for_the_caption(qtbot: QtBot, window: Window) -> None:
+    window.navigation.go_to("inspect")
+    idle(qtbot, window)
+    view = window.pages.views["inspect"]
+    below = view.captions.mapTo(view, view.captions.rect().bottomLeft()).y()
+    assert 0 < view.status.mapTo(view, view.status.rect().topLeft()).y() - below < 16
 
 
 def test_search_finds_by_question_and_synonym_and_says_when_nothing_fits(qtbot, gallery: ChartGallery) -> None:

@@ -87,6 +87,17 @@ def test_arrows_choose_and_escape_leaves(window, qtbot) -> None:
     assert done == ["Export figure as SVG"]
 
 
+def test_what_is_on_in_another_view_is_only_looked_at(window, qtbot) -> None:
+    went: list[str] = []
+    curve = QAction("Image to text R@1", window, checkable=True, checked=True)
+    palette = CommandPalette(window)
+    for go_first, is_on in ((lambda: went.append("runs"), True), (None, False)):
+        palette.ask([PaletteEntry("Runs", curve, go_first=go_first)])
+        qtbot.keyClick(palette.line, Qt.Key.Key_Return)
+        assert curve.isChecked() is is_on
+    assert went == ["runs"]
+
+
 def test_what_cannot_be_done_now_is_not_offered(window) -> None:
     palette = CommandPalette(window)
     palette.ask(_entries(window, []))

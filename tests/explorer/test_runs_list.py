@@ -107,9 +107,11 @@ def test_what_runs_is_on_top_then_the_queue_then_experiments_seed_by_seed(qtbot:
     view.table.collapse([])
     row = lines(view).index(running)
     cell = view.table.shown.index(row, RunColumn.LAST)
-    assert cell.data(STATE_ROLE) == "stopped at 46 of 384", "a value of a stopped run is no result"
+    assert (cell.data(STATE_ROLE), cell.data()) == ("", "31.2 %")
+    assert not cell.data(Qt.ItemDataRole.DecorationRole).isNull(), "a value of a stopped run is no result"
+    assert cell.data(Qt.ItemDataRole.ForegroundRole) == theme.color("secondary")
     beside = cell.siblingAtColumn(RunColumn.N).data(Qt.ItemDataRole.ToolTipRole)
-    assert beside == cell.data(Qt.ItemDataRole.ToolTipRole), "the state stands across both columns"
+    assert beside == cell.data(Qt.ItemDataRole.ToolTipRole), "both say how far it came"
     assert "31.2 % at step 0" in beside
     best = view.table.shown.index(row, RunColumn.BEST)
     assert best.data(Qt.ItemDataRole.ForegroundRole) == theme.color("secondary")

@@ -39,10 +39,12 @@ from explorer.widgets.overlay import Shade
 from explorer.widgets.plot import Plot
 from explorer.window import Window
 from explorer.window.drop_handler import write_png
+from explorer.window.job_list import Job
 from explorer.window.picker_choices import PickerChoices, first_choice, partner
 from tests.explorer.dropped_files import mime_of
 from trainer import config
 from trainer.config.default_paths import assets_dir
+from trainer.scheduling import queue
 from trainer.store import RunLog, RunRow, SplitKey, Workspace
 
 
@@ -822,6 +824,17 @@ def test_ctrl_j_opens_the_jobs_and_gives_the_keys_back(open_window, qtbot, tmp_p
     assert window.job_panel.isVisible()
 
 
+@pytest.mark.parametrize(
+    ("took_s", "state", "brief"), [(22.0, "finished", True), (22.0, "failed", False), (80.0, "finished", False)]
+)
+def test_work_of_less_than_a_minute_is_told_by_the_status_bar_alone(open_window, took_s, state, brief) -> None:
+    window = open_window()
+    window.activateWindow()
+    window.job_center.jobs.ended.emit(Job(1, "Projection", "UMAP, CLIP", view="taker", state=state, took_s=took_s))
+    assert window.banner.isHidden() is brief
+    assert (window.status.brief.text() == "Projection finished: UMAP, CLIP.") is brief
+
+
 def test_a_run_that_failed_is_edited_and_restarted_and_resumed_only_from_a_checkpoint(open_window, qtbot) -> None:
     window = open_window((VIEWS[0], *PLACES))
     window.navigation.go_to("left")
@@ -881,6 +894,18 @@ def test_a_failed_download_is_resumed_with_one_click(open_window, qtbot, monkeyp
         log.status("stopped")
     qtbot.waitUntil(lambda: window.banner.message.text() == "CLIP · halts stopped at step 3.")
     assert window.banner.action.text() == "Resume"
+    assert not window.banner.other.isVisible()
+    queue.choose_slots(workspace, held=True)
+    workspace.runs.create(config.Run(name="waits"), status="queued")
+    run = workspace.runs.create(config.Run(name="again"))
+    with RunLog.claim(workspace, run) as log:
+        log.progress(step=4, total_steps=10, phase="training")
+        qtbot.waitUntil(lambda: len(window.job_center.jobs.active) == 2)
+        log.status("stopped")
+    qtbot.waitUntil(lambda: window.banner.message.text() == "CLIP · again stopped at step 4.")
+    assert window.banner.next.text() == "Resume does not wait in the queue."
+    qtbot.mouseClick(window.banner.other, Qt.MouseButton.LeftButton)
+    assert resumed[1:] == [run]
 
 
 def test_the_bar_is_filled_while_analyses_compute(open_window, qtbot, monkeypatch) -> None:

@@ -352,7 +352,7 @@ class InspectView(PictureQuestionView):
         panels = QWidget()
         grid.setContentsMargins(0, 0, 0, 0)
         panels.setLayout(grid)
-        self.body.addLayout(layouts.column(bar, (self.lay_in(panels), 3), (self.swaps, 1), self.status, self.strip), 1)
+        self.body.addLayout(layouts.column(bar, self.status, (self.lay_in(panels), 3), (self.swaps, 1), self.strip), 1)
 
 
 def images_of(

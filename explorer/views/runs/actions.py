@@ -86,7 +86,7 @@ ACTION_SPECS: Final[dict[str, ActionSpec]] = {
         "Resume in the queue",
         "list",
         "",
-        "Continue from the newest checkpoint when a slot is free",
+        "Continue from the newest checkpoint when the queue has a free slot",
         lambda runs: any(run.status in RESUMABLE for run in runs),
     ),
     "queue-slots": ActionSpec(
@@ -107,7 +107,7 @@ ACTION_SPECS: Final[dict[str, ActionSpec]] = {
         "Resume",
         "play",
         "",
-        "Continues after a pause, or from the newest checkpoint",
+        "Continues at once from where it paused or from its newest checkpoint; does not wait in the queue",
         lambda runs: any(run.status in RESUMABLE or run.status == "paused" or run.asked == "pause" for run in runs),
     ),
     "repeat": ActionSpec(
