@@ -331,11 +331,12 @@ class Window(CommandedFrame):
         return super().close()
 
     def leave(self) -> None:
-        """Close, after asking what to do with runs that train or wait."""
+        """Close, after asking what to do with runs that train or wait, and with work that would be lost."""
         if self.services is None:
             self.close()
         else:
-            close_dialog.ask(self, self.jobs, self.settings, self.close)
+            unfinished = () if self.job_center is None else self.job_center.jobs.unfinished
+            close_dialog.ask(self, self.jobs, self.settings, self.close, unfinished)
 
     def closeEvent(self, event: QCloseEvent) -> None:
         """Save the state and close; the window's close button asks first, the end of the session does not."""

@@ -1,8 +1,8 @@
-"""Decide what happens to the runs when the window closes: ask, or use the saved choice."""
+"""Decide what happens to runs and unfinished work when the window closes: ask, or use the saved choice."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import Qt
@@ -21,24 +21,31 @@ ROOM: Final = 460
 
 
 class CloseDialog(QDialog):
-    """A dialog that lists running and waiting runs and asks what to do with them.
+    """A dialog that lists running and waiting runs, and work that ends with the window, and asks what to do.
 
     Attributes:
         choice: `keep`, `stop` or `stay`.
     """
 
-    def __init__(self, training: int, waiting: int, parent: QWidget) -> None:
+    def __init__(self, training: int, waiting: int, unfinished: Sequence[str], parent: QWidget) -> None:
         super().__init__(parent, objectName="leaving", windowTitle="Close the window", modal=True)
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.choice = STAY
-        head = layouts.text(sentence(training, waiting), "title", wrap=True)
+        has_runs = bool(training or waiting)
+        sentences = [sentence(training, waiting)] if has_runs else []
+        if unfinished:
+            are = "are" if len(unfinished) > 1 else "is"
+            sentences.append(f"{', '.join(unfinished)} {are} not finished, and will be lost.")
+        head = layouts.text(" ".join(sentences), "title", wrap=True)
         head.setTextFormat(Qt.TextFormat.PlainText)
         head.setMinimumWidth(ROOM)
         self.remember = QCheckBox("Remember this choice and do not ask again", objectName="leaving-remember")
         self.buttons = {
             STAY: QPushButton("Cancel", objectName="leaving-stay", autoDefault=False),
             STOP: QPushButton("Stop after the step", objectName="leaving-stop", autoDefault=False),
-            KEEP: QPushButton("Keep running", objectName="leaving-keep", default=True),
+            KEEP: QPushButton(
+                "Keep running" if has_runs else "Close anyway", objectName="leaving-keep", autoDefault=False
+            ),
         }
         theme.set_role(self.buttons[KEEP], "primary")
         for choice, button in self.buttons.items():
@@ -50,31 +57,50 @@ class CloseDialog(QDialog):
         parts = [
             layouts.column(self.buttons[c], layouts.text(text, "small"), gap=theme.SPACE) for c, text in does.items()
         ]
-        foot = layouts.row((self.remember, 1), self.buttons[STAY])
+        if not has_runs:
+            parts = [layouts.column(self.buttons[KEEP])]
+            for widget in (self.buttons[STOP], self.remember):
+                widget.setParent(self)
+                widget.hide()
+        foot = layouts.row(*([(self.remember, 1)] if has_runs else [(layouts.STRETCH, 1)]), self.buttons[STAY])
         layouts.column(head, *parts, foot, gap=theme.BETWEEN, margins=theme.AROUND, of=self)
-        self.buttons[KEEP].setFocus()
+        likely = self.buttons[KEEP if has_runs else STAY]
+        likely.setDefault(True)
+        likely.setFocus()
 
     def _choose(self, choice: str) -> None:
         self.choice = choice
         self.done(0 if choice == STAY else 1)
 
 
-def ask(window: QWidget, jobs: Jobs, settings: Settings, go: Callable[[], object]) -> None:
-    """Call `go` when the window may close: at once if no run is active, else after the user's choice."""
+def ask(
+    window: QWidget, jobs: Jobs, settings: Settings, go: Callable[[], object], unfinished: Sequence[str] = ()
+) -> None:
+    """Call `go` when the window may close: at once if nothing is active, else after the user's choice.
+
+    Args:
+        window: Which closes.
+        jobs: Of its runs.
+        settings: Where the choice for runs is remembered; unfinished work is always asked about.
+        go: Closes the window.
+        unfinished: What ends with the window and is not kept, for people.
+    """
     from explorer.run_control.jobs import working
 
     training = [run.id for run in jobs.runs if working(run)]
     waiting = [run.id for run in jobs.runs if run.status == "queued"]
-    if jobs.look_only or (not training and not waiting):
+    if jobs.look_only:
+        training, waiting = [], []
+    if not training and not waiting and not unfinished:
         go()
         return
     remembered = settings.value(KEY)
-    if remembered in (KEEP, STOP):
+    if remembered in (KEEP, STOP) and not unfinished:
         _do(remembered, jobs, training, go)
         return
     if window.findChild(CloseDialog) is not None:
         return
-    dialog = CloseDialog(len(training), len(waiting), window)
+    dialog = CloseDialog(len(training), len(waiting), unfinished, window)
 
     def answered() -> None:
         if dialog.choice == STAY:

@@ -51,6 +51,8 @@ WATCH: Final = "Watch"
 """Kind of a job that shows a training of another program."""
 LISTED_AFTER_MS: Final = 1_000
 """A question or a chart that is answered sooner is no job: it would only flicker."""
+LOST_ON_CLOSING: Final = ("Export", "Bundle", "Data check", "Cleaned list", "Evaluation")
+"""Kinds of jobs whose result somebody waits for, and which end with the window; runs and watches are not of these."""
 KEPT: Final = 50
 """Ended jobs that are kept."""
 
@@ -121,6 +123,11 @@ class JobList(QObject):
         """Running jobs, then waiting ones in the order of the queue."""
         listed = [job for job in self._jobs.values() if is_listed(job)]
         return sorted(listed, key=lambda job: (job.state == "waiting", job.place, job.number))
+
+    @property
+    def unfinished(self) -> list[str]:
+        """What ends with the window, and is not kept."""
+        return [f"{job.kind} of {job.title}" for job in self.active if job.kind in LOST_ON_CLOSING]
 
     @property
     def past(self) -> list[Job]:

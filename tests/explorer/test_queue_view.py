@@ -348,6 +348,27 @@ def test_a_window_with_nothing_under_way_closes_without_a_question(qtbot: QtBot,
     qtbot.waitUntil(lambda: not window.isVisible())
 
 
+def test_closing_asks_before_an_export_is_lost(qtbot: QtBot, open_window, monkeypatch: pytest.MonkeyPatch):
+    window = open_window()
+    qtbot.waitUntil(lambda: window.job_center is not None)
+    window.job_center.jobs._begin("export", "Export", "map.pdf")
+    window.settings.set(close_dialog.KEY, "keep")
+    by_its_own_button(window)
+    qtbot.waitUntil(lambda: window.findChild(close_dialog.CloseDialog) is not None)
+    dialog = window.findChild(close_dialog.CloseDialog)
+    labels = [label.text() for label in dialog.findChildren(QLabel)]
+    assert labels == ["Export of map.pdf is not finished, and will be lost."]
+    assert [button.text() for button in dialog.findChildren(QPushButton) if button.isVisible()] == [
+        *("Close anyway", "Cancel")
+    ]
+    press(qtbot, window, "stay")
+    qtbot.wait(50)
+    assert window.isVisible()
+    window.leave()
+    press(qtbot, window, "keep")
+    qtbot.waitUntil(lambda: not window.isVisible())
+
+
 def test_closing_asks_and_does_as_told_and_remembers(
     qtbot: QtBot, open_window, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ):
