@@ -60,6 +60,7 @@ WITHOUT = {
     "trainer/untrusted/archives.py": LISTED,
     "trainer/untrusted/bounded/arrays.py": DOOR,
     "trainer/untrusted/bounded/coordinates.py": HELPER,
+    "trainer/untrusted/bounded/log_reading.py": BEGINNING,
     "trainer/untrusted/bounded/tracker_files.py": HELPER,
     "trainer/render_html/live_map.py": OWN,
     "trainer/untrusted/bounded/parquet.py": f"{HELPER}; but for `whole`, which is for what this computer has sealed",
