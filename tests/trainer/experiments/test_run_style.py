@@ -154,7 +154,7 @@ def test_every_tone_of_a_hue_is_seen_and_is_another(dark: bool):
         assert lightness.min() >= 27.5, "beyond, a thin line looks black"
         assert lightness.max() <= 85, "or white"
         chroma = np.hypot(*lab(shades[0])[1:])
-        assert np.hypot(a, b).min() >= 0.74 * chroma, "a brown or a grey is not its hue"
+        assert np.hypot(a, b).min() >= 0.74 * chroma, "a brown or a gray is not its hue"
         others = [palette.run_shade(other, tone, dark) for other in range(hue) for tone in range(2)]
         assert all(ciede2000(lab(mine), lab(other)) >= 9 for mine in shades[:2] for other in others), hue
         for seeds, least in ((2, 18), (3, 10), (palette.TONES, 3)):
