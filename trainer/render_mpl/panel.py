@@ -128,8 +128,8 @@ def draw(panel: Panel, choices: FigureChoices = WHOLE, runs: Sequence[str] = ())
     for index, row in enumerate(lines):
         widths = [_table_width(mark) for mark in row if isinstance(mark, NumberTable)]
         if not maps:
-            ratios = widths if len(widths) == len(row) else None
-            inner = rows[len(legend_in) + index].subgridspec(1, len(row), width_ratios=ratios)
+            shares = widths if len(widths) == len(row) else None
+            inner = rows[len(legend_in) + index].subgridspec(1, len(row), width_ratios=shares)
             cells |= {(index, column): inner[column] for column in range(len(row))}
         for column, mark in enumerate(row):
             axes = figure.add_subplot(cells[index, column])
