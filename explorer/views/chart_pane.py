@@ -147,7 +147,7 @@ class ChartPane(QWidget):
         self._start(chart, request, settings)
 
     def _start(self, chart: Chart[Any, Any], request: Request, settings: Any) -> None:
-        self._work = work = self.computing.start()
+        self._work = work = self.computing.start(f"Computing {chart.label}")
         # What another chart shows would be read as the answer to this one's question.
         self.area.loading(keep=self._shown in ("", chart.name))
         if chart.sentences is None:

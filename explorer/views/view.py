@@ -211,7 +211,7 @@ class View(QWidget):
 
     def show_unknown(self) -> None:
         """Show a skeleton until the runs are read, because a slow disk must not look like an empty workspace."""
-        self.area.unknown()
+        self.area.unknown("Reading the runs…")
         if not self._waits_for_runs:
             self._waits_for_runs = True
             self.context.jobs.runs_changed.connect(self._take_first_runs)

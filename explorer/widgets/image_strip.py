@@ -174,7 +174,7 @@ class _Cell(QStyledItemDelegate):
         paint_square(painter, square, self._picture(item.path), sign=sign, role=role)
         if item.mark:
             self._paint_mark(painter, square, item.mark)
-        text_rect = QRect(cell.left() + PAD, square.bottom() + 5, cell.width() - PAD, self._lines * LINE)
+        text_rect = QRect(cell.left() + PAD, square.bottom() + 5, cell.width() - 2 * PAD, self._lines * LINE)
         painter.setFont(theme.pixel_font(theme.SMALL_PX))
         if item.problem:
             painter.setPen(theme.color("bad"))

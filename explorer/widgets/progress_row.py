@@ -95,6 +95,12 @@ class JobSlot(QWidget):
         self._row.addWidget(row, 1_000)
         self.began.emit(row)
 
+    @property
+    def note(self) -> str:
+        """What the row in front does just now; empty if none is busy or none can tell."""
+        busy = [row for row in self._rows if shiboken6.isValid(row) and row.ticket is not None]
+        return busy[-1].note.text() if busy else ""
+
     def is_front(self, row: ProgressRow) -> bool:
         busy = [other for other in self._rows if shiboken6.isValid(other) and other.busy]
         return not busy or busy[-1] is row
@@ -140,11 +146,12 @@ class ProgressRow(QWidget):
         """Return room for the whole note, which gives way where there is less."""
         return super().sizeHint() + QSize(max(0, self.note.sizeHint().width() - self.note.minimumWidth()), 0)
 
-    def start(self) -> Ticket:
-        """End earlier work and return the ticket of the new one."""
+    def start(self, note: str = "") -> Ticket:
+        """End earlier work and return the ticket of the new one, which says `note` until it tells more."""
         if self.ticket is not None:
             self.ticket.cancelled = True
         self.ticket, self._since, self._left = Ticket(), time.monotonic(), TimeLeft()
+        self.ticket.note = note
         self._find_slot()
         self._timer.start()
         return self.ticket
@@ -180,7 +187,8 @@ class ProgressRow(QWidget):
         spent = time.monotonic() - self._since
         left = self._left.estimate(self.ticket.share) or 0.0
         text = f"{self.ticket.note}…" if self.ticket.note else "working…"
-        self.note.setText(f"{text} {left:,.0f} s left" if left > 10 else text)
+        spoken = f" {left / 60:,.0f} min left" if left >= 60 else f" {left:,.0f} s left"
+        self.note.setText(f"{text}{spoken}" if left > 10 else text)
         in_front = self._slot is None or self._slot.is_front(self)
         self.setVisible(spent > SHOWN_AFTER_S and in_front)
 

@@ -13,13 +13,14 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final, Literal
 
-from PySide6.QtCore import QElapsedTimer, QRectF, QSize, Qt, QTimer
-from PySide6.QtGui import QAction, QGuiApplication, QPainter, QPaintEvent, QResizeEvent, QShowEvent
+from PySide6.QtCore import QElapsedTimer, QRectF, QSize, Qt, QTimer, QTimerEvent
+from PySide6.QtGui import QAction, QGuiApplication, QHideEvent, QPainter, QPaintEvent, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QFrame, QLabel, QPushButton, QVBoxLayout, QWidget
 
 from explorer import theme
 from explorer.widgets import layouts
 from explorer.widgets.current_page_stack import CurrentPageStack
+from explorer.widgets.progress_row import JobSlot
 from trainer.errors import NotYetError, reason_words
 
 Kind = Literal["unknown", "empty", "loading", "partial", "stale", "failed", "ready"]
@@ -30,6 +31,9 @@ TEXT_PX: Final = 440
 LEAST_PX: Final = 160
 TOP: Final = Qt.AlignmentFlag.AlignHCenter | Qt.AlignmentFlag.AlignTop
 """How narrow its lines may become where there is no room."""
+READING: Final = "Reading the results…"
+SAID_AFTER_MS: Final = 1_000
+"""What is there sooner needs no words for what is waited for."""
 DIMMED_AFTER_MS: Final = 120
 """What is answered sooner would only flicker; later than 150 ms, a part would look dead."""
 
@@ -158,8 +162,9 @@ class StateArea(CurrentPageStack):
         self._content.add_below(note)
         return note
 
-    def unknown(self) -> None:
-        """Show that the state is not known yet."""
+    def unknown(self, what: str = "") -> None:
+        """Show that the state is not known yet: `what` is read, `Reading the runs…`."""
+        self._skeleton.what = what or READING
         self._become("unknown", self._skeleton, has_result=False)
 
     def empty(self, icon: str, title: str, text: str, *actions: QAction | None) -> None:
@@ -202,13 +207,14 @@ class StateArea(CurrentPageStack):
         else:
             self.empty("circle-stop", "Cancelled", "Nothing has been computed.", _action(self.page, ("Compute", again)))
 
-    def loading(self, *, keep: bool = True) -> None:
+    def loading(self, *, keep: bool = True, what: str = "") -> None:
         """Show that a computation is running: a previous result stays, dimmed, or a skeleton appears.
 
         Args:
             keep: Whether the previous result answers the same question; another one's does not stay.
+            what: What is waited for, `Reading the pairs…`.
         """
-        self.kind = "loading"
+        self.kind, self._skeleton.what = "loading", what or READING
         self.has_result &= keep
         if not self._soon.isActive():
             self._soon.start()
@@ -245,17 +251,42 @@ class StateArea(CurrentPageStack):
 
 
 class Skeleton(QWidget):
-    """Gray bars where a result will appear, without animation to avoid distraction."""
+    """Gray bars where a result will appear, without animation to avoid distraction; after a second what it waits for.
 
-    def __init__(self, parent: QWidget | None = None) -> None:
+    Attributes:
+        what: What is waited for, unless the `job_slot` above says what is done just now.
+        line: What is shown of it.
+    """
+
+    def __init__(self, parent: QWidget | None = None, *, what: str = READING) -> None:
         super().__init__(parent, accessibleName="Loading", objectName="skeleton")
+        self.what, self.line, self._timer = what, "", 0
         theme.theme().changed.connect(self.update)
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        self._timer = self._timer or self.startTimer(SAID_AFTER_MS)
+
+    def hideEvent(self, event: QHideEvent) -> None:
+        super().hideEvent(event)
+        self.killTimer(self._timer)
+        self.line, self._timer = "", 0
+
+    def timerEvent(self, _event: QTimerEvent) -> None:
+        above = self.parentWidget()
+        while above is not None and not isinstance(slot := getattr(above, "job_slot", None), JobSlot):
+            above = above.parentWidget()
+        line = (slot.note if above is not None else "") or self.what
+        if line != self.line:
+            self.line = line
+            self.setAccessibleDescription(line)
+            self.update()
 
     def paintEvent(self, _event: QPaintEvent) -> None:
         painter = theme.smooth_painter(self)
         theme.fill_with(painter, theme.color("sunken"))
         width, top = self.width(), 0.0
-        for share, height in ((0.32, 14.0), (0.2, 10.0)):
+        for share, height in ((0.32, 14.0), (0.0 if self.line else 0.2, 10.0)):
             painter.drawRoundedRect(QRectF(0, top, share * width, height), theme.SPACE, theme.SPACE)
             top += height + theme.INSIDE
         top += theme.INSIDE
@@ -263,6 +294,9 @@ class Skeleton(QWidget):
         for left in (0.0, column + theme.BETWEEN):
             box = QRectF(left, top, column, max(0.0, self.height() - top))
             painter.drawRoundedRect(box, theme.RADIUS, theme.RADIUS)
+        theme.text_pen(painter, theme.SMALL_PX, "secondary")
+        text = painter.fontMetrics().elidedText(self.line, Qt.TextElideMode.ElideRight, round(width))
+        painter.drawText(QRectF(0, 14.0, width, 10.0 + 2 * theme.INSIDE), int(Qt.AlignmentFlag.AlignVCenter), text)
 
 
 class _Dimmable(QWidget):

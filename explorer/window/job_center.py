@@ -56,7 +56,10 @@ class JobCenter(QObject):
     def _count(self) -> None:
         active = self.jobs.active
         waiting = sum(job.state == "waiting" for job in active)
-        self._status.show_jobs(len(active) - waiting, waiting)
+        job = active[0] if active else None
+        # A training is named by its bar.
+        first = "" if job is None or job.run is not None else job.title if job.kind == "Chart" else job.kind
+        self._status.show_jobs(len(active) - waiting, waiting, first)
 
     def _show(self, job: Job) -> None:
         self._panel.hide()

@@ -36,7 +36,7 @@ class _Blank(QWidget):
 
     def __init__(self) -> None:
         super().__init__()
-        layouts.column(Skeleton(), margins=theme.AROUND, of=self)
+        layouts.column(Skeleton(what="Building the view…"), margins=theme.AROUND, of=self)
 
 
 class _Stage(QWidget):

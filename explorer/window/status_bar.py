@@ -101,9 +101,10 @@ class StatusBar(QStatusBar):
         self._drawn_runs = len(active)
         self._fit()
 
-    def show_jobs(self, running: int, waiting: int) -> None:
-        """Show how many jobs are running, and how many wait."""
-        counts = [f"{running} {'job' if running == 1 else 'jobs'}" if running or not waiting else ""]
+    def show_jobs(self, running: int, waiting: int, first: str = "") -> None:
+        """Show how many jobs are running, what the first does unless that is shown already, and how many wait."""
+        name = f": {first}" if first else ""
+        counts = [f"{running} {'job' if running == 1 else 'jobs'}{name}" if running or not waiting else ""]
         counts += [f"{waiting} waiting" if waiting else ""]
         self._jobs.setText(", ".join(filter(None, counts)) if running or waiting else "No jobs")
 

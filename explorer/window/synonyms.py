@@ -7,7 +7,7 @@ from typing import Final
 from PySide6.QtGui import QAction
 
 SYNONYMS: Final[dict[str, tuple[str, ...]]] = {
-    "newRun": ("Train", "Start a run", "Fit", "Create run"),
+    "newRun": ("Train", "Batch size", "Hyperparameters", "Start a run", "Fit", "Create run"),
     "watchTraining": ("open_clip logs", "Lightning", "transformers Trainer", "Companion", "Follow", "Monitor"),
     "startDemo": ("Example", "Sample", "Try it", "Tutorial", "Getting started"),
     "showSettingsAction": ("Preferences", "Options", "Configuration", "Appearance"),

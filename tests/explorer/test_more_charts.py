@@ -90,6 +90,8 @@ WORDS = {
     "confusion": {"Evaluate: Confusion"},
     "seed": {"Evaluate: Over seeds"},
     "checkpoint": {"Map: Timeline"},
+    "retrieval": {"Search", "Evaluate: Scores", "Image to text R@1"},
+    "batch size": {"New run…"},
     "overfitting": {"Validation loss"},
 }
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QAction, QGuiApplication
-from PySide6.QtWidgets import QApplication, QLabel, QPushButton
+from PySide6.QtWidgets import QApplication, QLabel, QPushButton, QWidget
 from pytestqt.qtbot import QtBot
 
 from explorer.views import PLACES
 from explorer.views.geometry import GeometryView
 from explorer.views.runs import RunsView
-from explorer.widgets.progress_row import Cancelled, ProgressRow
+from explorer.widgets.progress_row import Cancelled, JobSlot, ProgressRow
 from explorer.widgets.state_area import DIMMED_AFTER_MS, StateArea
 from explorer.window.bar import READING, Bar
 from explorer.window.picker_choices import PickerChoices
@@ -42,6 +42,28 @@ def test_nobody_has_looked_yet(area: StateArea):
     assert area.currentWidget().accessibleName() == "Loading"
     picture = area.grab().toImage()
     assert len({picture.pixel(x, 5) for x in range(0, 600, 5)}) > 1, "a skeleton is drawn"
+
+
+def test_a_skeleton_says_after_a_moment_what_is_waited_for(area: StateArea, qtbot: QtBot):
+    skeleton = area.currentWidget()
+    area.loading(what="Reading the pairs…")
+    assert skeleton.line == "", "what is there sooner needs no words"
+    bare = area.grab().toImage()
+    qtbot.waitUntil(lambda: skeleton.line == "Reading the pairs…")
+    assert area.grab().toImage() != bare
+    view = QWidget()
+    qtbot.addWidget(view)
+    view.job_slot = JobSlot(view)
+    area.setParent(view)
+    working = ProgressRow("test-working", view)
+    working.start("Computing Cosines")
+    view.show()
+    area.show()
+    qtbot.waitUntil(lambda: skeleton.line == "Computing Cosines…")
+    assert skeleton.accessibleDescription() == skeleton.line
+    area.hide()
+    assert skeleton.line == ""
+    area.setParent(None)
 
 
 def test_the_first_result_is_awaited_with_a_skeleton_and_the_next_with_the_old_one(area: StateArea, qtbot: QtBot):

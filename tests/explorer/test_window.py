@@ -812,7 +812,7 @@ def test_ctrl_j_opens_the_jobs_and_gives_the_keys_back(open_window, qtbot, tmp_p
     qtbot.keyClick(window, Qt.Key.Key_J, Qt.KeyboardModifier.ControlModifier)
     assert window.job_panel.isVisible()
     window.services.exporter.start(["export", "curves"], tmp_path / "curves.svg")
-    assert jobs.text() == "1 job"
+    assert jobs.text() == "1 job: Export"
     (row,) = window.job_panel.rows.values()
     qtbot.mouseClick(row.button, Qt.MouseButton.LeftButton)
     assert jobs.text() == "No jobs"

@@ -176,7 +176,7 @@ class InspectView(PictureQuestionView):
         self._images = tuple(images.values())[: 2 * MOST_IMAGES]
         if not self._images and self._is_reading:
             # That there is none is said once it has been looked up.
-            self.area.unknown()
+            self.area.unknown("Reading the pictures…")
             return
         if not self._images:
             self.show_empty("scan-search", "No image to inspect", NO_IMAGE)

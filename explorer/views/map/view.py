@@ -207,7 +207,7 @@ class MapView(View):
         first = selection.run_a if index else None
         key = (run, selection.step_of(index), selection.dataset)
         read = partial(self._read_whole, index, key, first, selection.step_of(0))
-        panel.area.loading()
+        panel.area.loading(what="Reading the pairs…")
         if panel.side is not None:
             read()
             return

@@ -108,7 +108,7 @@ class CurvesPane(QWidget):
         self._show_notes()
         self._read_missing()
         if runs and not before:
-            self.area.loading()  # that there is no run to draw is true no more
+            self.area.loading(what="Reading the curves…")  # that there is no run to draw is true no more
         self.draw_later.start()
 
     def _show_notes(self, copies: Sequence[str] = ()) -> None:

@@ -173,7 +173,7 @@ class SearchView(View):
     def _search(self) -> None:
         selection = self.context.selection
         self._waiting = set()
-        self._ticket = self.working.start()
+        self._ticket = self.working.start("Reading the pairs")
         for index, run in enumerate((selection.run_a, selection.run_b)):
             self.context.background.forget(self, f"hits {index}")
             self._cancel(index)

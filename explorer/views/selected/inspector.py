@@ -125,7 +125,7 @@ class PairInspector(QWidget):
 
     def _load(self, row: int, *, ranked: bool = False) -> None:
         if not ranked:
-            self.area.loading()
+            self.area.loading(what="Reading the pair…")
         context = self.context
         self._sides = context.selection.sides
         context.background.run(

@@ -88,7 +88,7 @@ class MatrixPane(QWidget):
             (selection.step_of(0), selection.step_of(1)),
             selection.dataset,
             self.by.key,
-            self.working.start(),
+            self.working.start("Reading the cosines"),
             done=self._show,
             failed=self._refuse,
             key="matrix",

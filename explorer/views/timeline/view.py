@@ -131,7 +131,7 @@ class TimelineView(View):
             if is_other:
                 panel.clear()
             if runs[index] is not None:
-                panel.area.loading(keep=not is_other)
+                panel.area.loading(keep=not is_other, what="Reading the snapshots…")
         data = of_split(selection.dataset)
         self.context.background.run(
             self, read, self.context.workspace, runs, *data.values(), done=self._show, failed=self._refuse, key="read"
