@@ -82,6 +82,7 @@ class StatePage(QWidget):
                 button.setText(does.text())
                 button.setAccessibleName(does.text())
                 button.setEnabled(does.isEnabled())
+                button.setToolTip("" if does.isEnabled() else does.toolTip())
 
     def minimumSizeHint(self) -> QSize:
         return QSize(min(self._width, LEAST_PX), super().minimumSizeHint().height())

@@ -132,6 +132,23 @@ def test_data_that_were_not_checked_say_so_and_are_checked_with_both_runs(qtbot,
     assert load_quality(workspace, [b], None).report is None, "its folder has none"
 
 
+def test_embeddings_without_a_model_are_known_before_a_check(qtbot, empty: QualityView, two_runs):
+    """Half a minute later, the process of the check refused it."""
+    context = empty.context
+    vectors = context.workspace.runs.create(config.run_elsewhere("theirs", config.Vectors(image_vectors="v.npz")))
+    context.selection.select_runs(vectors, two_runs[1])
+    empty.refresh()
+    reason = "theirs has only embeddings, and no model to check with. bad has one: choose it alone."
+    qtbot.waitUntil(lambda: empty.area.page.text.text() == reason)
+    assert not empty.area.page.button.isEnabled()
+    assert empty.area.page.button.toolTip() == empty.check.toolTip() == reason
+    empty.check_data()
+    assert not empty.working.busy
+    context.selection.select_runs(*two_runs)
+    qtbot.waitUntil(empty.area.page.button.isEnabled)
+    assert not empty.area.page.button.toolTip()
+
+
 def test_the_tables_show_evidence_of_both_runs_and_counts_of_all_pairs(view: QualityView):
     table = view.tables["mispair"].findings
     header = [table.headerData(column, Qt.Orientation.Horizontal) for column in range(table.columnCount())]

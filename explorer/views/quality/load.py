@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from trainer.charts.retrained import retrained, retrained_lines
 from trainer.charts.snapshots import choose_snapshot
 from trainer.errors import UserError
-from trainer.store import SplitKey, Workspace
+from trainer.store import RunRow, SplitKey, Workspace
 from trainer.store.quality_reports import QualityReport, read_quality
 from trainer.store.reviews import Review
 
@@ -23,6 +23,7 @@ class LoadedQuality:
     split: str = ""  # Split whose pairs are selected in the window.
     helped: tuple[str, ...] = ()  # Sentences on a run and its retrained copy; empty without one.
     older: str = ""  # Which of the runs has been measured since at a later step; empty where none has.
+    no_model: str = ""  # Why the runs cannot check the data, and which one can; empty where each has a model.
 
 
 def load_quality(
@@ -36,7 +37,19 @@ def load_quality(
         report = next(filter(None, (read_quality(folder, [*runs[:1]], others=True) for folder in alike)), None)
     states = {review.pair: review.state for review in workspace.reviews.all(report.dataset)} if report else {}
     split, helped = _split(workspace, runs[0][0], dataset), _helped(workspace, [run for run, _ in runs])
-    return LoadedQuality(report, states, split, helped, _older(workspace, report, dict(runs)) if report else "")
+    older = _older(workspace, report, dict(runs)) if report else ""
+    return LoadedQuality(report, states, split, helped, older, _no_model(rows))
+
+
+def _no_model(rows: Sequence[RunRow]) -> str:
+    """Return which of the runs has only embeddings, and which one can check the data; empty where each has a model."""
+    missing = [row.short_name for row in rows if row.is_elsewhere]
+    if not missing:
+        return ""
+    able = next((row.short_name for row in rows if not row.is_elsewhere), "")
+    advice = f"{able} has one: choose it alone." if able else "Choose a run that was trained in this program."
+    verb = "has" if len(missing) == 1 else "have"
+    return f"{' and '.join(missing)} {verb} only embeddings, and no model to check with. {advice}"
 
 
 def _older(workspace: Workspace, report: QualityReport, steps: Mapping[int, int | None]) -> str:

@@ -155,7 +155,7 @@ class QualityView(View):
     def check_data(self) -> None:
         """Check the data with the chosen runs, in a process of its own."""
         runs = self._runs()
-        if not runs or self._open_question is not None or self.context.jobs.refused():
+        if not runs or self.loaded.no_model or self._open_question is not None or self.context.jobs.refused():
             return
         numbers, steps = zip(*runs, strict=True)
         self.area.loading()
@@ -197,8 +197,9 @@ class QualityView(View):
 
     def _show_check(self) -> None:
         """Offer a check in the bar where there is a report; without one, the page of the view offers the first."""
-        self._check_action.setEnabled(not self.working.busy)
-        self.check.setEnabled(not self.working.busy)
+        for part in (self._check_action, self.check):
+            part.setEnabled(not self.working.busy and not self.loaded.no_model)
+            part.setToolTip(self.loaded.no_model)
         self.check.setVisible(self.loaded.report is not None)
 
     # -- showing -----------------------------------------------------------------------------------------------
@@ -219,7 +220,8 @@ class QualityView(View):
             if self.context.jobs.look_only:
                 self.show_empty("database", CHECKED_ELSEWHERE, READ_ONLY_DATA, self.own_runs)
             else:
-                self.show_empty("database", "Not checked yet", NOT_CHECKED, self._check_action)
+                text = self.loaded.no_model or NOT_CHECKED
+                self.show_empty("database", "Not checked yet", text, self._check_action)
             return
         self.states = dict(loaded.states)
         for change in self._writes:
