@@ -274,10 +274,10 @@ class Skeleton(QWidget):
         self.line, self._timer = "", 0
 
     def timerEvent(self, _event: QTimerEvent) -> None:
-        above = self.parentWidget()
-        while above is not None and not isinstance(slot := getattr(above, "job_slot", None), JobSlot):
-            above = above.parentWidget()
-        line = (slot.note if above is not None else "") or self.what
+        slot, above = None, self.parentWidget()
+        while slot is None and above is not None:
+            slot, above = getattr(above, "job_slot", None), above.parentWidget()
+        line = (slot.note if isinstance(slot, JobSlot) else "") or self.what
         if line != self.line:
             self.line = line
             self.setAccessibleDescription(line)

@@ -165,6 +165,12 @@ def test_the_pair_that_is_selected_is_the_one_that_is_shown(qtbot: QtBot, show_v
     captions = read_snapshot(snapshot.folder).items.caption
     qtbot.waitUntil(lambda: view.captions.currentText() == captions[0])
     view.take(["a picture that was dropped.png"])
+    qtbot.waitUntil(lambda: view.strip.items[0].problem == "Cannot be read")
+    view.strip.choose("a picture that was dropped.png")
+    view.captions.setEditText("a cat")
+    qtbot.waitUntil(lambda: view.status.text().startswith("a picture that was dropped.png cannot be shown."))
+    assert view.question_now() is None
+    assert not view.show_button.isEnabled()
     for pairs in ((20,), (7, 9)):
         selection.pairs = pairs
         qtbot.waitUntil(lambda pairs=pairs: view.captions.currentText() == captions[pairs[0]])

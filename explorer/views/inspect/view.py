@@ -165,6 +165,12 @@ class InspectView(PictureQuestionView):
         self.area.failed("Could not read the pairs of these runs", error, retry=self.refresh)
 
     @property
+    def _problem(self) -> str:
+        """Why the current picture cannot be inspected, if it was dropped; a pair is read from its snapshot's data."""
+        image = next((image for image in self._images if image.path == self._current and image.row < 0), None)
+        return self.pictures.problem(image.path) if image is not None else ""
+
+    @property
     def _own_caption(self) -> str:
         return next((image.caption for image in self._images if image.path == self._current), "")
 
@@ -182,7 +188,7 @@ class InspectView(PictureQuestionView):
             self.show_empty("scan-search", "No image to inspect", NO_IMAGE)
             return
         self.show_content()
-        items = [_strip_item(image) for image in self._images]
+        items = [self._strip_item(image) for image in self._images]
         if items != self.strip.items:
             self.strip.show_items(items)
         if self._current not in images:
@@ -196,6 +202,20 @@ class InspectView(PictureQuestionView):
         self._current = path
         self._fill_captions()
         self.show_now()
+
+    def _show_arrived(self, path: str) -> None:
+        """Show a picture that is read now, or that it cannot be."""
+        if self.pictures.problem(path):
+            self._show_images()
+        if path == self._current:
+            self.show_now()
+
+    def _strip_item(self, image: Image) -> StripItem:
+        problem = self.pictures.problem(image.path) if image.row < 0 else ""
+        name = Path(image.path).name
+        lines = (StripLine(image.caption or name),)
+        tip = "\n".join(filter(None, (name, image.caption, problem)))
+        return StripItem(image.path, lines, problem="Cannot be read" if problem else "", tip=tip)
 
     def _fill_captions(self) -> None:
         caption = self._own_caption
@@ -220,7 +240,7 @@ class InspectView(PictureQuestionView):
     def question_now(self) -> Saliency | None:
         selection = self.context.selection
         sides, caption = selection.sides, " ".join(self.captions.currentText().split())
-        if not sides or not caption or not self._current:
+        if not sides or not caption or not self._current or self._problem:
             return None
         chosen = METHODS[max(self.methods.checkedId(), 0)][0]
         return Saliency(
@@ -241,8 +261,8 @@ class InspectView(PictureQuestionView):
 
     def show_now(self) -> None:
         chart = self.chart
-        if self.asking.busy or chart is not None:
-            self.status.setText("")
+        if self._problem or self.asking.busy or chart is not None:
+            self.status.setText(self._problem)
         elif self.question_now() is None:
             self.status.setText("Enter a caption: a word or a sentence to locate in the image.")
         else:
@@ -306,7 +326,7 @@ class InspectView(PictureQuestionView):
         for signal in (*signals, selection.pairs_changed, selection.queries_changed):
             signal.connect(self.refresh_if_seen)
         self.strip.current_changed.connect(self._choose)
-        self.pictures.arrived.connect(lambda path: self.show_now() if path == self._current else None)
+        self.pictures.arrived.connect(self._show_arrived)
         self.captions.editTextChanged.connect(lambda _text: self.show_now())
         self.captions.lineEdit().returnPressed.connect(self.ask)
         self.captions.activated.connect(lambda _place: self.show_now())
@@ -378,11 +398,6 @@ def images_of(
         numbers = list(dict.fromkeys([*of_queries, *rows]))[:MOST_IMAGES]
         return [Image(items.path[row], items.caption[row], row) for row in numbers]
     return []
-
-
-def _strip_item(image: Image) -> StripItem:
-    label = image.caption or Path(image.path).name
-    return StripItem(image.path, (StripLine(label),), "", "", f"{Path(image.path).name}\n{image.caption}".strip())
 
 
 def _strongest(cells: object) -> str:

@@ -79,6 +79,7 @@ class TimelineView(View):
             present(button, "RadioButton")
         self.note, self.legend = layouts.elided(role="small"), Legend()
         self.color = SearchableComboBox(name="timeline-color", label="Color the points by", width=COLOR_PX)
+        self.color.setPlaceholderText("Colors")
         self.hover = TimelineHover(context, self.panels, self)
         self._numbers: dict[int, PairNumbers | None] = {}
         self._changed: dict[str, MetadataColumn] | None = None
