@@ -39,7 +39,9 @@ def last_runs(workspace: Workspace) -> LastRuns | None:
     ended = sorted((row for row in counted if row.archived_at is None), key=lambda row: (row.ended_at or 0, row.id))
     if not ended:
         return None
-    runs = _newest_that_compare(workspace, ended) or ended[-2:]
+    # Opened vectors say nothing beside a training on other data.
+    trained = [row for row in ended if not row.is_elsewhere] or ended
+    runs = _newest_that_compare(workspace, ended) or trained[-2:]
     fields = _differing(workspace, runs[-1], runs[0]) if len(runs) > 1 else ()
     alike = len({_question(row) for row in runs}) == 1
     measured = headline_name(runs[0].metric, *(row.facts for row in runs)) if alike else ""
@@ -49,7 +51,7 @@ def last_runs(workspace: Workspace) -> LastRuns | None:
     names = ", ".join(field.rpartition(".")[2].replace("_", " ") for field in fields)
     differ = f"they differ in {names}" if len(fields) > 1 else ""
     data, values = " and ".join(dict.fromkeys(row.data for row in runs)), _headline(runs, alike)
-    apart, apart_note = _apart(runs, ended[-1], alike)
+    apart, apart_note = _apart(runs, trained[-1], alike)
     repeated = tuple(runs if alike and fields else runs[-1:])
     few = too_few_of(runs if alike else repeated)
     if few is not None:

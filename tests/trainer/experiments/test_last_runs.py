@@ -44,6 +44,20 @@ def test_the_newest_two_that_compare_come_before_a_newer_one_on_other_data(works
     assert ([row.id for row in resumed.runs], resumed.apart) == ([loob, own], ()), "it was resumed, and is the newest"
 
 
+def test_opened_vectors_do_not_stand_beside_a_training_on_other_data(workspace: Workspace):
+    vectors = config.run_elsewhere("theirs", config.Vectors(image_vectors="v.npz"))
+    opened = finished(workspace, vectors, 0.926, 2000, 1.0)
+    assert [row.id for row in last_runs(workspace).runs] == [opened], "nothing else is finished"
+    own = finished(workspace, config.Run(name="own"), 0.1, 1024, 2.0)
+    workspace.runs.change(opened, ended_at=3.0)
+    last = last_runs(workspace)
+    assert ([row.id for row in last.runs], last.apart) == ([own], ())
+    assert not last.headline.startswith("Not comparable")
+    loob = finished(workspace, config.Run(name="loob", objective=config.Cloob()), 0.6, 1024, 2.5)
+    last = last_runs(workspace)
+    assert ([row.id for row in last.runs], last.apart) == ([own, loob], ())
+
+
 @pytest.mark.parametrize(("batch", "is_said"), [(8, True), (32, False)])
 def test_what_further_seeds_of_cloob_do_in_small_batches_is_said(workspace: Workspace, batch: int, is_said: bool):
     run = config.replace(config.Run(name="mine", data=config.Folder(path="mine")), "optimizer.batch_size", str(batch))
