@@ -27,12 +27,15 @@ class CloseDialog(QDialog):
         choice: `keep`, `stop` or `stay`.
     """
 
-    def __init__(self, training: int, waiting: int, unfinished: Sequence[str], parent: QWidget) -> None:
+    def __init__(
+        self, training: int, waiting: int, unfinished: Sequence[str], parent: QWidget, *, watches: int = 0
+    ) -> None:
         super().__init__(parent, objectName="leaving", windowTitle="Close the window", modal=True)
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.choice = STAY
-        has_runs = bool(training or waiting)
-        sentences = [sentence(training, waiting)] if has_runs else []
+        has_runs = bool(training or waiting or watches)
+        only_watches = watches > 0 and not training and not waiting
+        sentences = [sentence(training, waiting, watches)] if has_runs else []
         if unfinished:
             are = "are" if len(unfinished) > 1 else "is"
             sentences.append(f"{', '.join(unfinished)} {are} not finished, and will be lost.")
@@ -42,7 +45,9 @@ class CloseDialog(QDialog):
         self.remember = QCheckBox("Remember this choice and do not ask again", objectName="leaving-remember")
         self.buttons = {
             STAY: QPushButton("Cancel", objectName="leaving-stay", autoDefault=False),
-            STOP: QPushButton("Stop after the step", objectName="leaving-stop", autoDefault=False),
+            STOP: QPushButton(
+                "Stop watching" if only_watches else "Stop after the step", objectName="leaving-stop", autoDefault=False
+            ),
             KEEP: QPushButton(
                 "Keep running" if has_runs else "Close anyway", objectName="leaving-keep", autoDefault=False
             ),
@@ -54,6 +59,11 @@ class CloseDialog(QDialog):
             KEEP: f"The {'queue' if waiting else 'training'} continues in the background.",
             STOP: f"Each run can be resumed{'; the others stay in the queue' if waiting else ''}.",
         }
+        if only_watches:
+            does = {
+                KEEP: "New values are recorded in the background.",
+                STOP: "The other program trains on; it can be watched again.",
+            }
         parts = [
             layouts.column(self.buttons[c], layouts.text(text, "small"), gap=theme.SPACE) for c, text in does.items()
         ]
@@ -100,7 +110,8 @@ def ask(
         return
     if window.findChild(CloseDialog) is not None:
         return
-    dialog = CloseDialog(len(training), len(waiting), unfinished, window)
+    watches = sum(run.is_watched for run in jobs.runs if run.id in training)
+    dialog = CloseDialog(len(training) - watches, len(waiting), unfinished, window, watches=watches)
 
     def answered() -> None:
         if dialog.choice == STAY:
@@ -113,7 +124,7 @@ def ask(
     dialog.open()
 
 
-def sentence(training: int, waiting: int) -> str:
+def sentence(training: int, waiting: int, watches: int = 0) -> str:
     """Return the number of active runs as a sentence: `2 runs are training and 1 waits in the queue.`, for example."""
     parts = []
     if training:
@@ -121,6 +132,8 @@ def sentence(training: int, waiting: int) -> str:
     if waiting:
         runs = "" if training else (" runs" if waiting > 1 else " run")
         parts.append(f"{waiting}{runs} wait{'' if waiting > 1 else 's'} in the queue")
+    if watches:
+        parts.append(f"{watches} watch{'es go' if watches > 1 else ' goes'} on")
     return " and ".join(parts) + "."
 
 

@@ -27,6 +27,7 @@ from trainer import config
 from trainer.config import ConfigError
 from trainer.scheduling import queue
 from trainer.store import RunLog, Workspace
+from trainer.store.rows import WATCHED
 
 
 @pytest.fixture
@@ -367,6 +368,27 @@ def test_closing_asks_before_an_export_is_lost(qtbot: QtBot, open_window, monkey
     window.leave()
     press(qtbot, window, "keep")
     qtbot.waitUntil(lambda: not window.isVisible())
+
+
+def test_a_watch_is_named_as_a_watch_when_the_window_closes(qtbot: QtBot, open_window, workspace: Workspace):
+    """It was a run that is training and can be resumed."""
+    number = workspace.runs.create(config.run_elsewhere("theirs", config.NoData(called="val", source="/logs")))
+    workspace.runs.add_facts(number, {WATCHED: "/logs"})
+    with RunLog.claim(workspace, number) as log:
+        log.progress(step=30, total_steps=120, phase="watching")
+        window = open_window()
+        qtbot.waitUntil(lambda: any(run.active for run in window.jobs.runs))
+        by_its_own_button(window)
+        qtbot.waitUntil(lambda: window.findChild(close_dialog.CloseDialog) is not None)
+        dialog = window.findChild(close_dialog.CloseDialog)
+        assert [label.text() for label in dialog.findChildren(QLabel)] == [
+            "1 watch goes on.",
+            "New values are recorded in the background.",
+            "The other program trains on; it can be watched again.",
+        ]
+        assert dialog.buttons["stop"].text() == "Stop watching"
+        press(qtbot, window, "stay")
+    assert close_dialog.sentence(1, 0, 2) == "1 run is training and 2 watches go on."
 
 
 def test_closing_asks_and_does_as_told_and_remembers(
