@@ -149,6 +149,8 @@ class Bar(QWidget):
         if event.type() == QEvent.Type.LayoutRequest and watched is self._main is not None:
             key = self._main, self._main in self._shortened
             if self._main.sizeHint().width() > self._controls_px.get(key, 0):
+                # How wide they are when they are short, or long, is not known any more either.
+                self._controls_px.pop((self._main, not key[1]), None)
                 QTimer.singleShot(0, self, self._fit)  # the bar is told of it after them
         return super().eventFilter(watched, event)
 
