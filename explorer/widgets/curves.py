@@ -335,6 +335,7 @@ class CurvePlot(QWidget):
 class CurveGrid(QWidget):
     """A grid of plots, as many per row as fit, with a shared horizontal axis and crosshair."""
 
+    drawn = Signal()  # Every curve of the panels last shown is.
     paused = Signal(bool)  # Whether a part of the curves is looked at that does not grow with them.
     menu_asked = Signal(QPoint, object)  # As that of a plot.
 
@@ -418,6 +419,7 @@ class CurveGrid(QWidget):
         for curve_plot in self._plots.values():
             curve_plot.show()  # now that it has its cell: before, it would lie over the first one
         self._bound()
+        self.drawn.emit()
 
     def reset_zoom(self) -> None:
         """Show all of every curve, also as they grow."""

@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import math
 import shutil
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -28,6 +30,7 @@ from explorer.views.runs.curves_pane import DEFAULT_METRICS
 from explorer.views.runs.drawn_runs import DRAWN_AT_MOST
 from explorer.views.runs.tag_sheets import NoteSheet, TagSheet
 from explorer.views.view import Context
+from explorer.widgets import curves
 from explorer.widgets.curves import CurveGrid, CurveLine, CurvePlot, CurvePlotData, columns_for, read_at
 from explorer.widgets.plot import EDGE_PX
 from trainer import config
@@ -764,6 +767,19 @@ def test_a_new_run_waits_for_its_first_step(qtbot: QtBot, context: Context, work
         # Nothing below 0 but what a dot needs, and 0.1 is not magnified.
         qtbot.waitUntil(lambda: box.viewRange()[1] == pytest.approx([-1.5, 8.5], abs=0.01), timeout=5_000)
         log.status("finished")
+
+
+def test_a_skeleton_stays_until_the_curves_are_drawn(qtbot: QtBot, context: Context, three: list[int], monkeypatch):
+    turns: list[Callable[[], None]] = []
+    busy = SimpleNamespace(is_full=True, later=lambda _owner, go_on: turns.append(go_on))
+    monkeypatch.setattr(curves, "idle_scheduler", lambda: busy)
+    view = shown(qtbot, context, 3)
+    qtbot.waitUntil(lambda: bool(turns))
+    while turns:
+        assert view.curves.area.kind == "loading", "the page would be blank"
+        turns.pop()()
+    assert view.curves.area.kind == "ready"
+    assert all(plot.isVisible() for plot in view.curves.grid.plots.values())
 
 
 def test_a_resumed_run_draws_nothing_twice(qtbot: QtBot, context: Context, workspace: Workspace):

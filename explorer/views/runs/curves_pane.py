@@ -205,7 +205,10 @@ class CurvesPane(QWidget):
             wait = min(waits, key=lambda text: "evaluation" in text)
             self.area.empty("activity", wait[:1].upper() + wait[1:], "The curves appear with the first values.")
         elif self._runs and panels:
-            self.area.ready()
+            if self.grid.is_complete or self.area.has_result:
+                self.area.ready()
+            else:
+                self.area.loading(what="Drawing the curves…")
         elif not self._runs:
             self.area.empty("activity", "No run to draw", "The charts show runs of the list whose eye is open.")
         elif not self.metrics:
@@ -333,6 +336,7 @@ class CurvesPane(QWidget):
         self.resume.clicked.connect(self.grid.reset_zoom)
         self.grid.paused.connect(self.resume.setVisible)
         self.grid.menu_asked.connect(self._show_menu)
+        self.grid.drawn.connect(lambda: self.area.ready() if self.area.kind == "loading" and self.grid.plots else None)
         label = layouts.text("Smoothing, training", "small", buddy=self.slider)
         return self.metrics_button, self.by_step, self.by_time, label, self.slider, self.weight
 
