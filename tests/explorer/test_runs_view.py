@@ -273,6 +273,21 @@ def test_curves_of_another_program_are_drawn_by_its_own_names(qtbot: QtBot, cont
     assert curves.metrics == ("train/learning_rate", "Loss/train")
 
 
+def test_a_lone_value_takes_no_chart_beside_curves(qtbot: QtBot, context: Context, tmp_path: Path):
+    def titles() -> list[str]:
+        return [plot.panel.title.partition(",")[0] for plot in view.curves.grid.plots.values()]
+
+    (tmp_path / "point.csv").write_text("step,mAP\n0,0.9\n")
+    (tmp_path / "curve.csv").write_text("step,acc\n0,0.1\n10,0.4\n")
+    import_curves(context.workspace, tmp_path / "point.csv")
+    view = shown(qtbot, context, 1)
+    qtbot.waitUntil(lambda: titles() == ["mAP"], timeout=9000)
+    import_curves(context.workspace, tmp_path / "curve.csv")
+    context.jobs.poll()
+    qtbot.waitUntil(lambda: "acc" in titles(), timeout=9000)
+    assert titles() == ["acc"]
+
+
 # -- actions -------------------------------------------------------------------------------------------------
 
 

@@ -197,7 +197,7 @@ class CurvesPane(QWidget):
         if any(series.run not in run_ids for panel in drawn for series in panel.series):
             return  # other runs were chosen meanwhile; their drawing follows
         self._show_notes(copies=tuple(dict.fromkeys(warning for panel in drawn for warning in panel.warnings)))
-        panels = self._with_waiting(drawn)
+        panels = self._with_waiting(self._without_lone_points(drawn))
         self.grid.show_panels(panels, X_AXES[self.axis])
         waits = [panel.waiting for panel in panels if not panel.lines]
         if self._runs and panels and len(waits) == len(panels):
@@ -217,6 +217,12 @@ class CurvesPane(QWidget):
             self.area.loading()
         else:
             self.area.empty("activity", "No data for these metrics", "The run has logged none of them. See the log.")
+
+    def _without_lone_points(self, panels: Sequence[charts.CurvePanel]) -> Sequence[charts.CurvePanel]:
+        """Leave out those of ended runs with one value each, which the list shows, where there are curves."""
+        growing = {run.id for run in self._runs if working(run)}
+        curves = [panel for panel in panels if any(len(line.x) > 1 or line.run in growing for line in panel.series)]
+        return curves if any(len(line.x) > 1 for panel in curves for line in panel.series) else panels
 
     def _with_waiting(self, panels: Sequence[charts.CurvePanel]) -> list[CurvePlotData]:
         """Return the panels in metric order, with empty ones for metrics that an active run has not logged yet."""
