@@ -320,9 +320,10 @@ class Selection(QObject):
         before, self._now = self._now, after
         if self._current is not None and self._current not in after.pairs:
             self._current = None
-        if before.dataset != after.dataset and self._hovered is not None:
-            self._hovered = None
-            self.hovered_changed.emit()
+        if (before.dataset, before.view) != (after.dataset, after.view) or (
+            self._hovered is not None and self._hovered in before.pairs and self._hovered not in after.pairs
+        ):
+            self.hovered = None
         for fields, signal in (
             (("run_a", "run_b"), self.runs_changed),
             (("dataset",), self.dataset_changed),

@@ -518,6 +518,17 @@ def test_hover_settles_after_dwelling_and_ends_after_grace(qtbot, make_map):
         shown.hover.leave()
 
 
+def test_the_hover_of_the_keyboard_ends_with_the_focus_and_with_the_view(qtbot, make_map):
+    shown = make_map(FOUR)
+    for leave in (shown.clearFocus, shown.hide):
+        shown.show()
+        shown.setFocus()
+        qtbot.waitUntil(shown.hasFocus)
+        shown.hover.go_to(3)
+        leave()
+        assert shown.hover.point == -1
+
+
 def test_hovered_pair_is_ringed(qtbot, make_map):
     shown = make_map(FOUR)
     shown.set_hovered(0, 3)

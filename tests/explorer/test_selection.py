@@ -91,6 +91,18 @@ def test_what_the_application_proposes_is_no_step_of_undo(selection: Selection) 
     assert not selection.undo.canUndo()
 
 
+def test_hovering_ends_with_the_view_and_with_the_selection_of_the_pair(selection: Selection) -> None:
+    """A panel that goes away under the pointer says nothing of it: the rings stayed in both maps."""
+    selection.pairs, selection.hovered = [1, 2], 2
+    selection.undo.undo()
+    assert selection.hovered is None
+    selection.hovered = 3
+    selection.pairs = [1]
+    assert selection.hovered == 3
+    selection.view = "map"
+    assert selection.hovered is None
+
+
 def test_clear_keeps_runs_and_data(selection: Selection) -> None:
     selection.select_runs(1, 2)
     selection.dataset = SPLIT

@@ -103,7 +103,7 @@ class PairInspector(QWidget):
         selection = self.context.selection
         if len(pairs := selection.pairs):
             selection.current = int(pairs[(self._place + step) % len(pairs)])
-            selection.hovered = selection.current
+            selection.hovered = None
 
     @property
     def _place(self) -> int:
@@ -207,10 +207,6 @@ class PairInspector(QWidget):
     def _choose(self, row: int) -> None:
         self.context.selection.pairs = (row,)
 
-    def _open(self, view: str) -> None:
-        self.go.emit(view)
-        self.context.selection.hovered = self.row
-
     def _connect(self) -> None:
         selection, jobs = self.context.selection, self.context.jobs
         for signal in (selection.pairs_changed, selection.current_changed):
@@ -225,8 +221,8 @@ class PairInspector(QWidget):
         self.close_button.clicked.connect(selection.clear)
         self.near.hovered.connect(lambda row: setattr(selection, "hovered", row if row >= 0 else None))
         self.pair_actions.failed.connect(self.failed)
-        self.show_map.clicked.connect(lambda: self._open("map"))
-        self.show_saliency.clicked.connect(lambda: self._open("inspect"))
+        self.show_map.clicked.connect(lambda: self.go.emit("map"))
+        self.show_saliency.clicked.connect(lambda: self.go.emit("inspect"))
 
     def _refresh_if_new(self) -> None:
         """Follow other runs; news of the runs that are shown already change nothing."""

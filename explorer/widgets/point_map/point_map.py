@@ -9,7 +9,7 @@ import numpy as np
 import pyqtgraph as pg
 from jaxtyping import Bool, Float, Int, UInt8
 from PySide6.QtCore import QEasingCurve, QEvent, QPoint, QPointF, Qt, QVariantAnimation, Signal
-from PySide6.QtGui import QColor, QKeyEvent, QMouseEvent
+from PySide6.QtGui import QColor, QFocusEvent, QHideEvent, QKeyEvent, QMouseEvent
 from PySide6.QtWidgets import QWidget
 
 from explorer.theme import TRANSITION_MS, color, theme
@@ -259,6 +259,15 @@ class PointMap(DeferredPaint, pg.GraphicsView):
         super().leaveEvent(ev)
         self.hover.leave()
         self.box.point_brush(None)
+
+    def focusOutEvent(self, ev: QFocusEvent) -> None:
+        super().focusOutEvent(ev)
+        if not self.underMouse():
+            self.hover.leave()
+
+    def hideEvent(self, ev: QHideEvent) -> None:
+        super().hideEvent(ev)
+        self.hover.leave()
 
     def resizeEvent(self, ev: QEvent) -> None:
         super().resizeEvent(ev)
