@@ -249,6 +249,30 @@ def test_scores_that_are_100_percent_in_all_runs_are_named_under_the_plot():
     assert panel.notes == (f"Not drawn, 100 %: {perfect.metric.label}.",)
 
 
+@pytest.mark.parametrize(("value", "is_zoomed"), [(0.97, True), (0.4, False)])
+def test_scores_that_lie_close_fill_the_axis_and_chance_is_a_number(value: float, is_zoomed: bool):
+    """Values of 96 to 99 % lay at the right edge of an axis from 0."""
+    ends = ((value - 0.01, value + 0.01), (value - 0.1, value)) if not is_zoomed else ((0.96, 0.98), (0.97, 0.99))
+    question = Question("zero_shot", 1024, classes=10)
+    line = EvaluationLine(
+        *(
+            metric("val/zero_shot_acc1"),
+            "zero_shot_acc1",
+            "zero_shot",
+            (value, value),
+            ends,
+            (1024, 1024),
+            None,
+            question,
+        )
+    )
+    runs = tuple(EvaluatedRun(index, index + 1, "", "clip", 20, {}, f"run {index + 1}") for index in (0, 1))
+    plot = SCORES.draw(EvaluationChart("data", "val", runs, (line,), ()), None).mark("shares")
+    assert (plot.y.low > 90) is is_zoomed
+    assert any(dot.name == "chance" for dot in plot.dots) is not is_zoomed
+    assert (f"({question.chance(line.name)})" in plot.names[0]) is is_zoomed
+
+
 def numbers(view: EvaluateView, qtbot: QtBot) -> Any:
     """Return the card of the table of scores."""
     qtbot.waitUntil(lambda: view.table.answer is not None and not view.table.busy, timeout=20_000)

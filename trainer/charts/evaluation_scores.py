@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from trainer.analysis.chance import chance_level
@@ -22,6 +22,7 @@ from trainer.charts.evaluation import (
     unmeasured_text,
 )
 from trainer.charts.marks import (
+    Axis,
     Mark,
     Marker,
     NumberRow,
@@ -42,6 +43,8 @@ from trainer.metrics import split_label
 from trainer.store import Question, Workspace
 from trainer.store.question import question_text
 
+ZOOMED_BELOW: Final = 0.2
+"""Share of an axis with the chance levels: intervals that fill less have an axis without them."""
 NOTE: Final = (
     "B against A in points, with Newcombe's 95 % interval over shared samples, each counted once; "
     "p is McNemar's (Holm). Bold (or *): better run, p < 0.05 (Holm), these two runs only."
@@ -107,24 +110,33 @@ def _plot(chart: EvaluationChart, lines: list[EvaluationLine]) -> XYPlot:
                 at = index + gap * (run.index - middle)
                 low, high = (100 * end for end in ends)
                 dots.append(Marker(run.label, run_tone(run.index), at, 100 * value, low=low, high=high))
-    chances = [line.question.drawing(line.name) if line.question is not None else None for line in lines]
-    dots += [
+    drawings = [line.question.drawing(line.name) if line.question is not None else None for line in lines]
+    chances = [
         Marker("chance", "quiet", index, 100 * chance_level(*drawing), mark="diamond")
-        for index, drawing in enumerate(chances)
+        for index, drawing in enumerate(drawings)
         if drawing is not None
     ]
+    y, with_chance = _axis_over(dots), _axis_over([*dots, *chances])
+    is_zoomed = bool(dots) and y.high - y.low < ZOOMED_BELOW * (with_chance.high - with_chance.low)
+    if not is_zoomed:
+        y, dots = with_chance, [*dots, *chances]
     sizes = {max(line.n) for line in lines}
     # One number of pairs stands above the plot, and only several at the scores.
     labels = [line.metric.label if len(sizes) == 1 else _label(chart, line) for line in lines]
+    if is_zoomed:
+        labels = [label_of(label, line.name, line.question) for label, line in zip(labels, lines, strict=True)]
     often, questions = Counter(labels), (question_text(line.question) for line in lines)
     names = tuple(
         f"{name}, {question}" if often[name] > 1 else name for name, question in zip(labels, questions, strict=True)
     )
-    y = axis_over("%", [[end for dot in dots for end in (dot.y, dot.low, dot.high)]], percent=True)
     of = f"{split_label(chart.split)}, n = {sizes.pop():,} · " if len(sizes) == 1 else ""
     note = f"{of}95 % CI (Wilson)"
     marks: dict[str, Any] = {"dots": tuple(dots), "names": names, "lying": True, "note": note}
     return XYPlot("shares", answer_of(chart), categories("", names), y, **marks)
+
+
+def _axis_over(dots: Sequence[Marker]) -> Axis:
+    return axis_over("%", [[end for dot in dots for end in (dot.y, dot.low, dot.high)]], percent=True)
 
 
 def _heading(chart: EvaluationChart, task: str, question: Question | None) -> str:
