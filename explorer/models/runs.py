@@ -827,6 +827,11 @@ def _quantity_text(run: RunRow, column: RunColumn) -> str:
     return "" if value is None else metric(run.metric).text(value)
 
 
+def last_at_step(run: RunRow) -> str:
+    """Return the last value of the main metric, and at which step it was measured where the run went on."""
+    return display_text(run, RunColumn.LAST) + (f" at step {run.last_step:,}" if _is_earlier(run) else "")
+
+
 def _is_earlier(run: RunRow) -> bool:
     """Return whether a run that ended early trained on after its last evaluation."""
     return run.last_step is not None and run.last_step != run.step
@@ -880,8 +885,8 @@ def _hint(run: RunRow, column: RunColumn) -> str | None:
         why = "" if run.active or run.status == "queued" else standing(run)
         # The state of a run stands in place of n as well: its value and n are told wherever the pointer is.
         shown = RunColumn.BEST if column is RunColumn.BEST else RunColumn.LAST
-        at_step = f" at step {run.last_step:,}" if shown is RunColumn.LAST and _is_earlier(run) else ""
-        value = f"{headline_name(run.metric, run.facts)}: {display_text(run, shown) or 'not measured yet'}{at_step}"
+        text = last_at_step(run) if shown is RunColumn.LAST else display_text(run, shown)
+        value = f"{headline_name(run.metric, run.facts)}: {text or 'not measured yet'}"
         standing_of = f"Not a finished result: {why}." if why else ""
         return "\n".join(filter(None, (value, noted_chance(run.metric, run.facts).capitalize(), standing_of)))
     if column is RunColumn.STARTED and run.started_at is not None:

@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QLabel, QProgressBar, QWidget
 
 from explorer import theme
 from explorer.models.quantities import steps_of, time_left
-from explorer.models.runs import ASKED, RunColumn, display_text, ordinal, preparing, share_of
+from explorer.models.runs import ASKED, last_at_step, ordinal, preparing, share_of
 from explorer.widgets import layouts
 from explorer.widgets.legend import Legend, LegendEntry
 from explorer.widgets.progress_row import show_share
@@ -154,10 +154,10 @@ def state_text(run: RunRow, end: float | None, turn: int) -> str:
         turn: Among those that wait, 1 for the next; 0 where it does not wait.
     """
     if run.status == "finished":
-        return ", ".join(filter(None, (display_text(run, RunColumn.LAST), flaw_of(run) or "finished")))
+        return ", ".join(filter(None, (last_at_step(run), flaw_of(run) or "finished")))
     if turn:
         return f"waiting, {ordinal(turn)}"
-    value = display_text(run, RunColumn.LAST)
+    value = last_at_step(run)
     if run.status != "running":
         return ", ".join(filter(None, (value, standing(run), flaw_of(run))))
     measure = RECALL_HEADING if run.metric == HEADLINE else metric(run.metric).label

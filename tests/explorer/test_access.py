@@ -121,9 +121,8 @@ def test_tab_goes_along_the_bar_and_on_into_the_view(qtbot, window_of, tmp_path:
     window: Window = window_of(tmp_path / "workspace", entries, size=(1280, 800))
     window.services.client.ask = lambda _question, **_call: 0
     window.selection.select_runs(*two_runs)
-    window.pages.views["map"].toolbar.pca.setChecked(True)
     for name, last, main in (
-        ("map", "map-legend", ["map-pca", "map-umap", "map-other-methods", "map-color"]),
+        ("map", "map-legend", ["map-pca", "map-umap", "map-other-methods", "map-umap-form", "map-color"]),
         ("changes", "changes-table", ["changes-bar-menu", "changes-versus", "viewCharts"]),
     ):
         window.navigation.go_to(name)

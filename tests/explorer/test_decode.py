@@ -245,7 +245,7 @@ def test_reasons_why_no_decoder_can_be_trained() -> None:
     assert why_not(row(1), False) == ""
     assert "read-only" in why_not(row(1), True)
     assert "no longer there" in why_not(None, False)
-    assert "no towers" in why_not(row(1, objective="elsewhere"), False)
+    assert "no image and text towers" in why_not(row(1, objective="elsewhere"), False)
     assert "train it first" in why_not(row(1, step=0), False)
     assert in_the_making([row(1), row(2, objective="decoder", of=1, step=0)], 1).id == 2
     assert in_the_making([row(1), row(2, objective="decoder", of=1)], 1) is None
