@@ -17,6 +17,7 @@ from trainer.analysis.chance import chance_text
 from trainer.config import default_paths
 from trainer.distribution.published_models import FIRST
 from trainer.distribution.sample_card import SampleCard, read_card
+from trainer.metrics import recall_name
 
 LEFT_PX: Final = 372
 CARD_PX: Final = (1360, 1040)
@@ -138,7 +139,8 @@ class FirstStart(QWidget):
         theme.set_role(frame, "card")
         frame.setMinimumWidth(LEAST_CARD_PX)
         frame.setMaximumSize(*CARD_PX)
-        measured = f"Image to text R@1, unseen renderings, n = {card.samples:,} · {chance_text(1, card.samples)}"
+        recall = recall_name("image_to_text", split="renderings", n=card.samples)
+        measured = f"{recall} · {chance_text(1, card.samples)}"
         about = f"{measured} · 1 seed each: undecided"
         verdict = layouts.text(card.verdict, "title", name="first-verdict", wrap=True)
         heads = (layouts.text(f"Sample: Scenes, {card.steps:,} steps", "heading"), verdict, _small(about))

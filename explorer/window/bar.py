@@ -346,7 +346,7 @@ class Bar(QWidget):
     def _lay_out(self) -> None:
         self._badges = (RunBadge("A", 0), RunBadge("B", 1))
         pickers = (self._badges[0], (self.run_a, 3), self.swap, self._badges[1], (self.run_b, 3), (self.dataset, 9))
-        self._pickers_row = layouts.row(*pickers, self.step, gap=theme.SPACE)
+        self._pickers_row = layouts.row(*pickers, self.step, (layouts.STRETCH, 1), gap=theme.SPACE)
         self._pickers = layouts.panel(self._pickers_row)
         self._row = layouts.row(
             *(self.view_menu, self._lines[0], (self._pickers, PICKERS_STRETCH)),

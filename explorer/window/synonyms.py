@@ -48,7 +48,7 @@ SYNONYMS: Final[dict[str, tuple[str, ...]]] = {
     "run_comparison-action-field-grid": ("Heat map of settings", "Interaction", "Sweep"),
     "run_comparison-action-effective-robustness": ("Distribution shift", "Out of distribution"),
     "evaluate-action-evaluation-curves": ("Reliability diagram", "Few-shot", "Corruptions"),
-    "evaluate-action-evaluation-scores": ("Recall", "Retrieval", "R@1"),
+    "evaluate-action-evaluation-scores": ("Recall", "Retrieval"),
     "evaluate-action-groups": ("Seeds", "Error bars", "Mean and deviation"),
     "evaluate-action-data-efficiency": ("Scaling", "Learning from fewer pairs"),
     "goTo-evaluate": ("Accuracy", "Zero-shot accuracy"),

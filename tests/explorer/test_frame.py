@@ -50,9 +50,11 @@ class Stage(View):
 
     title = "Stage"
     question = "What is on the stage?"
+    go_px = 0  # Least width of the main control.
 
     def build(self) -> Iterator[None]:
         self.go, self.other = QPushButton("Go", objectName="stage-go"), QPushButton("Other")
+        self.go.setMinimumWidth(self.go_px)
         self.below = QPushButton("Below")
         self.done: list[str] = []
         self.main.addWidget(self.go)
@@ -80,6 +82,15 @@ ENTRIES = (
 
 @pytest.fixture
 def window(window_of, tmp_path: Path) -> Window:
+    made: Window = window_of(tmp_path, ENTRIES)
+    made.resize(1280, 800)
+    return made
+
+
+@pytest.fixture
+def wide(window_of, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Window:
+    """Return a window whose views have a main control as wide as half of it."""
+    monkeypatch.setattr(Stage, "go_px", 700)
     made: Window = window_of(tmp_path, ENTRIES)
     made.resize(1280, 800)
     return made
@@ -123,11 +134,10 @@ def test_tab_goes_from_the_rail_through_bar_view_and_panel_to_the_status_bar(
     assert {late, beside, view.go} <= set(stops)
 
 
-def test_a_narrow_window_has_all_controls_behind_the_dots(window: Window, qtbot) -> None:
-    view, narrow = window.pages.open_view, window.minimumWidth()
-    view.go.setMinimumWidth(500)
+def test_a_narrow_window_has_all_controls_behind_the_dots(wide: Window, qtbot) -> None:
+    window, view, narrow = wide, wide.pages.open_view, wide.minimumWidth()
     window.resize(narrow, 600)
-    qtbot.waitUntil(lambda: window.more_panel.isAncestorOf(view.go))
+    qtbot.waitUntil(lambda: window.more_panel.isAncestorOf(view.go), timeout=5_000)
     window.resize(1280, 800)
     assert window.bar.isAncestorOf(view.go)
     window.hide()  # as a zoom does, so that the bar is never told its old width
@@ -136,9 +146,8 @@ def test_a_narrow_window_has_all_controls_behind_the_dots(window: Window, qtbot)
     assert window.more_panel.isAncestorOf(view.go)
 
 
-def test_the_bar_holds_nothing_that_it_has_no_room_for(window: Window, qtbot) -> None:
-    view, held = window.pages.open_view, set()
-    view.go.setMinimumWidth(700)
+def test_the_bar_holds_nothing_that_it_has_no_room_for(wide: Window, qtbot) -> None:
+    window, view, held = wide, wide.pages.open_view, set()
     for width in range(window.minimumWidth(), 1400, 30):
         window.resize(width, 600)
         qtbot.waitUntil(lambda width=width: window.width() == width)

@@ -112,7 +112,7 @@ def test_a_word_that_cannot_be_read_is_no_word_of_mine(filled, words):
 def test_without_a_word_a_workspace_with_a_run_is_look_only_and_one_without_is_mine(filled, tmp_path):
     filled.close()
     (filled.folder / NAME).unlink()
-    assert "does not say" in Workspace(filled.folder).look_only
+    assert "author is unknown" in Workspace(filled.folder).look_only
     empty = Workspace(tmp_path / "empty")
     assert empty.runs.all() == []
     empty.close()
@@ -125,10 +125,10 @@ def test_without_a_word_a_workspace_with_a_run_is_look_only_and_one_without_is_m
     # A lost database, and a link that leads nowhere, are no way round it.
     for path in filled.folder.glob("explorer.db*"):
         path.unlink()
-    assert "does not say" in Workspace(filled.folder).look_only
+    assert "author is unknown" in Workspace(filled.folder).look_only
     (empty.folder / NAME).unlink()
     (empty.folder / NAME).symlink_to(tmp_path / "nowhere")
-    assert "does not say" in Workspace(empty.folder).look_only
+    assert "author is unknown" in Workspace(empty.folder).look_only
 
 
 def test_what_is_look_only_shows_everything_and_changes_nothing(filled, tmp_path, tiny):
