@@ -149,8 +149,6 @@ class Bar(QWidget):
         if event.type() == QEvent.Type.LayoutRequest and watched is self._main is not None:
             key = self._main, self._main in self._shortened
             if self._main.sizeHint().width() > self._controls_px.get(key, 0):
-                # How wide they are when they are short, or long, is not known any more either.
-                self._controls_px.pop((self._main, not key[1]), None)
                 QTimer.singleShot(0, self, self._fit)  # the bar is told of it after them
         return super().eventFilter(watched, event)
 
@@ -213,7 +211,8 @@ class Bar(QWidget):
 
     def _need_px(self) -> int:
         """Return the least width of the bar, also while its rows have not been told of a change."""
-        self._pickers.updateGeometry()
+        for part in (self._pickers, self.controls):
+            part.updateGeometry()
         for row in (self._row, self._second):
             row.invalidate()
         return self.minimumSizeHint().width()
@@ -232,12 +231,16 @@ class Bar(QWidget):
     def _measure(self) -> None:
         """Find out whether the main controls fit, in one row or else in two, and say so where that has changed."""
         before = self.has_room, self._main in self._shortened
+        if self._main is not None:
+            self._measure_controls(self._main)
         rows = (False,) if self.run_a.isHidden() else (False, True)
         for wraps, is_short in product(rows, (False, True)):
             room_px = self._room_px(wraps=wraps)
             self.has_room = self._controls_width(is_short) <= room_px
             if self.has_room:
                 break
+        if not self.has_room:  # behind the dots they need no second row
+            wraps = wraps and self._room_px(wraps=False) < 0
         self._shorten(is_short)
         self._wrap(wraps)
         if before != (self.has_room, self._main in self._shortened):
@@ -274,8 +277,11 @@ class Bar(QWidget):
 
     def _measure_controls(self, main: QWidget) -> None:
         """Keep the width of these controls: in the bar they may be wider than where they once had no room."""
-        key = main, main in self._shortened
-        self._controls_px[key] = max(self._controls_px.get(key, 0), main.sizeHint().width())
+        is_short, width = main in self._shortened, main.sizeHint().width()
+        before = self._controls_px.get((main, is_short), width)
+        if width > before:  # the others have grown as well, by how much is not known
+            self._controls_px.pop((main, not is_short), None)
+        self._controls_px[main, is_short] = max(before, width)
 
     def _show_lines(self) -> None:
         """Show a line only between two groups that are there."""

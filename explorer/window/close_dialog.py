@@ -52,7 +52,8 @@ class CloseDialog(QDialog):
                 "Keep running" if has_runs else "Close anyway", objectName="leaving-keep", autoDefault=False
             ),
         }
-        theme.set_role(self.buttons[KEEP], "primary")
+        if has_runs:
+            theme.set_role(self.buttons[KEEP], "primary")
         for choice, button in self.buttons.items():
             button.clicked.connect(lambda _=False, choice=choice: self._choose(choice))
         does = {
@@ -115,6 +116,9 @@ def ask(
 
     def answered() -> None:
         if dialog.choice == STAY:
+            return
+        if not training and not waiting:  # nothing of the queue is touched, least of all where it is read-only
+            go()
             return
         if dialog.remember.isChecked():
             settings.set(KEY, dialog.choice)

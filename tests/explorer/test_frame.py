@@ -166,6 +166,15 @@ def test_controls_that_grow_are_whole_or_behind_the_dots(window: Window, qtbot) 
     assert window.more_panel.isAncestorOf(view.go)
 
 
+def test_controls_that_grow_before_the_window_narrows_have_no_second_row(window: Window, qtbot) -> None:
+    view = window.pages.open_view
+    view.go.setMinimumWidth(500)
+    window.resize(window.minimumWidth(), 600)
+    qtbot.waitUntil(lambda: window.more_panel.isAncestorOf(view.go), timeout=10_000)
+    qtbot.waitUntil(lambda: not window.bar.wraps)
+    assert window.bar.minimumSizeHint().width() <= window.bar.width()
+
+
 def test_long_names_of_a_and_b_wrap_before_they_are_cut(window: Window, qtbot) -> None:
     names = (window.bar.run_a, window.bar.run_b)
     for picker in names:

@@ -365,6 +365,7 @@ def test_closing_asks_before_an_export_is_lost(qtbot: QtBot, open_window, monkey
     press(qtbot, window, "stay")
     qtbot.wait(50)
     assert window.isVisible()
+    monkeypatch.setattr(queue, "keep_going_detached", lambda _workspace: pytest.fail("the queue is not touched"))
     window.leave()
     press(qtbot, window, "keep")
     qtbot.waitUntil(lambda: not window.isVisible())

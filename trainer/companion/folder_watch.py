@@ -113,6 +113,8 @@ class FolderWatch:
 
     Attributes:
         has_ended: Whether the files say that the training has ended, and all of it is in the run.
+        has_measure: Whether checkpoints are embedded; else there are curves only.
+        reading_s: How long the last look read curves; 0 where they had not changed.
         failures: Checkpoints that could not be opened, with the reason.
         trouble: Why its files cannot be seen at present; empty if they can.
     """
@@ -144,6 +146,8 @@ class FolderWatch:
         self._void = _void_files(log.run.facts.get(VOID))
         self._incomplete: set[Path] = set()
         self._news_at, self._news_clock = time.monotonic(), time.time()
+        self.has_measure = measure is not None
+        self.reading_s = 0.0
         self.failures: dict[str, str] = {}
         self.trouble = ""
         self.has_ended = False
@@ -169,6 +173,7 @@ class FolderWatch:
         Raises:
             UserError: The pairs cannot be read, or the disk is full.
         """
+        self.reading_s = 0.0
         checkpoints = self._folder.checkpoints()
         self._forget_repeated(checkpoints)
         is_new = self._read_curves(checkpoints)
@@ -205,7 +210,9 @@ class FolderWatch:
         stamp = (newest, [_size_and_time(file) for file in curve_files(self._folder)])
         if stamp == self._curves_stamp:
             return False
+        began = time.monotonic()
         curves = read_training(self._folder, checkpoints)
+        self.reading_s = time.monotonic() - began
         if curves is None:
             return False
         if void := before_a_return(self._folder, checkpoints, curves):

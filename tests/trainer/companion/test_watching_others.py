@@ -83,6 +83,20 @@ def test_a_table_beside_settings_of_lightning_counts_from_zero(workspace: Worksp
     assert series(workspace, "train/loss") == [(4, 2.5)]
 
 
+def test_one_look_at_a_log_that_grows_is_enough(workspace: Workspace, tmp_path: Path, monkeypatch) -> None:
+    table, look = tmp_path / "log.csv", FolderWatch.look
+    table.write_text("step,loss\n0,2.0\n")
+
+    def growing(watch: FolderWatch) -> bool:
+        with table.open("a") as file:
+            file.write(f"{watch.step + 1},1.0\n")
+        return look(watch)
+
+    monkeypatch.setattr(FolderWatch, "look", growing)
+    assert main(["watch", str(table), "--once", "--workspace", str(workspace.folder)]) == 0
+    assert series(workspace, "loss") == [(0, 2.0), (1, 1.0)]
+
+
 def test_several_trainings_and_pairs_are_refused(workspace: Workspace, tmp_path: Path, capsys) -> None:
     for name in ("a", "b"):
         (tmp_path / name).mkdir()

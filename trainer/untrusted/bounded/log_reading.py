@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import functools
 import json
 import re
 from collections import Counter
@@ -78,6 +79,11 @@ class LogColumns:
 
 def log_columns(names: Sequence[str]) -> LogColumns:
     """Return what the columns of these names hold."""
+    return _log_columns(tuple(names))
+
+
+@functools.lru_cache(256)  # the rows of a log have the same columns
+def _log_columns(names: tuple[str, ...]) -> LogColumns:
     plain = {name.strip().lower().rpartition("/")[2].replace(" ", "_"): name for name in reversed(names)}
     # As fairseq counts them where it validates.
     plain |= {_OF_PART.sub("", name): plain[name] for name in plain if _OF_PART.match(name)}
