@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from trainer.store.journal import Entry
 from trainer.store.run_texts import MOST_SETTINGS, MOST_WORDS
-from trainer.untrusted.bounded.tracker_rows import EPOCH, LATER, NOTE, RESTART, SETTING, TrackerRow
+from trainer.untrusted.bounded.tracker_rows import EPOCH, LATER, NOTE, REPLACED, RESTART, SETTING, TrackerRow
 
 MOST_POINTS: Final = 10_000
 """Points of a curve that are kept; of longer ones every second, fourth, ... one."""
@@ -38,9 +38,6 @@ class Curve:
     def add(self, step: int, time: float, value: float) -> int:
         """Add a point and return by how many the kept ones grew; of two at one step the later counts."""
         before = len(self.points)
-        if self.is_resumed:
-            self.void(step)
-            self.is_resumed = False
         if self.seen % self.every == 0 or step in self.points:
             if step not in self.points:
                 bisect.insort(self.steps, step)
@@ -50,6 +47,10 @@ class Curve:
         if len(self.points) > 2 * MOST_POINTS:
             self.thin()
         return len(self.points) - before
+
+    def has(self, step: int) -> bool:
+        """Return whether there is a point of this step, as far as it was kept."""
+        return step in self.points or (self.last is not None and self.last[0] == step)
 
     def void(self, step: int) -> int:
         """Drop the points at this step and later, which a session logged that was resumed before; return how many."""
@@ -102,6 +103,7 @@ class Curves:
         for row in map(TrackerRow._make, zip(*(column.to_pylist() for column in batch.columns))):
             named = f"{run} {row.run}".strip() if is_within else row.run or run
             if not row.remark or (row.remark == LATER and row.name in self.runs.get(named, {})):
+                self._replace(named, row)
                 self.put(named, row.name, row.step, row.time, row.value)
             else:
                 self._remark(named, row)
@@ -126,14 +128,26 @@ class Curves:
             sentences.append("Of long curves every second, fourth, ... point was kept.")
         return tuple(dict.fromkeys(sentences))
 
+    def _replace(self, run: str, row: TrackerRow) -> None:
+        """Count what a number voids: one at its step, and in another file of the run all that are later."""
+        if (curve := self.runs.get(run, {}).get(row.name)) is None:
+            return
+        if curve.is_resumed:
+            curve.is_resumed = False
+            self._void(run, curve, row.step)
+        elif curve.has(row.step):
+            self.skip(run, REPLACED)
+
+    def _void(self, run: str, curve: Curve, step: int) -> None:
+        if dropped := curve.void(step):
+            self._kept -= dropped
+            self.skip(run, REPLACED, dropped)
+
     def _remark(self, run: str, row: TrackerRow) -> None:
         if row.remark == RESTART:
             curves = self.runs.get(run, {})
             for curve in curves.values() if not row.name else filter(None, [curves.get(row.name)]):
-                dropped = curve.void(row.step)
-                self._kept -= dropped
-                if dropped and row.text:
-                    self.skip(run, row.text, dropped)
+                self._void(run, curve, row.step)
         elif row.remark == SETTING:
             settings = self.settings.setdefault(run, {})
             if len(settings) < MOST_SETTINGS:

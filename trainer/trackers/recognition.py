@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, Literal, get_args
 
-from trainer.untrusted.bounded.wandb_chart import HISTORY_STEP, axis_of, marked_encoding
+from trainer.untrusted.bounded.wandb_chart import HISTORY_STEP, axis_of, is_table_of_runs, marked_encoding
 from trainer.untrusted.files import open_ordinary
 
 Kind = Literal["tensorboard", "wandb", "mlflow", "open_clip", "log"]
@@ -175,10 +175,11 @@ def is_history(file: Path) -> bool:
             opened.seek(max(0, file.stat().st_size - _LOOKED_AT))
             return _STEP_COLUMN in opened.read(_LOOKED_AT)
         begin = opened.read(_LOOKED_AT)
-        first = begin.decode(marked_encoding(begin), "replace").partition("\n")[0]
+        first = next(iter(begin.decode(marked_encoding(begin), "replace").splitlines()), "")
     if suffix == ".csv":
         headers = [[name.strip('"') for name in first.strip().split(sign)] for sign in ",;\t"]
-        return any(HISTORY_STEP in header or axis_of(header) for header in headers)
+        has_steps = any(HISTORY_STEP in header or axis_of(header) for header in headers)
+        return has_steps and not any(map(is_table_of_runs, headers))
     return '"_step"' in first and first.lstrip().startswith("{")
 
 
@@ -251,7 +252,8 @@ def is_log_table(file: Path) -> bool:
     if not record and suffix in text_log.SUFFIXES:
         return text_log.is_text_log(head.split("\n"))
     columns = log_columns(list(record))
-    if not columns.step or {name.strip().lower() for name in record} & {*IMAGES, *CAPTIONS} - {"path", "file"}:
+    is_of_pairs = {name.strip().lower() for name in record} & {*IMAGES, *CAPTIONS} - {"path", "file"}
+    if not columns.step or is_of_pairs or is_table_of_runs(list(record)):
         return False
     return number_of(record[columns.step]) is not None and any(
         number_of(str(record[name]).replace(",", ".")) is not None for name in columns.numbers

@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Final
 
 from trainer.format_detection.unread import next_step
+from trainer.untrusted.bounded.wandb_chart import OF_RUNS, is_table_of_runs, marked_encoding
+from trainer.untrusted.files import open_ordinary
 
 _AIM: Final = (
     "Aim's runs are not read. Write them as CSV: "
@@ -18,6 +20,7 @@ _VISUALDL: Final = (
 _SUMMARY: Final = "It has only the last numbers of a run. Name the folder wandb, where runs have a file run-ID.wandb."
 _TABLE: Final = "It is a table that a run logged, and has no curves. Name the folder wandb, or an exported history."
 _PRINTED: Final = "It has no file run-ID.wandb. What the training printed is in output.log: name that file."
+_LOOKED_AT: Final = 1 << 16
 _ARRAYS: Final = "Write its numbers as CSV with a column step, or as JSON with a list for each metric."
 
 
@@ -36,5 +39,11 @@ def unread_log(path: Path) -> str:
         return _SUMMARY
     if path.name.endswith(".table.json"):
         return _TABLE
+    if path.suffix.lower() in (".csv", ".tsv") and path.is_file():
+        with open_ordinary(path) as file:
+            head = file.read(_LOOKED_AT)
+        first = next(iter(head.decode(marked_encoding(head), "replace").splitlines()), "")
+        if any(is_table_of_runs(first.split(sign)) for sign in ",;\t"):
+            return OF_RUNS.format("It")
     is_arrays = path.suffix.lower() in (".npz", ".npy", ".yaml", ".yml", ".parquet", ".feather", ".pt")
     return _ARRAYS if is_arrays else next_step(path.name)

@@ -14,6 +14,7 @@ from tests.trainer.trackers.test_training_logs import curves_of
 from trainer.errors import UserError
 from trainer.store import Workspace
 from trainer.trackers.import_curves import import_curves
+from trainer.untrusted.bounded import Unreadable
 from trainer.untrusted.bounded.log_reading import LogGroups, LogReading
 
 pytestmark = [pytest.mark.slow]
@@ -283,3 +284,103 @@ def test_objects_in_a_list_of_records_have_their_numbers(tmp_path: Path) -> None
     (tmp_path / "log.json").write_text(json.dumps(records, indent=2))
     read, _ = curves_of(tmp_path / "log.json", tmp_path)
     assert read == {"train.loss": {0: 3, 1: 2}, "val.loss": {0: 4, 1: 3}}
+
+
+def _mmcv(iters_of_validation: int, *, is_within: bool = False) -> list[dict[str, Any]]:
+    records: list[dict[str, Any]] = [{"env_info": "Linux", "seed": 0}]
+    for epoch in (1, 2, 3):
+        for step in (50, 100, 150):
+            records.append({"mode": "train", "epoch": epoch, "iter": step, "loss": epoch + step / 1000})
+            if step == (100 if is_within else 150):
+                records.append({"mode": "val", "epoch": epoch, "iter": iters_of_validation, "top1": epoch})
+    return records
+
+
+@pytest.mark.parametrize("is_within", [False, True])
+@pytest.mark.parametrize("iters_of_validation", [40, 100])
+def test_validations_of_mmcv_count_their_own_batches(tmp_path: Path, iters_of_validation: int, is_within: bool) -> None:
+    lines = map(json.dumps, _mmcv(iters_of_validation, is_within=is_within))
+    (tmp_path / "20240101_000000.log.json").write_text("".join(f"{line}\n" for line in lines))
+    curves, said = curves_of(tmp_path / "20240101_000000.log.json", tmp_path)
+    assert curves["train/loss"] == {
+        150 * (epoch - 1) + step: epoch + step / 1000 for epoch in (1, 2, 3) for step in (50, 100, 150)
+    }
+    assert curves["val/top1"] == {150 * epoch - (50 if is_within else 0): epoch for epoch in (1, 2, 3)}
+    assert "at the last step before them, which is a guess" in said
+
+
+@pytest.mark.parametrize("counted", ["epochs", "iterations"])
+def test_validations_of_mmengine_within_an_epoch_void_no_training(tmp_path: Path, counted: str) -> None:
+    """A loop by iterations counts the epochs that ended where it validates, unless it is told to count iterations."""
+    records: list[dict[str, Any]] = []
+    for step in range(100, 1_300, 100):
+        records.append({"loss": 1 / step, "time": 0.5, "iter": step, "step": step})
+        if step % 300 == 0:
+            records.append({"mIoU": step, "time": 0.25, "step": step if counted == "iterations" else step // 700})
+    (tmp_path / "vis_data").mkdir()
+    (tmp_path / "vis_data" / "scalars.json").write_text("".join(f"{json.dumps(record)}\n" for record in records))
+    curves, said = curves_of(tmp_path, tmp_path)
+    assert curves == {
+        "loss": {step: 1 / step for step in range(100, 1_300, 100)},
+        "time": dict.fromkeys(range(100, 1_300, 100), 0.5),
+        "mIoU": {step: step for step in (300, 600, 900, 1_200)},
+        "val/time": dict.fromkeys((300, 600, 900, 1_200), 0.25),
+    }
+    assert "Rows without 'iter' are of validations; their time begin by val/." in said
+    assert "Left out" not in said
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '"Name","State","User","lr","_step","loss"\n"a","finished","me","0.1","100","2"\n"b","failed","me","0.2","90","1"\n',
+        "Name;State;train/global_step;loss\na;finished;100;2\nb;finished;90;1\n",
+        ",summary,config,name\n0,\"{'_step': 3, 'loss': 0.5}\",{},a\n",
+        "run_name,step,loss\na,100,2\nb,200,1\nc,300,3\n",
+    ],
+)
+def test_a_table_of_runs_is_no_curve(tmp_path: Path, text: str) -> None:
+    (tmp_path / "project.csv").write_text(text)
+    with pytest.raises((UserError, Unreadable), match="is a table of runs: a row is a run with its last numbers"):
+        import_curves(Workspace(tmp_path / "runs"), tmp_path / "project.csv")
+
+
+@pytest.mark.parametrize("kind", ["wandb", "log"])
+def test_a_table_of_runs_is_no_curve_though_somebody_says_so(tmp_path: Path, kind: Any) -> None:
+    (tmp_path / "project.csv").write_text("Name,State,_step,loss\na,finished,1,2\nb,finished,2,1\n")
+    with pytest.raises(Unreadable, match="is a table of runs"):
+        import_curves(Workspace(tmp_path / "runs"), tmp_path / "project.csv", kind)
+
+
+@pytest.mark.parametrize("name", ["history.csv", "history.jsonl"])
+def test_steps_that_a_history_replaces_are_counted(tmp_path: Path, name: str) -> None:
+    rows = [(1, 1.0), (2, 0.9), (2, 0.8), (3, 0.7)]
+    lines = [json.dumps({"_step": step, "loss": loss}) for step, loss in rows]
+    cells = ["_step,loss", *(f"{step},{loss}" for step, loss in rows)]
+    (tmp_path / name).write_text("".join(f"{line}\n" for line in (cells if name.endswith("csv") else lines)))
+    curves, said = curves_of(tmp_path / name, tmp_path)
+    assert curves["loss"] == {1: 1.0, 2: 0.8, 3: 0.7}
+    assert said == "Left out: points of steps that were logged again (1)."
+
+
+@pytest.mark.parametrize("name", ["log.csv", "log.jsonl", "history.json"])
+def test_lines_may_end_by_a_carriage_return_alone(tmp_path: Path, name: str) -> None:
+    lines = [json.dumps({"step": step, "loss": 1 / step}) for step in (1, 2, 3)]
+    if name.endswith("csv"):
+        lines = ["step,loss", *(f"{step},{1 / step}" for step in (1, 2, 3))]
+    (tmp_path / name).write_bytes("".join(f"{line}\r" for line in lines).encode())
+    assert curves_of(tmp_path / name, tmp_path)[0] == {"loss": {1: 1, 2: 1 / 2, 3: 1 / 3}}
+
+
+def test_parts_of_epochs_are_thousandths(tmp_path: Path) -> None:
+    (tmp_path / "log.csv").write_text("epoch,loss\n" + "".join(f"{n / 4},{n}\n" for n in range(1, 6)))
+    curves, said = curves_of(tmp_path / "log.csv", tmp_path)
+    assert curves == {"loss": {250 * n: n for n in range(1, 6)}}
+    assert said == "Lines that count only parts of an epoch are at thousandths of an epoch."
+
+
+def test_deepspeed_prints_its_step_on_two_lines(tmp_path: Path) -> None:
+    lines = (f"[INFO] [Rank 0] step={n}, skipped=0\nsteps: {n} loss: {1 / n:.4f} iter time (s): 0.5\n" for n in STEPS)
+    (tmp_path / "train.log").write_text("".join(lines))
+    curves, _ = curves_of(tmp_path / "train.log", tmp_path)
+    assert curves == {"loss": {n: round(1 / n, 4) for n in STEPS}, "skipped": dict.fromkeys(STEPS, 0)}

@@ -138,7 +138,7 @@ def test_lines_of_json_under_any_name_have_their_numbers(tmp_path: Path) -> None
         ),
         ("Global Step,Loss\n0,1\n10,2\n", {"Loss": {0: 1, 10: 2}}, ""),
         ("step,loss,loss\n0,1,2\n1,3,4\n", {"loss": {0: 1, 1: 3}, "loss (2)": {0: 2, 1: 4}}, ""),
-        ("epoch,loss\n0,1\n0.5,2\n1,3\n", {"loss": {0: 1, 1: 3}}, "numbers without a whole step (1)"),
+        ("epoch,loss\n0,1\n0.5,2\n1,3\n", {"loss": {0: 1, 500: 2, 1000: 3}}, "at thousandths of an epoch"),
         (" epoch, box\n 1, 2\n", {"box": {1: 2}}, "Its steps are epochs, by the column 'epoch'."),
         (",loss\n0,1\n1,3\n", {"loss": {0: 1, 1: 3}}, "Its steps are its first column, which has no name: a guess."),
         (
@@ -301,11 +301,11 @@ PRINTED = {
             "\r".join(f"Epoch {n}:  50%|##  | {at}/4 [00:00<00:01, 9.8it/s, v_num=0, loss={n}.{at}]" for at in (2, 4))
             for n in range(2)
         ],
-        {"loss": {2: 0.2, 4: 0.4, 5: 1.2, 7: 1.4}, "v_num": dict.fromkeys((2, 4, 5, 7), 0)},
+        {"loss": {2: 0.2, 4: 0.4, 6: 1.2, 8: 1.4}, "v_num": dict.fromkeys((2, 4, 6, 8), 0)},
     ),
     "tqdm without a name": (
         [f"\r 50%|##  | {at}/4 [00:00<00:01, 9.8it/s, loss={n}.{at}]" for n in range(2) for at in (2, 4)],
-        {"loss": {2: 0.2, 4: 0.4, 5: 1.2, 7: 1.4}},
+        {"loss": {2: 0.2, 4: 0.4, 6: 1.2, 8: 1.4}},
     ),
     "DeepSpeed with the Trainer of transformers": (
         [
@@ -372,7 +372,8 @@ def test_the_state_of_a_trainer_of_transformers_has_what_it_logged(tmp_path: Pat
                     {"acc": 8, "time": 0.25, "step": 2},
                 )
             ),
-            {"loss": {50: 3, 100: 2}, "acc": {50: 7, 100: 8}, "time": {50: 0.25, 100: 0.25}},
+            {"loss": {50: 3, 100: 2}, "acc": {50: 7, 100: 8}}
+            | {"time": {50: 0.5, 100: 0.5}, "val/time": {50: 0.25, 100: 0.25}},
             "Rows that count no steps are at the last step before them, which is a guess.",
         ),
         ("history.json", '{"train_losses": [3, 2]}', {"train_losses": {0: 3, 1: 2}}, "which is a guess"),

@@ -10,6 +10,7 @@ import contextlib
 import csv
 import functools
 import json
+import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -55,13 +56,14 @@ _TIME: Final = re.compile(r"\d[:/.-]\d")
 PROCESS: Final = "process of the line"
 """The process that printed a line."""
 _PROCESSES: Final = ("rank", "local_rank", "global_rank", "process_index")
-_RUNS: Final = (
-    *("run", "run_name", "run_id", "experiment", "experiment_name", "exp_name", "trial", "trial_id"),
-    *("model", "method", "arm", "variant", "seed", "fold"),
-)
+_RUN_NAMES: Final = ("run", "run_name", "run_id", "experiment", "experiment_name", "exp_name", "trial", "trial_id")
+_RUNS: Final = (*_RUN_NAMES, "model", "method", "arm", "variant", "seed", "fold")
+_LEAST_RUNS: Final = 3
 _MOST_GROUPS: Final = 200
 _MISSING: Final = ("none", "null", "na", "n/a", "-", "--")
-REPLACED: Final = "points of steps that were logged again"
+_BESIDE_STEP: Final = "iter"
+"""What counts the iterations of mmengine beside `step`; its validations lack it."""
+_IN_THOUSANDTHS: Final = "Lines that count only parts of an epoch are at thousandths of an epoch."
 _BESIDE: Final = "numbers of other processes than the lowest"
 
 
@@ -105,10 +107,22 @@ class LogGroups:
     """Finds the columns by whose values one step is logged several times: else these are read one after the other."""
 
     values: dict[str, dict[str, set[int]]] = field(default_factory=dict)  # Column -> value -> steps.
+    # Part of the data, where epochs are counted too -> the first two numbers that count its steps.
+    parts: dict[str, set[str]] = field(default_factory=dict)
+    records: int = 0
+    has_part_epochs: bool = False  # Whether steps are epochs and some of these are not whole.
 
     def add(self, record: Mapping[str, Any]) -> None:
         """Look at one record."""
         columns = log_columns(list(record))
+        self.records += bool(record)
+        at = number_of(record.get(columns.step))
+        if at is not None and math.isfinite(at) and columns.step.strip().lower() in EPOCHS:
+            self.has_part_epochs |= not at.is_integer()
+        if columns.part and columns.epoch:
+            steps = self.parts.setdefault(f"{record.get(columns.part)}".strip()[:_MOST_VALUE], set())
+            if len(steps) < 2:
+                steps.add(f"{record.get(columns.step)}")
         step = tuple(record.get(name) for name in (columns.epoch, columns.step, columns.metric, columns.part))
         for name, value in record.items():
             text, plain = f"{value}".strip()[:_MOST_VALUE], name.strip().lower()
@@ -138,6 +152,17 @@ class LogGroups:
     def runs(self) -> tuple[str, ...]:
         """The columns that name runs."""
         return tuple(name for name in self.several() if name.strip().lower() in _RUNS)
+
+    @property
+    def of_runs(self) -> str:
+        """The column that names another run in each row, as in a table of runs; empty for none."""
+        rows = {name: len(of_value) for name, of_value in self.values.items() if name.strip().lower() in _RUN_NAMES}
+        return next((name for name, count in rows.items() if _LEAST_RUNS <= count == self.records), "")
+
+    @property
+    def apart(self) -> tuple[str, ...]:
+        """The parts whose rows count the batches of their own data, as mmcv's validations do: always as many."""
+        return tuple(part for part, steps in self.parts.items() if len(steps) == 1 < max(map(len, self.parts.values())))
 
     @property
     def process(self) -> str:
@@ -272,11 +297,14 @@ class LogReading:
     groups: tuple[str, ...] = ()  # Columns that name the runs of the log.
     process: str = PROCESS  # Column that numbers the processes that logged.
     series: tuple[str, ...] = ()  # Columns whose values are a part of what a metric is called.
+    apart: tuple[str, ...] = ()  # Parts of the data whose rows count the batches of their own data.
+    has_part_epochs: bool = False  # As of `LogGroups`.
     last: dict[str, int] = field(default_factory=dict)  # Metric -> its last step.
     processes: dict[str, int] = field(default_factory=dict)  # Metric -> the lowest process, whose numbers are read.
     # Part or metric of the rows -> steps of the epochs before, where steps begin anew in each.
     shifts: dict[str, int] = field(default_factory=dict)
     epochs: dict[str, float] = field(default_factory=dict)  # The same -> its last epoch.
+    trained: dict[str, None] = field(default_factory=dict)  # Metrics of rows of mmengine that count steps twice.
     step: float = 0.0  # The last one that a record named.
     position: float = 0.0  # The same, as it was counted on.
     runs: dict[str, LogReading] = field(default_factory=dict)  # Name of a run -> what reads its records.
@@ -300,11 +328,17 @@ class LogReading:
         if others := [name for name in record if name.strip().lower() in STEPS and name != columns.step]:
             named = ", ".join(map(repr, others[:4]))
             self.notes[f"Steps are counted by {columns.step.strip()!r}; {named} is not read."] = None
-        at = number_of(record.get(columns.step))
+        if others == [_BESIDE_STEP]:
+            self.trained |= dict.fromkeys(numbers)
+        elif self.trained and not columns.epoch:
+            numbers = self._of_validation(numbers)
+        at = self._at(record.get(columns.step), columns)
         epoch = number_of(record.get(columns.epoch)) if columns.epoch else None
         # sentence-transformers counts no steps at the end of an epoch, mmengine counts epochs where it validates.
-        is_validation = not columns.epoch and at is not None and at < self.step and at in self.epochs.values()
-        is_apart = (at == -1 and epoch is not None) or is_validation
+        is_validation = not columns.epoch and at is not None and at < self.step
+        is_validation &= at in self.epochs.values() or (bool(self.trained) and not others)
+        is_batches = at is not None and self._text(record, columns.part) in self.apart and at <= self.position
+        is_apart = (at == -1 and epoch is not None) or is_validation or is_batches
         if is_apart:
             at = self.position or epoch
             where = "at the last step before them" if self.step else f"at their {columns.epoch}"
@@ -315,30 +349,45 @@ class LogReading:
             self.skips["numbers without a whole step"] += len(numbers)
             yield None
             return
-        if not columns.epoch and columns.step.strip().lower() in EPOCHS:
+        if not columns.epoch and not self.has_part_epochs and columns.step.strip().lower() in EPOCHS:
             self.notes[f"Its steps are epochs, by the column {columns.step.strip()!r}."] = None
         if columns.step == INDEX:
             self.notes["Its steps are its first column, which has no name: a guess."] = None
         if columns.step == THOUSANDTHS:
-            self.notes["Lines that count only parts of an epoch are at thousandths of an epoch."] = None
+            self.notes[_IN_THOUSANDTHS] = None
         series = self._label(record, columns) + self._text(record, columns.metric)
         step = int(at) + (0 if is_apart else self.shifts.get(series, 0))
         is_later = not is_apart and epoch is not None and epoch > self.epochs.get(series, epoch)
         back = [name for name in numbers if step < self.last.get(name, -1) + is_later]
         if back and is_later:
-            shift = max(self.last[name] for name in back) + 1 - int(at)
+            shift = max(self.last[name] for name in back) + (at == 0)
             self.shifts[series], step = shift, int(at) + shift
             self.notes["Steps start over in each epoch: they were put one after the other, which is a guess."] = None
         elif back:
-            yield from (remark(RESTART, name, step=step, text=REPLACED) for name in (back if series else [""]))
+            yield from (remark(RESTART, name, step=step) for name in (back if series else [""]))
         if epoch is not None:
             self.epochs[series] = epoch
         self.position = float(step) if numbers else self.position
         for name, value in numbers.items():
-            self.skips[REPLACED] += self.last.get(name) == step
             self.last[name] = step
             yield number_row("", name, step, record.get(columns.time), value)
         yield None
+
+    def _at(self, value: Any, columns: LogColumns) -> float | None:
+        """Return the step of a record; where some epochs are not whole, thousandths of them are counted."""
+        at = number_of(value)
+        is_of_epochs = self.has_part_epochs and columns.step.strip().lower() in EPOCHS
+        if at is None or not is_of_epochs or not math.isfinite(at):
+            return at
+        self.notes[_IN_THOUSANDTHS] = None
+        return float(round(1_000 * at))
+
+    def _of_validation(self, numbers: dict[str, Any]) -> dict[str, Any]:
+        """Return the numbers of a row of mmengine that counts no iterations; the training has times of that name."""
+        if same := [name for name in numbers if name in self.trained]:
+            named = ", ".join(same[:8])
+            self.notes[f"Rows without {_BESIDE_STEP!r} are of validations; their {named} begin by val/."] = None
+        return {f"val/{name}" if name in self.trained else name: value for name, value in numbers.items()}
 
     def _rows_of_run(self, record: Mapping[str, Any]) -> Iterator[TrackerRow | None]:
         """Yield what `rows` does, of the run that the record names."""
@@ -348,7 +397,7 @@ class LogReading:
         self.notes[f"Its runs are told apart by {named}, which is a guess."] = None
         run = ", ".join(numbered)
         if run not in self.runs:
-            self.runs[run] = LogReading(self.stem, (), self.process, self.series)
+            self.runs[run] = LogReading(self.stem, (), self.process, self.series, self.apart, self.has_part_epochs)
             self.runs[run].texts, self.runs[run].numbered = self.texts, self.numbered
             self.runs[run].skips, self.runs[run].notes = self.skips, self.notes
         others = {name: value for name, value in record.items() if name not in self.groups}
@@ -365,7 +414,7 @@ class LogReading:
             elif number < first:
                 self.processes[name] = number
                 self.last.pop(name, None)
-                yield remark(RESTART, name, step=0, text=REPLACED)
+                yield remark(RESTART, name, step=0)
 
     def remarks(self) -> Iterator[TrackerRow]:
         """Yield what is to be said of the whole log."""

@@ -23,12 +23,12 @@ _COUNTERS: Final = ["num_updates", *(name for name in (*STEPS, *EPOCHS) if not n
 """Others say how many there are in all: `epochs=90`."""
 _PARTS: Final = r"train(?:ing)?|val(?:id|idation)?|eval(?:uation)?|test"
 _COUNT: Final = re.compile(
-    rf"\b({'|'.join(_COUNTERS)}|train(?=: (?:\d+ \[|\[\d+/\d+\]\[)))['\"]?(?:\(\w{{1,10}}\))?\s*[:=#]?\s*\[?"
-    r"\s*(\d+)(?!\d|\.\d)(?:\s*/\s*\d+)?\]?",
+    rf"\b({'|'.join(_COUNTERS)}|steps(?=: \d+ loss)|train(?=: (?:\d+ \[|\[\d+/\d+\]\[)))['\"]?(?:\(\w{{1,10}}\))?"
+    r"\s*[:=#]?\s*\[?\s*(\d+)(?!\d|\.\d)(?:\s*/\s*\d+)?\]?",
     re.IGNORECASE,
 )
 """A step or an epoch with its number: `Epoch [1/30]`; timm has `Train: 3 [`, Swin `Train: [3/300][`, mmengine
-`Epoch(train) [3]`."""
+`Epoch(train) [3]`, DeepSpeed `steps: 10 loss: 2.3`."""
 _WITHIN: Final = re.compile(r"\W{0,16}(\d+)\s*/\s*\d+")
 """Right behind the number of an epoch, how far it is: `[120/5004]`, or `  [   0/1251]` as torchvision and MAE write."""
 _PART: Final = re.compile(rf"\b({_PARTS})\b", re.IGNORECASE)

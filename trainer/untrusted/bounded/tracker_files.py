@@ -47,13 +47,21 @@ from trainer.untrusted.bounded.tracker_rows import (
     remark,
     unread,
 )
-from trainer.untrusted.bounded.wandb_chart import STEPS, axis_of, columns_of, marked_encoding
+from trainer.untrusted.bounded.wandb_chart import (
+    OF_RUNS,
+    STEPS,
+    axis_of,
+    columns_of,
+    is_table_of_runs,
+    marked_encoding,
+)
 from trainer.untrusted.bounded.wandb_file import WandbFileReading, run_and_history
 from trainer.untrusted.files import check_ordinary, parse_json, read_text
 
 _EVENTS_AT_ONCE: Final = 1_000
 """Records that are read between two batches, if they hold no numbers: each batch has its own time limit."""
 _MOST_LINE: Final = 4 << 20
+_LOOKED_AT: Final = 1 << 16
 _MOST_DOCUMENT: Final = 64 << 20
 _MOST_COLUMNS: Final = 20_000
 _MOST_DEPTH: Final = 4
@@ -132,7 +140,10 @@ def _logged_numbers(path: Path) -> Iterator[TrackerRow | None]:
         groups.add(record)
         yield None  # who waits for rows counts the time
     reading.groups, reading.series = groups.runs, groups.series
-    reading.process = groups.process or reading.process
+    reading.process, reading.apart = groups.process or reading.process, groups.apart
+    reading.has_part_epochs = groups.has_part_epochs
+    if groups.of_runs:
+        raise Unreadable(OF_RUNS.format(path.name))
     for record in _records_of_log(path, notes, reading.notes):
         yield from reading.rows(record)
     yield from (*notes, *reading.remarks())
@@ -177,6 +188,8 @@ def _cells(path: Path, notes: list[TrackerRow]) -> Iterator[dict[str, str]]:
     Where the names of columns stand again, as a restarted training writes them, they count from there on.
     """
     names, separator, skipped = table_begin([line.rstrip("\r\n") for line in itertools.islice(_lines(path), 16)])
+    if is_table_of_runs(names):
+        raise Unreadable(OF_RUNS.format(path.name))
     lines = itertools.islice(_lines(path), skipped, None)
     table = map(str.split, lines) if separator == SPACES else csv.reader(lines, delimiter=separator)
     header = _numbered([names[0] or INDEX, *names[1:_MOST_COLUMNS]])
@@ -215,7 +228,7 @@ def _is_ended(path: Path) -> bool:
     """Return whether the last line of a file has its end."""
     with path.open("rb") as file:
         file.seek(-min(2, path.stat().st_size), io.SEEK_END)
-        return b"\n" in file.read()
+        return not {*b"\r\n"}.isdisjoint(file.read())
 
 
 def _numbered(names: Sequence[str]) -> list[str]:
@@ -235,9 +248,11 @@ def _lines(path: Path) -> Iterator[str]:
         Unreadable: One is too long.
     """
     with path.open("rb") as file:
-        encoding = marked_encoding(file.read(2))
+        encoding = marked_encoding(begin := file.read(_LOOKED_AT))
         file.seek(0)
-        text = io.TextIOWrapper(file, encoding, "replace", newline="\n")
+        # Spreadsheets of old end lines by CR alone; in what is printed, a bar of progress goes back by it.
+        is_of_cr = b"\r" in begin and b"\n" not in begin and path.suffix.lower() not in text_log.SUFFIXES
+        text = io.TextIOWrapper(file, encoding, "replace", newline=None if is_of_cr else "\n")
         while line := text.readline(_MOST_LINE + 1):
             if len(line) > _MOST_LINE:
                 raise Unreadable(f"{path.name} has a line of more than {_MOST_LINE:,} characters. Export it again.")
@@ -279,6 +294,8 @@ def _panel(path: Path) -> Iterator[TrackerRow | None]:
 
 def _no_steps(path: Path, headers: dict[str, list[str]]) -> str:
     """Return why a table without a column of steps is refused."""
+    if any(map(is_table_of_runs, headers.values())):
+        return OF_RUNS.format(path.name)
     if axis := next((axis for header in headers.values() if (axis := axis_of(header))), ""):
         return (
             f"{path.name} is a chart over {axis[:80]!r}, not over steps. Choose Step as the x axis in the settings "

@@ -15,6 +15,8 @@ from trainer.untrusted.files import spelled
 
 RESTART: Final = "restart"
 """What was logged at the step of the row or later is void: of its curve, or of all where it names none."""
+REPLACED: Final = "points of steps that were logged again"
+"""What such points, and those at one step with a later one, are counted as."""
 LATER: Final = "later"
 """A number that counts if its curve has begun."""
 SETTING: Final = "setting"

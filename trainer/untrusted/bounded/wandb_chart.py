@@ -18,6 +18,12 @@ BOUNDS: Final = ("__MIN", "__MAX")
 """How columns end that only bound the one before them."""
 HISTORY_STEP: Final = "_step"
 STEPS: Final = (HISTORY_STEP, "Step", "step", "trainer/global_step", "global_step")
+_OF_RUNS: Final = ("State", "Notes", "User", "Tags", "Created", "Runtime", "Sweep")
+"""Columns of the table of runs on a project's page, besides `Name` and what runs were made by and ended with."""
+OF_RUNS: Final = (
+    "{} is a table of runs: a row is a run with its last numbers, and there is no curve in it. Export the numbers at "
+    "each step: of Weights & Biases by the button of a chart, or by wandb.Api().run(PATH).history().to_csv(FILE)."
+)
 
 
 @dataclass
@@ -39,7 +45,7 @@ class WandbChartColumns:
 def columns_of(header: Sequence[str]) -> WandbChartColumns | None:
     """Return what the columns hold; None where no column has steps."""
     step = next((header.index(name) for name in STEPS if name in header), None)
-    if step is None:
+    if step is None or is_table_of_runs(header):
         return None
     columns = WandbChartColumns(step, header.index("_timestamp") if "_timestamp" in header else -1)
     names = set(header)
@@ -64,6 +70,12 @@ def columns_of(header: Sequence[str]) -> WandbChartColumns | None:
             name = f"{number} runs are called {run[:80]!r}" if run else f"{number} columns have one name"
             columns.notes.append(f"{name}; the order of their columns tells them apart, which is a guess.")
     return columns
+
+
+def is_table_of_runs(header: Sequence[str]) -> bool:
+    """Return whether a row of a table is a run, as on the page of a project or by the example of its API."""
+    names = {name.strip().strip('"') for name in header}
+    return {"summary", "config", "name"} <= names or ("Name" in names and not names.isdisjoint(_OF_RUNS))
 
 
 def _pairs(names_at: dict[int, str], notes: list[str], *, is_history: bool) -> dict[int, tuple[str, str]]:
