@@ -26,9 +26,9 @@ class ShortcutSheet(Overlay):
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent, name="shortcutSheet", width=WIDTH)
-        present(self, "Dialog", "Keys")
+        present(self, "Dialog", "Keyboard shortcuts")
         self.body.setContentsMargins(theme.AROUND, theme.AROUND, theme.AROUND, theme.AROUND)
-        layouts.add(self.body, layouts.text("Keys", "title"))
+        layouts.add(self.body, layouts.text("Keyboard shortcuts", "title"))
         self._scroll: MinSizeScroll | None = None
 
     def show_message(self, keys: Keys) -> None:

@@ -100,8 +100,10 @@ class Window(CommandedFrame):
         self._sample = SampleWindow(Window, self, self.hooks)
         self.appearance = Appearance(self.settings, self.banner, self.open_again)
         self.state = WindowState(self, self.selection, self.settings)
+        self.help_button = self.rail.add("showHelp", "circle-help", "Help")
         settings_button = self.rail.add("showSettings", "sliders-horizontal", "Settings")
         self.menus = Menus(self, remember=not self._safe)
+        self.help_button.clicked.connect(lambda: self.router.send(intents.ShowMethod()))
         settings_button.clicked.connect(self.show_settings)
         self.view_builder = ViewBuilder(self._entries, self.pages, self.background, self.hooks, self.navigation, self)
 

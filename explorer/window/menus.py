@@ -21,6 +21,8 @@ from explorer.window.synonyms import synonyms_of
 from trainer.config import default_paths
 
 if TYPE_CHECKING:
+    from PySide6.QtWidgets import QToolButton
+
     from explorer.state.view_history import ViewHistory
     from explorer.views.selected.inspector import PairInspector
     from explorer.views.view import View
@@ -44,6 +46,7 @@ class CommandedFrame(Frame):
     back: Callable[[], object] | None
     dialogs: Dialogs
     drop_handler: DropHandler
+    help_button: QToolButton
     history: ViewHistory
     inspector: PairInspector | None
     more_charts: MoreCharts
@@ -97,9 +100,11 @@ class Menus:
         window.palette_panel.used.connect(self._count_use)
 
     def name_keys(self) -> None:
-        """Name the keys of each place in the rail."""
+        """Name the keys of each place and of help in the rail."""
         names = [rail_place.name for rail_place in self._window.places]
         self._window.rail.show_keys({name: self.bindings.keys_of(f"goToPlace-{name}") for name in names})
+        of_page, of_sheet = (self.bindings.keys_of(name) or "no key" for name in ("showMethod", "showKeysAction"))
+        self._window.help_button.setToolTip(f"Help on this view ({of_page}). Keyboard shortcuts ({of_sheet})")
 
     def show_palette(self) -> None:
         """Open the command palette, in which the commands of every view are."""
@@ -207,7 +212,7 @@ class Menus:
 
     def _this_view(self) -> Iterator[Command]:
         send = self._window.router.send
-        yield Command("This view", "Help", "F1", partial(send, intents.ShowMethod()), "showMethod", "?")
+        yield Command("This view", "Help", "F1", partial(send, intents.ShowMethod()), "showMethod")
         yield Command("This view", "Further controls", "Ctrl+.", self._window.show_more, "showMore")
         copy = partial(send, intents.CopyCommand())
         yield Command("This view", "Copy as command", "Ctrl+Shift+C", copy, "copyCommand")
@@ -241,9 +246,9 @@ class Menus:
     def _window_commands(self) -> Iterator[Command]:
         window = self._window
         yield Command("Window", "Command palette", "Ctrl+K", self.show_palette, "showPalette", "Ctrl+Shift+P")
-        yield Command("Window", "Keys", "Ctrl+/", self.show_keys, "showKeysAction")
+        yield Command("Window", "Keyboard shortcuts", "?", self.show_keys, "showKeysAction", "Ctrl+/")
         yield Command("Window", "Settings…", "Ctrl+,", window.show_settings, "showSettingsAction")
-        yield Command("Window", "Change keys…", "", self.change_keys, "changeKeys")
+        yield Command("Window", "Change keyboard shortcuts…", "", self.change_keys, "changeKeys")
         yield Command("Window", "Start the demo runs", "", window.start_demo, "startDemo")
         yield Command("Window", "Close the window", "Ctrl+Q", window.leave, "closeWindow")
         yield Command("Window", "Ask again before closing with active runs", "", window.ask_again, "askAgain")

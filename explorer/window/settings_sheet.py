@@ -109,7 +109,7 @@ class SettingsSheet(Overlay):
         self._add("Electricity", "Price of a kilowatt-hour, for the energy of runs.", self._price, self._currency)
         self._add("Notifications", "Messages and commands for finished jobs.", self._opener("Change…", dialogs.notices))
         list_button, change_button = self._opener("Show", dialogs.shortcuts), self._opener("Change…", dialogs.keys)
-        self._add("Keys", "Shortcuts of all commands.", list_button, change_button)
+        self._add("Keyboard shortcuts", "Press ? to see them, F1 for help.", list_button, change_button)
 
     def _add(self, name: str, note: str, *controls: QWidget) -> None:
         row = self._grid.rowCount()

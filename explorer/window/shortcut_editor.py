@@ -33,7 +33,7 @@ class ShortcutEditor(Overlay):
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent, name="shortcutEditor", width=640)
-        present(self, "Dialog", "Change keys")
+        present(self, "Dialog", "Change keyboard shortcuts")
         self._bindings: KeyBindings | None = None
         self._others: Callable[[], Iterable[QAction]] = list
         self._names: list[str] = []
@@ -107,7 +107,7 @@ class ShortcutEditor(Overlay):
 
     def _lay_out(self) -> None:
         self.body.setContentsMargins(theme.AROUND, theme.AROUND, theme.AROUND, theme.AROUND)
-        title = layouts.text("Change keys", "title")
+        title = layouts.text("Change keyboard shortcuts", "title")
         theme.set_role(self.message, "secondary")
         self.table.setHorizontalHeaderLabels(["Command", "Keys"])
         self.table.horizontalHeader().setDefaultAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)

@@ -425,7 +425,7 @@ def test_the_palette_finds_what_people_look_for(window: Window) -> None:
         ("compare", "Compare"),
         ("quit", "Close the window"),
         ("zoom", "Zoom in"),
-        ("shortcuts", "Keys"),
+        ("shortcuts", "Keyboard shortcuts"),
         ("modality gap", "Geometry: Modality gap"),
     ):
         assert matching(typed, entries)[0].words == expected, typed

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PySide6.QtCore import QPoint, Qt, QTimer
-from PySide6.QtGui import QAction, QDesktopServices, QFontMetrics, QImage, QPaintEvent
+from PySide6.QtGui import QAction, QDesktopServices, QFontMetrics, QImage, QKeySequence, QPaintEvent
 from PySide6.QtWidgets import (
     QApplication,
     QDoubleSpinBox,
@@ -296,12 +296,25 @@ def test_every_synonym_belongs_to_a_command(window: Window) -> None:
     assert {"newRun", "showSettingsAction", "showMethod", "exportBundle"} <= names & SYNONYMS.keys()
 
 
+def test_the_question_mark_shows_the_shortcuts_and_f1_the_page_of_the_view(window: Window, qtbot) -> None:
+    for key, panel in (("?", window.shortcut_sheet), ("Ctrl+/", window.shortcut_sheet), ("F1", window.help_panel)):
+        combination = QKeySequence(key)[0]
+        qtbot.keyClick(window, combination.key(), combination.keyboardModifiers())
+        assert panel.isVisible(), key
+        qtbot.keyClick(panel, Qt.Key.Key_Escape)
+    window.help_button.click()
+    assert window.help_panel.isVisible()
+    assert window.help_button.toolTip() == "Help on this view (F1). Keyboard shortcuts (?)"
+    window.menus.bindings.assign("showMethod", QKeySequence())
+    assert window.help_button.toolTip() == "Help on this view (no key). Keyboard shortcuts (?)"
+
+
 def test_the_settings_are_one_page(window: Window, qtbot) -> None:
     window.menus.bindings.actions["showSettingsAction"].trigger()
     sheet = window.settings_sheet
     assert sheet.isVisible()
     names = {button.accessibleName() for button in sheet.findChildren(QPushButton)}
-    assert {"Theme: Dark", "Parallel runs: Change…", "Notifications: Change…", "Keys: Change…"} <= names
+    assert {"Theme: Dark", "Parallel runs: Change…", "Notifications: Change…", "Keyboard shortcuts: Change…"} <= names
     price = sheet.findChild(QDoubleSpinBox)
     price.setValue(0.32)
     price.editingFinished.emit()

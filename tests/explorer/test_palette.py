@@ -139,7 +139,7 @@ def test_the_sheet_of_keys_scrolls_down_and_cuts_no_row_and_no_key(window, qtbot
 
 def test_a_click_outside_closes_the_cheat_sheet(window, qtbot) -> None:
     sheet = ShortcutSheet(window)
-    sheet.show_message({"Go to": [("Ctrl+1", "Runs")], "Window": [("?", "Keys"), ("Ctrl++", "Zoom in")]})
+    sheet.show_message({"Go to": [("Ctrl+1", "Runs")], "Window": [("?", "Keyboard shortcuts"), ("Ctrl++", "Zoom in")]})
     caps = [label.text() for label in sheet.findChildren(QLabel) if label.property("role") == "key"]
     assert caps[-2:] == ["Ctrl", "+"]
     assert sheet.isVisible()

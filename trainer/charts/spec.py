@@ -116,7 +116,7 @@ class Chart(Generic[S, D]):
     # A frozen dataclass whose fields are each a `trainer.config.fields.option`.
     settings: type[S] = NoSettings  # type: ignore[assignment]
     needs: Needs = "runs"  # What must be chosen for it.
-    method: str = ""  # What the `?` shows: formula, paper, caveats; plain text. Empty: that of its view.
+    method: str = ""  # What the help shows: formula, paper, caveats; plain text. Empty: that of its view.
     cost: str = ""  # How the time to compute it grows, and at which n it samples; one or two sentences.
     # What `trainer analyze NAME` prints, a dictionary a column; None: the tables of the panel.
     values: Callable[[D, S], list[dict[str, Any]]] | None = None
@@ -136,7 +136,7 @@ class Chart(Generic[S, D]):
 
     @property
     def help_text(self) -> str:
-        """The method with what it costs, as the `?` shows it; empty where the view has a help of its own."""
+        """The method with what it costs, as the help shows it; empty where the view has a help of its own."""
         return "\n\n".join(filter(None, (self.method, self.cost))) if self.method else ""
 
     def check(self, request: Request) -> None:
