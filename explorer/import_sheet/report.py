@@ -16,6 +16,7 @@ from explorer.import_sheet.pair_grid import plain_tip
 from explorer.import_sheet.survey_result import NOT_USED
 from explorer.widgets import layouts
 from explorer.widgets.elided_label import ElidedLabel
+from explorer.widgets.refusal import set_refusal
 from explorer.widgets.still import StillComboBox
 from trainer.errors import reason_words
 
@@ -123,7 +124,7 @@ class ReportPane(QWidget):
     def show_lines(self, lines: Sequence[Line], name: str) -> None:
         """Show the report of the data set with this name; do nothing if it is already shown."""
         self._name = name
-        self.export.setEnabled(bool(lines))
+        set_refusal(self.export, "" if lines else "Nothing was found yet.")
         if lines is not self._lines:
             self._lines = lines
             self.outcome.setText("")

@@ -62,6 +62,7 @@ class ResultTabs(QTabWidget):
         self.setTabText(0, "Preview" if len(examples) in (0, EXAMPLES) else f"{len(examples)} pairs")
         self.setTabText(1, f"Import report ({len(lines):,})")
         self.setTabEnabled(1, bool(lines))
+        self.setTabToolTip(1, "" if lines else "Every row is used: there is nothing to report.")
         self.tabBar().setVisible(reading is not None)
         self.report.show_lines(lines, reading.name if reading else "import")
 

@@ -26,6 +26,7 @@ from explorer.widgets import layouts
 from explorer.widgets.drop_overlay import refuse_drops
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.progress_row import Ticket
+from explorer.widgets.refusal import set_refusal
 from explorer.widgets.wrapped_label import WrappedLabel
 from trainer import config
 from trainer.messages import Failure, ReadData, ReadDataAnswer
@@ -33,6 +34,8 @@ from trainer.messages import Failure, ReadData, ReadDataAnswer
 CHANGE_MS: Final = 500
 """After the last change of an option the data is read again."""
 MOST_WIDE, MOST_HIGH = 1_240, 900
+READING: Final = "The data are being read."
+NO_PAIRS: Final = "Name a folder, table or tar with pairs first."
 
 
 class ImportSheet(QDialog):
@@ -327,10 +330,12 @@ class ImportSheet(QDialog):
         same = bool(reading and chosen and config.absolute(chosen) == reading.data)
         usable = same and reading is not None and not reading.trouble and reading.used > 0
         was_ready = self.start.isEnabled()
-        self.start.setEnabled(usable and not self._undecided and (not stale or opening))
+        busy = stale and not opening
+        why = READING if busy else self._undecided or (reading.trouble if reading is not None else "") or NO_PAIRS
+        set_refusal(self.start, "" if usable and not (self._undecided or busy) else why)
         if self.start.isEnabled() and not was_ready and self.focusWidget() in (None, self.copy):
             self.start.setFocus()  # what was dropped is ready: Enter goes on
-        self.copy.setEnabled(bool(self.path.text().strip()))
+        set_refusal(self.copy, "" if self.path.text().strip() else NO_PAIRS)
         self._show_counts(reading)
         self._show_cost(reading, pending)
         self.foot.offer_classify(reading)
@@ -387,7 +392,7 @@ class ImportSheet(QDialog):
         self.path.chosen.connect(self.read_path)
         self.path.returnPressed.connect(self.read_path)
         self.path.editingFinished.connect(self._read_edited)
-        self.path.textEdited.connect(lambda _text: self.start.setEnabled(False))
+        self.path.textEdited.connect(lambda _text: set_refusal(self.start, READING))
         column.addLayout(layouts.row(labeled("Data", self.path), self.path, gap=theme.BETWEEN))
         self.options = Options(self)
         self.options.kind_chosen.connect(self._kind_chosen)

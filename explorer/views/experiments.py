@@ -35,6 +35,7 @@ from explorer.views.seed_rows import SeedGap, SeedRows, SeedRun
 from explorer.widgets import layouts
 from explorer.widgets.finder import Choice
 from explorer.widgets.progress_row import show_share
+from explorer.widgets.refusal import set_refusal
 from explorer.widgets.searchable_combo_box import SearchableComboBox
 from explorer.widgets.sheet import Sheet
 from explorer.widgets.window_menu import WindowMenu
@@ -504,8 +505,7 @@ class ExperimentsView(ChartView):
         adds = "Resumes stopped runs, then adds seeds until it is decided"
         does = "Starts a new experiment with other seeds; this one stays" if entry.repeat else adds
         reason = self.context.jobs.read_only_reason
-        self.go.setToolTip(reason or does)
-        self.go.setEnabled(entry.may_go and not reason)
+        set_refusal(self.go, reason, does)
         self.go.setVisible(entry.may_go)
         self._offer_stop(runs=entry.state == "going" and not reason, now=bool(entry.training) and not reason)
         ended = entry.state in ("ended", "stopped") and bool(entry.rows)

@@ -14,6 +14,7 @@ from explorer import theme
 from explorer.intents import FineTune, MixRuns
 from explorer.views.chart_view import ChartView
 from explorer.widgets import layouts
+from explorer.widgets.refusal import set_refusal
 from trainer.charts.measures.forgetting import Forgetting
 from trainer.charts.spec import Request, Target
 
@@ -79,7 +80,10 @@ class FineTuningView(ChartView):
         many = len(self._stored) > 1
         for part in (self.slider, self.slider_text):
             part.setVisible(many)
-        self.mix.setEnabled(run is not None and not run.mixes)
+        no_base = (
+            "Run A was not fine-tuned from another one." if run is None else "Run A is such a mix." if run.mixes else ""
+        )
+        set_refusal(self.mix, no_base)
         if not many or run is None:
             return
         step = self.context.selection.step

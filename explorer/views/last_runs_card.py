@@ -13,6 +13,7 @@ from explorer.views.chart_pane import ChartPane
 from explorer.views.seed_rows import RunCell
 from explorer.views.view import Context
 from explorer.widgets import layouts
+from explorer.widgets.refusal import set_refusal
 from explorer.widgets.truth_line import EVALUATE
 from trainer.charts.curves import CHART as CURVES
 from trainer.charts.spec import Request, targets_of
@@ -79,7 +80,7 @@ class LastRunsCard(QFrame):
         what = "both settings with 3 to 5 further" if both else "each with 3 to 5"
         self.note.setText(last.note or f"Trains {what} seeds, until it is decided.")
         self.more.setVisible(bool(self._runs))
-        self.more.setEnabled(not self._context.jobs.look_only)
+        set_refusal(self.more, self._context.jobs.read_only_reason)
         metric = last.runs[0].metric
         names = (HEADLINE, "val/text_to_image_R@1") if metric == HEADLINE else (metric,)
         self.pane.forget()

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeVar
 
 from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QAbstractButton, QLineEdit, QWidget
+from PySide6.QtWidgets import QWidget
+
+from explorer.widgets.refusal import set_refusal
 
 if TYPE_CHECKING:
     from explorer.run_control.jobs import Jobs
@@ -15,17 +17,9 @@ Part = TypeVar("Part", bound=QWidget | QAction)
 
 def guarded(jobs: Jobs, part: Part) -> Part:
     """Return the part, which is disabled while the workspace is read-only."""
-    hints: dict[QWidget | QAction, tuple[str, str]] = {}
 
     def show(_why: str) -> None:
-        reason = jobs.read_only_reason
-        part.setEnabled(not reason)
-        for control in (part, *part.findChildren(QAbstractButton), *part.findChildren(QLineEdit)):
-            described = control.accessibleDescription() if isinstance(control, QWidget) else ""
-            hint, description = hints.setdefault(control, (control.toolTip(), described))
-            control.setToolTip(reason or hint)
-            if isinstance(control, QWidget):
-                control.setAccessibleDescription(reason or description)
+        set_refusal(part, jobs.read_only_reason)
 
     if jobs.look_only:
         show("")

@@ -14,6 +14,7 @@ from explorer.theme import BETWEEN, SPACE, keep_icon, set_invalid, set_role
 from explorer.widgets import layouts
 from explorer.widgets.disclosure_button import DisclosureButton
 from explorer.widgets.number_box import NumberBox
+from explorer.widgets.refusal import set_refusal
 from explorer.widgets.still import StillComboBox
 from explorer.widgets.switch import Switch
 from explorer.widgets.wrapped_label import WrappedLabel
@@ -255,7 +256,7 @@ class FormRow(QWidget):
         if reason != self._unused:
             self._unused = reason
             for widget in (self.label, self.field):
-                widget.setEnabled(not reason)
+                set_refusal(widget, reason)
             self.set_note(reason)
             self.editor.setAccessibleDescription(reason or self._help_text)
 

@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QComboBox, QSizePolicy, QStyle, QStyleOptionComboB
 from explorer.widgets import accessible
 from explorer.widgets.finder import CHOICE_ROLES, Choice, Finder, under_headings
 from explorer.widgets.item_list import ItemListModel
+from explorer.widgets.refusal import set_refusal
 from explorer.widgets.still import StillComboBox
 
 MANY: Final = 24
@@ -53,9 +54,9 @@ class SearchableComboBox(StillComboBox):
         index = self.place_of(key)
         if index != self.currentIndex():
             self.setCurrentIndex(index)
-        self.setEnabled(len(offered) > 0)
         about = ", ".join(filter(None, (chosen.words, chosen.group))) if (chosen := self._chosen) else ""
-        self.setToolTip(f"{self._words}: {about}" if about else self._words)
+        hint = f"{self._words}: {about}" if about else self._words
+        set_refusal(self, "" if offered else f"{self._words}: nothing to choose from", hint)
 
     @property
     def key(self) -> Any:

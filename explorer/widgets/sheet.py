@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QDialog, QFormLayout, QPushButton, QWidget
 
 from explorer import theme
 from explorer.widgets import layouts
+from explorer.widgets.refusal import set_refusal
 
 
 class Sheet(QDialog):
@@ -31,7 +32,7 @@ class Sheet(QDialog):
     def show_message(self, text: str, *, wrong: bool = False) -> None:
         """Show what will happen, or an error, which disables the button."""
         self.message.setText(text)
-        self.confirm.setEnabled(not wrong)
+        set_refusal(self.confirm, text if wrong else "")
 
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)

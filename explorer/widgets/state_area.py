@@ -21,6 +21,7 @@ from explorer import theme
 from explorer.widgets import layouts
 from explorer.widgets.current_page_stack import CurrentPageStack
 from explorer.widgets.progress_row import JobSlot
+from explorer.widgets.refusal import refusal_of, set_refusal
 from trainer.errors import NotYetError, reason_words
 
 Kind = Literal["unknown", "empty", "loading", "partial", "stale", "failed", "ready"]
@@ -81,8 +82,7 @@ class StatePage(QWidget):
             if does is not None:
                 button.setText(does.text())
                 button.setAccessibleName(does.text())
-                button.setEnabled(does.isEnabled())
-                button.setToolTip("" if does.isEnabled() else does.toolTip())
+                set_refusal(button, refusal_of(does), "")
 
     def minimumSizeHint(self) -> QSize:
         return QSize(min(self._width, LEAST_PX), super().minimumSizeHint().height())

@@ -21,6 +21,7 @@ from explorer.state.selection import Selection
 from explorer.widgets import layouts
 from explorer.widgets.current_page_stack import CurrentPageStack
 from explorer.widgets.finder import Choice
+from explorer.widgets.refusal import set_refusal
 from explorer.widgets.run_badge import RunBadge
 from explorer.widgets.searchable_combo_box import SearchableComboBox
 from explorer.window.picker_choices import PickerChoices, partner
@@ -138,7 +139,7 @@ class Bar(QWidget):
         self.controls.setVisible(controls is not None and self._main is not None)
         self._show_lines()
         for button in (self.more, self.copy, self.export):
-            button.setEnabled(view is not None)
+            set_refusal(button, "" if view is not None else "This page has no charts.")
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
@@ -337,7 +338,7 @@ class Bar(QWidget):
         data = [_dataset(key, self._facts.datasets) for key in self._facts.datasets]
         chosen = self._selection.dataset if self._selection.dataset in self._facts.datasets else None
         self.dataset.show_choices(data, chosen or (data[0].key if data else None))
-        self.swap.setEnabled(bool(self._selection.runs))
+        set_refusal(self.swap, "" if self._selection.runs else "No run is chosen yet.")
         no_run = "No run yet" if self._knows_runs else READING
         no_data = "No snapshots yet" if self._knows_runs and self._knows_facts else READING
         for picker, placeholder in (

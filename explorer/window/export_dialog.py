@@ -23,6 +23,7 @@ from explorer import theme
 from explorer.render_qt.controls import Check, Choose, Control
 from explorer.widgets import layouts
 from explorer.widgets.elided_label import wrapped
+from explorer.widgets.refusal import set_refusal
 from explorer.window.figure_previews import FigurePreviews
 from trainer.charts.figure_choices import FigureChoices
 from trainer.charts.settings import options
@@ -300,7 +301,9 @@ class ExportDialog(QDialog):
         self._reading.setText("Reading…")
         self.target.setText(f"{self.file.name} in {self.file.parent.name or self.file.parent}")
         self.target.setToolTip(str(self.file))
-        self.start.setEnabled(bool(self._command_for(self.suffix)))
+        set_refusal(
+            self.start, "" if self._command_for(self.suffix) else "What is shown cannot be written in this format."
+        )
         self._ask()
 
     def _show_reason(self) -> None:
@@ -312,7 +315,7 @@ class ExportDialog(QDialog):
         self.reason.setVisible(not has_choices)
         self.choosing.setVisible(has_choices)
         for suffix, box in self.also.items():
-            box.setEnabled(suffix != self.suffix)
+            set_refusal(box, "" if suffix != self.suffix else "It is the format chosen above.")
 
     def _show_busy(self, busy: bool) -> None:
         if busy:

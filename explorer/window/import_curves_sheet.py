@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QLineEdit, QPushButton, QWidget
 
 from explorer import theme
 from explorer.event_loop.background import Background
+from explorer.widgets.refusal import set_refusal
 from explorer.widgets.still import StillComboBox
 from explorer.window.open_sheet import OpenSheet, answer_of
 
@@ -79,7 +80,7 @@ class ImportCurvesSheet(OpenSheet):
     def check(self) -> None:
         """Allow to import once a path is given, and say what is imported."""
         for button in (self.start, self.watch):
-            button.setEnabled(bool(self.path.text().strip()))
+            set_refusal(button, "" if self.path.text().strip() else "Name a file or folder of curves first.")
         self.say(_WORDS)
 
     def _watch(self) -> None:
@@ -94,7 +95,7 @@ class ImportCurvesSheet(OpenSheet):
             return
         self.opened.emit(runs)
         for editor in (self.path, self.kind, self.name, self.start, self.watch):
-            editor.setEnabled(False)
+            set_refusal(editor, "These curves are imported.")
         self.say(f"Imported {len(runs)} run{'s' if len(runs) > 1 else ''}. {' '.join(notes)}")
         self.close_button.setText("Close")
         self.close_button.setFocus()

@@ -13,6 +13,7 @@ from explorer import theme
 from explorer.models.quantities import duration, time_left
 from explorer.widgets import layouts
 from explorer.widgets.progress_row import show_share
+from explorer.widgets.refusal import set_refusal
 
 if TYPE_CHECKING:  # the questions that a job names import numpy, which no first paint waits for
     from explorer.window.job_list import Job, JobList, State
@@ -134,7 +135,7 @@ class JobPanel(QFrame):
         self._more.setVisible(hidden > 0)
         self._nothing.setVisible(not listed)
         self._scroll.setVisible(bool(listed))
-        self.clear.setEnabled(bool(past))
+        set_refusal(self.clear, "" if past else "No job has ended yet.")
         self._refresh()
         if not self._is_under_pointer or len(self.rows) < before:
             self._place()

@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QFrame, QPushButton, QWidget
 
 from explorer import theme
 from explorer.widgets import layouts
+from explorer.widgets.refusal import refusal_of, set_refusal
 
 WIDTH: Final = 376
 LEAST_PX: Final = 120
@@ -88,10 +89,9 @@ class _Entry(QPushButton):
         self._keys = action.shortcut().toString(QKeySequence.SequenceFormat.NativeText)
         text = action.text().replace("&", "")
         super().__init__(text, accessibleName=text)
-        self.setToolTip(action.toolTip())
-        self.setEnabled(action.isEnabled())
         theme.set_role(self, "entry")
         self.setAccessibleDescription("on" if action.isChecked() else "off" if action.isCheckable() else "")
+        set_refusal(self, refusal_of(action), action.toolTip())
         if marks:  # room for one stands before all texts, which line up
             self.setIcon(theme.icon("check", MARK_PX, "accent") if action.isChecked() else QIcon(_gap()))
             self.setIconSize(QSize(MARK_PX, MARK_PX))

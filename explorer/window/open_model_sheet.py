@@ -12,6 +12,7 @@ from explorer import theme
 from explorer.event_loop.background import Background
 from explorer.import_sheet.dropped_files import is_data
 from explorer.widgets import layouts
+from explorer.widgets.refusal import set_refusal
 from explorer.widgets.still import StillComboBox
 from explorer.window.open_sheet import OpenSheet
 from trainer.distribution.model_folders import WEIGHTS
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 _SCENES: Final = "scenes"
 _OTHER: Final = "other"
+_MISSING: Final = "Name a model, and the data to show it with, first."
 _WORDS: Final = (
     "No training. The model becomes a run whose held-out embeddings every view can show; duplicate it with epochs to "
     "fine-tune it."
@@ -64,7 +66,7 @@ class OpenModelSheet(OpenSheet):
     def check(self) -> None:
         named = self.model.text().strip()
         missing = not named or (self.data.currentData() == _OTHER and not self.path.text().strip())
-        self.start.setEnabled(not missing)
+        set_refusal(self.start, _MISSING if missing else "")
         chosen = next((published for published in PUBLISHED if published.specification == named), None)
         self.say(
             _WORDS

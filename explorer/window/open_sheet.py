@@ -16,6 +16,7 @@ from PySide6.QtWidgets import QDialog, QFileDialog, QLabel, QLineEdit, QPushButt
 from explorer import theme
 from explorer.event_loop.background import Background
 from explorer.widgets import layouts
+from explorer.widgets.refusal import set_refusal
 from explorer.widgets.wrapped_label import WrappedLabel
 from trainer.errors import UserError, reason_words
 from trainer.untrusted import safe_subprocess, shell
@@ -63,7 +64,7 @@ class OpenSheet(QDialog):
         self.check()
         if not self.start.isEnabled():
             return
-        self.start.setEnabled(False)
+        set_refusal(self.start, self.reading)
         self.say(self.reading)
         self._background.run(
             self, self.act(), self._workspace, self.command(), done=self._done, failed=self._failed, key="open"
@@ -106,7 +107,7 @@ class OpenSheet(QDialog):
 
     def _failed(self, error: Exception) -> None:
         self.say(reason_words(error), wrong=True)
-        self.start.setEnabled(True)
+        set_refusal(self.start, "")
 
     def _choose(self, line: QLineEdit, what: str, title: str, kinds: str, _checked: bool = False) -> None:
         if what == "folder":

@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QLineEdit, QWidget
 
 from explorer.event_loop.background import Background
 from explorer.import_sheet.dropped_files import vectors_as_text
+from explorer.widgets.refusal import set_refusal
 from explorer.window.open_sheet import OpenSheet
 
 _WORDS: Final = (
@@ -51,7 +52,8 @@ class OpenVectorsSheet(OpenSheet):
         return ["open", "vectors", *(word for key, text in texts.items() if text for word in (f"--{key}", text))]
 
     def check(self) -> None:
-        self.start.setEnabled(any(self.editors[side].text().strip() for side in ("image", "text")))
+        is_named = any(self.editors[side].text().strip() for side in ("image", "text"))
+        set_refusal(self.start, "" if is_named else "Name a file of image or text vectors first.")
         self.say(_WORDS)
 
     def _editor(self, key: str) -> QLineEdit:

@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QDialog, QListWidget, QListWidgetItem, QPushButton
 
 from explorer import theme
 from explorer.widgets import layouts
+from explorer.widgets.refusal import set_refusal
 
 WIDTH, HEIGHT = 460, 400
 
@@ -57,11 +58,10 @@ class SavedViewsSheet(QDialog):
         self._enable()
 
     def _enable(self) -> None:
-        self.open_button.setEnabled(self.names.currentItem() is not None)
+        none = "" if self.names.currentItem() is not None else "No view is saved yet."
+        set_refusal(self.open_button, none)
         for button in (self.rename_button, self.delete_button):
-            button.setEnabled(self.open_button.isEnabled() and not self._reason)
-            button.setToolTip(self._reason)
-            button.setAccessibleDescription(self._reason)
+            set_refusal(button, self._reason or none)
 
     def _edited(self, item: QListWidgetItem) -> None:
         name, new_name = item.data(Qt.ItemDataRole.UserRole), item.text()

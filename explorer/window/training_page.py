@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QFileDialog, QLabel, QLineEdit, QProgressBar, QPus
 
 from explorer import theme
 from explorer.widgets import layouts
+from explorer.widgets.refusal import set_refusal
 from explorer.widgets.still import StillComboBox
 from explorer.widgets.wrapped_label import WrappedLabel
 from explorer.window.training_install import TrainingInstall
@@ -134,9 +135,9 @@ class TrainingPage(QWidget):
     def _show(self) -> None:
         state, install = self.install.state, self.install
         self._show_plan()
-        for editor in (self.backend, self.wheels):
-            editor.setEnabled(not install.busy)
-        self.backend.setEnabled(not install.busy and not self.wheels.text().strip())
+        busy = "The installation is running." if install.busy else ""
+        set_refusal(self.wheels, busy)
+        set_refusal(self.backend, busy or ("The wheels of the folder decide it." if self.wheels.text().strip() else ""))
         self.bar.setVisible(install.busy)
         self.bar.setValue(round(100 * install.share))
         self.start.setVisible(not install.busy)
@@ -180,7 +181,7 @@ class TrainingPage(QWidget):
             )
         why = ", because the environment of this program must not be changed" if plan.private else ""
         self.place.setText(f"Installed into {plan.folder}{why}.")
-        self.start.setEnabled(plan.fits or offline)
+        set_refusal(self.start, "" if plan.fits or offline else "The disk has too little room.")
 
     # -- what the person does ------------------------------------------------------------------------------------
 

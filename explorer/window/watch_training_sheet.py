@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QLineEdit, QPushButton, QWidget
 
 from explorer import theme
 from explorer.event_loop.background import Background
+from explorer.widgets.refusal import set_refusal
 from explorer.window.open_sheet import OpenSheet
 from trainer.companion.watching_curves import read_training
 from trainer.companion.watching_files import is_remote, watched_folder
@@ -94,11 +95,14 @@ class WatchTrainingSheet(OpenSheet):
     def check(self) -> None:
         """Allow to watch once a training is recognized, and say which."""
         every, training = self.editors["every"], self._recognized
-        self.start.setEnabled(training is not None and (not every.text() or every.hasAcceptableInput()))
+        bad_every = (
+            "" if not every.text() or every.hasAcceptableInput() else "The interval is a whole number of updates."
+        )
+        set_refusal(self.start, bad_every if training is not None else "Name the output folder of a training first.")
         self.open_model.setVisible(training is not None and training.is_model)
         takes_pairs = training is None or training.takes_pairs
         for key in ("data", "every", "model"):
-            self.editors[key].setEnabled(takes_pairs)
+            set_refusal(self.editors[key], "" if takes_pairs else _CURVES)
         hint = _CURVES if not takes_pairs else _WITH if self.editors["data"].text().strip() else _WITHOUT
         far = f" {_FAR}" if training is not None and is_remote(training.folder) else ""
         self.say(_WORDS if training is None else f"{training.sentence} {hint}{far}")

@@ -8,7 +8,7 @@ from itertools import combinations, pairwise
 
 import pytest
 from PySide6.QtCore import QPoint, QRect, Qt
-from PySide6.QtGui import QAccessible, QCursor, QFontMetrics
+from PySide6.QtGui import QAccessible, QAction, QCursor, QFontMetrics
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import (
     QAbstractButton,
@@ -22,18 +22,28 @@ from PySide6.QtWidgets import (
 )
 
 from explorer import theme
+from explorer.import_sheet.sheet import ImportSheet
 from explorer.intents import ShowMethod
 from explorer.models.runs import RunColumn
 from explorer.views import VIEWS
+from explorer.views.runs.columns_sheet import ColumnsSheet
+from explorer.views.runs.new_run import NewRun
+from explorer.views.runs.places_sheet import PlacesSheet
 from explorer.views.runs.runs_table import LEAST_PX
 from explorer.views.search.view import SearchQuery
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.min_size_scroll import MinSizeScroll, SidewaysScroll
+from explorer.widgets.refusal import HINTS, refusal_of, set_refusal
 from explorer.window import Window
 from explorer.window.frame import SMALLEST
+from explorer.window.import_curves_sheet import ImportCurvesSheet
+from explorer.window.open_model_sheet import OpenModelSheet
+from explorer.window.open_vectors_sheet import OpenVectorsSheet
 from explorer.window.pages import LEAST_DETAILS
+from explorer.window.watch_training_sheet import WatchTrainingSheet
 from tests.explorer.window_tabs import idle, tabs_of
 from tests.nightly import nightly_except
+from trainer.config import presets
 
 NOTHING = (QAccessible.Role.NoRole, QAccessible.Role.Client)
 ICON_ONLY = Qt.ToolButtonStyle.ToolButtonIconOnly
@@ -133,12 +143,77 @@ def nameless(shown: QWidget) -> set[str]:
     return found
 
 
+def unexplained(shown: QWidget) -> set[str]:
+    """Return visible controls that are disabled without saying why: the reason is their tool tip or their parent's."""
+    controls = [each for kind in (QAbstractButton, QComboBox) for each in shown.findChildren(kind)]
+    without_reason = set()
+    for control in controls:
+        if control.isEnabled() or not control.isVisible():
+            continue
+        disabled = [control]
+        while (above := disabled[-1].parentWidget()) is not None and not above.isEnabled():
+            disabled.append(above)
+        action = control.defaultAction() if isinstance(control, QToolButton) else None
+        if not any(map(refusal_of, (*disabled, *filter(None, (action,))))):
+            without_reason.add(" < ".join(f"{type(part).__name__} {part.objectName()}" for part in disabled))
+    return without_reason
+
+
+def test_a_control_that_is_disabled_says_why_and_then_what_it_does(dressed, qtbot):
+    row = QFrame()
+    button, action = QPushButton("Go", row, toolTip="Goes"), QAction("Stop", toolTip="Stops")
+    qtbot.addWidget(row)
+    button.setAccessibleDescription("fast")
+    for part in (row, action):
+        set_refusal(part, "No run trains.")
+        set_refusal(part, "No run trains now.")
+        assert (part.isEnabled(), part.toolTip()) == (False, "No run trains now.")
+    assert (button.toolTip(), button.accessibleDescription()) == ("No run trains now.",) * 2
+    row.show()
+    assert unexplained(row) == set()
+    for part in (row, button):
+        part.setProperty(HINTS, None)
+    assert unexplained(row) == {"QPushButton  < QFrame "}
+    button.setToolTip("Goes")
+    button.setAccessibleDescription("fast")
+    set_refusal(button, "Wait.", "Goes on")
+    set_refusal(row, "")
+    for part in (button, action):
+        set_refusal(part, "")
+    assert (button.isEnabled(), button.toolTip(), button.accessibleDescription()) == (True, "Goes on", "fast")
+    assert (action.isEnabled(), action.toolTip()) == (True, "Stops")
+
+
+def test_every_disabled_control_of_an_empty_window_and_of_its_sheets_says_why(qtbot, window_of, tmp_path):
+    empty = window_of(tmp_path, VIEWS)
+    empty.resize(1280, 800)
+    without_reason = unexplained(empty)
+    for place in VIEWS:
+        open_view(qtbot, empty, place.name)
+        empty.show_more()
+        without_reason |= {f"{place.name}: {each}" for each in unexplained(empty) | unexplained(empty.more_panel)}
+        empty.more_panel.hide()
+    folder, background, client = empty.folder, empty.background, empty.services.client
+    sheets = (
+        *(OpenVectorsSheet(folder, background), OpenModelSheet(folder, background)),
+        *(ImportCurvesSheet(folder, background), WatchTrainingSheet(folder, background)),
+        *(NewRun(presets.presets(), background), ImportSheet(folder, client, background)),
+        *(PlacesSheet(background, folder), ColumnsSheet((), ())),
+    )
+    for sheet in sheets:
+        qtbot.addWidget(sheet)
+        sheet.show()
+        without_reason |= {f"{sheet.objectName()}: {each}" for each in unexplained(sheet)}
+    assert not without_reason, "\n".join(sorted(without_reason))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("most", nightly_except([1, 9], 1), ids=["first", "every"])
 def test_everything_in_tabs_has_a_name_and_a_role_and_no_words_are_squeezed_in_a_small_window(
     qtbot, window: Window, most: int
 ):
     without_name: set[str] = set()
+    without_reason: set[str] = set()
     squeezed = []
     for place in VIEWS:
         window.resize(1280, 800)
@@ -149,6 +224,7 @@ def test_everything_in_tabs_has_a_name_and_a_role_and_no_words_are_squeezed_in_a
                 tabs[0].setCurrentIndex(tab)
                 idle(qtbot, window)
             without_name |= nameless(window)
+            without_reason |= {f"{place.name} {tab}: {each}" for each in unexplained(window)}
             for size in SIZES if most > 1 and tab == 0 else SIZES[-1:]:
                 window.resize(*size)
                 found = faults_of(qtbot, window)
@@ -163,6 +239,7 @@ def test_everything_in_tabs_has_a_name_and_a_role_and_no_words_are_squeezed_in_a
         without_name |= nameless(window)
         panel.close_panel()
     assert not without_name, "\n".join(sorted(without_name))
+    assert not without_reason, "\n".join(sorted(without_reason))
     assert "\n".join(squeezed) == ""
 
 

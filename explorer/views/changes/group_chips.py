@@ -10,6 +10,7 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QPushButton, QWidget
 
 from explorer.widgets import layouts
+from explorer.widgets.refusal import set_refusal
 
 TITLES: Final = {"only-a": "Only A right", "only-b": "Only B right", "both": "Both wrong"}
 HINT: Final = "Right: of all captions the image's own is the nearest. Click again for all pairs."
@@ -37,7 +38,8 @@ class GroupChips(QWidget):
         for name, chip in self.chips.items():
             chip.setText(f"{TITLES[name]} ({counts.get(name, 0):,})")
             chip.setChecked(name == self.group)
-            chip.setEnabled(name == self.group or counts.get(name, 0) > 0)
+            is_offered = name == self.group or counts.get(name, 0) > 0
+            set_refusal(chip, "" if is_offered else "No pair is in this group.")
 
     def _choose(self, name: str, _checked: bool = False) -> None:
         self.group = name if self.chips[name].isChecked() else ""

@@ -26,6 +26,7 @@ from explorer.widgets import layouts
 from explorer.widgets.bars import BarChart, BarColumn
 from explorer.widgets.flow_row import FlowRow
 from explorer.widgets.image_strip import PICTURE, ROLES, ImageStrip, StripItem, StripLine
+from explorer.widgets.refusal import set_refusal
 from trainer import prompt_suites
 from trainer.charts.class_task import choice_suite, texts_of_pictures
 from trainer.charts.disputed_pictures import disputed_pictures
@@ -218,7 +219,7 @@ class ClassifyView(View):
         items = [before[path] if path in before and path not in again else self._strip_item(path) for path in paths]
         self.strip.show_items(items)
         self._count.setText(self._summary(items))
-        self._remove_button.setEnabled(bool(paths))
+        set_refusal(self._remove_button, "" if paths else "There is no image yet.")
         self._map_button.setVisible(bool(paths))
         self._show_truth()
 

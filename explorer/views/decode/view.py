@@ -24,6 +24,7 @@ from explorer.widgets import layouts
 from explorer.widgets.image_row import ImageRowItem, ImageRowWidget
 from explorer.widgets.image_strip import StripItem, StripLine
 from explorer.widgets.pixel_picture import PixelPicture
+from explorer.widgets.refusal import set_refusal
 from explorer.widgets.state_area import Act
 from trainer.charts.decode import NOISES, STEPS, WHITE, DecodedChart, DecodedRun, DecodeSettings, request_words
 from trainer.messages import Decode
@@ -235,7 +236,7 @@ class DecodeView(PictureQuestionView):
         reasons = [why_not(jobs.run(run), bool(self.context.workspace.look_only)) for run in chosen]
         names = " and ".join(map(jobs.name_of, chosen))
         why = next(filter(None, reasons), "")
-        self._train.setEnabled(not why)
+        set_refusal(self._train, why)
         self._train.setText("Train a decoder" if len(chosen) == 1 else "Train both decoders")
         self.show_empty(
             self.icon,

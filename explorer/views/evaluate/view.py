@@ -30,6 +30,7 @@ from explorer.widgets.current_page_stack import CurrentPageStack
 from explorer.widgets.finder import Choice
 from explorer.widgets.image_strip import PICTURE
 from explorer.widgets.progress_row import ProgressRow
+from explorer.widgets.refusal import set_refusal
 from explorer.widgets.searchable_combo_box import SearchableComboBox
 from explorer.widgets.state_area import StatePage
 from trainer.charts.caption_choice import CHART as CHOICE
@@ -169,7 +170,7 @@ class EvaluateView(View):
     def refresh(self) -> None:
         selection = self.context.selection
         if not selection.runs:
-            self.controls.go.setEnabled(False)
+            set_refusal(self.controls.go, "Choose a run in the bar above.")
             self.show_no_run()
             return
         self.show_content()
@@ -310,7 +311,7 @@ class EvaluateView(View):
 
     def _show(self) -> None:
         busy = self.asking.busy
-        self.controls.go.setEnabled(not busy)
+        set_refusal(self.controls.go, "An evaluation is running." if busy else "")
         if busy:
             self.working.show_progress(self.asking.progress, self.asking.note)
             self.status.setText(PROCESS)
@@ -380,7 +381,7 @@ class EvaluateView(View):
             self.area.partial(f"The evaluation failed: {failure.words}", ("Retry", self.evaluate))
 
     def _not_launched(self, error: Exception) -> None:
-        self.seeds.launch.setEnabled(True)
+        set_refusal(self.seeds.launch, "")
         self.failed.emit("Could not queue the seeds.", reason_words(error))
 
     # -- seeds -------------------------------------------------------------------------------------------------
@@ -405,12 +406,12 @@ class EvaluateView(View):
             pane.groups.ask_proposed(pane.drawn)
 
     def _launch(self, seeds: int) -> None:
-        self.seeds.launch.setEnabled(False)
+        set_refusal(self.seeds.launch, "The seeds are being queued.")
         args = (seeded, self.context.workspace, self.context.selection.runs, seeds)
         self.context.background.run(self, *args, done=self._queue, failed=self._not_launched, key="seeds")
 
     def _queue(self, runs: Sequence[Any]) -> None:
-        self.seeds.launch.setEnabled(True)
+        set_refusal(self.seeds.launch, "")
         if not runs:
             self.status.setText("Every seed of both runs already exists.")
             return

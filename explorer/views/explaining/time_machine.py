@@ -12,6 +12,7 @@ from explorer.views.view import Context
 from explorer.widgets import layouts
 from explorer.widgets.number_box import NumberBox
 from explorer.widgets.progress_row import ProgressRow, Ticket
+from explorer.widgets.refusal import set_refusal
 from trainer.messages import Failure, ReplayStep
 
 REPLAY: Final = "replayed-step"
@@ -62,7 +63,7 @@ class TimeMachine(QWidget):
         self.step.set_value(step)
         self._cancel()
         ticket = self._ticket = self.working.start()
-        self.again.setEnabled(False)
+        set_refusal(self.again, "The step is being replayed.")
         self._open_question = self._context.client.ask(
             ReplayStep(run=run, step=step),
             done=lambda _answer: self._done(ticket),
@@ -87,7 +88,7 @@ class TimeMachine(QWidget):
     def _end(self) -> None:
         self._open_question = None
         self.working.end()
-        self.again.setEnabled(True)
+        set_refusal(self.again, "")
         self.turned.emit()
 
     def _cancel(self) -> None:

@@ -20,6 +20,7 @@ from explorer.views.read_only import guarded
 from explorer.widgets import layouts
 from explorer.widgets.finder import Choice
 from explorer.widgets.progress_row import ProgressRow
+from explorer.widgets.refusal import set_refusal
 from explorer.widgets.searchable_combo_box import SearchableComboBox
 from trainer.charts.decode import MOST_DIRECTIONS
 from trainer.charts.measures.attribute_probes import lacking_independent
@@ -31,6 +32,9 @@ PROBES: Final = "attribute-probes"
 BATCH: Final = "batch-negatives"
 SPECTRUM: Final = "spectrum-image"
 """The plot of which a click chooses a direction to decode along."""
+QUEUED: Final = "The runs of the ablation are queued or train already."
+EMBEDDING: Final = "The Scenes are being embedded."
+NONE_LACKS: Final = "All shown runs trained on Scenes already have them, or have no checkpoint to embed them with"
 LEVELS: Final = (
     Choice((0.0,), "independent attributes", "Co-occurrence 0: four runs."),
     Choice((0.8,), "co-occurrence 0.8", "Shapes prefer colors and grounds: four runs."),
@@ -54,7 +58,8 @@ class ExplainingView(ChartView):
         self.start = QPushButton("Run the four-way ablation", objectName="explaining-ablation")
         self.state = layouts.elided(role="secondary")
         self.state.setObjectName("explaining-state")
-        self.embed = QPushButton("Embed independent Scenes", objectName="explaining-embed", enabled=False)
+        self.embed = QPushButton("Embed independent Scenes", objectName="explaining-embed")
+        set_refusal(self.embed, NONE_LACKS)
         self.working = ProgressRow("explaining-working", self, asks=True)
         self.time_machine = TimeMachine(self.context, self)
         self._lacking: tuple[tuple[int, int | None], ...] = ()
@@ -140,7 +145,7 @@ class ExplainingView(ChartView):
     def start_ablation(self) -> None:
         """Queue four runs (eight with both co-occurrences), which fill the attribute probes as they finish."""
         self.open_chart(PROBES)
-        self.start.setEnabled(False)
+        set_refusal(self.start, QUEUED)
         self.state.setText("Queueing …")
         self.context.jobs.do(actions.create_ablation, self.levels.key or (0.0,))
 
@@ -149,7 +154,7 @@ class ExplainingView(ChartView):
         if self._embedding is not None or not self._lacking:
             return
         ticket = self.working.start()
-        self.embed.setEnabled(False)
+        set_refusal(self.embed, EMBEDDING)
         runs, steps = zip(*self._lacking, strict=True)
         question = EmbedIndependent(runs=runs, steps=steps)
         self._embedding = self.context.client.ask(
@@ -192,13 +197,13 @@ class ExplainingView(ChartView):
 
     def _show_lacking(self, lacking: Sequence[tuple[int, int | None]]) -> None:
         self._lacking = tuple(lacking)
-        self.embed.setEnabled(bool(lacking) and self._embedding is None)
         several = len({run for run, _ in lacking})
         runs = "1 run" if several == 1 else f"{several} runs"
-        self.embed.setToolTip(
-            f"Draws 1,024 Scenes without co-occurrence and embeds them with the {runs} that lack them: under a minute"
-            if lacking
-            else "All shown runs trained on Scenes already have them, or have no checkpoint to embed them with"
+        reason = self.context.jobs.read_only_reason or (EMBEDDING if self._embedding is not None else "")
+        set_refusal(
+            self.embed,
+            reason or ("" if lacking else NONE_LACKS),
+            f"Draws 1,024 Scenes without co-occurrence and embeds them with the {runs} that lack them: under a minute",
         )
 
     def carry_out(self, intent: ViewIntent) -> None:
@@ -240,7 +245,7 @@ class ExplainingView(ChartView):
     def _show_ablation(self) -> None:
         rows = self._ablation()
         waiting = [row for row in rows if row.active]
-        self.start.setEnabled(not waiting)
+        set_refusal(self.start, self.context.jobs.read_only_reason or (QUEUED if waiting else ""))
         if waiting:
             now = next((row for row in waiting if row.status != "queued"), waiting[0])
             steps = f", step {now.step:,} of {now.total_steps:,}" if now.total_steps else ""

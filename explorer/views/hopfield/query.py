@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QButtonGroup, QCompleter, QFileDialog, QFrame, QLi
 from explorer import theme
 from explorer.models.thumbnails import Thumbnails
 from explorer.widgets import layouts
+from explorer.widgets.refusal import set_refusal
 
 SUFFIXES: Final = (".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff")
 PICTURE: Final = 52
@@ -72,7 +73,7 @@ class QueryBar(QFrame):
         self.caption.setText(caption)
         self.about.setText(about)
         for name, button in self.sides.items():
-            button.setEnabled(pair)
+            set_refusal(button, "" if pair else "What was typed or dropped has one modality.")
             button.setChecked(name == side)
         self.picture.show_pixmap(self._pictures.get(path) if path else None)
 

@@ -21,6 +21,7 @@ from explorer.widgets import layouts
 from explorer.widgets.bars import BarChart, BarColumn
 from explorer.widgets.flow_row import FlowRow
 from explorer.widgets.image_box import ImageBox
+from explorer.widgets.refusal import set_refusal
 from explorer.widgets.still import StillComboBox
 from trainer.analysis.calibration import probabilities
 from trainer.charts.calibration import CHART, CalibrationSettings
@@ -99,7 +100,9 @@ class CalibrationPane(QWidget):
         self.samples.clear()
         self.samples.addItems(list(names))
         self.samples.setCurrentIndex(current)
-        self.samples.setEnabled(len(names) > 1)
+        set_refusal(
+            self.samples, "" if len(names) > 1 else "There is only one image." if names else "There is no image."
+        )
 
     def show_sample(self, sample: Sample | None) -> None:
         """Show one image's bars."""

@@ -17,6 +17,7 @@ from explorer.widgets import layouts
 from explorer.widgets.flow_row import FlowRow
 from explorer.widgets.hairline_splitter import HairlineSplitter
 from explorer.widgets.image_strip import ImageStrip, StripItem, StripLine
+from explorer.widgets.refusal import set_refusal
 from trainer.analysis.number_text import signed
 from trainer.charts.marks import run_tone
 from trainer.charts.measures.prompts import Mixture, PromptRun, mixture
@@ -80,7 +81,7 @@ class Playground(QWidget):
             self._index = 1 - self._index
         for index, button in enumerate(self.run_buttons.buttons()):
             run = self._runs[index]
-            button.setEnabled(run is not None)
+            set_refusal(button, "" if run is not None else f"No run {'AB'[index]} with these templates.")
             button.setText(f"{'AB'[index]}  {run.name}" if run else "AB"[index])
             button.setChecked(index == self._index)
         self._weighted = [run.mean if run is not None else None for run in self._runs]

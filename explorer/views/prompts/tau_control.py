@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QLabel, QPushButton, QWidget
 from explorer import theme
 from explorer.widgets import layouts
 from explorer.widgets.number_box import NumberBox
+from explorer.widgets.refusal import set_refusal
 from explorer.widgets.still import StillSlider
 
 LOW, HIGH = 0.001, 1.0
@@ -56,7 +57,9 @@ class TauControl(QWidget):
         self.name.setText(name)
         self.to_trained.setToolTip(f"Temperature {trained:.4g}, that of the run's training")
         self.to_best.setToolTip(f"Temperature {best:.4g}, the smallest negative log-likelihood")
-        self.to_best.setEnabled(LOW <= best <= HIGH)
+        set_refusal(
+            self.to_best, "" if LOW <= best <= HIGH else f"The best temperature, {best:.4g}, is beyond the slider."
+        )
         self._show(trained if tau is None else tau)
 
     def _slid(self, position: int) -> None:

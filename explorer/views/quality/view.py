@@ -22,6 +22,7 @@ from explorer.widgets import layouts
 from explorer.widgets.finder import Choice
 from explorer.widgets.flow_row import FlowRow
 from explorer.widgets.progress_row import ProgressRow
+from explorer.widgets.refusal import set_refusal
 from explorer.widgets.searchable_combo_box import SearchableComboBox
 from explorer.widgets.state_area import StateArea
 from trainer import config
@@ -36,6 +37,8 @@ NONE_FOUND: Final = {
     "leak": "No picture is both in the training pairs and in the held-out pairs.",
     "outlier": "No pair is far from all others.",
 }
+CHECKING: Final = "The data are being checked."
+CHOOSE: Final = "Choose findings in the list first."
 ALL: Final = "all"
 SELECTED: Final = "selected"
 PICTURE_PX: Final = 40
@@ -198,8 +201,7 @@ class QualityView(View):
     def _show_check(self) -> None:
         """Offer a check in the bar where there is a report; without one, the page of the view offers the first."""
         for part in (self._check_action, self.check):
-            part.setEnabled(not self.working.busy and not self.loaded.no_model)
-            part.setToolTip(self.loaded.no_model)
+            set_refusal(part, self.loaded.no_model or (CHECKING if self.working.busy else ""))
         self.check.setVisible(self.loaded.report is not None)
 
     # -- showing -----------------------------------------------------------------------------------------------
@@ -284,11 +286,10 @@ class QualityView(View):
             part.setVisible(listed)
         for part in (self.train, self.export_list):
             part.setVisible(listed or flagged)
-        self.train.setEnabled(flagged)
-        self.export_list.setEnabled(flagged)
-        hint = "" if flagged else "Flag pairs first"
         for button in (self.train, self.export_list):
-            button.setToolTip(hint or "All training pairs of run A without flagged ones")
+            set_refusal(
+                button, "" if flagged else "Flag pairs first", "All training pairs of run A without flagged ones"
+            )
 
     def _kind(self) -> str:
         return [*TABS][max(0, self.tabs.currentIndex())]
@@ -405,9 +406,8 @@ class QualityView(View):
     def _show_decisions(self) -> None:
         """Offer decisions only where findings are selected."""
         chosen, reason = bool(self.tables[self._kind()].chosen()), self.context.jobs.read_only_reason
-        for action, button in self._review_buttons.items():
-            action.setEnabled(chosen and not reason)
-            button.setToolTip(reason or action.toolTip())
+        for part in (part for both in self._review_buttons.items() for part in both):
+            set_refusal(part, reason or ("" if chosen else CHOOSE))
 
     # -- putting together --------------------------------------------------------------------------------------
 
@@ -424,11 +424,11 @@ class QualityView(View):
         bar.add(self.shown)
         self._review_buttons: dict[QAction, QPushButton] = {}
         for action in self._review_actions:
-            button = QPushButton(action.text(), objectName=f"{action.objectName()}-button")
+            button = QPushButton(action.text(), objectName=f"{action.objectName()}-button", toolTip=action.toolTip())
             self._review_buttons[action] = button
             button.clicked.connect(action.trigger)
-            action.enabledChanged.connect(button.setEnabled)
-            action.setEnabled(False)
+            for part in (action, button):
+                set_refusal(part, CHOOSE)
             bar.add(button, gap=theme.INSIDE)
         for button in (self.export_list, self.train):
             bar.add(button, gap=theme.INSIDE)

@@ -14,6 +14,7 @@ from explorer.views.runs.columns_sheet import ColumnsSheet
 from explorer.views.runs.runs_table import RunsTable
 from explorer.views.view import Context
 from explorer.widgets.finder import Choice, Finder
+from explorer.widgets.refusal import set_refusal
 from trainer.store import RunRow, Workspace
 
 if TYPE_CHECKING:
@@ -104,7 +105,7 @@ class Arrangement(QObject):
         self._other.setCheckable(action is self._other)
         action.setChecked(True)
         for group_action in (self._collapse, self._expand):
-            group_action.setEnabled(bool(self.group))
+            set_refusal(group_action, "" if self.group else "The runs are in no groups.")
         if (self.columns, self.group) == before:
             return
         if self.columns != before[0]:

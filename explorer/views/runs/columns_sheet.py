@@ -13,6 +13,7 @@ from explorer import theme
 from explorer.widgets import layouts
 from explorer.widgets.finder import CHOICE_ROLES, Choice, holding
 from explorer.widgets.item_list import ITEM_ROLE
+from explorer.widgets.refusal import set_refusal
 from explorer.widgets.search_list import SearchList
 from explorer.widgets.sheet import Sheet
 
@@ -114,13 +115,14 @@ class ColumnsSheet(Sheet):
         matches = [choice for choice in holding(self.search.text(), self._all) if choice.key not in columns]
         self._matches.model.show(matches)
         self._matches.choose(row)
-        self.add_button.setEnabled(bool(matches))
+        set_refusal(self.add_button, "" if matches else "No further column matches.")
 
     def _enable(self) -> None:
         row = self.names.currentRow()
-        self.up_button.setEnabled(row > 0)
-        self.down_button.setEnabled(0 <= row < self.names.count() - 1)
-        self.remove_button.setEnabled(row >= 0)
+        none = "" if row >= 0 else "Choose a column first."
+        set_refusal(self.up_button, none or ("" if row else "It is the first one."))
+        set_refusal(self.down_button, none or ("" if row < self.names.count() - 1 else "It is the last one."))
+        set_refusal(self.remove_button, none)
 
     def _button(self, label: str, icon: str, does: Callable[[], None]) -> QPushButton:
         button = QPushButton(label, autoDefault=False, objectName=f"columns-{label.lower()}", clicked=lambda: does())

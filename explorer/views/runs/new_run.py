@@ -34,6 +34,7 @@ from explorer.widgets.disclosure_button import DisclosureButton
 from explorer.widgets.form import EDITOR_WIDTH, LABEL_WIDTH, Browse, Form
 from explorer.widgets.help_panel import HelpPanel
 from explorer.widgets.number_box import NumberBox
+from explorer.widgets.refusal import set_refusal
 from explorer.widgets.still import StillComboBox
 from trainer import config
 from trainer.config.objective_help import help_of
@@ -231,8 +232,8 @@ class NewRun(QDialog):
 
     def _check_later(self) -> None:
         # What was valid may not be any more: Enter must not start it in between.
-        self.foot.start.setEnabled(False)
-        self.foot.queue.setEnabled(False)
+        for button in (self.foot.start, self.foot.queue):
+            set_refusal(button, "The settings are being checked.")
         self._later.start()
 
     def _check(self) -> None:
@@ -449,7 +450,9 @@ class NewRun(QDialog):
         self._show_preset_buttons()
 
     def _show_preset_buttons(self) -> None:
-        self.remove.setEnabled(self.preset_name in user_presets())
+        set_refusal(
+            self.remove, "" if self.preset_name in user_presets() else "Only presets that you saved can be deleted."
+        )
 
     # -- parts -------------------------------------------------------------------------------------------------
 

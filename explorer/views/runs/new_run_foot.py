@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QFrame, QPushButton, QWidget
 from explorer import theme
 from explorer.models.quantities import duration
 from explorer.widgets import layouts
+from explorer.widgets.refusal import set_refusal
 from trainer.messages import RunCost
 
 NOW: Final = "Start now"
@@ -72,13 +73,10 @@ class NewRunFoot(QFrame):
         no_copy = "No single command trains both: choose one objective" if both else ""
         no_queue = "A run on a compute target takes no slot of this computer's queue" if elsewhere else ""
         self.start.setText(BOTH if both else NOW)
-        self.start.setEnabled(not fault)
-        self.start.setToolTip(fault or (BOTH_TIP if both else "Start at once, without waiting for other runs"))
+        set_refusal(self.start, fault, BOTH_TIP if both else "Start at once, without waiting for other runs")
         self.queue.setVisible(not both)
-        self.queue.setEnabled(not (fault or no_queue))
-        self.queue.setToolTip(fault or no_queue or "Start when a slot is free, after the runs already queued")
-        self.copy.setEnabled(not no_copy)
-        self.copy.setToolTip(no_copy)
+        set_refusal(self.queue, fault or no_queue, "Start when a slot is free, after the runs already queued")
+        set_refusal(self.copy, no_copy)
         self.reason.setText(no_copy or no_queue)
 
     def show_fault(self, sentence: str, repair: str) -> None:

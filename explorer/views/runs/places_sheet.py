@@ -22,6 +22,7 @@ from explorer import theme
 from explorer.event_loop.background import Background
 from explorer.widgets import layouts
 from explorer.widgets.form import LABEL_WIDTH
+from explorer.widgets.refusal import set_refusal
 from explorer.widgets.still import StillComboBox
 from trainer.errors import UserError, reason_words
 from trainer.places import bindings
@@ -127,7 +128,7 @@ class PlacesSheet(QDialog):
 
     def _allow(self) -> None:
         for button in (self.test, self.edit, self.remove, self.install):
-            button.setEnabled(self.list.currentItem() is not None)
+            set_refusal(button, "" if self.list.currentItem() is not None else "Add a computer first, or choose one.")
 
     def _chosen(self) -> str:
         item = self.list.currentItem()
@@ -183,14 +184,14 @@ class PlacesSheet(QDialog):
         except UserError as problem:
             self.note.setText(str(problem))
             return
-        self.install.setEnabled(False)
+        set_refusal(self.install, "It is being installed.")
         self._background.run(self, call, done=installed, failed=self._fail, key="install")
 
     def _test(self) -> None:
         name = self._chosen()
         self.note.setText(f"Connecting to {name}…")
         self.report.clear()
-        self.test.setEnabled(False)
+        set_refusal(self.test, "The computer is being asked.")
         self._background.run(
             self,
             findings,

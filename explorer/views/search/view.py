@@ -22,6 +22,7 @@ from explorer.views.view import Context, View, reason_of
 from explorer.widgets import layouts
 from explorer.widgets.flow_row import FlowRow
 from explorer.widgets.progress_row import Cancelled, ProgressRow
+from explorer.widgets.refusal import set_refusal
 from explorer.widgets.state_area import StateArea
 from trainer.charts.hubness import CHART
 from trainer.charts.search import Hits, SearchSettings
@@ -200,7 +201,7 @@ class SearchView(View):
             self.hits.ready()
         else:
             self.hits.empty("search", "Enter a query", ASK)
-        self.to_map.setEnabled(False)
+        set_refusal(self.to_map, "There are no hits yet.")
         if not self._waiting:
             self.working.end()
             self.note.setText("")
@@ -281,7 +282,7 @@ class SearchView(View):
         for panel in self.panels:
             if by_panel[panel.index] is not None:
                 panel.show_hits(by_panel[panel.index], shared)
-        self.to_map.setEnabled(True)
+        set_refusal(self.to_map, "")
         if self.note.text() == "Searching…":
             self.note.setText("")
         self._mark()

@@ -17,6 +17,7 @@ from explorer.views.selected.pair_load import LoadedPair, StoredFacts, pin_probe
 from explorer.views.view import Context
 from explorer.widgets import layouts
 from explorer.widgets.flow_row import FlowRow
+from explorer.widgets.refusal import set_refusal
 from trainer.charts.one_pair import OnePair
 from trainer.charts.probes import PinnedProbe
 from trainer.store.selections import NamedSelection
@@ -90,8 +91,10 @@ class PairActions(QWidget):
             chip.setAccessibleName(f"Remove tag {tags[index]}" if is_used else "")
             chip.setToolTip(f"Take this pair out of “{tags[index]}”" if is_used else "")
         self.row.setVisible(bool(tags))
-        for button, value in zip(self._pins, (loaded.pair.path, loaded.pair.caption), strict=True):
-            button.setEnabled(bool(value))
+        for button, value, what in zip(
+            self._pins, (loaded.pair.path, loaded.pair.caption), ("picture", "caption"), strict=True
+        ):
+            set_refusal(button, "" if value else f"This pair has no {what}.")
         self._known.setStringList([tag.name for tag in loaded.facts.tags])
 
     def actions(self) -> list[QAction]:

@@ -20,6 +20,7 @@ from explorer.views.selected.table import PairTable
 from explorer.views.view import Context
 from explorer.widgets import layouts
 from explorer.widgets.progress_row import Cancelled, ProgressRow
+from explorer.widgets.refusal import set_refusal
 from trainer.errors import reason_words
 from trainer.store import Items, Workspace
 from trainer.store.selections import NamedSelection, rows_of, write_selection
@@ -216,7 +217,7 @@ class SelectedPanel(QWidget):
             select = self.menu.addMenu(f"{each.name}   {each.n:,}".replace("&", "&&"))
             for label, does in (("Select", self._recall), ("Delete", self._delete)):
                 action = select.addAction(label)
-                action.setEnabled(label == "Select" or not self.context.jobs.look_only)
+                set_refusal(action, self.context.jobs.read_only_reason if label == "Delete" else "")
                 action.triggered.connect(partial(does, each))
         self._show()
 
@@ -229,7 +230,9 @@ class SelectedPanel(QWidget):
         self.hint.setVisible(not chosen)
         self.recall.setVisible(bool(self._selections))
         self.recall.setText(f"Kept {len(self._selections)}")
-        self.save.setEnabled(bool(self.name.text().strip()))
+        set_refusal(
+            self.save, self.context.jobs.read_only_reason or ("" if self.name.text().strip() else "Type a name first.")
+        )
 
     def _show_message(self, text: str, *, undo: bool = False) -> None:
         self.outcome.setText(text)

@@ -17,6 +17,7 @@ from explorer.views.view import Context
 from explorer.widgets import layouts
 from explorer.widgets.finder import Choice
 from explorer.widgets.flow_row import FlowRow
+from explorer.widgets.refusal import set_refusal
 from explorer.widgets.searchable_combo_box import SearchableComboBox
 from trainer.charts.facets import facet_columns
 from trainer.charts.measures.similarity import EMPTY, SimilarityRun
@@ -120,7 +121,7 @@ class CosinesTab(ChartTab):
         facets = dict.fromkeys(part.value or EMPTY for run in self.runs for part in run.facets)
         values = [Choice(value, value) for value in facets]
         self.only.show_choices((EVERYTHING, *values), settings.only)
-        self.only.setEnabled(bool(values))
+        set_refusal(self.only, "" if values else "Split the cosines by a column first.")
 
     def _on_data(self) -> None:
         self.controls.show_settings(replace(self.controls.settings, facet="", only=""))
