@@ -19,6 +19,7 @@ from explorer.widgets.accessible import present
 from explorer.widgets.fuzzy import good_score
 from explorer.widgets.item_list import ITEM_ROLE, Index
 from explorer.widgets.overlay import Overlay
+from explorer.widgets.refusal import refusal_of
 from explorer.widgets.search_list import SearchList
 
 ROWS_SHOWN: Final = 10
@@ -49,6 +50,11 @@ class PaletteEntry:
     def words(self) -> str:
         """Its name: the action's text without mnemonics where it has none of its own."""
         return self.name or self.action.text().replace("&", "")
+
+    @property
+    def refusal(self) -> str:
+        """Why it cannot be done in the open view now; empty if it can."""
+        return refusal_of(self.action) if self.go_first is None else ""
 
 
 class CommandPalette(Overlay):
@@ -84,9 +90,11 @@ class CommandPalette(Overlay):
         self._search.left.connect(self.close_panel)
 
     def ask(self, entries: Sequence[PaletteEntry], uses: Mapping[str, int] | None = None) -> None:
-        """Open with these commands, the most used first, without hidden ones and disabled ones of the open view."""
+        """Open with these commands, the most used first, without hidden ones; refused ones stand last."""
         visible = [entry for entry in entries if entry.action.isVisible()]
-        self.entries = [entry for entry in visible if entry.action.isEnabled() or entry.go_first is not None]
+        self.entries = [
+            entry for entry in visible if entry.action.isEnabled() or entry.go_first is not None or entry.refusal
+        ]
         self._uses = uses or {}
         self.line.clear()
         self._filter("")
@@ -104,6 +112,8 @@ class CommandPalette(Overlay):
             self._cover()
 
     def _do(self, entry: PaletteEntry | None) -> None:
+        if entry is not None and entry.refusal:
+            return  # the line says why; the palette stays for another one
         self.close_panel()
         if entry is not None:
             self.used.emit(entry.key)
@@ -117,7 +127,8 @@ class CommandPalette(Overlay):
 def matching(typed: str, entries: Sequence[PaletteEntry], uses: Mapping[str, int] | None = None) -> list[PaletteEntry]:
     """Return the entries that match the typed letters, best first; all of them if nothing is typed.
 
-    Among commands that match about equally well, the one of the open view and the one used more often come first.
+    Among commands that match about equally well, the one of the open view and the one used more often come first;
+    those that cannot be done now come last.
     British spelling finds what is spelled as in America.
     """
     counts = uses or {}
@@ -126,8 +137,8 @@ def matching(typed: str, entries: Sequence[PaletteEntry], uses: Mapping[str, int
         (None if (fit := _score(typed, entry)) is None else fit + _habit(counts.get(entry.key, 0), entry), index, entry)
         for index, entry in enumerate(entries)
     ]
-    ranked = sorted(((-s, index, entry) for s, index, entry in scored if s is not None), key=lambda t: t[:2])
-    return [entry for _, _, entry in ranked]
+    ranked = sorted((bool(entry.refusal), -fit, index) for fit, index, entry in scored if fit is not None)
+    return [entries[index] for *_, index in ranked]
 
 
 def _score(typed: str, entry: PaletteEntry) -> float | None:
@@ -172,11 +183,12 @@ class _EntryCell(QStyledItemDelegate):
             painter.drawRoundedRect(option.rect, theme.RADIUS, theme.RADIUS)
         room = QRect(option.rect).adjusted(theme.INSIDE, 0, -theme.INSIDE, 0)
         state = "on" if entry.action.isChecked() else ""
-        right = "   ".join(t for t in (state, entry.group, entry.keys or entry.action.shortcut().toString()) if t)
+        about = (state, entry.group, entry.keys or entry.action.shortcut().toString())
+        right = entry.refusal or "   ".join(filter(None, about))
         theme.text_pen(painter, theme.SMALL_PX, "selection_text" if chosen else "secondary")
         painter.drawText(room, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter, right)
         room.setRight(room.right() - painter.fontMetrics().horizontalAdvance(right) - theme.BETWEEN)
-        theme.text_pen(painter, theme.BODY_PX, "selection_text" if chosen else "text")
+        theme.text_pen(painter, theme.BODY_PX, "secondary" if entry.refusal else "selection_text" if chosen else "text")
         text = painter.fontMetrics().elidedText(entry.words, Qt.TextElideMode.ElideRight, room.width())
         painter.drawText(room, Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter, text)
         painter.restore()

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QAction
@@ -8,6 +10,7 @@ from PySide6.QtWidgets import QLabel, QLineEdit, QVBoxLayout, QWidget
 from explorer.widgets.command_palette import CommandPalette, PaletteEntry, matching
 from explorer.widgets.fuzzy import good_score, score
 from explorer.widgets.min_size_scroll import MinSizeScroll
+from explorer.widgets.refusal import set_refusal
 from explorer.widgets.shortcut_sheet import ShortcutSheet
 
 
@@ -102,6 +105,20 @@ def test_what_cannot_be_done_now_is_not_offered(window) -> None:
     palette = CommandPalette(window)
     palette.ask(_entries(window, []))
     assert palette.list.model().rowCount() == 2
+
+
+def test_what_is_refused_for_a_reason_stands_last_and_enter_does_nothing(window, qtbot) -> None:
+    done: list[str] = []
+    entries = _entries(window, done)
+    set_refusal(entries[1].action, "Choose a run first.")
+    palette = CommandPalette(window)
+    palette.ask(entries)
+    assert [entry.words for entry in matching("", palette.entries)] == ["Go to Map", "Export figure as SVG"]
+    qtbot.keyClicks(palette.line, "svg")
+    qtbot.keyClick(palette.line, Qt.Key.Key_Return)
+    assert (palette.isVisible(), done) == (True, [])
+    # In another view it is not known whether it can be done.
+    assert replace(entries[1], go_first=lambda: None).refusal == ""
 
 
 def test_nothing_found_says_so_and_enter_does_nothing(window, qtbot) -> None:
