@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 from jaxtyping import Float, Float32
 
-from trainer.analysis.half_precision import widened
+from trainer.analysis.half_precision import COMPILED_FROM, coordinates, widened
 from trainer.analysis.projection import ScatterSum, largest_axes, largest_positive
 from trainer.analysis.tiles import exact, row_blocks
 from trainer.analysis.worker_threads import share_out, single_blas_thread
@@ -76,6 +76,9 @@ def component_points(
 
     def place(block: tuple[int, slice], _: None) -> None:
         part, rows = block
+        if parts[part].dtype == np.float16 and parts[part].size >= COMPILED_FROM:
+            points[first[part] :][rows] = coordinates(parts[part][rows], columns, shift)
+            return
         vectors = exact(parts[part][rows])
         lengths = np.maximum(np.sqrt(np.einsum("kd,kd->k", vectors, vectors)), 1e-12)
         points[first[part] :][rows] = vectors @ columns / lengths[:, None] - shift

@@ -1,4 +1,4 @@
-"""Half precision made single, and back: of much of it by compiled kernels, several times as fast as numpy."""
+"""Rows in half precision made single, brought to unit length and multiplied: many of them by compiled kernels."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections import Counter
 from typing import Final
 
 import numpy as np
-from jaxtyping import Float16, Float32
+from jaxtyping import Bool, Float16, Float32
 
 from trainer.analysis.compiled import compiled
 
@@ -35,17 +35,35 @@ def widened(
     return single
 
 
-def narrowed(
-    unit: Float32[np.ndarray, "*any"], out: Float16[np.ndarray, "*any"] | None = None
-) -> Float16[np.ndarray, "*any"]:
-    """Return numbers from -1 to 1 in half precision, rounded as numpy does, in `out` if there is one."""
-    half = np.empty(unit.shape, np.float16) if out is None else out
-    if not _pays(unit.size):
-        half[...] = unit
-        return half
-    unit = np.ascontiguousarray(unit)
-    compiled(KERNELS).narrow(unit.view(np.int32).reshape(-1), unit.reshape(-1), half.view(np.uint16).reshape(-1))
-    return half
+def stored_unit_rows(
+    half: Float16[np.ndarray, "k d"],
+    origin: Float32[np.ndarray, " d"],
+    stored: Float16[np.ndarray, "k d"],
+    centered: Float32[np.ndarray, "k d"],
+) -> Bool[np.ndarray, " k"]:
+    """Return which rows have a direction, and fill `stored` with them at unit length, rounded as numpy does.
+
+    Args:
+        half: The rows; each is read once.
+        origin: Subtracted from the unit rows in single precision, which fill `centered`.
+    """
+    sound = np.empty(len(half), bool)
+    half = np.ascontiguousarray(half)
+    compiled(KERNELS).unit_rows(half.view(np.uint16), origin, sound, stored.view(np.uint16), centered)
+    return sound
+
+
+def coordinates(
+    half: Float16[np.ndarray, "n d"], axes: Float32[np.ndarray, "d k"], origin: Float32[np.ndarray, " k"]
+) -> Float32[np.ndarray, "n k"]:
+    """Return the products of the rows, brought to unit length, with all axes, less those of the origin.
+
+    A row that holds infinity or NaN has NaN.
+    """
+    points = np.empty((len(half), len(origin)), np.float32)
+    half, lines = np.ascontiguousarray(half), np.ascontiguousarray(axes.T)
+    compiled(KERNELS).coordinates(half.view(np.uint16), lines, origin, points)
+    return points
 
 
 def products(stored: Float16[np.ndarray, "n d"], query: Float32[np.ndarray, " d"]) -> Float32[np.ndarray, " n"]:

@@ -44,7 +44,7 @@ class ScatterSum:
     def __init__(self, width: int) -> None:
         """Begin without rows of this width."""
         self.n = 0
-        self._origin: Float[np.ndarray, " d"] | None = None
+        self.origin: Float[np.ndarray, " d"] | None = None  # The mean of the first block.
         # Kept from block to block: the pages of fresh ones took as long as the sums.
         self._centered = np.empty((0, width), np.float32)
         self._product = np.empty((width, width), np.float32)
@@ -54,26 +54,29 @@ class ScatterSum:
         """Count in some more rows; spare ones, in float32, may be overwritten."""
         if not len(block):
             return
-        if self._origin is None:
-            self._origin = block.mean(0, dtype=np.float64).astype(np.float32)
+        if self.origin is None:
+            self.origin = block.mean(0, dtype=np.float64).astype(np.float32)
         if len(block) > len(self._centered) and not spare:
-            self._centered = np.empty((len(block), len(self._origin)), np.float32)
+            self._centered = np.empty((len(block), len(self.origin)), np.float32)
         out = block if spare else self._centered[: len(block)]
-        centered = np.subtract(block, self._origin, out=out, casting="same_kind")
-        self.n += len(block)
+        self.add_centered(np.subtract(block, self.origin, out=out, casting="same_kind"))
+
+    def add_centered(self, centered: Float[np.ndarray, "b d"]) -> None:
+        """Count in some more rows, given by what they differ from the origin by."""
+        self.n += len(centered)
         # By BLAS: half of the time of numpy's own sums.
-        self._total += np.ones(len(block), np.float32) @ centered
+        self._total += np.ones(len(centered), np.float32) @ centered
         self._products += np.matmul(centered.T, centered, out=self._product)
 
     def join(self, other: ScatterSum) -> None:
         """Count in the rows of another sum."""
-        if other._origin is None:
+        if other.origin is None:
             return
-        if self._origin is None:
-            self.n, self._origin, self._total, self._products = other.n, other._origin, other._total, other._products
+        if self.origin is None:
+            self.n, self.origin, self._total, self._products = other.n, other.origin, other._total, other._products
             return
         # The other's rows differ from this origin by as much as its origin does, too.
-        shift = other._origin.astype(np.float64) - self._origin
+        shift = other.origin.astype(np.float64) - self.origin
         crossed = np.outer(other._total, shift)
         self._products += other._products + crossed + crossed.T + other.n * np.outer(shift, shift)
         self._total += other._total + other.n * shift
@@ -87,7 +90,7 @@ class ScatterSum:
     def axes(self, k: int) -> tuple[Float[np.ndarray, " d"], Float[np.ndarray, "d k"], Float[np.ndarray, " k"]]:
         """Return what `principal_axes` returns of all rows."""
         shift = self._total / max(self.n, 1)
-        mean = shift if self._origin is None else self._origin + shift
+        mean = shift if self.origin is None else self.origin + shift
         return mean, *largest_axes(self._products - self.n * np.outer(shift, shift), k)
 
 

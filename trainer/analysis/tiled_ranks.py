@@ -142,7 +142,8 @@ class _Pass:
             self._dtype = np.dtype(np.float64)
         reach = product_rounding(query, gallery, self._dtype)
         self._lines = _thresholds(right.best, reach, self._dtype)
-        self._columns = _thresholds(np.full(len(gallery), np.inf) if back is None else back.best, reach, self._dtype)
+        # Where columns are not counted, every tile has the same limits, which nothing reaches.
+        self._columns = _thresholds(np.full(EDGE, np.inf) if back is None else back.best, reach, self._dtype)
         self._kernels: Any = None if self._dtype == np.float64 else compiled(KERNELS)
         self.lock = threading.Lock()
 
@@ -151,7 +152,7 @@ class _Pass:
         query, width = np.asarray(self._query[rows], self._dtype), len(self._gallery)
         low, high, exactly = self._lines.low[rows], self._lines.high[rows], self._lines.exactly[rows]
         right = _by_column(self._right, rows)
-        ahead, ahead_of = np.zeros(len(rows), np.int64), np.zeros(width, np.int64)
+        ahead, ahead_of = np.zeros(len(rows), np.int64), np.zeros(len(self._columns.exactly), np.int64)
         hardest = np.full(len(rows), -np.inf if self._counts.hardest is not None else np.inf, self._dtype)
         hardest_column = np.full(len(rows), -1)
         cells, used = np.empty(8 * (EDGE * EDGE // _DOUBTFUL_SHARE + 16), np.int64), 0
@@ -159,14 +160,15 @@ class _Pass:
             stored = np.asarray(exact(self._gallery[columns]), self._dtype)
             tile = multiplied(query, stored, buffers)
             tile[_within(right, columns)] = -np.inf
+            at = columns if self._counts.columns is not None else slice(len(stored))
             listed, most = -1, tile.size // _DOUBTFUL_SHARE + 16
             if self._kernels is not None:
                 if used + most > len(cells):
                     self._repair(cells[:used], rows, ahead, ahead_of)
                     used = 0
                 listed = self._kernels.count(
-                    *(tile, low, high, self._columns.low[columns], self._columns.high[columns]),
-                    *(ahead, ahead_of[columns], hardest, hardest_column, columns.start, width, cells, used, most),
+                    *(tile, low, high, self._columns.low[at], self._columns.high[at]),
+                    *(ahead, ahead_of[at], hardest, hardest_column, columns.start, width, cells, used, most),
                 )
             if listed >= 0:
                 used = listed
@@ -177,7 +179,7 @@ class _Pass:
             tile = on_grid(tile)
             tile[_within(right, columns)] = -np.inf
             ahead += np.count_nonzero(~(tile < exactly[:, None]), axis=1)
-            ahead_of[columns] += np.count_nonzero(~(tile < self._columns.exactly[columns]), axis=0)
+            ahead_of[at] += np.count_nonzero(~(tile < self._columns.exactly[at]), axis=0)
             column = tile.argmax(axis=1)
             harder = tile[np.arange(len(tile)), column] > hardest
             hardest[harder], hardest_column[harder] = tile.max(axis=1)[harder], columns.start + column[harder]
@@ -197,10 +199,10 @@ class _Pass:
         line, column = np.divmod(cells // 4, len(self._gallery))
         for part in row_blocks(len(cells), self._query.shape[1]):
             cosine = _double(self._query, self._gallery, rows[line[part]], column[part])
-            for kind, sums, at, limit in (
-                (1, ahead, line[part], self._lines.exactly[rows[line[part]]]),
-                (2, ahead_of, column[part], self._columns.exactly[column[part]]),
-            ):
+            kinds = [(1, ahead, line[part], self._lines.exactly[rows[line[part]]])]
+            if self._counts.columns is not None:
+                kinds += [(2, ahead_of, column[part], self._columns.exactly[column[part]])]
+            for kind, sums, at, limit in kinds:
                 np.add.at(sums, at, (cells[part] & kind).astype(bool) & ~(cosine < limit))
 
 

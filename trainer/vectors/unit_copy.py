@@ -19,7 +19,7 @@ from typing import Final
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from trainer.analysis.half_precision import narrowed
+from trainer.analysis.half_precision import stored_unit_rows
 from trainer.analysis.progress import Progress
 from trainer.analysis.projection import ScatterSum
 from trainer.analysis.tiles import row_blocks
@@ -31,7 +31,7 @@ from trainer.vectors.matrices import AT_ONCE, Matrix, VectorError
 from trainer.vectors.step_files import Side
 
 HALF_FROM: Final = 2**27
-"""Numbers of a side from which on the copy of one in half precision is in half precision, too: 262,144 x 512."""
+"""Numbers of a side from which on the copy of half precision is in half precision, too: 262,144 x 512."""
 
 
 @dataclass(frozen=True)
@@ -65,8 +65,8 @@ def copy_unit_rows(
     height = min(len(rows), AT_ONCE)
     makers = [_BlockMaker(sides, height, len(rows)) for _ in range(1 + (height < len(rows)))]
     with ExitStack() as stack, ThreadPoolExecutor(len(makers)) as beside:
-        width, dtypes = makers[0].width, makers[0].dtypes
-        files = {side: _File(stack, folder / f"{side}.npy", width, dtype, len(rows)) for side, dtype in dtypes.items()}
+        width, dtype = makers[0].width, makers[0].dtype
+        files = {side: _File(stack, folder / f"{side}.npy", width, dtype, len(rows)) for side in sides}
         waited = deque[tuple[slice, Future[tuple[np.ndarray, list[np.ndarray]]]]]()
 
         def write() -> None:
@@ -91,7 +91,8 @@ def copy_unit_rows(
         scatter = makers[0].scatter
         for other in makers[1:]:
             scatter.join(other.scatter)
-        return UnitCopy(sound, {side: file.finished() for side, file in files.items()}, scatter)
+        # Closing gives a file its room on the disk, a quarter of a second for each gigabyte.
+        return UnitCopy(sound, dict(zip(files, beside.map(_File.finished, files.values()), strict=True)), scatter)
 
 
 class _BlockMaker:
@@ -103,27 +104,32 @@ class _BlockMaker:
     def __init__(self, sides: Mapping[Side, Matrix], height: int, most: int) -> None:
         self.width = next(iter(sides.values())).width
         self.scatter = ScatterSum(self.width)
-        self.dtypes = {
-            side: np.dtype(np.float16 if matrix.half and most * self.width >= HALF_FROM else np.float32)
-            for side, matrix in sides.items()
-        }
-        self._units = [np.empty((height, self.width), np.float32) for _ in sides]
-        self._stored = [np.empty((height, self.width), dtype) for dtype in self.dtypes.values()]
+        half = all(matrix.half for matrix in sides.values()) and most * self.width >= HALF_FROM
+        self.dtype = np.dtype(np.float16 if half else np.float32)
+        self._rows = np.empty((height * len(sides), self.width), np.float32)
+        self._stored = [np.empty((height, self.width), self.dtype) for _ in sides]
 
     def made(self, blocks: Sequence[Float[np.ndarray, "b d"]]) -> tuple[Bool[np.ndarray, " b"], list[np.ndarray]]:
         """Return which rows are vectors on all sides, and these as they are stored, valid until the next call."""
-        checked = [checked_unit_rows(rows, unit[: len(rows)]) for rows, unit in zip(blocks, self._units, strict=True)]
-        sound = np.logical_and.reduce([is_sound for _, is_sound in checked])
-        made = []
-        for (unit, _), stored in zip(checked, self._stored, strict=True):
-            rows = unit if sound.all() else unit[sound]
-            out = stored[: len(rows)]
-            if stored.dtype == np.float16:
-                narrowed(rows, out)
-            else:
-                out[...] = rows
-            made.append(out)
-            self.scatter.add(rows, spare=True)
+        n, origin = len(blocks[0]), self.scatter.origin
+        # The rows of all sides lie one after the other: they are summed up at once.
+        units = [self._rows[n * number :][:n] for number in range(len(blocks))]
+        made = [stored[:n] for stored in self._stored]
+        if self.dtype == np.float16:
+            zero = np.zeros(self.width, np.float32)
+            start = zero if origin is None else origin
+            checked = [stored_unit_rows(rows, start, *out) for rows, *out in zip(blocks, made, units, strict=True)]
+        else:
+            checked = [checked_unit_rows(rows, unit)[1] for rows, unit in zip(blocks, units, strict=True)]
+            for stored, unit in zip(made, units, strict=True):
+                stored[...] = unit
+        sound, summed = np.logical_and.reduce(checked), self._rows[: n * len(blocks)]
+        if not sound.all():
+            made, summed = [stored[sound] for stored in made], np.concatenate([unit[sound] for unit in units])
+        if self.dtype == np.float16 and origin is not None:
+            self.scatter.add_centered(summed)
+        else:
+            self.scatter.add(summed, spare=True)
         return sound, made
 
 
@@ -148,7 +154,7 @@ class _File:
         assert len(header) == len(self._header), "numpy leaves room for a larger first number"
         self._stream.seek(0)
         self._stream.write(header)
-        self._stream.flush()
+        self._stream.close()
         sha256 = self._digest.hexdigest() if header == self._header else ""
         return ArrayFile(self.path, (self._rows, self._width), self._dtype, sha256)
 

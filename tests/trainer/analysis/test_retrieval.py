@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import tracemalloc
 
 import numpy as np
@@ -9,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from trainer.analysis.camera_3d import component_points
 from trainer.analysis.distinct import answers, matching
-from trainer.analysis.half_precision import narrowed
+from trainer.analysis.half_precision import stored_unit_rows
 from trainer.analysis.retrieval import median_rank, ranks, recall_at
 from trainer.analysis.search import products
 from trainer.analysis.tiles import exact, row_blocks
@@ -118,14 +120,44 @@ def test_every_number_in_half_precision_becomes_single_as_numpy_makes_it(monkeyp
     assert np.array_equal(exact(half[:, ::2]), expected[:, ::2], equal_nan=True)
 
 
-def test_unit_numbers_become_half_as_numpy_makes_them(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("trainer.analysis.half_precision.COMPILED_FROM", 1)
+def test_rows_in_half_precision_become_unit_rows_as_a_loop_in_double_precision_makes_them():
     half = np.arange(2**16, dtype=np.uint16).view(np.float16)
-    exactly = np.sort(half[np.abs(half) <= 1]).astype(np.float32)
-    halfway = (exactly[1:] + exactly[:-1]) / 2
-    beside = np.nextafter(halfway, np.float32(1)), np.nextafter(halfway, np.float32(-1))
-    numbers = np.concatenate([exactly, halfway, *beside, np.float32([1e-30, -1e-30])])
-    assert np.array_equal(narrowed(numbers).view(np.uint16), numbers.astype(np.float16).view(np.uint16))
+    # Beside a large number the small ones of a row become smaller than half precision has as normal numbers.
+    rows = half.reshape(2048, 32).copy()
+    rows[::3, 0] = 60_000
+    rows[5] = 0
+    origin = np.linspace(-0.5, 0.5, 32, dtype=np.float32)
+    stored, unit, centered = np.empty_like(rows), np.empty(rows.shape, np.float32), np.empty(rows.shape, np.float32)
+    sound = stored_unit_rows(rows, np.zeros(32, np.float32), stored, unit)
+    expected = rows.astype(np.float64)
+    assert sound.tolist() == [bool(np.isfinite(row).all() and row.any()) for row in expected]
+    for number in np.flatnonzero(sound):
+        length = math.sqrt(sum(float(value) ** 2 for value in expected[number]))
+        np.testing.assert_allclose(unit[number], expected[number] / length, rtol=3e-7, atol=1e-38)
+    assert np.array_equal(stored[sound].view(np.uint16), unit[sound].astype(np.float16).view(np.uint16))
+    assert np.array_equal(sound, stored_unit_rows(rows, origin, stored, centered))
+    assert np.array_equal(centered[sound], unit[sound] - origin)
+
+
+def test_rounding_to_half_precision_is_numpys_where_two_are_equally_near():
+    half = np.arange(2**16, dtype=np.uint16).view(np.float16)
+    small = np.abs(half[np.isfinite(half) & (np.abs(half) < 2.0**-7) & (half != 0)])
+    rows = np.stack([np.full(len(small), 3, np.float16), np.full(len(small), 4, np.float16), small], 1)  # of length 5
+    stored, unit = np.empty_like(rows), np.empty(rows.shape, np.float32)
+    assert stored_unit_rows(rows, np.zeros(3, np.float32), stored, unit).all()
+    assert np.array_equal(stored.view(np.uint16), unit.astype(np.float16).view(np.uint16))
+
+
+def test_coordinates_of_rows_in_half_precision_are_those_of_double(monkeypatch: pytest.MonkeyPatch):
+    rng = np.random.default_rng(0)
+    rows = rng.standard_normal((300, 48)).astype(np.float16)
+    rows[5, 7], rows[6, 0] = np.nan, np.inf
+    mean, axes = rng.standard_normal(48) / 9, np.linalg.qr(rng.standard_normal((48, 3)))[0]
+    monkeypatch.setattr("trainer.analysis.camera_3d.COMPILED_FROM", 1)
+    points = component_points([rows[:200], rows[200:]], mean, axes)
+    sound = np.isfinite(rows).all(1)
+    np.testing.assert_allclose(points[sound], (normalized(rows[sound].astype(np.float64)) - mean) @ axes, atol=1e-6)
+    assert np.isnan(points[~sound]).all()
 
 
 def test_rows_in_half_precision_are_multiplied_without_a_copy(monkeypatch: pytest.MonkeyPatch):

@@ -23,7 +23,7 @@ from trainer import config
 from trainer.__main__ import main
 from trainer.analysis import tiled_ranks
 from trainer.analysis.camera_3d import components
-from trainer.analysis.projection import principal_axes
+from trainer.analysis.projection import pca, principal_axes
 from trainer.analysis.unit_rows import is_vector, unit_rows
 from trainer.charts.matching import matching_of, units_of
 from trainer.charts.snapshots import choose_snapshot
@@ -299,6 +299,25 @@ def test_blocks_of_two_threads_arrive_in_order_and_are_summed_alike(tmp_path: Pa
     for one, other, expected in zip(made[0].scatter.axes(3), made[1].scatter.axes(3), principal_axes(unit(kept), 3)):
         np.testing.assert_array_equal(one, other)
         np.testing.assert_allclose(one, expected, atol=1e-4)
+
+
+@pytest.mark.parametrize("dtypes", [(np.float16, np.float16), (np.float16, np.float32)])
+def test_two_large_sides_are_stored_and_summed_alike(tmp_path: Path, opened, monkeypatch, dtypes):
+    monkeypatch.setattr("trainer.vectors.unit_copy.HALF_FROM", 0)
+    monkeypatch.setattr("trainer.vectors.unit_copy.AT_ONCE", 7)
+    monkeypatch.setattr(component_files, "WORTH_KEEPING", 1)
+    monkeypatch.setattr(open_run, "WORTH_KEEPING", 1)
+    sides = [IMAGE.astype(dtypes[0]), TEXT.astype(dtypes[1])]
+    sides[0][9], sides[1][20:28] = 0, np.nan
+    for name, side in zip("ab", sides, strict=True):
+        np.save(tmp_path / f"{name}.npy", side)
+    _, snapshot = opened("--image", str(tmp_path / "a.npy"), "--text", str(tmp_path / "b.npy"))
+    kept = [unit(np.delete(side.astype(np.float64), [9, *range(20, 28)], 0)) for side in sides]
+    assert {snapshot.image.dtype, snapshot.text.dtype} == {np.result_type(*dtypes)}
+    for side, expected in zip((snapshot.image, snapshot.text), kept, strict=True):
+        np.testing.assert_allclose(side, expected, atol=1e-3)
+    points = component_files.kept_components(tmp_path / "ws", snapshot)
+    np.testing.assert_allclose(points, pca(np.concatenate(kept), 3), atol=1e-3)
 
 
 def test_a_large_side_in_half_precision_stays_so(tmp_path: Path, opened, monkeypatch: pytest.MonkeyPatch):
