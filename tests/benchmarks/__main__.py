@@ -28,7 +28,6 @@ NAMES: Final = (
     "row_shares",
     "scale",
     "scale_of_data",
-    "search",
     "softmaxes",
 )
 

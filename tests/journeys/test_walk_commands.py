@@ -6,8 +6,6 @@ import csv
 import html
 import json
 import re
-import time
-import zipfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -31,6 +29,8 @@ pytestmark = pytest.mark.timeout(600)
 ELSEWHERE = {
     "ablation": "trains four runs of Scenes",
     "bench": "measures a device: tests/trainer/training/test_gpu_bench.py",
+    "bundle": "packs every figure: tests/trainer/render_mpl/test_bundle.py",
+    "compare": "test_oracle.py has each of its numbers",
     "data-efficiency": "trains on shares: tests/trainer/experiments/test_data_efficiency.py",
     "decode": "needs decoders of runs: tests/trainer/inference/test_decode.py",
     "serve": "is spoken to by the window",
@@ -42,12 +42,19 @@ ELSEWHERE = {
     "open": "opens published models: tests/trainer/pretrained",
     "fit": "trained both runs",
     "energy": "needs a card: tests/trainer/scheduling/test_gpu_usage.py",
+    "evaluate": "test_oracle.py has each of its numbers",
     "experiment": "trains until decided: tests/trainer/experiments/test_commands.py",
     "generative": "trains two models: tests/trainer/evaluation/test_generative.py",
     "remote": "is called by another computer: tests/trainer/places",
     "places": "needs another computer: tests/trainer/places",
     "watch": "needs a training of another program: tests/trainer/companion",
+    "queue": "trains runs: tests/trainer/scheduling/test_queue.py",
     "replay": "makes updates again: tests/trainer/training/test_replay.py",
+    "report": "is one page with everything: tests/trainer/render_mpl/test_commands.py",
+    "resume": "trains on: tests/trainer/training/test_branch.py",
+    "search": "tests/trainer/server/test_search_command.py",
+    "selections": "tests/trainer/store/test_selections.py",
+    "stop": "needs a trainer: tests/trainer/store/test_commands.py",
 }
 OPTIONS = {
     "axes": ("--x", "a red circle", "--y", "a blue square"),
@@ -116,8 +123,7 @@ def embedded(two_runs) -> dict[int, tuple[np.ndarray, np.ndarray, Any]]:
 
 def test_no_command_and_no_kind_is_left_out():
     commands = set(_modules_of(trainer.cli))
-    walked = {"analyze", "bundle", "classify", "compare", "data", "doctor", "embed", "evaluate", "export", "project"}
-    walked |= {"queue", "report", "resume", "runs", "saliency", "search", "selections", "stop"}
+    walked = {"analyze", "classify", "data", "doctor", "embed", "export", "project", "runs", "saliency"}
     assert commands == walked | set(ELSEWHERE)
     charts = {*registry.names()}
     assert {*_modules_of(trainer.cli.export)} | charts == {*FIGURES, *OF_NO_RUN, *OF_AN_EXPERIMENT}
@@ -131,44 +137,6 @@ def test_the_runs_stand_at_two_steps(ask: Answer, two_runs):
         (2, 36, "finished"),
     ]
     assert ask("runs", "show", "2")["objective"] == "cloob"
-
-
-def test_compare_and_analyze_give_what_the_embeddings_give(ask: Answer, embedded):
-    compared = {row["metric"]: row["values"] for row in ask("compare", "1", "2")["rows"]}
-    similar, geometric = (ask("analyze", kind, "1", "2")["runs"] for kind in ("similarity", "geometry"))
-    gaps, hubs, alike = (ask("analyze", kind, "1", "2") for kind in ("gap", "hubness", "pairs"))
-    for place, run in enumerate((1, 2)):
-        image, text, _ = embedded[run]
-        cosines = image @ text.T
-        first = float(np.mean(cosines.argmax(axis=1) == np.arange(len(cosines))))
-        gap = float(np.linalg.norm(image.mean(axis=0) - text.mean(axis=0)))
-        assert compared["image_to_text_R@1"][place] == pytest.approx(first, abs=1e-6)
-        assert similar[place]["mean_matched"] == pytest.approx(float(np.diag(cosines).mean()), abs=1e-6)
-        assert geometric[place]["modality_gap"] == pytest.approx(gap, abs=1e-6)
-        assert gaps["runs"][place]["gap at 0"] == pytest.approx(gap, abs=1e-6)
-        assert alike["runs"][place]["mean_cosine"] == pytest.approx(float(np.diag(cosines).mean()), abs=1e-6)
-        found = float(np.mean(cosines.argmax(axis=0) == np.arange(len(cosines))))
-        assert hubs["runs"][place]["recall_at_1"] == pytest.approx(found, abs=1e-6)
-
-
-def test_a_pair_has_the_ranks_of_the_embeddings(ask: Answer, embedded):
-    shown = ask("analyze", "pair", "1", "2", "--row", "3")["runs"]
-    for run, one in zip((1, 2), shown, strict=True):
-        cosines = embedded[run][0] @ embedded[run][1].T
-        ranks = [1 + int((line > line[3]).sum()) for line in (cosines[3], cosines[:, 3])]
-        assert (one["run"], one["step"], one["caption_rank"], one["image_rank"]) == (run, {1: 24, 2: 36}[run], *ranks)
-
-
-def test_changes_and_representation_similarity_compare_the_two_steps(ask: Answer, embedded):
-    changes = ask("analyze", "changes", "1", "2")["runs"][0]
-    assert (changes["step_a"], changes["step_b"], changes["n"]) == (24, 36, len(embedded[1][0]))
-    ranks = [_ranks(image @ text.T) for image, text, _ in (embedded[1], embedded[2])]
-    assert changes["image_rank_a_mean"] == pytest.approx(float(ranks[0].mean()))
-    assert changes["image_rank_b_median"] == pytest.approx(float(np.median(ranks[1])))
-    alike = ask("analyze", "representation-similarity", "1", "2", "--steps", "1")["runs"]
-    spaces = [(space["run"], space["step"], space["modality"]) for space in alike]
-    first, second = (spaces.index((run, step, "image")) for run, step in ((1, 24), (2, 36)))
-    assert alike[first]["cka"][second] == pytest.approx(_cka(embedded[1][0], embedded[2][0]), abs=1e-5)
 
 
 @pytest.mark.parametrize("kind", ["attribute-probes", "hopfield-pair", "geometry"])
@@ -191,16 +159,6 @@ def test_classify_gives_what_embed_gives(ask: Answer, two_runs, tmp_path: Path):
         scaled = np.exp(own["inv_tau"] * cosines)
         assert own["cosines"][0] == pytest.approx(cosines.tolist(), abs=1e-5)
         assert own["probabilities"][0] == pytest.approx((scaled / scaled.sum()).tolist(), abs=1e-4)
-
-
-def test_search_finds_the_nearest_pictures(ask: Answer, embedded, tmp_path: Path):
-    hits = ask("search", "--text", "a red circle", "--runs", "1", "2", "--k", "5")["hits"]
-    for run in (1, 2):
-        query = _embed(ask, tmp_path / str(run), run, "--texts", "a red circle")[0]
-        cosines = embedded[run][0] @ query
-        own = [hit for hit in hits if hit["run"] == run]
-        assert [hit["cosine"] for hit in own] == pytest.approx(np.sort(cosines)[::-1][:5].tolist(), abs=1e-5)
-        assert all(hit["cosine"] == pytest.approx(cosines[hit["row"]], abs=1e-5) for hit in own)
 
 
 @few_plain(1, "method", ["occlusion", "gradient"])
@@ -247,15 +205,6 @@ def test_project_is_the_svd(ask: Answer, embedded, tmp_path: Path):
     np.testing.assert_allclose(spread / spread[0], values[:2] / values[0], rtol=1e-3)
 
 
-def test_evaluate_measures_what_was_held_out(ask: Answer, embedded):
-    answered = ask("evaluate", "1", "2", "--task", "retrieval")
-    for run, one in zip((1, 2), answered, strict=True):
-        image, text, _ = embedded[run]
-        first = float(np.mean((image @ text.T).argmax(axis=1) == np.arange(len(image))))
-        assert (one["split"], one["n"], one["trained_on"]) == ("heldout", len(image), 0)
-        assert one["metrics"]["text_retrieval_recall@1"] == pytest.approx(first, abs=1e-6)
-
-
 @few_plain(3, "kind", _some_nightly(FIGURES))
 def test_every_figure_is_drawn_with_its_numbers(ask: Answer, tmp_path: Path, kind: str):
     more = ("--explain",) if kind == "protocol" else ()
@@ -286,78 +235,12 @@ def test_figures_of_groups_and_of_the_lab(ask: Answer, tmp_path: Path, kind: str
     assert len(Path(files[1]).read_text(encoding="utf-8").splitlines()) > 1
 
 
-def test_selections_are_kept_listed_written_and_forgotten(ask: Answer, embedded, tmp_path: Path):
-    ask("selections", "keep", "walked", "--run", "1", "--rows", "0", "3")
-    assert "walked" in [one["name"] for one in ask("selections")["selections"]]
-    ask("selections", "export", "walked", "--out", str(tmp_path / "s.csv"))
-    written = (tmp_path / "s.csv").read_text(encoding="utf-8")
-    captions = embedded[1][2].caption
-    assert captions[0] in written
-    assert captions[3] in written
-    assert captions[1] not in written
-    ask("selections", "delete", "walked", whole=False)
-    assert "walked" not in [one["name"] for one in ask("selections")["selections"]]
-
-
-@pytest.mark.nightly  # tests of render_mpl have both
-def test_report_and_bundle_name_both_runs(ask: Answer, tmp_path: Path, umap_as_pca):
-    ask("report", "1", "2", "--out", str(tmp_path / "r.html"), whole=False)
-    page = (tmp_path / "r.html").read_text(encoding="utf-8")
-    assert "CLIP · pictures · s0" in page
-    assert "CLOOB · pictures · s0" in page
-    figures = tmp_path / "figures.json"
-    figures.write_text(json.dumps([["export", "similarity", "--runs", "1", "2"]]), encoding="utf-8")
-    words = ("bundle", "1", "2", "--figures", str(figures), "--out", str(tmp_path / "b.zip"))
-    ask(*words, whole=False)
-    with zipfile.ZipFile(tmp_path / "b.zip") as bundle:
-        names = bundle.namelist()
-    assert sum(name.endswith("config.toml") for name in names) == 2
-    assert any("similarity" in name for name in names)
-
-
 def test_data_and_doctor(ask: Answer, two_runs):
     shown = ask("data", "show", "--data", str(two_runs.table))
     assert (shown["found"], shown["used"], shown["classes"]) == (56, 56, 4)
     assert "ok" in {line["state"] for line in ask("doctor")}
 
 
-@pytest.mark.nightly  # test_first_day.py stops and resumes
-def test_queue_trains_and_stop_and_resume_say_what_is(two_runs, tmp_path: Path, capsys):
-    """Train by a real process in a separate workspace."""
-
-    def call(*words: str, status: int = 0) -> str:
-        assert main([*words, "--workspace", str(tmp_path)]) == status, words
-        return "".join(capsys.readouterr())
-
-    call("queue", "add", "--config", str(_config(two_runs)), "--set", "optimizer.epochs=1", "--seeds", "5")
-    call("queue", "run")
-    workspace = Workspace(tmp_path)
-    while workspace.runs.get(1).status in ("queued", "starting", "running"):  # the test's own time limit ends it
-        time.sleep(0.2)
-    assert (workspace.runs.get(1).status, workspace.runs.get(1).step) == ("finished", 4)
-    workspace.close()
-    assert "finished" in call("stop", "1") + call("resume", "1", status=2)
-    call("runs", "rename", "1", "another")
-    call("runs", "delete", "1")
-    assert json.loads(call("runs", "--json")) == []
-    call("runs", "restore", "1")
-    assert [one["name"] for one in json.loads(call("runs", "--json"))] == ["another"]
-
-
-def _config(two_runs) -> Path:
-    return next(two_runs.workspace.glob("runs/0001-*/config.toml"))
-
-
 def _embed(ask: Answer, out: Path, run: int, *words: str) -> np.ndarray:
     ask("embed", str(run), *words, "--out", str(out))
     return np.load(out / "embeddings.npy").astype(np.float64)
-
-
-def _ranks(cosines: np.ndarray) -> np.ndarray:
-    own = np.diag(cosines)[:, None]
-    return 1 + (cosines > own).sum(axis=1)
-
-
-def _cka(x: np.ndarray, y: np.ndarray) -> float:
-    x, y = x - x.mean(axis=0), y - y.mean(axis=0)
-    return float(np.linalg.norm(x.T @ y) ** 2 / (np.linalg.norm(x.T @ x) * np.linalg.norm(y.T @ y)))

@@ -52,7 +52,11 @@ WORDS: dict[tuple[str, ...], tuple[tuple[str, str], ...]] = {
     ("embed",): (("1 --images {picture} --out {out}", DONE), ("1 --data {table} --out {out}-set", DONE)),
     ("energy",): (("", DONE),),
     ("evaluate",): (("1", DONE), ("1 --task retrieval", KEPT)),
-    ("experiment",): (("", DONE), ("run asked", REFUSED), ("stop asked", REFUSED), ("show asked", DONE)),
+    ("experiment",): (
+        *(("", DONE), ("run asked", REFUSED), ("stop asked", REFUSED), ("show asked", DONE)),
+        *(("new {definition}", REFUSED), ("run {definition} --queue", REFUSED)),
+        ("repeat 1 --set objective.inv_tau=10,20", REFUSED),
+    ),
     ("fit",): (("--preset clip-scenes", REFUSED), ("--preset decoder-scenes --of 1", REFUSED)),
     ("generative",): (("1 2 --updates 1 --most 4 --size 8", DONE),),
     ("independent",): (("1", OTHERWISE),),
@@ -227,10 +231,12 @@ def test_a_command_changes_nothing_that_is_somebody_elses(
 ) -> None:
     np.save(tmp_path / "vectors.npy", np.eye(6, dtype=np.float32))
     np.save(tmp_path / "points.npy", np.zeros((48, 2), np.float32))
+    (tmp_path / "new.toml").write_text(to_toml(clip_and_cloob(None)), encoding="utf-8")
     (tmp_path / "training").mkdir()
     (tmp_path / "training" / "metrics.csv").write_text("epoch,step,train_loss\n0,1,2.0\n")
     files = {"picture": two_runs.pictures[0], "table": two_runs.table, "run": next(foreign.glob("runs/0001-*"))}
     files |= {
+        "definition": tmp_path / "new.toml",
         "vectors": tmp_path / "vectors.npy",
         "points": tmp_path / "points.npy",
         "training": tmp_path / "training",
