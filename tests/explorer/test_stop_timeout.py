@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import signal
-import sqlite3
 import subprocess
 import sys
 import time
@@ -237,37 +236,6 @@ def test_a_suspended_trainer_is_shown_as_not_answering(qtbot: QtBot, window: Win
     assert "kill -CONT" not in (cell.data(Qt.ItemDataRole.ToolTipRole) or "")
 
 
-@pytest.mark.nightly
-def test_wait_calls_the_end_off_until_stop_is_pressed_again(
-    qtbot: QtBot, window: Window, begin, quick, sent: list[bool]
-):
-    quick(last_ms=HOUR_MS)
-    jobs, banner = window.services.jobs, window.banner
-    run = begin("unresponsive")
-    wait_for(qtbot, jobs, run, "running")
-    jobs.stop([run])
-    qtbot.waitUntil(banner.isVisible, timeout=15_000)
-    window.activateWindow()
-    qtbot.waitUntil(window.isActiveWindow)
-    before = window.pages.open_view.table
-    before.setFocus()
-    qtbot.keyClick(window, Qt.Key.Key_F6)
-    assert window.focusWidget() is banner.other
-    qtbot.keyClick(banner.other, Qt.Key.Key_Space)
-    assert banner.message.text() == "CLIP · unresponsive will be stopped as soon as it responds."
-    assert banner.other.isHidden()
-    assert window.focusWidget() is before, "the keys go back to where they were"
-    assert running_out(jobs) == [], "nothing ends it by itself"
-    assert status(jobs, run) == "running"
-    assert jobs.unresponsive(run) is not None
-    assert True not in sent
-    jobs.stop([run])
-    qtbot.waitUntil(lambda: bool(running_out(jobs)))
-    run_out(jobs)
-    wait_for(qtbot, jobs, run, "interrupted")
-    qtbot.waitUntil(lambda: banner.message.text() == "CLIP · unresponsive did not stop and was ended.", timeout=15_000)
-
-
 def test_end_now_does_not_wait_for_the_time_to_run_out(qtbot: QtBot, window: Window, begin, quick):
     quick(last_ms=HOUR_MS)
     jobs, banner = window.services.jobs, window.banner
@@ -345,24 +313,6 @@ def test_who_cannot_read_the_wish_obeys_a_signal(qtbot: QtBot, open_jobs, begin,
     wait_for(qtbot, jobs, run, "stopped")
     assert sent == [False]
     assert jobs.unresponsive(run) is None
-
-
-@pytest.mark.nightly
-def test_who_hangs_is_ended_while_somebody_holds_the_database(qtbot: QtBot, open_jobs, begin, workspace: Workspace):
-    jobs = open_jobs()
-    run = begin("unresponsive")
-    wait_for(qtbot, jobs, run, "running")
-    who = launch.trainer_of(workspace, run)
-    os.kill(who.pid, signal.SIGSTOP)
-    blocker = sqlite3.connect(workspace.database_file, isolation_level=None)
-    blocker.execute("BEGIN EXCLUSIVE")
-    try:
-        jobs.stop([run])
-        qtbot.waitUntil(lambda: identity(who.pid) is None, timeout=20_000)
-    finally:
-        blocker.execute("ROLLBACK")
-        blocker.close()
-    wait_for(qtbot, jobs, run, "interrupted")
 
 
 @pytest.mark.nightly

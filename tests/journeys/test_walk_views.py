@@ -10,8 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
-from PySide6.QtGui import QDragEnterEvent, QDropEvent
 from PySide6.QtWidgets import QApplication
 
 from explorer.event_loop.idle_scheduler import idle_scheduler
@@ -21,9 +19,6 @@ from explorer.window import Window
 from tests.journeys.conftest import at_work, opened_window
 from tests.nightly import nightly_except
 from trainer.__main__ import main
-from trainer.analysis.similarity import matched_cosines
-from trainer.charts.snapshots import choose_snapshot
-from trainer.store.snapshot_files import read_snapshot
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -84,36 +79,6 @@ def test_every_view_answers_for_both_runs_at_their_steps(
             assert steps == {("1", "24"), ("2", "36")}, place.name
 
 
-@pytest.mark.nightly  # test_own_step.py has both by stand-ins of the models
-def test_similarity_and_inspect_tell_each_run_by_its_own_step(
-    qtbot, window: Window, open_view: Callable[[str], Any], two_runs, capsys
-) -> None:
-    view = open_view("similarity")
-    qtbot.waitUntil(lambda: len(view.cosines.runs) == 2 and not view.cosines.pane.busy, timeout=60_000)
-    cards = view.cosines.pane.panel.cards
-    workspace = window.services.context.workspace
-    for place, run in enumerate((1, 2)):
-        shot = read_snapshot(choose_snapshot(workspace, workspace.runs.get(run)).folder)
-        naive = float(np.mean([float(a @ b) for a, b in zip(shot.image.astype(float), shot.text.astype(float))]))
-        assert float(matched_cosines(shot.image, shot.text).mean()) == pytest.approx(naive, abs=1e-6)
-        assert cards[f"cosines-{place}"].note.text().startswith(f"step {shot.step} · ")
-        assert cards["numbers"].text("Mean matched", place).replace("−", "-") == f"{naive:.3f}"
-
-    picture, caption = str(two_runs.pictures[0]), "a red circle on the left"
-    window.router.send(ClassifyPictures((Path(picture),)))
-    view = open_view("inspect")
-    view.strip.choose(picture)
-    view.captions.setEditText(caption)
-    view.ask()
-    qtbot.waitUntil(lambda: view.chart is not None and view.chart.caption == caption, timeout=300_000)
-    capsys.readouterr()
-    words = ["saliency", "1", "2", "--image", picture, "--caption", caption, "--grid", str(view.grid.value()), "--json"]
-    assert main([*words, "--workspace", str(two_runs.workspace)]) == 0
-    for shown, printed in zip(view.chart.runs, json.loads(capsys.readouterr().out)["runs"], strict=True):
-        assert (shown.run, shown.step) == (printed["run"], printed["step"])
-        np.testing.assert_allclose(shown.cells, printed["cells"], atol=1e-4)
-
-
 def test_classify_shows_what_the_command_prints(
     qtbot, window: Window, open_view: Callable[[str], Any], two_runs, capsys
 ) -> None:
@@ -130,24 +95,3 @@ def test_classify_shows_what_the_command_prints(
         np.testing.assert_allclose(run["probabilities"][0], scaled / scaled.sum(), atol=1e-4)
         shown = view.asking.prediction(picture, run["run"], run["step"])
         np.testing.assert_allclose(shown.probabilities, run["probabilities"][0], atol=1e-4)
-
-
-@pytest.mark.nightly
-def test_a_dropped_image_stands_where_the_runs_put_it(qtbot, window: Window, open_view: Callable[[str], Any]) -> None:
-    view = open_view("map")
-    qtbot.waitUntil(lambda: all(p.side is not None and p.map.layer.still for p in view.panels), timeout=120_000)
-    picture = Path(view.panels[0].side.items.path[5])
-    mime = QMimeData()
-    mime.setUrls([QUrl.fromLocalFile(str(picture))])
-    held = (Qt.DropAction.CopyAction, mime, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier)
-    enter = QDragEnterEvent(QPointF(400, 400).toPoint(), *held)
-    QApplication.sendEvent(window, enter)
-    assert enter.isAccepted()
-    QApplication.sendEvent(window, QDropEvent(QPointF(400, 400), *held))
-    qtbot.waitUntil(lambda: all(len(panel.pins.pins) == 1 for panel in view.panels), timeout=120_000)
-    assert window.pages.open_view is view
-    for panel in view.panels:
-        (pin,) = panel.pins.pins
-        extent = np.ptp(panel.map.layer.grid.xy, axis=0).max()
-        # It is a picture of the snapshot: it stands on its own point.
-        assert np.abs(panel.map.layer.grid.xy[5] - (pin.x, pin.y)).max() < 0.02 * extent

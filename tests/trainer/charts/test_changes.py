@@ -16,10 +16,7 @@ from trainer.analysis import sampling
 from trainer.analysis.embedding_similarity import (
     jaccard,
     procrustes_residuals,
-    rsa_of_profiles,
-    rsa_profile,
 )
-from trainer.analysis.hubness import mean_of_nearest, skewness
 from trainer.analysis.tiled_neighbors import neighbors_of_each
 from trainer.charts import ChartError
 from trainer.charts import pair_changes as charts_changes
@@ -165,39 +162,6 @@ def similar(workspace: Workspace, *targets: Target, **settings: int) -> Represen
     return representation_similarity(workspace, Request(targets), chosen, lambda share, note: None)
 
 
-@pytest.mark.slow
-def by_hand(first: np.ndarray, second: np.ndarray) -> float:
-    """Return linear CKA by its three products, in float64."""
-    x, y = (np.float64(side) - np.float64(side).mean(0) for side in (first, second))
-    return ((x.T @ y) ** 2).sum() / np.linalg.norm(x.T @ x) / np.linalg.norm(y.T @ y)
-
-
-def test_representation_similarity_is_pairwise(charted: Workspace):
-    found = similar(charted, Target(1), Target(2), steps=2, k=4)
-    assert [(s.run, s.step, s.modality) for s in found.spaces] == [
-        (r, s, m) for m in ("image", "text") for r in (1, 2) for s in (0, 240)
-    ]
-    captions = list(snapshot(charted, 1, 240).items.caption)
-    distinct = [row for row, caption in enumerate(captions) if captions.index(caption) == row]
-    assert found.n == {"both": len(distinct), "image": 240, "text": len(distinct)}
-    every = [getattr(snapshot(charted, s.run, s.step), s.modality) for s in found.spaces]
-    for i, j in ((0, 1), (1, 3), (5, 6), (2, 7)):
-        rows = list(range(240)) if {i, j} <= {0, 1, 2, 3} else distinct
-        vectors = [side[rows] for side in every]
-        assert found.matrices["cka"][i, j] == pytest.approx(by_hand(vectors[i], vectors[j]), abs=1e-5)
-        assert found.matrices["rsa"][i, j] == pytest.approx(
-            rsa_of_profiles(rsa_profile(vectors[i]), rsa_profile(vectors[j]))
-        )
-        near = [neighbors_of_each(vectors[x], 4)[0] for x in (i, j)]
-        assert found.matrices["neighbors"][i, j] == pytest.approx(jaccard(*near).mean())
-    for matrix in found.matrices.values():
-        np.testing.assert_allclose(matrix, matrix.T)
-        np.testing.assert_allclose(np.diag(matrix), 1, atol=1e-5)
-    assert similar(charted, Target(1), steps=1).spaces[0].step == 240
-    named = similar(charted, Target(1, 240), Target(2, 0)).spaces
-    assert [(s.run, s.step, s.modality) for s in named[:2]] == [(1, 240, "image"), (2, 0, "image")]
-
-
 def test_of_many_vectors_no_more_are_read_than_are_compared(charted: Workspace, monkeypatch: pytest.MonkeyPatch):
     n, read = snapshot(charted, 1).n, []
 
@@ -219,31 +183,6 @@ def test_of_many_vectors_no_more_are_read_than_are_compared(charted: Workspace, 
 
 def hubs_of(workspace: Workspace, run: int, k: int = 10, *, exact: bool = False) -> Hubness:
     return hubness(workspace, Target(run), Request(), HubSettings(k=k, exact=exact), lambda share, note: None)
-
-
-def test_hubs_are_counted_and_csls_is_the_formula(charted: Workspace):
-    found = hubs_of(charted, 1, k=5)
-    s = snapshot(charted, 1)
-    asks = [s.items.caption[:].index(caption) for caption in dict.fromkeys(s.items.caption)]
-    image, text = s.image.astype(np.float64), s.text[asks].astype(np.float64)
-    cosine = text @ image.T
-    r_text, r_image = mean_of_nearest(text, image, 5), mean_of_nearest(image, text, 5)
-    csls = 2 * cosine - r_text[:, None] - r_image[None, :]
-    same = np.array([[x == y for y in s.items.caption] for x in dict.fromkeys(s.items.caption)])
-    for scores, counts, recall in (
-        (cosine, found.occurrences, found.recall),
-        (csls, found.occurrences_csls, found.recall_csls),
-    ):
-        first = np.argsort(-scores, axis=1, kind="stable")[:, :5]
-        # Float32 may part what is equal in float64: counts may differ by few.
-        assert np.abs(np.bincount(first.ravel(), minlength=N) - counts).sum() <= 0.01 * first.size
-        best = np.where(same, scores, -np.inf).max(1)
-        place = 1 + ((scores >= best[:, None]) & ~same).sum(1)
-        assert recall[1] == pytest.approx((place <= 1).mean(), abs=2 / len(asks))
-    assert found.skewness == skewness(found.occurrences)
-    assert found.occurrences.sum() == 5 * len(asks)
-    assert (found.n, found.texts, found.images, found.pairs) == (len(asks), len(asks), N, N)
-    assert len(asks) < N, "some captions are there twice"
 
 
 def test_of_many_texts_some_ask_for_hubs_unless_all_are_wanted(charted: Workspace, monkeypatch: pytest.MonkeyPatch):
@@ -309,28 +248,6 @@ def test_commands_write_what_the_charts_say(charted: Workspace, tmp_path: Path, 
     assert main(["export", "changes", "--runs", "1", "--out", str(out), *space]) == 2
     assert "Choose two runs, or one run at two steps" in capsys.readouterr().err
     capsys.readouterr()
-
-
-@pytest.mark.slow
-def test_analyses_print_what_the_charts_say(charted: Workspace, capsys: pytest.CaptureFixture[str]):
-    space = ["--workspace", str(charted.folder), "--json"]
-    assert main(["analyze", "changes", "1", "2", "--k", "5", *space]) == 0
-    found, told = changes(charted, (1, None), (2, None), k=5), json.loads(capsys.readouterr().out)["runs"][0]
-    assert (told["n"], told["pairs"], told["step_b"]) == (N, N, 240)
-    assert told["overlap_mean"] == pytest.approx(found.values["overlap"].mean())
-    assert told["image_rank_b_median"] == np.median(found.values["image_rank_b"])
-    assert told["bad_in_both"] == len(mispairs(found).both)
-    assert main(["analyze", "hubness", "1", "2", *space]) == 0
-    told = json.loads(capsys.readouterr().out)["runs"]
-    assert [run["skewness"] for run in told] == [hubs_of(charted, run).skewness for run in (1, 2)]
-    assert told[1]["recall_at_5_csls"] == hubs_of(charted, 2).recall_csls[5]
-    assert main(["analyze", "representation-similarity", "1", "2", "--steps", "2", *space]) == 0
-    told, chart = json.loads(capsys.readouterr().out)["runs"], similar(charted, Target(1), Target(2), steps=2)
-    assert [(s["run"], s["step"]) for s in told] == [(s.run, s.step) for s in chart.spaces]
-    np.testing.assert_allclose([space["rsa"] for space in told], chart.matrices["rsa"])
-    for words in (["changes", "1", "2"], ["hubness", "1"], ["representation-similarity", "1", "--steps", "1"]):
-        assert main(["analyze", *words, *space[:2]]) == 0
-        assert "CLIP · s0" in capsys.readouterr().out
 
 
 def test_a_slow_command_tells_its_progress_in_lines_beside_the_json(

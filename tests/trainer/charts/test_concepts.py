@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-import json
 import math
-import re
 
 import numpy as np
 import pytest
 
 from trainer import config
-from trainer.__main__ import main
 from trainer.analysis.concepts import concept_words, learned_and_held
 from trainer.analysis.sparse_dictionary import SparseDictionary, matched
 from trainer.analysis.units import units_of_numbers
@@ -153,21 +149,3 @@ def test_counterparts_of_a_permuted_dictionary_are_perfect() -> None:
     decoder = np.random.default_rng(1).standard_normal((5, 8))
     one = SparseDictionary(decoder.T, np.zeros(5), decoder, np.zeros(8), (4, 4), 2)
     assert matched(one.decoder, one.decoder[::-1])[1] == pytest.approx(np.ones(5))
-
-
-@pytest.mark.nightly
-def test_the_commands_print_and_export_the_same(two: Workspace, found, tmp_path, capsys) -> None:
-    words = ["--runs", "A", "B", "--concepts", "16", "--active", "3", "--workspace", str(two.folder)]
-    assert main(["analyze", "concepts", *words, "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)["runs"]
-    embedded, _, components = told[:3]
-    recall = next(value for key, value in embedded.items() if key.endswith("(A)") and "R@1" in key)
-    assert recall == pytest.approx(100 * found.kept[0].recall[0])
-    assert components["Explained variance (%) (B)"] == pytest.approx(100 * found.kept[1].explained[1], abs=1e-2)
-    assert {"apple", "boat"} <= set(re.findall(r"\w+", " ".join(key for column in told for key in column)))
-    out = [str(tmp_path / name) for name in ("c.svg", "c.csv")]
-    assert main(["export", "concepts", *words, "--out", *out]) == 0
-    assert "part of B" in (tmp_path / "c.svg").read_text(encoding="utf-8")
-    assert main(["export", "concepts", *words, "--records", "--out", str(tmp_path / "r.csv")]) == 0
-    rows = list(csv.DictReader((tmp_path / "r.csv").open(encoding="utf-8")))
-    assert {row["owner"] for row in rows} == {"A", "B", ""}

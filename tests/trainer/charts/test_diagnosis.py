@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from trainer.analysis.batches import batch
-from trainer.analysis.geometry import effective_eigenvalues
 from trainer.analysis.losses import hopfield_retrieval
 from trainer.analysis.probes import probe
 from trainer.charts import ChartError, registry
@@ -48,17 +47,6 @@ def snapshot(charted, run: int, step: int | None = None):
 
 def line(numbers, words: str):
     return next(row for row in numbers.lines if row.words == words).values
-
-
-def test_spectrum(charted):
-    board = panel(charted, "embedding-spectrum")
-    shots = [snapshot(charted, run) for run in (1, 2)]
-    expected = [effective_eigenvalues(part) for shot in shots for part in (shot.image, shot.text)]
-    assert line(board.mark("spectra"), "Effective directions (99 %)") == tuple(expected)
-    over = board.mark("steps-directions")
-    assert [len(curve.x) for curve in over.curves] == [4] * 4
-    assert over.curves[0].y[1] == effective_eigenvalues(snapshot(charted, 1, 80).image)
-    assert board.warnings == ()
 
 
 def test_saturation_is_that_of_the_runs_own_batches(charted):

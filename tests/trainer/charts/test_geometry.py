@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import itertools
-import math
 
 import numpy as np
 import pytest
 
 from tests.cancelled import cancelled
-from trainer.analysis.geometry import ajne, effective_eigenvalues
-from trainer.analysis.uniformity_tests import gine
 from trainer.charts import ChartError
 from trainer.charts.geometry import CHART, PUBLISHED
 from trainer.charts.measures import geometry as module
@@ -29,32 +26,6 @@ def _few_draws(monkeypatch):
 def geometry(workspace: Workspace, *runs: int, steps=(), **settings) -> PerRun[module.Geometry]:
     request = Request(targets_of(runs, steps))
     return CHART.result(workspace, request, GeometrySettings(**settings), lambda share, note: None)
-
-
-def test_measures_are_those_of_the_snapshot(charted):
-    data = geometry(charted, 1, 2)
-    for run, values in zip(data.found, CHART.numbers(data, GeometrySettings()), strict=True):
-        snapshot = read_snapshot(choose_snapshot(charted, charted.runs.get(run.run)).folder)
-        image, text = snapshot.image.astype(np.float64), snapshot.text.astype(np.float64)
-        assert (values["n"], values["pairs"], values["d"]) == (240, 240, 32)
-        captions = list(snapshot.items.caption)
-        distinct = text[[row for row, caption in enumerate(captions) if captions.index(caption) == row]]
-        assert values["modality_gap"] == pytest.approx(np.linalg.norm(image.mean(0) - text.mean(0)), abs=1e-6)
-        assert values["modality_gap"] == pytest.approx(
-            charted.results.last_values(run.run)["val/modality_gap"], abs=1e-6
-        )
-        assert values["alignment"] == pytest.approx(np.mean(np.sum((image - text) ** 2, 1)), abs=1e-6)
-        for modality, rows in (("image", image), ("text", distinct)):
-            pairs = list(itertools.combinations(rows, 2))
-            kernel = [math.exp(-2 * float(np.sum((a - b) ** 2))) for a, b in pairs]
-            angles = [math.degrees(math.acos(min(1.0, max(-1.0, float(a @ b))))) for a, b in pairs]
-            assert values[f"uniformity_{modality}"] == pytest.approx(math.log(np.mean(kernel)), abs=1e-5)
-            assert values[f"mean_angle_{modality}"] == pytest.approx(np.mean(angles), abs=1e-3)
-            assert values[f"resultant_{modality}"] == pytest.approx(np.linalg.norm(rows.mean(0)), abs=1e-6)
-            assert values[f"ajne_{modality}"] == pytest.approx(ajne(rows), abs=1e-3)
-            assert values[f"gine_{modality}"] == pytest.approx(gine(rows), abs=1e-3)
-            assert values[f"effective_eigenvalues_{modality}"] == effective_eigenvalues(rows)
-    assert data.found[0].modality_gap > data.found[1].modality_gap, "the fixture gives CLIP the larger gap"
 
 
 def test_a_sample_says_so_and_angles_are_of_all_its_pairs(charted):

@@ -9,9 +9,7 @@ import numpy as np
 import pytest
 
 from trainer import config
-from trainer.analysis.geometry import effective_eigenvalues
 from trainer.analysis.hopfield import effective_number, four_retrievals, retrieval_shares
-from trainer.analysis.losses import hopfield_retrieval
 from trainer.charts import ChartError, hopfield_beta, hopfield_patterns, hopfield_spectrum, opened_snapshot, registry
 from trainer.charts.hopfield_patterns import StoredSettings, patterns
 from trainer.charts.marks import Panel, run_tone
@@ -167,26 +165,6 @@ def test_effective_numbers_are_ordered_and_fall_with_beta(charted):
     shot = snapshot(charted, 1)
     numbers = [effective_number(retrieval_shares(shot.image[row].astype(float), shot.image, b)) for b in betas]
     assert np.allclose(grid.values[0], numbers, rtol=1e-4)
-
-
-def test_self_weights_of_the_whole_snapshot(charted):
-    """At N = n every batch is the snapshot itself: the mean of all self-weights, apart from anchor sampling."""
-    table = panel(charted, "batch-size", beta=6.0, pairs=tuple(range(60))).mark("batch")
-    vectors = snapshot(charted, 1).image[:60].astype(float)
-    own = [retrieval_shares(vector, vectors, 6.0)[place] for place, vector in enumerate(vectors)]
-    assert min(own) < table.lines[0].values[0] < max(own)
-    assert table.lines[0].values[0] == pytest.approx(np.mean(own), rel=0.05)
-    cosines = vectors @ vectors.T
-    assert line(table, "Mean cosine of two patterns")[0] == pytest.approx(cosines[~np.eye(60, dtype=bool)].mean())
-
-
-def test_spectrum_before_and_after(charted):
-    board = panel(charted, "spectrum", stored="texts", beta=5.0)
-    shot = snapshot(charted, 1)
-    after = hopfield_retrieval(shot.text, shot.text, 5.0)
-    across = hopfield_retrieval(shot.image, shot.text, 5.0)
-    expected = [effective_eigenvalues(rows) for rows in (shot.text, after, across)]
-    assert line(board.mark("spectra"), "Effective directions (99 %)") == tuple(expected)
 
 
 def test_the_spectrum_of_a_narrow_cone_is_not_rounding(charted, monkeypatch):
