@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
 import threading
@@ -12,12 +11,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QTimer
 from PySide6.QtGui import QUndoStack
 from pytestqt.qtbot import QtBot
 
 from explorer.event_loop.background import Background
-from explorer.run_control import actions, stop_timeout
+from explorer.run_control import actions
 from explorer.run_control import jobs as jobs_room
 from explorer.run_control.jobs import Jobs
 from tests import forked_code
@@ -118,50 +116,6 @@ def test_stop_is_obeyed_and_resume_goes_on(qtbot: QtBot, jobs: Jobs, length: Cal
     qtbot.waitUntil(lambda: status_of(jobs, "long") == "running", timeout=8_000)
     jobs.stop([run])
     qtbot.waitUntil(lambda: status_of(jobs, "long") == "stopped", timeout=8_000)
-
-
-def test_a_trainer_that_does_not_listen_is_announced_and_ended(
-    qtbot: QtBot, jobs: Jobs, length: Callable[[int], None], monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.setattr(stop_timeout, "PATIENCE_MS", 300)
-    monkeypatch.setattr(sys.modules[__name__], "TRAINER", TRAINER.replace('log.asked() == "stop"', "False"))
-    jobs.do(actions.create_and_launch, run_called("unresponsive"))
-    qtbot.waitUntil(lambda: status_of(jobs, "unresponsive") == "running", timeout=8_000)
-    run = jobs.runs[0].id
-    assert jobs.unresponsive(run) is None
-    with qtbot.waitSignal(jobs.became_unresponsive, timeout=5_000) as told:
-        jobs.stop([run])
-    assert told.args[0].id == run
-    assert jobs.unresponsive(run) is not None
-    jobs.end(run)
-    qtbot.waitUntil(lambda: status_of(jobs, "unresponsive") == "interrupted", timeout=5_000)
-    assert jobs.unresponsive(run) is None
-
-
-def test_a_trainer_that_stops_in_time_is_not_called_unresponsive(
-    qtbot: QtBot, jobs: Jobs, length: Callable[[int], None], monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.setattr(stop_timeout, "PATIENCE_MS", 3_600_000)
-    unresponsive: list[RunRow] = []
-    jobs.became_unresponsive.connect(unresponsive.append)
-    jobs.do(actions.create_and_launch, run_called("good"))
-    qtbot.waitUntil(lambda: status_of(jobs, "good") == "running", timeout=8_000)
-    jobs.stop([jobs.runs[0].id])
-    qtbot.waitUntil(lambda: status_of(jobs, "good") == "stopped", timeout=8_000)
-    (timeouts,) = jobs.findChildren(stop_timeout.StopTimeouts)
-    # What is left of a timeout is deleted in a later turn of the event loop.
-    qtbot.waitUntil(lambda: timeouts.findChildren(QTimer) == [])
-    assert unresponsive == []
-
-
-def test_a_killed_trainer_is_shown_interrupted_within_5_s(
-    qtbot: QtBot, jobs: Jobs, length: Callable[[int], None], started: list[subprocess.Popen]
-):
-    jobs.do(actions.create_and_launch, run_called("doomed"))
-    qtbot.waitUntil(lambda: status_of(jobs, "doomed") == "running", timeout=8_000)
-    os.kill(started[0].pid, signal.SIGKILL)
-    qtbot.waitUntil(lambda: status_of(jobs, "doomed") == "interrupted", timeout=5_000)
-    assert jobs.runs[0].reason
 
 
 def test_the_next_window_finds_the_run_and_only_new_rows_arrive(
@@ -289,17 +243,6 @@ def test_a_queue_that_was_empty_starts_at_once(
     workspace.runs.create(run_called("asked for now"), status="queued")
     qtbot.waitUntil(lambda: bool(started), timeout=8_000)
     made.close()
-
-
-def test_stopping_a_queued_run_takes_it_out_of_the_queue(qtbot: QtBot, workspace: Workspace, jobs: Jobs, length):
-    busy = workspace.runs.create(run_called("busy"), status="queued")
-    waiting = workspace.runs.create(run_called("waiting"), status="queued")
-    qtbot.waitUntil(lambda: status_of(jobs, "busy") == "running", timeout=8_000)
-    jobs.stop([waiting])
-    qtbot.waitUntil(lambda: status_of(jobs, "waiting") == "stopped", timeout=4_000)
-    jobs.stop([busy])
-    qtbot.waitUntil(lambda: status_of(jobs, "busy") == "stopped", timeout=8_000)
-    assert status_of(jobs, "waiting") == "stopped"
 
 
 def test_rename_and_delete_are_undone_and_done_again(qtbot: QtBot, workspace: Workspace, jobs: Jobs):

@@ -192,30 +192,6 @@ def test_values_that_are_no_numbers_are_refused(tmp_path: Path) -> None:
         read_image(path, SIDE)
 
 
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::UserWarning:PIL")
-def test_a_thousand_damaged_files_give_pixels_or_a_reason(tmp_path: Path) -> None:
-    generator = np.random.default_rng(0)
-    originals = []
-    for kind in ("JPEG", "PNG", "GIF", "WEBP", "TIFF", "BMP"):
-        buffer = io.BytesIO()
-        Image.fromarray(COLOR).save(buffer, kind)
-        originals.append(buffer.getvalue())
-    path = tmp_path / "damaged"
-    outcomes = {"pixels": 0, "reason": 0}
-    for index in range(1000):
-        content = bytearray(originals[index % len(originals)])
-        for place in generator.integers(0, len(content), generator.integers(1, 20)):
-            content[place] = generator.integers(256)
-        path.write_bytes(bytes(content[: generator.integers(1, len(content) + 1)] if index % 3 == 0 else content))
-        try:
-            assert read_image(path, 32).shape == (32, 32, 3)
-            outcomes["pixels"] += 1
-        except UnreadableImage:
-            outcomes["reason"] += 1
-    assert min(outcomes.values()) > 100
-
-
 def wide_png(values: np.ndarray) -> bytes:
     """Return colors of 16 bits as a PNG, which Pillow reads and does not write."""
 

@@ -523,15 +523,6 @@ def full_but_for_the_reserve(monkeypatch):
     return fill
 
 
-def test_a_run_is_claimed_in_the_room_that_its_launcher_reserved(workspace, tiny, full_but_for_the_reserve):
-    number = workspace.runs.create(tiny)
-    reserve.take(workspace.folder, workspace.runs.get(number).folder)
-    full_but_for_the_reserve()
-    with RunLog.claim(workspace, number) as log:
-        assert workspace.runs.get(number).status == "running"
-        log.status("finished")
-
-
 def test_how_a_run_ended_is_told_in_the_room_that_was_reserved(workspace, tiny, full_but_for_the_reserve):
     number = workspace.runs.create(tiny)
     with RunLog.claim(workspace, number) as log:

@@ -167,21 +167,6 @@ def test_a_run_does_not_go_on_with_other_pairs(workspace, tiny, after_update):
         fit(workspace, run)
 
 
-def test_a_damaged_checkpoint_is_named_and_the_one_before_is_used(
-    workspace, tiny, journal, straight, after_update, log_text
-):
-    run = tiny()
-    after_update(9, lambda: os.kill(os.getpid(), signal.SIGTERM))
-    fit(workspace, run)
-    newest = workspace.runs.get(run).folder / "checkpoints" / "step_000009" / "model.safetensors"
-    content = bytearray(newest.read_bytes())
-    content[-3] ^= 1
-    newest.write_bytes(content)
-    fit(workspace, run)
-    assert "step_000009 is damaged" in log_text(run)
-    assert_identical(workspace, journal, run, straight("clip"))
-
-
 def test_the_stop_flag_ends_the_run_with_a_checkpoint(workspace, tiny, after_update):
     run = tiny(**{"optimizer.epochs": 50})
     after_update(3, lambda: workspace.runs.ask(run, "stop"))
@@ -294,19 +279,6 @@ def test_nan_stops_the_run_before_it_reaches_the_weights(workspace, tiny, monkey
     assert found.step <= 6
     assert not complaints
     assert all(torch.isfinite(value.float()).all() for value in found.weights.values())
-
-
-def test_running_out_of_memory_names_a_smaller_batch(workspace, tiny, monkeypatch):
-    def starve(training):
-        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB")
-
-    monkeypatch.setattr(TrainingSession, "update", starve)
-    run = tiny(device="cpu")
-    with pytest.raises(FitError, match=r"batches of 64 pairs.*batches of 32"):
-        fit(workspace, run)
-    row = workspace.runs.get(run)
-    assert "batches of 32" in row.reason
-    assert "Micro-batch to 32" in row.alerts["memory"]["words"]
 
 
 def test_a_bug_keeps_its_traceback_in_the_log(workspace, tiny, monkeypatch, log_text):
