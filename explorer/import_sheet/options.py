@@ -34,7 +34,7 @@ _USUAL: Final = {
 _FILES: Final = (
     "Tables and tars (*.csv *.tsv *.txt *.token *.json *.jsonl *.ndjson *.parquet *.tar *.tar.gz *.tgz);;All files (*)"
 )
-_LISTS: Final = ("train_list", "heldout_list", "queries")
+_LISTS: Final = ("train_list", "heldout_list", "class_list", "queries")
 """Fields that name a text file."""
 _HELDOUT: Final[dict[type, Browse]] = {config.Table: "file"}
 

@@ -12,6 +12,7 @@ from trainer import config
 from trainer.analysis.intervals import FEWEST_HELD_OUT
 from trainer.config.small_batches import small_batch_on
 from trainer.experiments.held_out import few_answers, next_step, too_few, with_captions
+from trainer.format_detection.proposal import CLASSES_BY
 from trainer.store.disk import room_for_cache
 
 Explanation = tuple[str, str, str, str, str]
@@ -90,7 +91,7 @@ def way(other: config.Data) -> str:
     if isinstance(other, config.Folder):
         return "Use the file names as captions"
     if isinstance(other, config.ClassFolder):
-        return f"Use the {'file names' if other.class_from == 'names' else 'folders'} as classes"
+        return f"Use the {CLASSES_BY[other.class_from]} as classes"
     file = Path(getattr(other, "path", ""))
     return f"Read {file.parent.name if file.suffix == '.parquet' else file.name}"
 

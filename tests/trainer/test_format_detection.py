@@ -290,7 +290,7 @@ def labels_of_kaggle(root: Path) -> dict[str, Pairs]:
     rows = [f"{Path(name).stem},{breed}" for name, breed in zip(names, breeds, strict=True)]
     write(root / "labels.csv", "\n".join(["id,breed", *rows]))
     write(root / "sample_submission.csv", "id,dingo,pug\n000cd,0.5,0.5")
-    return {"train": list(zip(names, breeds, strict=True))}
+    return {"train": [(name, f"a photo of a {breed}.") for name, breed in zip(names, breeds, strict=True)]}
 
 
 def of_another_computer(above: str, encoding: str) -> Callable[[Path], dict[str, Pairs]]:

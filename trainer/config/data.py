@@ -181,10 +181,18 @@ class ClassFolder(DataKind):
     path: str = option(
         "", "Folder", "One folder per class, its images at any depth; or folders train and test of those."
     )
-    class_from: Literal["folders", "names"] = option(
+    class_from: Literal["folders", "names", "list"] = option(
         "folders",
         "Class",
-        "folders: an image's class is its folder. names: its name without the number at its end, as in Birman_12.jpg.",
+        "folders: an image's class is its folder. names: its name without the number at its end, as in Birman_12.jpg. "
+        "list: what the class list says.",
+        advanced=True,
+    )
+    class_list: str = option(
+        "",
+        "Class list",
+        "A table or text file that names the class of images, with those of other parts next to it; besides folders, "
+        "of images in none.",
         advanced=True,
     )
     template: str = option(

@@ -9,6 +9,7 @@ from typing import Final
 from trainer import config
 from trainer.analysis.progress import Progress
 from trainer.data import videos
+from trainer.data.class_lists import listed_classes
 from trainer.data.class_names import BACKGROUND, class_names, repeated_names
 from trainer.data.folder import NO_NAME, images_below
 from trainer.data.pairs import DataError, ImportLog, Source, captioned
@@ -21,7 +22,10 @@ from trainer.untrusted import files as untrusted_files
 _NO_CLASS: Final = {
     "folders": "It is next to the folders of the classes, not in one of them.",
     "names": "Its name is not a class and a number, such as Birman_12.",
+    "list": "The list of classes does not name it.",
 }
+
+_NO_PART: Final = "It lies in no part of the split that the folders state."
 
 _BACKGROUND: Final = "Its folder holds pictures of no class, the background of Caltech's sets."
 
@@ -94,9 +98,15 @@ def _of_folder(
     relatives = [file.relative_to(root).as_posix() for file in files]
     problems += closed
     stated = stated_split(relatives)
+    listed: dict[str, str] = {}
+    if data.class_list.strip():
+        listed, by_lists = listed_classes(Path(data.class_list), root, relatives, problems)
+        stated = (by_lists if data.class_from == "list" else None) or stated
     if stated and data.class_from == "folders" and not _is_of_classes(relatives, stated):
         stated = None
-    kinds = _kinds(root, relatives, data, stated, log)
+    kinds = _kinds(root, relatives, data, stated, listed, log)
+    # Icons next to folders of parts, as in the folder Meta of GTSRB, are of no class.
+    in_parts = stated.parts.keys() if stated and stated.level == "folders" and "train" in stated.sources else relatives
     for file, relative in zip(files, relatives, strict=True):
         if not untrusted_files.is_text(relative):
             problems.append((untrusted_files.spelled(relative), NO_NAME))
@@ -104,6 +114,8 @@ def _of_folder(
             problems.append((relative, reason))
         elif not BACKGROUND.isdisjoint(relative.split("/")[:-1]) and data.class_from == "folders":
             problems.append((relative, _BACKGROUND))
+        elif relative not in in_parts and data.class_from == "folders":
+            problems.append((relative, _NO_PART))
         elif relative not in kinds:
             problems.append((relative, _NO_CLASS[data.class_from]))
         elif relative not in unread:
@@ -118,11 +130,19 @@ def _of_folder(
 
 
 def _kinds(
-    root: Path, relatives: Sequence[str], data: config.ClassFolder, stated: StatedSplit | None, log: ImportLog
+    root: Path,
+    relatives: Sequence[str],
+    data: config.ClassFolder,
+    stated: StatedSplit | None,
+    listed: Mapping[str, str],
+    log: ImportLog,
 ) -> dict[str, str]:
     """Return image -> class name, for images with a class."""
     not_classes: set[str] = set()
-    if data.class_from == "names":
+    if data.class_from == "list":
+        folders = dict(listed)
+        classes = set(folders.values())
+    elif data.class_from == "names":
         stems = {relative: Path(relative).stem for relative in relatives}
         folders = {relative: match["name"] for relative, stem in stems.items() if (match := NAMED.fullmatch(stem))}
         classes = set(folders.values())
@@ -136,8 +156,16 @@ def _kinds(
             # Tiny ImageNet keeps the pictures to validate on in val/images, and their classes in a list.
             trained = {name for relative, name in folders.items() if stated.parts.get(relative) == "train"}
             not_classes = {name for name in {*folders.values()} - trained if name.lower() in NO_CLASS}
+            if "train" in stated.sources and stated.level == "folders":
+                folders = {relative: name for relative, name in folders.items() if relative in stated.parts}
             if trained and trained.isdisjoint(name for r, name in folders.items() if stated.parts.get(r) != "train"):
                 folders = {relative: name for relative, name in folders.items() if name not in not_classes}
+            numbered = {_number(name): name for name in trained}
+            folders |= {
+                r: numbered[_number(name)]
+                for r, name in listed.items()
+                if r not in folders and _number(name) in numbered
+            }
         # An empty folder is a class, too: it may decide what a list of numbers is.
         empty = () if stated else (part.name for part in root.iterdir() if part.is_dir() and part.name[0] != ".")
         classes = {*folders.values(), *empty} - BACKGROUND - not_classes
@@ -146,6 +174,11 @@ def _kinds(
         more = f" and {len(same) - 1:,} more names" if len(same) > 1 else ""
         log.notes.append(f"Several folders would be the class {same[0]!r}{more}; each is a class by its whole name.")
     return {relative: names.get(folder, folder) for relative, folder in folders.items()}
+
+
+def _number(name: str) -> str:
+    """Return a class without leading zeros: GTSRB's folders are `00007` where its list has 7."""
+    return str(int(name)) if name.isdecimal() else name
 
 
 def _below_letters(below: Mapping[str, str], folders: Mapping[str, str]) -> dict[str, str]:

@@ -21,12 +21,12 @@ from trainer.data.hub import hub_sources
 from trainer.data.named import named_sources
 from trainer.data.pairs import DataError, ImportLog, Source
 from trainer.data.picture_arrays import ARRAYS, array_sources
-from trainer.data.split_lists import SPLITS, shared_by_column, shared_by_lists, shared_by_names
+from trainer.data.split_lists import shared_by_column, shared_by_lists, shared_by_names
 from trainer.data.table import table_sources
 from trainer.data.tar_files import shard_sources
 from trainer.format_detection.proposal import table_parts, tables_alike
 from trainer.format_detection.readme import unread_split
-from trainer.format_detection.splits import is_split, part_of
+from trainer.format_detection.splits import SPLITS, is_split, part_of
 from trainer.format_detection.tables import TABLES, columns_of
 from trainer.prompt_suites import PromptSuite, learned_suite, prompt_suites
 from trainer.store.picture_paths import data_here

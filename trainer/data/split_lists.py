@@ -11,6 +11,7 @@ from trainer.data.pairs import DataError, ImportLog, Source
 from trainer.format_detection.split_files import families, family_of, listed_parts, names_in, numbered_list
 from trainer.format_detection.splits import (
     SPLIT,
+    SPLITS,
     Part,
     StatedSplit,
     heldout_of,
@@ -22,9 +23,6 @@ from trainer.format_detection.splits import (
 from trainer.untrusted import files as untrusted_files
 
 Problems = list[tuple[str, str]]
-
-SPLITS: Final = (SPLIT, "partition", "subset", "data set", "dataset_split", "set_name", "set", "phase")
-"""Columns that may say where a pair belongs, the likeliest first; those after the first count if they state parts."""
 
 FLAGS: Final[Mapping[str, bool]] = {
     "is_train": True,
@@ -165,6 +163,8 @@ def stated_sentence(stated: StatedSplit, heldout: Part | None = None) -> str:
     if "train" not in stated.sources:
         return f"The folder {stated.sources[held]!r} states what is held out; what lies in no part is trained on."
     named = f"{stated.sources['train']!r} and {stated.sources[held]!r}"
+    if stated.level == "lists":
+        return f"The lists of classes {named} state the split: {stated.sources[held]!r} is held out."
     if stated.level == "folders":
         return f"The folders {named} state the split: {stated.sources[held]!r} is held out."
     return f"The file names state the split by {named}: {stated.sources[held]!r} is held out."

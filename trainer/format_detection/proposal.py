@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from trainer.config import TORCHVISION_FILES, ClassFolder, ConfigError, Data, Folder, HubDataset, Named, Shards, Table
+from trainer.format_detection.class_lists import is_class_column, with_class_list
 from trainer.format_detection.readme import default_configuration
 from trainer.format_detection.split_files import with_lists
 from trainer.format_detection.splits import Part, heldout_of, is_split, part_of, without_keyword
@@ -31,6 +32,7 @@ from trainer.format_detection.tables import (
     form_of,
     image_root,
     is_encoded,
+    is_numbered,
     native_names,
     omitted_ending,
     subfolders,
@@ -66,7 +68,11 @@ NO_CLASS: Final = frozenset(
     )
 )
 """Names of folders that describe how images are stored, not what they show."""
-_FOLD: Final = re.compile(r"(fold|split|part|batch|chunk|images?|imgs?|train|test)[ _-]?\d+", re.IGNORECASE)
+_FOLD: Final = re.compile(
+    r"(.*[ _-])?(fold|split|part|batch|chunk)[ _-]?\d+|(images?|imgs?|train|test)[ _-]?\d+", re.IGNORECASE
+)
+_OF_SOMEONE: Final = re.compile(r"(?!n\d{8}$)[a-z]{0,8}[_-]?[1-9]\d{5,}", re.IGNORECASE)
+"""Names of folders of a patient, a person or a recording; WordNet's numbers are of classes."""
 _TEXTS: Final = frozenset(
     (
         *(".txt", ".md", ".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".parquet", ".xml", ".html"),
@@ -95,6 +101,7 @@ _OF_BOXES: Final = (
     "The texts next to the images hold a class and coordinates a line, as YOLO writes objects, and no captions."
 )
 _BOX: Final = re.compile(r"\d+(\s+-?\d*\.?\d+(e-?\d+)?){4,}")
+CLASSES_BY: Final = {"folders": "folders", "names": "file names", "list": "class list"}
 NAMED: Final = re.compile(r"(?P<name>.*[^\W\d_].*?)[_\- ]+\d+")
 """A file name of a class and a number."""
 _ID: Final = re.compile(r"(^|_)(id|key|uid)$|Id$", re.IGNORECASE)
@@ -118,7 +125,7 @@ def propose(path: str | Path) -> Proposal:
     """
     absolute = untrusted_files.expanded(str(path)).absolute()
     try:
-        proposal = _at(absolute, str(path))
+        proposal = _with_classes(absolute, _at(absolute, str(path)))
         return replace(proposal, data=with_lists(absolute, proposal.data))
     except OSError as error:
         raise ConfigError(
@@ -174,7 +181,7 @@ def _ways(proposal: Proposal) -> Iterator[tuple[str, Data]]:
         elif isinstance(other, Folder):
             yield "file names as captions", other
         elif isinstance(other, ClassFolder):
-            yield f"classes by {'file names' if other.class_from == 'names' else 'folders'}", other
+            yield f"classes by {CLASSES_BY[other.class_from]}", other
         else:
             yield _captions_of(other), other
 
@@ -209,6 +216,8 @@ def _at(path: Path, spec: str) -> Proposal:
         return Proposal(Table(path=str(path), image_column="images", caption_column="labels"))
     if path.suffix.lower() in TABLES or is_table(path):
         return Proposal(_table(path))
+    if (listed := with_class_list(path, ClassFolder(path=str(path.parent)), is_open=True)) is not None:
+        return Proposal(listed)
     if step := next_step(path.name):
         raise ConfigError(f"{untrusted_files.spelled(path.name)} is not read. {step}")
     raise ConfigError(
@@ -222,6 +231,35 @@ def is_table(file: Path) -> bool:
     if file.suffix.lower() not in (".txt", ".token", ".psv", ".dat"):
         return False
     return form_of(file) == "tokens" or set(_chosen(columns_of(file))) != {""}
+
+
+def _with_classes(chosen: Path, proposal: Proposal) -> Proposal:
+    """Return the proposal with the list that names the class of its pictures, where folders do not."""
+    data = proposal.data
+    if isinstance(data, Table):
+        # Captions tell more than classes.
+        file, columns = Path(data.path), columns_of(Path(data.path))
+        is_named = data.caption_column in columns and not is_class_column(data.caption_column)
+        if data.heldout_path or (
+            is_named and (not chosen.is_file() or any(" " in text for text in _captions_in(file)))
+        ):
+            return proposal
+    elif not isinstance(data, ClassFolder) and not _is_flat(proposal):
+        return proposal
+    is_open = bool(proposal.question) or not isinstance(data, ClassFolder)
+    listed = with_class_list(chosen, data, is_open=is_open)
+    if listed is None:
+        return proposal
+    if listed.class_from != "list":
+        return replace(proposal, data=listed)
+    others = tuple(other for other in (data, *proposal.others) if not (is_open and isinstance(other, ClassFolder)))
+    return Proposal(listed, others=others)
+
+
+def _captions_in(file: Path) -> list[str]:
+    """Return the first captions of a file of lines without names of columns; of a table one that is none."""
+    is_of_lines = file.suffix.lower() == ".txt" and form_of(file) == "tokens" and not is_numbered(file)
+    return first_images(file, "caption") if is_of_lines else [" "]
 
 
 # -- folders -------------------------------------------------------------------------------------------------------
@@ -446,6 +484,11 @@ def _about(name: str, classes: Sequence[str]) -> str:
         return (
             f"All images of {untrusted_files.spelled(name)} lie in one folder, "
             f"{untrusted_files.spelled(classes[0])!r}: a single class, so there is nothing to distinguish."
+        )
+    if all(map(_OF_SOMEONE.fullmatch, classes)):
+        return (
+            f"The folders of {untrusted_files.spelled(name)} would be its classes, and numbers such as "
+            f"{untrusted_files.spelled(classes[0])!r} rather say of whom pictures are than what they show."
         )
     odd = [folder for folder in classes if folder.lower() in NO_CLASS or _FOLD.fullmatch(folder)]
     if 2 * len(odd) < len(classes):

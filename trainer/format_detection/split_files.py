@@ -33,7 +33,7 @@ _MOST_BYTES: Final = 64 << 20
 
 def with_lists(chosen: Path, data: Data) -> Data:
     """Return the data with split lists found next to them whose first lines name images."""
-    if not isinstance(data, Folder | ClassFolder | Table) or data.heldout_path:
+    if not isinstance(data, Folder | ClassFolder | Table) or data.heldout_path or getattr(data, "class_list", ""):
         return data
     at = Path(data.path)
     if not isinstance(data, Table) and any(part_of(child.name) == "train" and child.is_dir() for child in at.iterdir()):
@@ -41,7 +41,7 @@ def with_lists(chosen: Path, data: Data) -> Data:
     top = chosen if chosen.is_dir() else chosen.parent
     # From what was pointed at down to the pictures or the table.
     near = [top, *(folder for folder in (at.parent, at) if folder.is_dir() and folder.is_relative_to(top))]
-    texts = [below for folder in dict.fromkeys(near) for below in _text_folders(folder)]
+    texts = [below for folder in dict.fromkeys(near) for below in text_folders(folder)]
     if isinstance(data, Table):
         root = image_root(at, first_images(at, data.image_column), data.image_folder)
     else:
@@ -109,11 +109,13 @@ def numbered_list(file: Path) -> Path | None:
     return images if file.name == NUMBERED and file.is_file() and images.is_file() else None
 
 
-def _text_folders(folder: Path) -> list[Path]:
+def text_folders(folder: Path) -> list[Path]:
     """Return folders for texts: annotations, meta, splits; at most a few."""
     if not folder.is_dir():
         return []
-    called = (e for e in os.scandir(folder) if re.search(r"annot|text|meta|split|list|label|partition", e.name, re.I))
+    called = (
+        e for e in os.scandir(folder) if re.search(r"annot|text|meta|split|list|label|partition|truth", e.name, re.I)
+    )
     return [Path(entry.path) for entry in itertools.islice(filter(untrusted_files.is_dir, called), 10)]
 
 

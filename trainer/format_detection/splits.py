@@ -24,6 +24,8 @@ KEYWORDS: Final[Mapping[Part, tuple[str, ...]]] = {
 
 SPLIT: Final = "split"
 """The usual name of a column of parts."""
+SPLITS: Final = (SPLIT, "partition", "subset", "data set", "dataset_split", "set_name", "set", "phase")
+"""Columns that may say where a pair belongs, the likeliest first; those after the first count if they state parts."""
 _COLUMN_ONLY: Final[Mapping[str, Part]] = {"restval": "train"}
 """A value of the column `split` in the lists of Karpathy and Li (2015)."""
 
@@ -36,7 +38,7 @@ class StatedSplit:
     """The parts that names state."""
 
     parts: dict[str, Part]  # Name -> its part; names that state none are missing.
-    level: Literal["folders", "files"]  # `folders` or `files`.
+    level: Literal["folders", "files", "lists"]
     # Part -> the name of a folder or the keyword in the names of files; without `train` where only what is held
     # out is stated, and the rest is trained on.
     sources: dict[Part, str]

@@ -132,7 +132,7 @@ def token_parts(line: str) -> dict[str, str] | None:
     pair = line.strip()[number.end() if number else 0 : part.start() if part else None]
     match = next(filter(None, (bare.fullmatch(pair) for bare in _BARE)), None)
     caption = match["caption"].strip() if match else ""
-    if match is None or not any(letter.isalpha() for letter in caption) or _is_picture(caption, SUFFIXES):
+    if match is None or not any(letter.isalpha() for letter in caption) or is_picture(caption, SUFFIXES):
         return None
     caption = caption[1:-1].replace('""', '"') if caption[0] == '"' == caption[-1] else caption
     more = {"number": number[1] if number else "", "split": part[1] if part else ""}
@@ -338,7 +338,7 @@ def _by_ids(table: Path, names: Sequence[str], folder: str) -> list[str]:
     H&M's article 108775015 is `images/010/0108775015.jpg`.
     """
     walked = itertools.islice(untrusted_files.walk(table.parent / untrusted_files.expanded(folder)), _MOST_FOLDERS)
-    pictures = (Path(at, name) for at, _, files in walked for name in files if _is_picture(name, SUFFIXES))
+    pictures = (Path(at, name) for at, _, files in walked for name in files if is_picture(name, SUFFIXES))
     if (first := next(pictures, None)) is None:
         return list(names)
     width = len(first.stem) if first.stem.isdigit() else 0
@@ -389,12 +389,13 @@ def columns_of_pictures(path: Path, endings: Collection[str]) -> list[str]:
     """Return the columns that mostly contain image names, those called image first; none if it is unreadable."""
     rows = _first_rows(path)
     columns = dict.fromkeys(name for row in rows for name in row)
-    named = {name: sum(_is_picture(row.get(name), endings) for row in rows) for name in columns}
+    named = {name: sum(is_picture(row.get(name), endings) for row in rows) for name in columns}
     full = [name for name in columns if named[name] > len(rows) / 2]
     return sorted(full, key=lambda name: ("image" not in name.lower(), -named[name]))
 
 
-def _is_picture(value: Any, endings: Collection[str]) -> bool:
+def is_picture(value: Any, endings: Collection[str]) -> bool:
+    """Return whether a cell is the name of a picture."""
     return isinstance(value, str) and "://" not in value and os.path.splitext(value.strip())[1].lower() in endings
 
 
@@ -459,7 +460,7 @@ def _head(path: Path, most: int = _HEAD) -> bytes:
         return file.read(most)
 
 
-def _text(path: Path) -> str:
+def beginning(path: Path) -> str:
     """Return the beginning of a text in its own encoding."""
     head = _head(path)
     if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
@@ -525,7 +526,7 @@ def _is_coco(path: Path) -> bool:
 def _rows(path: Path, separator: str) -> Iterator[dict[str, Any]]:
     """Yield the first rows, within the beginning of the file."""
     form = form_of(path)
-    text = _text(path) if form != "parquet" else ""
+    text = beginning(path) if form != "parquet" else ""
     if form == "tokens":
         yield from filter(None, map(token_parts, text.splitlines()))
     elif form == "jsonl":

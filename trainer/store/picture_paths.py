@@ -24,7 +24,7 @@ Data = TypeVar("Data")
 PREFIX: Final = "workspace:"
 _SOURCE: Final = "imported_from.json"
 """In the folder of an imported run: the workspace it was imported from."""
-_OF_DATA: Final = ("path", "heldout_path", "root", "train_list", "heldout_list", "queries")
+_OF_DATA: Final = ("path", "heldout_path", "root", "train_list", "heldout_list", "class_list", "queries")
 _LEAVING: Final = r"(^|[/\\])\.\.([/\\]|$)|\x00"
 _LEADING_OUT: Final = rf"^{PREFIX}([/\\]|[A-Za-z]:|\.\.([/\\]|$))"
 

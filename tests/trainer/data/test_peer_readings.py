@@ -450,7 +450,9 @@ def test_captions_are_those_of_the_training_and_no_lemmas_nor_a_sample_submissio
         pictures(root / "b", [f"{part}/{n}.jpg" for n in range(4)])
     for name, kinds in (("sample_submission", ["cat"]), ("train", ["cat", "dog"])):
         write(root / f"b/{name}.csv", "id,label\n" + "".join(f"{n}.jpg,{kinds[n % len(kinds)]}\n" for n in range(4)))
-    assert read(root / "b") == {"train": [(f"train/{n}.jpg", ("cat", "dog")[n % 2]) for n in range(4)]}
+    assert read(root / "b") == {
+        "train": [(f"train/{n}.jpg", f"a photo of a {('cat', 'dog')[n % 2]}.") for n in range(4)]
+    }
     pictures(root / "c", [f"img/{n}.png" for n in range(6)])
     for part, rows in (("dev_seen", range(4, 6)), ("train", range(4))):
         lines = (json.dumps({"img": f"img/{n}.png", "text": f"words of {n}"}) for n in rows)

@@ -120,9 +120,9 @@ class LogGroups:
         if at is not None and math.isfinite(at) and columns.step.strip().lower() in EPOCHS:
             self.has_part_epochs |= not at.is_integer()
         if columns.part and columns.epoch:
-            steps = self.parts.setdefault(f"{record.get(columns.part)}".strip()[:_MOST_VALUE], set())
-            if len(steps) < 2:
-                steps.add(f"{record.get(columns.step)}")
+            counts = self.parts.setdefault(f"{record.get(columns.part)}".strip()[:_MOST_VALUE], set())
+            if len(counts) < 2:
+                counts.add(f"{record.get(columns.step)}")
         step = tuple(record.get(name) for name in (columns.epoch, columns.step, columns.metric, columns.part))
         for name, value in record.items():
             text, plain = f"{value}".strip()[:_MOST_VALUE], name.strip().lower()
