@@ -3,6 +3,7 @@
 Everything is measured in a process of its own: wall time, processor time, and the most memory, pages of mapped files
 included. The vectors are a mixture (50 clusters and noise, `mixture`), or a smooth manifold without clusters
 (`manifold`), where approximate neighbors are hard to find; or pairs of your own in two `.npy`. The table is Markdown.
+With `--programs` follows a table of what the commands of other programs take for a map of the same vectors.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from tests.benchmarks import other_programs
 from tests.benchmarks.opened import measured_apart
 
 HELP = "what opening, ranks, neighbors, UMAP and charts cost at 10^4, 10^5 and 10^6 pairs"
@@ -215,8 +217,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--sizes", type=int, nargs="+", default=list(SIZES), help="pairs (10000 100000)")
     parser.add_argument("--width", type=int, default=WIDTH, help="numbers of an embedding (512)")
     parser.add_argument("--kind", choices=("mixture", "manifold"), default="mixture", help="of the vectors (mixture)")
-    parser.add_argument("--measures", nargs="+", choices=list(MEASURES), default=list(MEASURES), metavar="NAME")
+    parser.add_argument("--measures", nargs="*", choices=list(MEASURES), default=list(MEASURES), metavar="NAME")
     parser.add_argument("--data", type=Path, metavar="FOLDER", help="image.npy and text.npy to measure instead")
+    parser.add_argument(
+        "--programs", nargs="*", choices=list(other_programs.PROGRAMS), metavar="NAME", help="compare with them (all)"
+    )
     parser.add_argument("--once", help=argparse.SUPPRESS)
 
 
@@ -226,6 +231,7 @@ def run(args: argparse.Namespace) -> int:
         print(json.dumps(once(args.once, args.data)))
         return 0
     rows: dict[str, dict[int, dict[str, Any]]] = {name: {} for name in args.measures}
+    programs: dict[int, dict[str, dict[str, Any]]] = {}
     for size in [0] if args.data else args.sizes:
         with tempfile.TemporaryDirectory() as scratch:
             folder = args.data or Path(scratch)
@@ -235,7 +241,14 @@ def run(args: argparse.Namespace) -> int:
             for name in args.measures:
                 if pairs <= MEASURES[name][2]:
                     rows[name][pairs] = measured_apart("scale_of_data", "--once", name, "--data", str(folder))
-    print(json.dumps(rows, indent=1) if args.json else table(rows))
+            if args.programs is not None:
+                programs[pairs] = other_programs.compared(folder, args.programs or list(other_programs.PROGRAMS))
+    if args.json:
+        print(json.dumps({"rows": rows, "programs": programs}, indent=1))
+        return 0
+    print(table(rows) if any(rows.values()) else "")
+    for pairs, took in programs.items():
+        print(f"\n{pairs:,} x {args.width} vectors:\n\n{other_programs.table(took)}")
     return 0
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from tests.benchmarks import scale_of_data
+from tests.benchmarks import other_programs, scale_of_data
+from tests.benchmarks.other_programs import measured
 from tests.benchmarks.scale_of_data import MEASURES, made, once, table
 
 pytestmark = pytest.mark.slow
@@ -28,3 +30,18 @@ def test_the_table_says_time_memory_and_growth(tmp_path: Path):
     assert "| what | grows with | 300 pairs | note |" in text
     assert "| exact ranks both ways, margins | n^2 | " in text
     assert set(names) < set(MEASURES)
+
+
+def test_a_command_is_measured_with_its_children_and_a_server_until_it_answers(tmp_path: Path):
+    work = "sum(i * i for i in range(3_000_000))"
+    code = f"import subprocess, sys; subprocess.run([sys.executable, '-c', '{work}'], check=True)"
+    took = measured([sys.executable, "-c", code], tmp_path)
+    assert took["cpu_s"] > 0.1
+    assert took["peak_mb"] > 5
+    marker = tmp_path / "ready"
+    took = measured([sys.executable, "-c", "open('ready', 'w'); import time; time.sleep(999)"], tmp_path, marker.exists)
+    assert took["wall_s"] < 900
+    for code, words in (("raise SystemExit('no vectors')", "no vectors"), ("import time; time.sleep(99)", "0.5 s")):
+        why = measured([sys.executable, "-c", code], tmp_path, most_s=0.5 if "sleep" in code else 99)["why"]
+        assert words in why
+    assert "| it | - | - | - | because |" in other_programs.table({"it": {"why": "because"}})

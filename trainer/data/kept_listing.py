@@ -74,8 +74,9 @@ def _read(folder: Path, tars: Sequence[Path]) -> Listing | None:
 
 def _source(line: list[Any], tars: Sequence[Path]) -> Source:
     number, offset, size, name, caption, label, metadata = line
-    spans = all(type(count) is int and count >= 0 for count in (number, offset, size)) and isinstance(metadata, dict)
-    if not spans or not all(isinstance(text, str) for text in (name, caption, label, *metadata, *metadata.values())):
+    counted = type(number) is type(offset) is type(size) is int and min(number, offset, size) >= 0
+    if not (counted and isinstance(metadata, dict)):
         raise ValueError("not a line of a listing")
+    "".join((name, caption, label, *metadata, *metadata.values()))  # A TypeError where one is no text.
     tar = tars[number]
     return Source(Member(tar, offset, size, name), f"{tar.name}/{name}", caption, label, metadata)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import json
 import os
 import signal
@@ -555,3 +557,12 @@ def _lives(number: int) -> bool:
         return psutil.Process(number).status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return False
+
+
+@pytest.mark.parametrize("pairs", [0, 3])
+def test_loading_leaves_the_garbage_collector_on(tmp_path: Path, pairs: int):
+    for number in range(pairs):
+        add_pair(tmp_path, f"{number}.png", f"picture {number}", 40 * number)
+    with contextlib.nullcontext() if pairs else pytest.raises(DataError):
+        read(config.Folder(path=str(tmp_path)), tmp_path / "ws")
+    assert gc.isenabled()
