@@ -168,6 +168,8 @@ class Window(CommandedFrame):
             self.pages,
             self.show_result,
             self,
+            folder=self.folder,
+            hooks=not self._safe,
         )
         self.dialogs.begin(services, self.job_center.jobs)
         self.router.begin(self.takers())
@@ -266,6 +268,7 @@ class Window(CommandedFrame):
             self.appearance,
             SettingsDialogs(
                 parallel_runs=lambda: self.router.send(intents.ChooseSlots()),
+                notices=lambda: self.job_center.choose_notices() if self.job_center is not None else None,
                 keys=self.menus.change_keys,
                 shortcuts=self.menus.show_keys,
             ),

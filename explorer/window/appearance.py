@@ -1,4 +1,4 @@
-"""Theme, motion, zoom and notifications of the window, as the person chooses them."""
+"""Theme, motion and zoom of the window, as the person chooses them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from explorer import theme
 from explorer.state.settings import Settings
 from explorer.widgets.banner import Banner
 from explorer.window.actions import Actions, Command
-from explorer.window.desktop_notifications import NOTIFIES_KEY, notifies
 from explorer.window.zoom import ZOOM_KEY, next_zoom, rescale, zoom_of
 
 THEME_KEY: Final = "window/theme"
@@ -38,15 +37,6 @@ class Appearance:
         """Reduce the motion, or allow it again."""
         theme.theme().reduced_motion = not theme.theme().reduced_motion
         self._settings.set(MOTION_KEY, theme.theme().reduced_motion)
-
-    @property
-    def notifies(self) -> bool:
-        """Whether the desktop tells what ends while the window is not in front."""
-        return notifies(self._settings)
-
-    def switch_notifications(self) -> None:
-        """Let the desktop tell what ends, or not any more."""
-        self._settings.set(NOTIFIES_KEY, not self.notifies)
 
     @property
     def zoom_percent(self) -> int:

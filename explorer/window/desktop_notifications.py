@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from PySide6.QtCore import QObject
 from PySide6.QtWidgets import QApplication, QSystemTrayIcon, QWidget
 
 from explorer import theme
-from explorer.state.settings import Settings
 from trainer.untrusted.escaping import spoken
-
-NOTIFIES_KEY: Final = "window/desktopNotifications"
 
 
 class DesktopNotifications(QObject):
-    """Shows a tray notification while none of the application's windows is active, unless the person wants none."""
+    """Shows a tray notification while none of the application's windows is active."""
 
-    def __init__(self, parent: QWidget, settings: Settings) -> None:
+    def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)
-        self._settings = settings
         self._tray: QSystemTrayIcon | None = None
 
     def show_message(self, title: str, text: str, *, warns: bool = True) -> bool:
         """Show a notification; return whether the desktop accepted it."""
-        if not notifies(self._settings) or QApplication.activeWindow() is not None or not self.there():
+        if QApplication.activeWindow() is not None or not self.there():
             return False
         if self._tray is None:
             # Made when first needed: an icon that never says anything is in the way.
@@ -48,8 +42,3 @@ class DesktopNotifications(QObject):
             window.window().activateWindow()
         if self._tray is not None:
             self._tray.hide()
-
-
-def notifies(settings: Settings) -> bool:
-    """Return whether the person wants notifications of the desktop."""
-    return bool(settings.value(NOTIFIES_KEY, True))

@@ -45,6 +45,7 @@ class JobPanel(QFrame):
     """A panel over the lower left corner of its parent. Esc closes it; rows do not move while it is open."""
 
     show_asked = Signal(object)  # What came of a `Job` is to be shown by its view.
+    hooks_asked = Signal()  # The person wants to choose what happens when a job ends.
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent, objectName="jobPanel")
@@ -56,12 +57,15 @@ class JobPanel(QFrame):
         self._is_under_pointer = False
         self._nothing = layouts.text(NOTHING, "secondary", name="jobPanelEmpty", wrap=True)
         self._more = layouts.text(role="small", name="jobPanelMore")
+        self.hooks = QPushButton("Notifications…", objectName="jobPanelHooks")
         self.clear = QPushButton("Clear ended", objectName="jobPanelClear")
         self.dismiss = QToolButton(objectName="jobPanelClose", accessibleName="Close the jobs", toolTip="Close (Esc)")
         theme.keep_icon(self.dismiss, "x", 16, "text")
-        theme.set_role(self.clear, "quiet")
+        for button in (self.hooks, self.clear):
+            theme.set_role(button, "quiet")
         self._lay_out()
         self._clock = QTimer(self, interval=EVERY_MS, timeout=self._refresh)
+        self.hooks.clicked.connect(self.hooks_asked)
         self.dismiss.clicked.connect(self.hide)
         parent.installEventFilter(self)
         self.hide()
@@ -168,7 +172,7 @@ class JobPanel(QFrame):
 
     def _lay_out(self) -> None:
         title = layouts.text("Jobs", "title")
-        head = layouts.row((title, 1), self.clear, self.dismiss, gap=theme.SPACE)
+        head = layouts.row((title, 1), self.hooks, self.clear, self.dismiss, gap=theme.SPACE)
         self._column = layouts.column(layouts.STRETCH, gap=theme.SPACE, margins=(0, 0, theme.BETWEEN, 0))
         self._scroll = layouts.scroll(layouts.panel(self._column))
         margins = (theme.BETWEEN, theme.INSIDE, theme.INSIDE, theme.BETWEEN)

@@ -53,7 +53,7 @@ class Notifications(QObject):
         self._settings = services.context.settings
         self._before: list[int] | None = self._settings.value(WORKING_KEY, [])
         self._working: list[int] = []
-        self._desktop = DesktopNotifications(banner, self._settings)
+        self._desktop = DesktopNotifications(banner)
         self._devices: DeviceMonitor | None = None
         self._stopping = StopBanner(services.context, banner, self._desktop, self)
         jobs = services.jobs

@@ -29,6 +29,7 @@ class SettingsDialogs:
     """What opens the settings that have a dialog of their own."""
 
     parallel_runs: Callable[[], object]  # How many runs train at once, and on which devices.
+    notices: Callable[[], object]  # Messages and commands for finished jobs.
     keys: Callable[[], object]  # The keys of all commands.
     shortcuts: Callable[[], object]  # A list of the keys as they are.
 
@@ -60,8 +61,6 @@ class SettingsSheet(Overlay):
         self._zoom.addItems([f"{percent} %" for percent in STEPS])
         self._motion = Switch(self)
         self._motion.setAccessibleName("Reduced motion")
-        self._notifies = Switch(self)
-        self._notifies.setAccessibleName("Desktop notifications")
         self._grid = QGridLayout()
         self._grid.setContentsMargins(0, 0, 0, 0)
         self._grid.setVerticalSpacing(theme.BETWEEN)
@@ -108,8 +107,7 @@ class SettingsSheet(Overlay):
         self._price.editingFinished.connect(self._keep_tariff)
         self._currency.editingFinished.connect(self._keep_tariff)
         self._add("Electricity", "Price of a kilowatt-hour, for the energy of runs.", self._price, self._currency)
-        self._notifies.clicked.connect(appearance.switch_notifications)
-        self._add("Desktop notifications", "Tell what ends while the window is not in front.", self._notifies)
+        self._add("Notifications", "Messages and commands for finished jobs.", self._opener("Change…", dialogs.notices))
         list_button, change_button = self._opener("Show", dialogs.shortcuts), self._opener("Change…", dialogs.keys)
         self._add("Keyboard shortcuts", "Press ? to see them, F1 for help.", list_button, change_button)
 
@@ -149,6 +147,5 @@ class SettingsSheet(Overlay):
         assert self._appearance is not None
         self._modes[theme.theme().mode].setChecked(True)
         self._motion.setChecked(theme.theme().reduced_motion)
-        self._notifies.setChecked(self._appearance.notifies)
         self._zoom.setCurrentText(f"{self._appearance.zoom_percent} %")
         self._show_tariff()

@@ -314,7 +314,7 @@ def test_the_settings_are_one_page(window: Window, qtbot) -> None:
     sheet = window.settings_sheet
     assert sheet.isVisible()
     names = {button.accessibleName() for button in sheet.findChildren(QPushButton)}
-    assert {"Theme: Dark", "Parallel runs: Change…", "Keyboard shortcuts: Change…"} <= names
+    assert {"Theme: Dark", "Parallel runs: Change…", "Notifications: Change…", "Keyboard shortcuts: Change…"} <= names
     price = sheet.findChild(QDoubleSpinBox)
     price.setValue(0.32)
     price.editingFinished.emit()

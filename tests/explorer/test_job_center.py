@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import html
+import http.server
+import json
+import re
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -18,12 +22,10 @@ from explorer import theme
 from explorer.export import Exporter
 from explorer.model_client.client import ModelClient
 from explorer.run_control.jobs import Jobs
-from explorer.views import VIEWS
 from explorer.widgets import progress_row
 from explorer.widgets.progress_row import JobSlot, ProgressRow
-from explorer.widgets.switch import Switch
-from explorer.window import Window, job_list
-from explorer.window.desktop_notifications import NOTIFIES_KEY, DesktopNotifications
+from explorer.window import job_hooks, job_list
+from explorer.window.job_hooks import JobHookRunner, JobHooks, JobHooksSheet
 from explorer.window.job_list import Job, JobList
 from explorer.window.job_panel import JobPanel, JobRow
 from trainer import config
@@ -314,39 +316,164 @@ def test_trainings_and_the_queue_are_jobs(qtbot, make_list) -> None:
     ]
 
 
-def test_the_desktop_is_told_of_what_ended_and_not_of_what_the_person_cancelled(
-    window_of: Callable[..., Window], workspace: Workspace, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    workspace.runs.all()
-    window, told = window_of(workspace.folder, VIEWS[:1]), []
-    monkeypatch.setattr(DesktopNotifications, "show_message", lambda _self, *words, warns: told.append((*words, warns)))
-    job = Job(1, "Training", "clip", state="finished", took_s=65.0)
-    failed = replace(job, state="failed", note="The disk is full.")
-    quick = replace(job, kind="Projection", took_s=2.0)
-    for ended in (job, failed, replace(job, state="cancelled"), quick):
-        window.job_center.jobs.ended.emit(ended)
-    assert told == [
-        ("Training finished: clip", "It took 1 min 05 s.", False),
-        ("Training failed: clip", "The disk is full.", True),
+class DesktopDouble:
+    """Records desktop notifications."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[str, str, bool]] = []
+
+    def show_message(self, title: str, text: str, *, warns: bool = True) -> bool:
+        self.told.append((title, text, warns))
+        return True
+
+
+def _ended(state: str = "finished", **more) -> Job:
+    return Job(1, "Training", "clip; rm -rf ~\n\0$(x)", state=state, took_s=65.0, **more)
+
+
+@pytest.fixture
+def make_runner(qtbot, tmp_path: Path) -> Callable[..., JobHookRunner]:
+    owner = QWidget()
+    qtbot.addWidget(owner)
+
+    def make(*, runs: bool = True) -> JobHookRunner:
+        desktop = DesktopDouble()
+        made = JobHookRunner(desktop, tmp_path / "workspace", tmp_path / "user", owner, runs=runs)
+        made.desktop = desktop
+        return made
+
+    return make
+
+
+def test_the_desktop_is_told_of_what_ended_and_not_of_what_the_person_cancelled(make_runner) -> None:
+    runner = make_runner()
+    runner.job_ended(_ended())
+    runner.job_ended(_ended("failed", note="The disk is full."))
+    runner.job_ended(_ended("cancelled"))
+    runner.job_ended(Job(2, "Projection", "UMAP", state="finished", took_s=2.0))
+    titles = [(title.partition(":")[0], text, warns) for title, text, warns in runner.desktop.told]
+    assert titles == [
+        ("Training finished", "It took 1 min 05 s.", False),
+        ("Training failed", "The disk is full.", True),
     ]
+    runner.choose(JobHooks(desktop=False))
+    runner.job_ended(_ended())
+    assert len(runner.desktop.told) == 2
 
 
-def test_the_desktop_is_not_told_what_the_settings_forbid(
-    window_of: Callable[..., Window], workspace: Workspace, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    workspace.runs.all()
-    window, asked = window_of(workspace.folder, VIEWS[:1]), []
-    monkeypatch.setattr(QApplication, "activeWindow", lambda: None)
-    monkeypatch.setattr(DesktopNotifications, "there", lambda _self: asked.append(1))
-    desktop = DesktopNotifications(window, window.settings)
-    assert not desktop.show_message("Training finished", "")
-    window.show_settings()
-    switch = next(one for one in window.settings_sheet.findChildren(Switch) if "Desktop" in one.accessibleName())
-    assert switch.isChecked()
-    switch.click()
-    assert not desktop.show_message("Training finished", "")
-    assert len(asked) == 1
-    assert window.settings.value(NOTIFIES_KEY) is False
+def test_a_command_gets_facts_as_variables_and_no_shell_reads_them(qtbot, make_runner, tmp_path: Path) -> None:
+    out, runner = tmp_path / "out file", make_runner()
+    program = tmp_path / "note.py"
+    program.write_text(
+        "import json,os,sys; f={k:v for k,v in os.environ.items() if k.startswith('CONTRASTIVE_JOB')};"
+        "open(sys.argv[1]+'.part','w').write(json.dumps(f)); os.replace(sys.argv[1]+'.part', sys.argv[1])"
+    )
+    runner.choose(JobHooks(command=f"{sys.executable} {program} '{out}'"))
+    runner.job_ended(_ended())
+    qtbot.waitUntil(out.exists)
+    facts = json.loads(out.read_text())
+    assert facts["CONTRASTIVE_JOB_TITLE"] == "clip; rm -rf ~$(x)"
+    assert (facts["CONTRASTIVE_JOB_STATE"], facts["CONTRASTIVE_JOB_SECONDS"]) == ("finished", "65.0")
+    assert job_hooks.read(tmp_path / "user") == runner.hooks
+
+
+def test_hooks_are_never_read_from_the_workspace_and_not_run_in_safe_mode(make_runner, tmp_path: Path) -> None:
+    (tmp_path / "workspace").mkdir()
+    job_hooks.write(tmp_path / "workspace", JobHooks(command="touch owned"))
+    assert make_runner().hooks == JobHooks()
+    job_hooks.write(tmp_path / "user", JobHooks(command=f"{sys.executable} -c 'open(1/0)'", webhook="http://x.invalid"))
+    safe, heard = make_runner(runs=False), []
+    safe.failed.connect(heard.append)
+    safe.job_ended(_ended())
+    assert heard == []
+    assert len(safe.desktop.told) == 1
+
+
+@pytest.mark.parametrize("content", [b"[1]", b"{", b'{"command": 3, "desktop": "yes"}', b"[" * 100_000])
+def test_a_damaged_file_of_hooks_is_as_good_as_none(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / job_hooks.FILE).write_bytes(content)
+    assert job_hooks.read(tmp_path) == JobHooks()
+
+
+@pytest.fixture
+def listener() -> Iterator[tuple[str, list[dict]]]:
+    heard: list[dict] = []
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            heard.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+            self.send_response({"/ok": 204, "/endless": 200}.get(self.path, 500))
+            self.end_headers()
+            try:
+                for _ in range(10_000 if self.path == "/endless" else 0):
+                    self.wfile.write(b"x" * 100_000)
+            except OSError:
+                heard.append("cut")
+
+        def log_message(self, *_args) -> None:
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}", heard
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+def test_a_webhook_gets_json_and_its_failure_is_told(qtbot, make_runner, listener) -> None:
+    address, heard = listener
+    runner = make_runner()
+    runner.choose(JobHooks(webhook=f"{address}/ok"))
+    runner.job_ended(_ended())
+    qtbot.waitUntil(lambda: bool(heard))
+    assert (heard[0]["kind"], heard[0]["state"], heard[0]["seconds"]) == ("Training", "finished", 65.0)
+    runner.choose(JobHooks(webhook=f"{address}/wrong"))
+    with qtbot.waitSignal(runner.failed) as told:
+        runner.job_ended(_ended())
+    assert "webhook" in told.args[0]
+
+
+def test_a_title_calls_nobody_and_makes_no_link_in_a_chat() -> None:
+    text = "@everyone <!channel> <http://evil.example|click> [a](http://evil.example) a & b"
+    body = job_hooks.message(text)
+    assert body["allowed_mentions"] == {"parse": []}
+    assert "&lt;!channel&gt;" in body["text"]
+    assert "a &amp; b" in body["text"]
+    for shown in (body["text"], body["content"]):
+        assert not re.search(r"@everyone|<|http://|(?<!\\)\]\(", shown.replace("\\<", ""))
+        assert re.sub(r"[\\\u200b]", "", html.unescape(shown)) == text
+
+
+def test_an_answer_without_an_end_is_not_read(qtbot, make_runner, listener, monkeypatch) -> None:
+    monkeypatch.setattr(job_hooks, "TIMEOUT_MS", 90_000)  # a busy machine may take longer than a webhook may
+    address, heard = listener
+    runner, failures = make_runner(), []
+    runner.failed.connect(failures.append)
+    runner.choose(JobHooks(webhook=f"{address}/endless"))
+    runner.job_ended(_ended())
+    qtbot.waitUntil(lambda: "cut" in heard or bool(failures), timeout=20_000)
+    assert failures == []  # it was accepted
+    assert "cut" in heard
+
+
+def test_the_sheet_refuses_what_cannot_run(qtbot, dressed) -> None:
+    sheet, chosen = JobHooksSheet(JobHooks()), []
+    sheet.chosen.connect(chosen.append)
+    qtbot.addWidget(sheet)
+    sheet.show()
+    sheet.command.setText("no-such-program-at-all now")
+    assert not sheet.confirm.isEnabled()
+    assert "no-such-program-at-all" in sheet.message.text()
+    sheet.command.setText("'unclosed")
+    assert "quotes" in sheet.message.text()
+    sheet.command.setText("")
+    sheet.webhook.setText("file:///etc/passwd")
+    assert not sheet.confirm.isEnabled()
+    sheet.webhook.setText("https://example.org/hook")
+    qtbot.mouseClick(sheet.confirm, Qt.MouseButton.LeftButton)
+    assert chosen == [JobHooks(True, "", "https://example.org/hook")]
 
 
 def test_a_job_that_says_nothing_yet_says_that_it_starts(qtbot, dressed) -> None:
