@@ -20,6 +20,7 @@ from explorer.event_loop.background import Background
 from explorer.run_control import stop_timeout
 from explorer.run_control.jobs import Jobs
 from trainer import config
+from trainer.__main__ import main
 from trainer.scheduling import launch
 from trainer.store import Workspace
 from trainer.store.process_lock import Identity, identity
@@ -165,6 +166,22 @@ def test_a_trainer_that_hangs(qtbot: QtBot, scene: Scene, faults, monkeypatch, c
         words += " (allowed 3 s instead of 27)"
     faults.row(5, row, words, tried, tried - len(wrong))
     assert not wrong
+
+
+def test_a_trainer_that_hangs_and_a_terminal(qtbot: QtBot, scene: Scene, faults) -> None:
+    if not faults.whole:
+        pytest.skip("takes ten seconds a run")
+    took, good = [], 0
+    for _ in range(2):
+        (run,) = scene.start(1)
+        scene.send(run, signal.SIGSTOP)
+        began = time.monotonic()
+        code = main(["stop", str(run), "--force", "--workspace", str(scene.workspace.folder)])
+        took.append(time.monotonic() - began)
+        good += code == 0 and took[-1] <= STOP_S and _was_ended(scene, run)
+    words = f"ended within {max(took):.0f} s, shown as interrupted"
+    faults.row(5, "a trainer hangs and `trainer stop --force` is typed", words, len(took), good)
+    assert good == len(took)
 
 
 def test_a_slow_trainer_is_waited_for(qtbot: QtBot, scene: Scene, faults, monkeypatch) -> None:
