@@ -18,6 +18,8 @@ NOTE_PX: Final = 96
 """Kept for the note where two rows are in one status bar."""
 MOST_PX: Final = 640
 """Of the whole row: it takes what room there is, but Cancel stays near what it cancels."""
+PAGE_PX: Final = 440
+"""Of the bar and the lines of a page."""
 LEAST_DONE: Final = 0.05
 """Of what was left when progress first moved; before that, no pace can be told."""
 SHOWN_AFTER_S: Final = 0.5
@@ -116,6 +118,7 @@ class ProgressRow(QWidget):
     """
 
     cancelled = Signal()  # The person has ended it.
+    moved = Signal(float, str)  # The share that is done, and what the row says of it.
 
     def __init__(self, name: str, parent: QWidget | None = None, *, asks: bool = False) -> None:
         super().__init__(parent, objectName=name)
@@ -189,6 +192,7 @@ class ProgressRow(QWidget):
         text = f"{self.ticket.note}…" if self.ticket.note else "working…"
         spoken = f" {left / 60:,.0f} min left" if left >= 60 else f" {left:,.0f} s left"
         self.note.setText(f"{text}{spoken}" if left > 10 else text)
+        self.moved.emit(self.ticket.share, self.note.text())
         in_front = self._slot is None or self._slot.is_front(self)
         self.setVisible(spent > SHOWN_AFTER_S and in_front)
 
@@ -199,3 +203,27 @@ class ProgressRow(QWidget):
             above = above.parentWidget()
         if self._slot is not None:
             self._slot.take(self)
+
+
+class ProgressPage(QWidget):
+    """What is seen in place of a result that takes minutes: what comes, and the progress of its row, with Cancel."""
+
+    def __init__(self, row: ProgressRow, title: str, text: str) -> None:
+        super().__init__(objectName="progressPage")
+        self.bar = QProgressBar(accessibleName="Progress", textVisible=False, maximum=1000)
+        self.note = layouts.text(role="secondary", name="progressNote")
+        self.button = QPushButton("Cancel", objectName="progressCancel", accessibleName="Cancel this computation")
+        text_label = layouts.text(text, "secondary", wrap=True)
+        for part in (text_label, self.bar):
+            part.setFixedWidth(PAGE_PX)
+        text_label.setMinimumHeight(text_label.heightForWidth(PAGE_PX))
+        parts = layouts.text(title, "title"), text_label, theme.SPACE, self.bar, self.note
+        buttons = layouts.row(self.button, layouts.STRETCH)
+        lines = layouts.column((layouts.STRETCH, 2), *parts, buttons, (layouts.STRETCH, 3))
+        layouts.row(layouts.STRETCH, lines, layouts.STRETCH, of=self)
+        self.button.clicked.connect(row.cancel)
+        row.moved.connect(self._show)
+
+    def _show(self, share: float, note: str) -> None:
+        show_share(self.bar, share)
+        self.note.setText(note)

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QPoint, Qt
+from PySide6.QtCore import QPoint, QPointF, Qt
+from PySide6.QtGui import QColor, QPixmap
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QPushButton
 
@@ -16,7 +17,7 @@ from explorer.views.quality import QualityView
 from explorer.views.quality.load import load_quality
 from explorer.views.quality.view import cannot_tell
 from trainer import config
-from trainer.messages import CheckData, CheckDataAnswer, CleanedList, WriteCleanedList
+from trainer.messages import CheckData, CheckDataAnswer, CleanedList, Failure, WriteCleanedList
 from trainer.store import Workspace
 from trainer.store.quality_reports import Judgment, Measured, QualityFinding, QualityReport, write_quality
 
@@ -115,7 +116,22 @@ def test_data_that_were_not_checked_say_so_and_are_checked_with_both_runs(qtbot,
     empty.context.client.ask = lambda question, **call: asked.append((question, call)) or 1
     empty.area.page.button.click()
     (question, call), = asked  # fmt: skip
-    assert empty.check.isHidden(), "nothing is offered beside a skeleton"
+    assert empty.check.isHidden(), "the page offers to cancel it"
+    page = empty.check_page
+    assert empty.area.currentWidget() is page
+    call["progress"](0.25, "Preparing images: 512 of 2,048")
+    qtbot.waitUntil(lambda: "512 of 2,048" in page.note.text())
+    assert page.note.text() == empty.working.note.text()
+    assert (page.bar.value(), page.bar.maximum()) == (250, 1000)
+    cancelled = []
+    empty.context.client.cancel = cancelled.append
+    page.button.click()
+    assert cancelled == [1]
+    call["failed"](Failure("cancelled", ""))
+    qtbot.waitUntil(lambda: empty.area.page.title.text() == "Not checked yet")
+    asked.clear()
+    empty.area.page.button.click()
+    (question, call), = asked  # fmt: skip
     assert not empty.actions_for_palette()[0].isEnabled()
     assert question == CheckData(runs=two_runs, steps=(None, None))
     add_report(empty.context.workspace, two_runs)
@@ -154,8 +170,9 @@ def test_the_tables_show_evidence_of_both_runs_and_counts_of_all_pairs(view: Qua
     header = [table.headerData(column, Qt.Orientation.Horizontal) for column in range(table.columnCount())]
     line = dict(zip(header, (table.index(0, column).data() for column in range(len(header))), strict=True))
     assert line == {
-        "Pair": "caption 7", "Better caption": "better", "Margin A": "−1.25", "Ranks A": "40 / 41", "Margin B": "0.50",
-        "Ranks B": "30 / 3,100", "Split": "renderings", "State": "New",
+        "Pair": "caption 7", "Better caption": "better", "Margin\n(SD) A": "−1.25", "Margin\n(SD) B": "0.50",
+        "Caption / image\nrank A": "40 / 41", "Caption / image\nrank B": "30 / 3,100",
+        "Split": "unseen renderings", "State": "New",
     }  # fmt: skip
     assert view.note.text() == (
         "3 of 148 pairs are suspected; of 100 captions exchanged as a test, the check found 51. "
@@ -250,6 +267,53 @@ def test_the_table_can_be_of_the_selected_pairs_alone(qtbot, view: QualityView):
     assert [one.row for one in view.tables["outlier"].findings.findings] == [9]
 
 
+def test_a_chosen_finding_is_shown_large_whatever_its_split(qtbot, view: QualityView):
+    """A near-duplicate among training pairs is in no view, and 40 pixels do not tell a circle from a heart."""
+    table, selection = view.tables["mispair"], view.context.selection
+    assert view.details() is None
+    selection.pairs = [11]
+    table.selectRow(2)
+    assert view.details() is view.card
+    own, other = view.card.samples
+    assert own.path == "/no/5.png"
+    assert (own.picture.width(), own.picture.height()) == (150, 150)
+    assert [text.text() for text in own.texts] == ["caption 5", "better"]
+    assert other.isHidden(), "the report names no other picture"
+    assert view.card.evidence.text().replace("\N{NO-BREAK SPACE}", " ").splitlines() == [
+        "Row 5 of training",
+        "A: margin -1.25 SD, caption rank 40, image rank 41",
+        "B: margin 0.50 SD, caption rank 30, image rank 3,100",
+    ]
+    assert not selection.pair_count, "the inspector must not show another pair below it"
+    table.setFocus()
+    QTest.keyClick(table, Qt.Key.Key_Escape)
+    assert view.details() is None
+    QTest.keyClick(table, Qt.Key.Key_Return)
+    assert view.details() is view.card
+    selection.pairs = [7]
+    assert view.opened is not None
+    assert view.opened.row == 7
+    selection.clear()
+    assert view.details() is None
+    view.tabs.setCurrentIndex(2)
+    view.tables["leak"].selectRow(0)
+    assert (own.path, other.path) == ("/no/2.png", "/no/x.png")
+    assert view.card.evidence.text().splitlines()[1] == "Distance 0.0100 (1 − cosine) · found by hash"
+
+
+def test_a_selected_line_does_not_tint_its_picture(qtbot, view: QualityView):
+    table, red = view.tables["mispair"], QPixmap(40, 40)
+    red.fill(QColor("#ff0000"))
+    view.pictures.get = lambda _path: red
+    for rows in ([], [0]):
+        table.select_lines(rows)
+        picture = table.viewport().grab().toImage()
+        place = table.visualRect(table.findings.index(0, 0))
+        ratio = picture.devicePixelRatio()
+        at = (QPointF(place.left() + 30, place.center().y()) * ratio).toPoint()
+        assert picture.pixelColor(at) == QColor("#ff0000"), rows
+
+
 def test_training_on_what_is_left_asks_for_a_copy_of_run_a(qtbot, view: QualityView, two_runs, tmp_path: Path):
     view.tables["mispair"].selectRow(2)
     view.decide("flagged")
@@ -295,9 +359,16 @@ def test_captions_take_what_short_values_leave(qtbot, view: QualityView):
     table = view.tables["mispair"]
     qtbot.waitUntil(lambda: table.width() > 400)
     header = table.horizontalHeader()
+    hidden = []
     for column in range(table.findings.columnCount()):
         name = str(table.findings.headerData(column, Qt.Orientation.Horizontal))
-        if name in ("Pair", "Better caption"):
-            assert header.sectionSize(column) > 96, name
+        if table.isColumnHidden(column):
+            hidden.append(name)
+        elif name in ("Pair", "Better caption"):
+            assert header.sectionSize(column) >= 190, name
         else:
-            assert header.sectionSize(column) > table.fontMetrics().horizontalAdvance(name) + 16, name
+            longest = max(map(table.fontMetrics().horizontalAdvance, name.split("\n")))
+            assert header.sectionSize(column) > longest + 16, name
+    assert hidden[:2] == ["Caption / image\nrank A", "Caption / image\nrank B"]
+    view.resize(1200, 600)
+    qtbot.waitUntil(lambda: not any(map(table.isColumnHidden, range(table.findings.columnCount()))))

@@ -8,10 +8,15 @@ from typing import Any, Final
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt
 
 from explorer.models.thumbnails import Thumbnails
+from trainer.metrics import split_label
 from trainer.store.quality_reports import QualityFinding, QualityReport
 
 Index = QModelIndex | QPersistentModelIndex
 FINDING_ROLE: Final = Qt.ItemDataRole.UserRole
+MARGIN: Final = "Margin\n(SD)"
+RANKS: Final = "Caption / image\nrank"
+PICTURED: Final = ("Pair", "Picture", "Same as", "Nearest")
+"""Columns with a picture."""
 STATES: Final = {"": "New", "flagged": "Flagged", "ignored": "Ignored", "reviewed": "Reviewed"}
 """State of a pair -> what it is called; a pair without a review is new."""
 
@@ -27,6 +32,7 @@ class FindingsModel(QAbstractTableModel):
         self._shown: str | None = None
         self.findings: list[QualityFinding] = []
         self._columns: tuple[str, ...] = ()
+        self._sides: Sequence[str] = ()
         pictures.arrived.connect(self._on_arrived)
 
     def show(
@@ -35,14 +41,24 @@ class FindingsModel(QAbstractTableModel):
         states: Mapping[str, str],
         state: str | None,
         pairs: Collection[tuple[str, int]] | None = None,
+        sides: Sequence[str] = ("A", "B"),
     ) -> None:
-        """Show the report's findings whose state is `state` (None: all), of these splits and rows (None: all)."""
+        """Show the report's findings whose state is `state` (None: all), of these splits and rows (None: all).
+
+        Args:
+            report: What was found; None for nothing.
+            states: State of each pair that has one.
+            state: The state of the findings shown.
+            pairs: Split and row of the findings shown.
+            sides: What the headings call each run of the report.
+        """
         self.beginResetModel()
         self._all = report.of_kind(self.kind) if report else []
         self._states, self._shown = states, state
         of_state = [finding for finding in self._all if state is None or self.state_of(finding) == state]
         self.findings = [finding for finding in of_state if pairs is None or (finding.split, finding.row) in pairs]
-        self._columns = _columns(self.kind, len(report.runs) if report else 1)
+        self._sides = sides[: len(report.runs) if report else 1]
+        self._columns = _columns(self.kind, self._sides)
         self.endResetModel()
 
     def state_of(self, finding: QualityFinding) -> str:
@@ -73,7 +89,7 @@ class FindingsModel(QAbstractTableModel):
         if role == Qt.ItemDataRole.DisplayRole:
             return self._text(finding, column)
         path = finding.path if index.column() == 0 else finding.other_path
-        if role == Qt.ItemDataRole.DecorationRole and column in ("Pair", "Picture", "Same as", "Nearest"):
+        if role == Qt.ItemDataRole.DecorationRole and column in PICTURED:
             return self._pictures.get(path)
         if role == Qt.ItemDataRole.ToolTipRole:
             return f"{self._text(finding, column)}\n{path}".strip()
@@ -84,15 +100,15 @@ class FindingsModel(QAbstractTableModel):
             return finding.caption
         if column == "State":
             return STATES[self.state_of(finding)]
-        if column.startswith(("Margin", "Ranks")):
-            run_index = 1 if column.endswith("B") else 0
-            if column.startswith("Margin"):
+        if column.startswith((MARGIN, RANKS)):
+            run_index = next(at for at, side in enumerate(self._sides) if column.endswith(f" {side}"))
+            if column.startswith(MARGIN):
                 return f"{finding.margins[run_index]:.2f}".replace("-", "−")
             return " / ".join(f"{rank:,}" for rank in finding.ranks[run_index])
         texts = {
-            "Split": finding.split,
+            "Split": split_label(finding.split),
             "Better caption": finding.other_caption,
-            "Same as": f"{finding.other_caption} ({finding.other_split})",
+            "Same as": f"{finding.other_caption} ({split_label(finding.other_split)})",
             "Nearest": finding.other_path.rpartition("/")[2],
             "Found by": finding.by,
         }
@@ -105,9 +121,9 @@ class FindingsModel(QAbstractTableModel):
                 self.dataChanged.emit(self.index(line, 0), last, [Qt.ItemDataRole.DecorationRole])
 
 
-def _columns(kind: str, runs: int) -> tuple[str, ...]:
+def _columns(kind: str, sides: Sequence[str]) -> tuple[str, ...]:
     if kind == "mispair":
-        evidence: Sequence[str] = [f"{name} {side}" for side in "AB"[:runs] for name in ("Margin", "Ranks")]
+        evidence: Sequence[str] = [f"{name} {side}" for side in sorted(sides) for name in (MARGIN, RANKS)]
         return ("Pair", "Better caption", *evidence, "Split", "State")
     if kind == "outlier":
         return ("Picture", "Nearest", "Distance", "Split", "State")
@@ -117,14 +133,14 @@ def _columns(kind: str, runs: int) -> tuple[str, ...]:
 def _alignment(column: str) -> Qt.AlignmentFlag:
     if column in ("Split", "State"):
         return Qt.AlignmentFlag.AlignCenter
-    right = column.startswith(("Margin", "Ranks", "Distance"))
+    right = column.startswith((MARGIN, RANKS, "Distance"))
     return (Qt.AlignmentFlag.AlignRight if right else Qt.AlignmentFlag.AlignLeft) | Qt.AlignmentFlag.AlignVCenter
 
 
 def _hint(column: str) -> str:
     hints = {
-        "Margin": "Cosine minus the mean unmatched cosine, in deviations of the run's unmatched cosines",
-        "Ranks": "Rank of the caption for the image / rank of the image for the caption",
+        MARGIN: "Cosine minus the mean unmatched cosine, in standard deviations (SD) of the run's unmatched cosines",
+        RANKS: "Rank of the caption for the image / rank of the image for the caption",
         "Better caption": "The caption of another image that fits this image best in run A",
         "Distance": "1 − cosine in run A; for an outlier, the mean to its 10 nearest images",
         "Found by": "Perceptual hash of the pixels, or embedding of run A",

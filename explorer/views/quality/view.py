@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any, Final
 
 import numpy as np
-from jaxtyping import Int
-from PySide6.QtCore import QItemSelection, QItemSelectionModel, QSignalBlocker, QSize, Qt, Signal
+from PySide6.QtCore import Qt
 from PySide6.QtGui import QAction, QKeySequence, QUndoCommand
-from PySide6.QtWidgets import QAbstractItemView, QFileDialog, QHeaderView, QPushButton, QTableView, QTabWidget
+from PySide6.QtWidgets import QFileDialog, QPushButton, QTabWidget, QWidget
 
 from explorer import theme
 from explorer.intents import TrainCopy
 from explorer.models.thumbnails import Thumbnails
-from explorer.views.quality.findings_model import FINDING_ROLE, STATES, FindingsModel
+from explorer.views.quality import finding_card
+from explorer.views.quality.finding_card import FindingCard
+from explorer.views.quality.findings_model import FINDING_ROLE, STATES
+from explorer.views.quality.findings_table import PICTURE_PX, FindingsTable
 from explorer.views.quality.load import LoadedQuality, load_quality, write_states
 from explorer.views.view import View, reason_of
 from explorer.widgets import layouts
 from explorer.widgets.finder import Choice
 from explorer.widgets.flow_row import FlowRow
-from explorer.widgets.progress_row import ProgressRow
+from explorer.widgets.progress_row import ProgressPage, ProgressRow
 from explorer.widgets.refusal import set_refusal
 from explorer.widgets.searchable_combo_box import SearchableComboBox
 from explorer.widgets.state_area import StateArea
@@ -41,11 +43,6 @@ CHECKING: Final = "The data are being checked."
 CHOOSE: Final = "Choose findings in the list first."
 ALL: Final = "all"
 SELECTED: Final = "selected"
-PICTURE_PX: Final = 40
-LINE_PX: Final = 48
-LEAST_PX: Final = 56
-MEASURED: Final = 300
-"""Lines whose values decide how wide their columns are."""
 FILTER: Final = "Parquet (*.parquet);;CSV (*.csv)"
 REVIEW_ACTIONS: Final = (
     ("flagged", "Flag", "F", "Leave these pairs out of cleaned lists"),
@@ -61,7 +58,11 @@ CHECKED_ELSEWHERE: Final = "Checked in a workspace of your own"
 READ_ONLY_DATA: Final = "Read-only: the data of your own runs can be checked."
 NOT_CHECKED: Final = (
     "The runs chosen above search the training and the held-out pairs for wrong captions, duplicate images and "
-    "outliers. It takes about a minute per ten thousand pairs, and continues if you leave this view."
+    "outliers. It takes minutes for tens of thousands of pairs, and continues if you leave this view."
+)
+AWAITED: Final = (
+    "Mispairs, near-duplicates, leaks and outliers will be listed here, each with its pictures and its evidence. The "
+    "check continues if you leave this view."
 )
 
 
@@ -90,6 +91,7 @@ class QualityView(View):
     question = "Possible mislabels, duplicates and leaks, and the effect of training without them."
     icon = "database"
     compares = False
+    holds_plot = True
     exports = (("csv", "Findings as CSV"), ("parquet", "Findings as Parquet"))
 
     def build(self) -> Iterator[None]:
@@ -101,6 +103,7 @@ class QualityView(View):
         self._writes_own = False
         self.pictures = Thumbnails(context.background, self, edge=PICTURE_PX)
         self.working = ProgressRow("quality-working", asks=True)
+        self.check_page = ProgressPage(self.working, "Checking the data", AWAITED)
         self.shown = SearchableComboBox(name="quality-shown", label="State of the pairs shown", width=150)
         self.shown.show_choices(
             [
@@ -117,8 +120,10 @@ class QualityView(View):
         theme.set_role(self.train, "primary")
         yield
         self.tabs = QTabWidget(objectName="quality-tabs", accessibleName="Kinds of findings")
-        self.tables = {kind: _FindingsTable(kind, title, self.pictures) for kind, title in TABS.items()}
+        self.tables = {kind: FindingsTable(kind, title, self.pictures) for kind, title in TABS.items()}
         self.areas = {kind: StateArea(table) for kind, table in self.tables.items()}
+        self.card = FindingCard(Thumbnails(context.background, self, edge=2 * finding_card.PICTURE_PX))
+        self.opened: QualityFinding | None = None
         self.note, self.helped = (layouts.text(role="small", wrap=True) for _ in range(2))
         self.older = layouts.text(role="warn", name="quality-older", wrap=True)
         yield
@@ -130,6 +135,10 @@ class QualityView(View):
         self._connect()
 
     # -- what the window asks ----------------------------------------------------------------------------------
+
+    def details(self) -> QWidget | None:
+        """Return the finding that is looked at, large; None where there is none."""
+        return self.card if self.opened is not None and self.area.has_result else None
 
     def command(self) -> list[str] | None:
         runs = self._runs()
@@ -161,7 +170,8 @@ class QualityView(View):
         if not runs or self.loaded.no_model or self._open_question is not None or self.context.jobs.refused():
             return
         numbers, steps = zip(*runs, strict=True)
-        self.area.loading()
+        if self.loaded.report is None:
+            self.area.empty_page(self.check_page)
         self._ask(CheckData(runs=numbers, steps=steps), lambda _answer: self.refresh())
 
     def _ask(self, question: Question, done: Any) -> None:
@@ -216,7 +226,7 @@ class QualityView(View):
         self.loaded = loaded
         self._show_check()
         if loaded.report is None and self._open_question is not None:
-            self.area.loading()
+            self.area.empty_page(self.check_page)
             return
         if loaded.report is None:
             if self.context.jobs.look_only:
@@ -241,7 +251,7 @@ class QualityView(View):
         split, rows = self.loaded.split, self.context.selection.pairs.tolist()
         pairs = {(split, row) for row in rows} if self.shown.key == SELECTED else None
         for tab, (kind, table) in enumerate(self.tables.items()):
-            table.findings.show(report, self.states, state, pairs)
+            table.findings.show(report, self.states, state, pairs, self._side_names())
             count = report.count(kind) if report is not None else 0
             blind = [] if count or kind != "mispair" or report is None else report.blind
             self.tabs.setTabText(tab, f"{TABS[kind]} ({count:,})" if report and not blind else TABS[kind])
@@ -260,6 +270,11 @@ class QualityView(View):
         self.tab_menu.show_current()
         self._show_counts()
         self._mark()
+
+    def _side_names(self) -> list[str]:
+        """Return A or B for each run of the report, as it is chosen now, or the name of one that is not."""
+        letters = {side.run: "AB"[side.place] for side in self.context.selection.sides}
+        return [letters.get(run.run, run.name) for run in self.loaded.report.runs] if self.loaded.report else []
 
     def _show_counts(self) -> None:
         """Say how many pairs of how many were found, and what was decided."""
@@ -322,7 +337,7 @@ class QualityView(View):
         if select:
             pairs = {review.pair for review, _ in states}
             table.select_lines([at for at, f in enumerate(table.findings.findings) if pairs & {*f.keys}])
-        self._show_decisions()
+        self._show_chosen()
         self._writes.append((dataset, states))
         if len(self._writes) == 1:
             self._write_next()
@@ -384,15 +399,18 @@ class QualityView(View):
     # -- the shared selection ----------------------------------------------------------------------------------
 
     def _choose(self, findings: Sequence[QualityFinding]) -> None:
-        rows = [finding.row for finding in findings if finding.split == self.loaded.split]
-        if rows:
-            self._selects = True
-            self.context.selection.pairs = np.array(sorted({*rows}), np.int64)
-            self._selects = False
-        self._show_decisions()
+        """Show the finding that was chosen last, and select the pairs of all in the window."""
+        rows = {finding.row for finding in findings if finding.split == self.loaded.split}
+        self._selects = True
+        self.context.selection.pairs = np.array(sorted(rows), np.int64)
+        self._selects = False
+        self._show_chosen()
 
     def _on_pairs(self) -> None:
         """Show the findings of the pairs selected elsewhere; a row chosen here leaves the rows as they are."""
+        if not self._selects and not self.context.selection.pair_count:
+            for table in self.tables.values():
+                table.select_lines(())
         if self.shown.key == SELECTED and not self._selects:
             self._show_findings()
         else:
@@ -401,13 +419,19 @@ class QualityView(View):
     def _mark(self) -> None:
         for table in self.tables.values():
             table.mark(self.context.selection.pairs, self.loaded.split)
-        self._show_decisions()
+        self._show_chosen()
 
-    def _show_decisions(self) -> None:
-        """Offer decisions only where findings are selected."""
-        chosen, reason = bool(self.tables[self._kind()].chosen()), self.context.jobs.read_only_reason
+    def _show_chosen(self) -> None:
+        """Offer decisions and show a finding large where some are selected: the current one, or the first."""
+        table = self.tables[self._kind()]
+        chosen, reason = table.chosen(), self.context.jobs.read_only_reason
         for part in (part for both in self._review_buttons.items() for part in both):
             set_refusal(part, reason or ("" if chosen else CHOOSE))
+        current = table.currentIndex().data(FINDING_ROLE)
+        self.opened = current if current in chosen else next(iter(chosen), None)
+        if self.opened is not None:
+            self.card.show_finding(self.opened, self._side_names())
+        self.details_changed.emit()
 
     # -- putting together --------------------------------------------------------------------------------------
 
@@ -438,7 +462,7 @@ class QualityView(View):
         self.tab_menu = self.stand_for(self.tabs.tabBar())
         self.main.addWidget(self.check)
         self._show_check()
-        layouts.add(self.body, self.older, bar, (self.tabs, 1), self.note, self.helped, self.working)
+        layouts.add(self.body, self.older, bar, self.note, (self.tabs, 1), self.helped, self.working)
 
     def _connect(self) -> None:
         selection = self.context.selection
@@ -447,12 +471,13 @@ class QualityView(View):
         selection.pairs_changed.connect(self._on_pairs)
         selection.facts_changed.connect(self._on_facts)
         self.shown.picked.connect(lambda _state: self._show_findings())
-        for show in (self._show_counts, self._show_decisions):
+        for show in (self._show_counts, self._show_chosen):
             self.tabs.currentChanged.connect(lambda _place, show=show: show())
         self.check.clicked.connect(self.check_data)
         self.export_list.clicked.connect(self.ask_export)
         self.train.clicked.connect(self.train_on_these)
         self.working.cancelled.connect(self._cancel)
+        self.card.closed.connect(lambda: self.tables[self._kind()].clearSelection())
         for table in self.tables.values():
             table.chose.connect(self._choose)
 
@@ -469,77 +494,3 @@ class _Decision(QUndoCommand):
 
     def undo(self) -> None:
         self._view.apply(self._dataset, self._before, select=True)
-
-
-class _FindingsTable(QTableView):
-    """The findings of one kind."""
-
-    chose = Signal(object)  # The person has selected these findings.
-
-    def __init__(self, kind: str, label: str, pictures: Thumbnails) -> None:
-        super().__init__(objectName=f"quality-{kind}s", accessibleName=label, showGrid=False, wordWrap=False)
-        self.findings = FindingsModel(kind, pictures, self)
-        self.setModel(self.findings)
-        self.setIconSize(QSize(PICTURE_PX, PICTURE_PX))
-        self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
-        self.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
-        self.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
-        self.setVerticalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
-        self.setTabKeyNavigation(False)
-        self.verticalHeader().hide()
-        self.verticalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
-        self.verticalHeader().setDefaultSectionSize(LINE_PX)
-        self.horizontalHeader().setHighlightSections(False)
-        self.horizontalHeader().setTextElideMode(Qt.TextElideMode.ElideRight)
-        self.selectionModel().selectionChanged.connect(lambda *_: self.chose.emit(self.chosen()))
-        self.findings.modelReset.connect(self._fit)
-
-    def chosen(self) -> list[QualityFinding]:
-        """Return the selected findings, in the order shown."""
-        lines = sorted(index.row() for index in self.selectionModel().selectedRows())
-        return [self.findings.index(line, 0).data(FINDING_ROLE) for line in lines]
-
-    def go_to(self, line: int) -> None:
-        """Make this line, or the last one, current and selected, without announcing it."""
-        if self.findings.rowCount():
-            with QSignalBlocker(self.selectionModel()):
-                self.selectRow(min(line, self.findings.rowCount() - 1))
-            self.viewport().update()
-
-    def mark(self, pairs: Int[np.ndarray, " k"], split: str) -> None:
-        """Show these ascending pairs of a split as selected, unannounced; leave the selection if none is listed."""
-        of_split = [(line, f.row) for line, f in enumerate(self.findings.findings) if f.split == split]
-        lines, rows = np.array(of_split, np.int64).reshape(-1, 2).T
-        # Of half a million selected pairs a set would hold the window up for 50 ms.
-        chosen = lines[np.searchsorted(pairs, rows) < np.searchsorted(pairs, rows, side="right")]
-        if len(chosen):
-            self.select_lines(chosen.tolist())
-
-    def select_lines(self, lines: Iterable[int]) -> None:
-        """Select exactly these lines without announcing it."""
-        last, chosen = self.findings.columnCount() - 1, QItemSelection()
-        for line in lines:
-            chosen.select(self.findings.index(line, 0), self.findings.index(line, last))
-        with QSignalBlocker(self.selectionModel()):
-            self.selectionModel().select(chosen, QItemSelectionModel.SelectionFlag.ClearAndSelect)
-        self.viewport().update()
-
-    def _fit(self) -> None:
-        header = self.horizontalHeader()
-        for column in range(self.findings.columnCount()):
-            name = str(self.findings.headerData(column, Qt.Orientation.Horizontal))
-            wide = name in ("Pair", "Picture", "Better caption", "Same as", "Nearest")
-            header.setSectionResizeMode(
-                column, QHeaderView.ResizeMode.Stretch if wide else QHeaderView.ResizeMode.Interactive
-            )
-            if not wide:
-                self.setColumnWidth(column, self._needed_px(column, name))
-
-    def _needed_px(self, column: int, name: str) -> int:
-        """Return the width of a column of short values: captions take what is left."""
-        texts = [self.findings.index(line, column).data() for line in range(min(MEASURED, self.findings.rowCount()))]
-        longest = max([*map(str, texts), *(STATES.values() if name == "State" else ())], key=len, default="")
-        wide = max(
-            self.horizontalHeader().fontMetrics().horizontalAdvance(name), self.fontMetrics().horizontalAdvance(longest)
-        )
-        return max(LEAST_PX, wide + 3 * theme.INSIDE)

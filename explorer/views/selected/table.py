@@ -277,7 +277,12 @@ class PairTable(QTableView):
 
 
 class PictureCell(QStyledItemDelegate):
-    """Paints a thumbnail with up to three lines of caption."""
+    """Paints a thumbnail, without a tint where its line is selected, with up to three lines of caption."""
+
+    def __init__(self, parent: QWidget | None = None, *, edge: int = PICTURE_PX) -> None:
+        """Create the delegate; an `edge` of 0 leaves the thumbnail out."""
+        super().__init__(parent)
+        self._edge = edge
 
     def paint(
         self, painter: QPainter, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex
@@ -285,7 +290,7 @@ class PictureCell(QStyledItemDelegate):
         paint_ground(self, painter, option, index)
         painter.save()
         painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform)
-        edge = min(PICTURE_PX, option.rect.height() - theme.SPACE)
+        edge = min(self._edge, option.rect.height() - theme.SPACE)
         room = QRect(option.rect.left() + CELL_PX, 0, edge, edge)
         room.moveTop(option.rect.top() + (option.rect.height() - edge) // 2)
         picture = index.data(Qt.ItemDataRole.DecorationRole)
@@ -300,7 +305,8 @@ class PictureCell(QStyledItemDelegate):
         painter.setPen(theme.color("selection_text" if selected else "text"))
         painter.setFont(theme.pixel_font(theme.SMALL_PX))
         metrics = painter.fontMetrics()
-        text_rect = option.rect.adjusted(edge + CELL_PX + theme.INSIDE + theme.SPACE, 0, -theme.INSIDE, 0)
+        beside = edge + theme.INSIDE + theme.SPACE if edge else 0
+        text_rect = option.rect.adjusted(CELL_PX + beside, 0, -theme.INSIDE, 0)
         most = max(1, text_rect.height() // metrics.height())
         lines = wrapped(str(index.data() or ""), metrics, text_rect.width(), most)
         painter.drawText(text_rect, int(Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft), "\n".join(lines))
