@@ -10,6 +10,7 @@ from PySide6.QtGui import QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from explorer import theme
+from explorer.widgets import layouts
 
 
 @dataclass(frozen=True)
@@ -67,11 +68,10 @@ class FlowRow(QWidget):
         self._parts.insert(at, _Part(widget, gap, stretch, right))
         if before is not None:
             # Not behind the widget: `before`, and what follows it, would go with it to the end of the window.
-            last = before.previousInFocusChain()
-            while last and (last is widget or (last.focusPolicy() == Qt.FocusPolicy.NoFocus and last is not before)):
-                last = last.previousInFocusChain()
-            if last:
-                QWidget.setTabOrder(last, widget)
+            for last in layouts.focus_chain(before, back=True):
+                if last is not widget and last.focusPolicy() != Qt.FocusPolicy.NoFocus:
+                    QWidget.setTabOrder(last, widget)
+                    break
         self.updateGeometry()
 
     def sizeHint(self) -> QSize:

@@ -123,22 +123,39 @@ _BY_TAB = frozenset((Qt.FocusPolicy.TabFocus, Qt.FocusPolicy.StrongFocus, Qt.Foc
 """Policies of what Tab reaches; a look into a set is three times as fast as a bit of a policy of Qt."""
 
 
+def focus_chain(widget: QWidget, *, back: bool = False) -> Iterator[QWidget]:
+    """Yield what follows a widget in the focus chain of its window, without the window.
+
+    PySide takes each widget for the owner of the next one. When an owner is deleted, all objects in what it owns that
+    Qt has made count as deleted, actions of menus for one. So every widget is given back to its parent, and the window,
+    which has none, is never asked for.
+
+    Args:
+        back: Yield what is before the widget instead, the nearest first.
+    """
+    window = widget.window()
+    end = window.nextInFocusChain() if back else window.previousInFocusChain()
+    at: QWidget | None = widget
+    while at is not None and at is not end:
+        at = at.previousInFocusChain() if back else at.nextInFocusChain()
+        if at is not None:
+            at.parentWidget()
+            yield at
+
+
 def tab_in_order(*parts: QWidget) -> None:
     """Let Tab go through these parts of a window one after the other, in each as it did.
 
     Qt goes through widgets in the order in which they got into the window, whatever their place.
     """
-    window = parts[0].window()
     stops: list[list[QWidget]] = [[] for _ in parts]
     before: list[QWidget] = []
-    widget = window.nextInFocusChain()
-    while widget is not None and widget is not window:
+    for widget in focus_chain(parts[0].window()):
         if widget.focusPolicy() in _BY_TAB:
             for part, inside in zip(parts, stops, strict=True):
                 if part.isAncestorOf(widget):
                     inside.append(widget)
                     before.append(widget)
-        widget = widget.nextInFocusChain()
     ordered = [widget for inside in stops for widget in inside]
     if ordered != before:
         for first, second in pairwise(ordered):

@@ -8,7 +8,7 @@ from typing import Final
 
 from PySide6.QtCore import Qt, QUrl, qVersion
 from PySide6.QtGui import QDesktopServices, QGuiApplication
-from PySide6.QtWidgets import QDialog, QHBoxLayout, QPushButton, QWidget
+from PySide6.QtWidgets import QApplication, QDialog, QHBoxLayout, QPushButton, QWidget
 
 from explorer import theme
 from explorer.event_loop.exception_hooks import Hooks
@@ -29,7 +29,7 @@ _NEXT: Final = (
 
 
 class ErrorDialog(QDialog):
-    """A non-blocking dialog for program errors; at most one is open."""
+    """A non-blocking dialog for program errors; of all windows' dialogs at most one is open."""
 
     def __init__(self, hooks: Hooks, parent: QWidget) -> None:
         super().__init__(parent, objectName="failure", windowTitle="Unexpected error")
@@ -52,6 +52,8 @@ class ErrorDialog(QDialog):
     def show_message(self, summary: str, details: str) -> None:
         """Show an error; an open dialog counts further ones."""
         if not self.isVisible():
+            if self._is_for_another():
+                return
             self._stories.clear()
         self._stories.append(details)
         short = summary if len(summary) <= LONGEST else f"{summary[:LONGEST]}…"
@@ -59,6 +61,12 @@ class ErrorDialog(QDialog):
         self.happened.setText(short if count == 1 else f"{short}\n(the newest of {count})")
         self.show()
         self.resize(self.width(), self.layout().totalHeightForWidth(self.width()))
+
+    def _is_for_another(self) -> bool:
+        """Return whether another window shows the error: it shows one already, or the person is there."""
+        others = [each for each in QApplication.topLevelWidgets() if isinstance(each, ErrorDialog) and each is not self]
+        active = QApplication.activeWindow()
+        return any(each.isVisible() or (active is not None and each.parent() is active) for each in others)
 
     def story(self) -> str:
         """Return the text to copy: every reported error, the end of the log, and the system versions."""

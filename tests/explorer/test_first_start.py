@@ -12,13 +12,14 @@ from PySide6.QtWidgets import QApplication, QLabel, QToolButton, QWidget
 from pytestqt.qtbot import QtBot
 
 from explorer import __main__ as explorer_main
-from explorer import intents
+from explorer import intents, theme
 from explorer.event_loop.exception_hooks import Hooks
 from explorer.event_loop.garbage_collector import GarbageCollector
 from explorer.views import VIEWS
 from explorer.views.runs.new_run import NewRun
 from explorer.widgets.still_map import StillMap
 from explorer.window import Window
+from explorer.window.error_dialog import ErrorDialog
 from explorer.window.sample_window import OFFSET_PX, window_on_sample
 from trainer.config import default_paths
 from trainer.distribution.sample_card import read_card
@@ -138,7 +139,15 @@ def test_finished_runs_open_on_their_maps_and_nothing_of_them_is_written(qtbot: 
     assert new.isHidden()
     sample.findChild(QWidget, "RunsView-read-only").click()
     assert raised == [True, True]
+    for error in ("one", "two"):
+        window.hooks.report(RuntimeError(error))
+        window.hooks.caught.emit(error, "")
+    dialogs = [each for each in QApplication.topLevelWidgets() if isinstance(each, ErrorDialog) and each.isVisible()]
+    assert [dialog.happened.text() for dialog in dialogs] == ["two\n(the newest of 3)"], "one, not one of each window"
+    dialogs[0].hide()
     with qtbot.waitSignal(sample.destroyed, timeout=20_000):
         sample.close()
-    assert window.isVisible()
+    errors = window.hooks.caught_count
+    theme.theme().redraw()
+    assert (window.isVisible(), window.hooks.caught_count) == (True, errors)
     assert state() == before

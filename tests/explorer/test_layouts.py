@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pytest
+import shiboken6
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QLineEdit, QPushButton, QWidget
+from PySide6.QtWidgets import QLineEdit, QMainWindow, QMenu, QPushButton, QWidget
 from pytestqt.qtbot import QtBot
 
 from explorer import theme
 from explorer.widgets import layouts
+from explorer.widgets.flow_row import FlowRow
 from explorer.widgets.window_menu import WindowMenu
 
 
@@ -47,6 +52,30 @@ def test_a_label_shows_what_a_person_wrote_and_no_markup(qapp):
     assert (label.text(), label.objectName(), label.property("role")) == ("<b>bold</b>", "note", "small")
     assert label.wordWrap()
     assert label.buddy() is field
+
+
+@pytest.mark.parametrize("back", [False, True])
+def test_ordering_tab_leaves_every_widget_with_its_parent(qapp, back: bool) -> None:
+    """Else what Qt has made for a window counts as deleted, once a widget at an end of its focus chain is deleted."""
+    window = QMainWindow()
+    row, menu = FlowRow(window), QMenu(window)
+    action = menu.addAction("of the window")
+    first, new = QPushButton(), QPushButton()
+    row.add(first)
+    button = QPushButton(window)
+    if back:
+        row.add(new, before=first)
+    else:
+        layouts.tab_in_order(row, button)
+    shiboken6.delete(row if back else button)
+    assert shiboken6.isValid(action)
+    layouts.tab_in_order(QWidget())
+
+
+@pytest.mark.parametrize("method", ["InFocusChain()", ".topLevelWidget()", ".nativeParentWidget()"])
+def test_no_other_module_calls_what_makes_a_widget_the_owner_of_its_window(method: str) -> None:
+    files = Path(layouts.__file__).parents[1].rglob("*.py")
+    assert {file.name for file in files if method in file.read_text(encoding="utf-8")} <= {"layouts.py"}
 
 
 def test_a_line_is_cut_at_its_end(qapp):
