@@ -60,7 +60,7 @@ def test_the_prompt_suites_that_ship_have_classes_and_templates():
 
 
 COUNTS = {"CIFAR10": 10, "CIFAR100": 100, "MNIST": 10, "FashionMNIST": 10, "Flowers102": 102, "GTSRB": 43}
-COUNTS |= {"Country211": 211, "StanfordCars": 196}
+COUNTS |= {"Country211": 211, "StanfordCars": 196, "STL10": 10}
 """Classes of each data set, as its authors count them."""
 
 

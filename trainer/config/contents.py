@@ -3,6 +3,7 @@
 from trainer.config.checking import check, check_ranks, faults, problems
 from trainer.config.data import (
     TORCHVISION_FILES,
+    TORCHVISION_LABELS,
     ClassFolder,
     Data,
     Folder,
@@ -54,6 +55,7 @@ from trainer.config.tuning import OF_START, Tuning
 
 __all__ = [
     "TORCHVISION_FILES",
+    "TORCHVISION_LABELS",
     "ELSEWHERE",
     "FINE_TUNING",
     "LORA",

@@ -258,6 +258,7 @@ class Named(DataKind):
         "GTSRB",
         "Country211",
         "StanfordCars",
+        "STL10",
     ] = option("CIFAR10", "Data set", "Trained on its training split, validated on its test split.")
     root: str = option("", "Folder", "Where it is or is downloaded to; empty: in the workspace.", advanced=True)
     template: str = option("a photo of a {}.", "Caption", "{} is replaced by the name of the class.")
@@ -269,8 +270,15 @@ TORCHVISION_FILES: Final = {
     "CIFAR100": "cifar-100-python/train",
     "MNIST": "MNIST/raw/train-images-idx3-ubyte",
     "FashionMNIST": "FashionMNIST/raw/train-images-idx3-ubyte",
+    "STL10": "stl10_binary/train_X.bin",
 }
 """A file by which the folder of a data set of torchvision is told, below its root; of those that are no pictures."""
+
+TORCHVISION_LABELS: Final = {
+    "Flowers102": "flowers-102/imagelabels.mat",
+    "StanfordCars": "stanford_cars/devkit/cars_train_annos.mat",
+}
+"""The same of those whose pictures are files, and whose classes are in arrays of MATLAB."""
 
 
 @dataclass(frozen=True, kw_only=True)

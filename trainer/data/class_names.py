@@ -95,7 +95,8 @@ def _of_indices(folders: Sequence[str], suite: PromptSuite | None) -> dict[str, 
     numbers = [int(folder) for folder in folders]
     if suite is None and sorted(numbers) == list(range(1000)):
         suite = prompt_suites()["imagenet"]
-    if suite is None or max(numbers) >= len(suite.classes):
+    # From 1 on they may be others, of which the last is not there.
+    if suite is None or max(numbers) >= len(suite.classes) or min(numbers) > 0:
         return {folder: folder for folder in folders}
     return {folder: suite.classes[number] for folder, number in zip(folders, numbers, strict=True)}
 

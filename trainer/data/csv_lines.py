@@ -38,8 +38,11 @@ class CsvLine:
 def numbered(file: BinaryIO) -> Iterator[tuple[int, bytes | str]]:
     """Yield (number, line without its end), or (number, reason) for a skipped line that is too long.
 
-    Holds one line at a time. A line that does not end within 256 MiB is the last.
+    Holds one line at a time. A line that does not end within 256 MiB is the last. Lines may end by CR alone.
     """
+    start = file.peek(1) if isinstance(file, io.BufferedReader) else b""
+    if b"\r" in start and b"\n" not in start:
+        file = recoded(file, "utf-8-sig")
     number = 0
     while raw := file.readline(MOST_LINE + 1):
         number += 1
@@ -79,8 +82,6 @@ def _texts(file: BinaryIO, encoding: str) -> Iterator[tuple[int, str, str]]:
         file = recoded(file, encoding)
     elif start.startswith(UTF16):
         file = recoded(file, "utf-16")
-    elif b"\r" in start and b"\n" not in start:
-        file = recoded(file, "utf-8-sig")
     for number, raw in numbered(file):
         if isinstance(raw, str):
             yield number, "", raw

@@ -17,7 +17,7 @@ from PIL import Image
 
 from trainer import config
 from trainer.analysis.progress import Progress
-from trainer.config import TORCHVISION_FILES
+from trainer.config import TORCHVISION_FILES, TORCHVISION_LABELS
 from trainer.data.class_names import class_names
 from trainer.data.pairs import DataError, Source, captioned
 from trainer.data.stored_pairs import StoredPair, kept
@@ -29,6 +29,8 @@ _TROUBLE: Final = (OSError, RuntimeError, ValueError, EOFError, HTTPException, t
 
 _SILENCE_S: Final = 20.0
 
+_OF_CHANNELS: Final = "STL10"
+"""Its arrays have the colors first, and its parts have names."""
 _COLORED: Final = ("CIFAR10", "CIFAR100")
 """Arrays of numpy; those of the gray ones are torch's."""
 
@@ -72,8 +74,10 @@ def _opened(data: config.Named, root: Path, training: bool, progress: Progress) 
 
     name, refusal = data.name, refusal_of_downloads()
     # What a person has put there is not replaced by a download.
-    supplied = bool(data.root.strip()) and name in TORCHVISION_FILES and (root / TORCHVISION_FILES[name]).is_file()
-    switch = {"train": training} if name in TORCHVISION_FILES else {"split": "train" if training else "test"}
+    file = (TORCHVISION_FILES | TORCHVISION_LABELS).get(name, "")
+    supplied = bool(data.root.strip()) and bool(file) and (root / file).is_file()
+    has_flag = name in TORCHVISION_FILES and name != _OF_CHANNELS
+    switch = {"train": training} if has_flag else {"split": "train" if training else "test"}
     dataset_class = getattr(torchvision.datasets, name)
     try:
         with downloads_shown(progress, name):
@@ -129,13 +133,20 @@ def downloads_shown(progress: Progress, name: str) -> Iterator[None]:
 
 def _pictures(name: str, opened: Any, progress: Progress) -> Iterator[StoredPair]:
     names = _class_names(name, opened)
-    for row, (pixels, target) in enumerate(zip(opened.data, opened.targets, strict=True)):
+    targets = opened.labels if name == _OF_CHANNELS else opened.targets
+    for row, (pixels, target) in enumerate(zip(opened.data, targets, strict=True)):
         if row % 1000 == 0:
             progress(row / len(opened.data), f"Caching the images of {name}: {row:,} of {len(opened.data):,}")
         buffer = io.BytesIO()
-        image = Image.fromarray(pixels if name in _COLORED else pixels.numpy())
+        image = Image.fromarray(_with_colors_last(name, pixels))
         image.save(buffer, "PNG", compress_level=1)
         yield StoredPair(f"{row:06}.png", buffer.getvalue(), ("",), names[int(target)])
+
+
+def _with_colors_last(name: str, pixels: Any) -> Any:
+    if name == _OF_CHANNELS:
+        return pixels.transpose(1, 2, 0)
+    return pixels if name in _COLORED else pixels.numpy()
 
 
 def _captioned(source: Source, template: str) -> Source:

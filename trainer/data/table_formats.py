@@ -36,6 +36,7 @@ from trainer.format_detection.tables import (
     names_in_folders,
     native_names,
     omitted_ending,
+    picture_in,
 )
 from trainer.images import SUFFIXES, Cell
 from trainer.untrusted import bounded
@@ -57,6 +58,8 @@ _DIGITS: Final = "0123456789"
 
 _DOWNLOAD: Final = "Download the pictures, such as by img2dataset, and choose the folder that they are written to."
 
+_PICTURE: Final = "<image>"
+"""Where the picture of a conversation belongs."""
 _ANSWERS: Final = ("gpt", "assistant")
 """Who answers in a conversation."""
 
@@ -195,7 +198,7 @@ def pairs(path: Path, row: dict[str, Any], table: config.Table) -> list[Source]:
     """Return a pair for each caption of a row; of a list of captions and of numbered columns, each is one.
 
     A cell may spell a list. A caption may be an object with `raw`, `caption` or `text`, as in the lists of Karpathy and
-    Li (2015), or the only answer of a conversation, as in LLaVA's pairs for pretraining.
+    Li (2015), or the only answer of a conversation, as in LLaVA's pairs for pretraining and in ShareGPT's lists.
 
     Raises:
         ValueError: As `pair`.
@@ -209,8 +212,9 @@ def pairs(path: Path, row: dict[str, Any], table: config.Table) -> list[Source]:
         caption = listed
     if not isinstance(caption, list) or not caption:
         return [pair(path, row, table)]
-    if all(isinstance(answer, dict) and "from" in answer for answer in caption):
-        answers = [answer.get("value") for answer in caption if answer["from"] in _ANSWERS]
+    if all(isinstance(turn, dict) and turn.keys() & {"from", "role"} for turn in caption):
+        turns = ((turn.get("from", turn.get("role")), turn.get("value", turn.get("content"))) for turn in caption)
+        answers = [text for who, text in turns if who in _ANSWERS]
         if len(answers) != 1:
             raise ValueError(f"Its conversation has {len(answers)} answers; only one answer is a caption.")
         caption = answers
@@ -305,12 +309,14 @@ def pair(path: Path, row: dict[str, Any], table: config.Table) -> Source:
         raise ValueError("Its caption is empty." if table.caption_column in row else _missing(table.caption_column))
     if len(caption) > MOST_TEXT:
         raise ValueError(f"Its caption is longer than {MOST_TEXT:,} characters.")
-    sentence = " ".join(caption.split())
+    sentence = " ".join(caption.replace(_PICTURE, " ").split())
     for what, text in (("caption", sentence), ("image", image), *metadata.items()):
         if isinstance(text, str) and not untrusted_files.is_text(text):
             raise ValueError(f"Its {untrusted_files.spelled(what)} contains half a character (a lone surrogate).")
     if isinstance(image, Cell):
         return Source(image, f"{image.file.name}/{image.row}", sentence, metadata.get(LABEL, ""), metadata)
+    if isinstance(image := picture_in(image), list):
+        raise ValueError(f"It names {len(image):,} images; a pair has one.")
     if not isinstance(image, str) or not image.strip():
         raise ValueError("It names no image." if table.image_column in row else _missing(table.image_column))
     if is_encoded(image):

@@ -12,7 +12,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from trainer.config import TORCHVISION_FILES, ClassFolder, ConfigError, Data, Folder, HubDataset, Named, Shards, Table
+from trainer.config import (
+    TORCHVISION_FILES,
+    TORCHVISION_LABELS,
+    ClassFolder,
+    ConfigError,
+    Data,
+    Folder,
+    HubDataset,
+    Named,
+    Shards,
+    Table,
+)
 from trainer.format_detection.class_lists import is_class_column, with_class_list
 from trainer.format_detection.readme import default_configuration
 from trainer.format_detection.split_files import with_lists
@@ -38,7 +49,7 @@ from trainer.format_detection.tables import (
     subfolders,
 )
 from trainer.format_detection.unread import TABLES as UNREAD_TABLES
-from trainer.format_detection.unread import UNREAD, next_step, unread_among
+from trainer.format_detection.unread import UNREAD, next_step, of_pixels, unread_among
 from trainer.images import SUFFIXES
 from trainer.untrusted import files as untrusted_files
 
@@ -77,7 +88,7 @@ _TEXTS: Final = frozenset(
     (
         *(".txt", ".md", ".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".parquet", ".xml", ".html"),
         *(".pdf", ".mat", ".npy", ".npz", ".pkl", ".py", ".ipynb", ".log", ".zip", ".gz"),
-        *(".toml", ".yaml", ".yml", ".token", ".docx", ".db", ".meta"),
+        *(".toml", ".yaml", ".yml", ".token", ".docx", ".db", ".meta", ".bin", ".dat"),
     )
 )
 """Endings of what is no picture and no film."""
@@ -246,6 +257,8 @@ def _with_classes(chosen: Path, proposal: Proposal) -> Proposal:
             return proposal
     elif not isinstance(data, ClassFolder) and not _is_flat(proposal):
         return proposal
+    elif proposal.question and (sets := _of_torchvision(chosen, TORCHVISION_LABELS)):
+        return Proposal(sets[0])
     is_open = bool(proposal.question) or not isinstance(data, ClassFolder)
     listed = with_class_list(chosen, data, is_open=is_open)
     if listed is None:
@@ -304,8 +317,12 @@ def _folder(root: Path, depth: int = 0) -> Proposal:
             return Proposal(_table(addresses))
         if unread := _unread(root, entries):
             raise ConfigError(f"{root} holds no pictures that could be read: {unread}")
-        if any(is_encoded(cell) for file in _tables_near(root, entries) for cell in columns_of(file)):
-            raise ConfigError(f"{root} holds a table of pictures. {OF_ENCODED}")
+        for file in _tables_near(root, entries):
+            columns = columns_of(file)
+            if step := OF_ENCODED if any(map(is_encoded, columns)) else of_pixels(columns):
+                raise ConfigError(f"{root} holds a table of pictures, {untrusted_files.spelled(file.name)!r}. {step}")
+        if depth < _DEEPEST and len(folders := subfolders(root)) == 1:
+            return _folder(folders[0], depth + 1)
     if not look.captioned:
         pictures = _without_captions(root, entries, look)
         if text_tree(root):
@@ -346,11 +363,11 @@ def text_tree(root: Path) -> tuple[Path, Path] | None:
     return None
 
 
-def _of_torchvision(root: Path) -> list[Named]:
+def _of_torchvision(root: Path, files: Mapping[str, str] = TORCHVISION_FILES) -> list[Named]:
     """Return the data sets of torchvision whose files lie in a folder, or of which it is a part."""
     return [
         Named(name=name, root=str(above))  # type: ignore[arg-type]  # a name of the mapping
-        for name, file in TORCHVISION_FILES.items()
+        for name, file in files.items()
         for above in (root, *list(root.parents)[:2])
         if (above / file).is_file() and (above / file).is_relative_to(root)
     ]
@@ -540,6 +557,8 @@ def _other(columns: Sequence[str], image: str) -> str:
 
 
 def _table(file: Path) -> Table:
+    if step := of_pixels(columns_of(file)):
+        raise ConfigError(f"{file.name} is a table of pictures. {step}")
     image, caption = _columns_for(file)
     return Table(
         path=str(file), image_column=image or Table.image_column, caption_column=caption or Table.caption_column

@@ -45,6 +45,8 @@ CAPTIONS: Final = (
     ),
     "label",
     "conversations",
+    "messages",
+    "response",
 )
 """Names of a column of captions, the likeliest first."""
 
@@ -354,8 +356,8 @@ def first_images(path: Path, column: str) -> list[str]:
     try:
         if form_of(path) == "json" and _is_coco(path):
             return [name.decode("utf-8", "replace") for name in _COCO_NAME.findall(_head(path))[:_ASKED]]
-        rows = itertools.islice(_rows(path, "auto"), _ASKED)
-        return [local_path(name) for row in rows if isinstance(name := row.get(column), str) and name.strip()]
+        names = (picture_in(row.get(column)) for row in itertools.islice(_rows(path, "auto"), _ASKED))
+        return [local_path(name) for name in names if isinstance(name, str) and name.strip()]
     except (OSError, ValueError, csv.Error, TypeError, RecursionError):
         return []
 
@@ -389,7 +391,7 @@ def columns_of_pictures(path: Path, endings: Collection[str]) -> list[str]:
     """Return the columns that mostly contain image names, those called image first; none if it is unreadable."""
     rows = _first_rows(path)
     columns = dict.fromkeys(name for row in rows for name in row)
-    named = {name: sum(is_picture(row.get(name), endings) for row in rows) for name in columns}
+    named = {name: sum(is_picture(picture_in(row.get(name)), endings) for row in rows) for name in columns}
     full = [name for name in columns if named[name] > len(rows) / 2]
     return sorted(full, key=lambda name: ("image" not in name.lower(), -named[name]))
 
@@ -397,6 +399,13 @@ def columns_of_pictures(path: Path, endings: Collection[str]) -> list[str]:
 def is_picture(value: Any, endings: Collection[str]) -> bool:
     """Return whether a cell is the name of a picture."""
     return isinstance(value, str) and "://" not in value and os.path.splitext(value.strip())[1].lower() in endings
+
+
+def picture_in(cell: Any) -> Any:
+    """Return what a cell says of its picture, also in a list of one, as `images` in lists of conversations."""
+    if isinstance(cell, list) and len(cell) == 1:
+        cell = cell[0]
+    return cell.get("path") if isinstance(cell, dict) else cell
 
 
 def caption_beside(path: Path, image: str) -> str:

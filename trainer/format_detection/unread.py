@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -15,6 +15,26 @@ TABLES: Final = {
     tuple(
         f".{form}.{packed}" for form in ("csv", "tsv", "json", "jsonl", "txt") for packed in ("gz", "bz2", "xz", "zst")
     ): "Unpack it first.",
+    ("imagelabels.mat",): (
+        'Write a list of its classes, which is read: python -c "from scipy.io import loadmat; '
+        "[print(f'image_{n:05}.jpg', c - 1) for n, c in "
+        "enumerate(loadmat('imagelabels.mat')['labels'][0].tolist(), 1)]\" > labels.txt"
+    ),
+    ("cars_train_annos.mat", "cars_test_annos_withlabels.mat"): (
+        'Write a list of its classes, which is read: python -c "from scipy.io import loadmat; '
+        "[print(a[-1][0], int(a[-2][0][0]) - 1) for a in loadmat('cars_train_annos.mat')['annotations'][0]]\" "
+        "> labels.txt"
+    ),
+    ("_32x32.mat",): (
+        'Write an .npz of its parts, which is read: python -c "import numpy; from scipy.io import loadmat; '
+        "parts = {p: loadmat(p + '_32x32.mat') for p in ('train', 'test')}; numpy.savez('svhn.npz', "
+        "**{p + '_images': a['X'].transpose(3, 0, 1, 2) for p, a in parts.items()}, "
+        "**{p + '_labels': a['y'] % 10 for p, a in parts.items()})\""
+    ),
+    (".en", ".de", ".fr", ".cs"): (
+        "Put the name of its picture before each line, by the list of names that has as many lines: "
+        "paste NAMES.txt FILE > captions.txt"
+    ),
     (".mat",): "Write what it holds as CSV or .npy, by scipy.io.loadmat.",
     (".pkl", ".pickle", ".joblib"): (
         "It is not opened, because it can run code. Write its content as CSV, JSON or .npy where it was made."
@@ -22,15 +42,45 @@ TABLES: Final = {
 }
 """Endings of what may tell of pictures that lie beside -> the next step."""
 _OTHERS: Final = {
+    ("-ubyte", "-ubyte.gz"): (
+        "MNIST and the sets like it have files of the same names. Unpack them (gunzip *.gz) into a folder MNIST/raw, "
+        "or FashionMNIST/raw if they are of Fashion-MNIST."
+    ),
     (".zip", ".7z", ".rar", ".gz", ".bz2", ".xz", ".zst"): "Unpack it first.",
     (".tfrecord", ".tfrecords", ".mdb", ".lmdb", ".rec", ".beton"): _AS_TARS,
     (".arrow",): "Write it as Parquet: datasets.Dataset.from_file(FILE).to_parquet(NAME).",
+    ("_x.h5", "_y.h5"): (
+        'Write its pictures as files, by h5py and torchvision: python -c "import os; '
+        "from torchvision.datasets import PCAM; "
+        "[(os.makedirs(f'{s}/{c}', exist_ok=True), x.save(f'{s}/{c}/{n}.png')) for s in ('train', 'val', 'test') "
+        "for n, (x, c) in enumerate(PCAM('FOLDER', s))]\", where FOLDER has the files in a folder pcam."
+    ),
     (".h5", ".hdf5"): "Write its arrays as .npy and its pictures as files, by h5py.",
     (".ann", ".hnsw", ".usearch"): "Write its vectors as .npy, by the library that made it.",
     (".faiss", ".index"): "Write its vectors as .npy, such as by faiss.read_index(FILE).reconstruct_n().",
 }
 UNREAD: Final = TABLES | _OTHERS
 """All of them."""
+_PIXEL: Final = re.compile(r"pixel_?\d+|\d+x\d+")
+_LEAST_PIXELS: Final = 64
+
+
+def of_pixels(columns: Sequence[str]) -> str:
+    """Return what to do with a table whose cells are the pixels of pictures; empty for another one."""
+    names = {column.strip().lower(): column.strip() for column in columns}
+    if "pixels" not in names and sum(map(bool, map(_PIXEL.fullmatch, names))) < _LEAST_PIXELS:
+        return ""
+    label = next((names[name] for name in ("label", "emotion", "class") if name in names), "")
+    if not label:
+        return "Its cells are pixels, and no column is called label. Write the pictures as files."
+    cells = "[p.split() for p in t['pixels']]" if "pixels" in names else f"t.filter(regex='{_PIXEL.pattern}')"
+    # No name of a stranger's file: what is here is pasted into a shell.
+    return (
+        "Its cells are pixels. Write an .npz of its pictures, where they are square, which is read: "
+        "python -c \"import numpy, pandas; t = pandas.read_csv('FILE', skipinitialspace=True); "
+        f"x = numpy.array({cells}).astype('uint8'); n = int(x.shape[1] ** 0.5); "
+        f"numpy.savez('FILE.npz', train_images=x.reshape(-1, n, n), train_labels=t['{label}'])\""
+    )
 
 
 def next_step(name: str, kinds: Mapping[tuple[str, ...], str] = UNREAD) -> str:
