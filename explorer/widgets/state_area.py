@@ -49,6 +49,8 @@ class StatePage(QWidget):
         self._icon = QLabel(alignment=Qt.AlignmentFlag.AlignCenter)
         self.title = layouts.text(role="title", wrap=True, align=Qt.AlignmentFlag.AlignCenter)
         self.text = layouts.text(role="secondary", wrap=True, align=TOP)
+        # It may hold a command to copy.
+        self.text.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self._width = width
         self.text.setFixedWidth(width)
         self.button = QPushButton(objectName="stateButton")

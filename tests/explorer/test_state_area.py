@@ -37,6 +37,11 @@ def test_what_comes_by_itself_is_waited_for_without_a_warning(area: StateArea):
     assert [button.text() for button in area.page.findChildren(QPushButton) if button.isVisible()] == []
 
 
+def test_a_command_in_a_sentence_can_be_selected_with_the_mouse(area: StateArea):
+    area.empty("info", "It is not read", 'Write it by python -c "print(1)"')
+    assert area.page.text.textInteractionFlags() == Qt.TextInteractionFlag.TextSelectableByMouse
+
+
 def test_nobody_has_looked_yet(area: StateArea):
     assert area.kind == "unknown"
     assert area.currentWidget().accessibleName() == "Loading"

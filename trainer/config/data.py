@@ -191,8 +191,8 @@ class ClassFolder(DataKind):
     class_list: str = option(
         "",
         "Class list",
-        "A table or text file that names the class of images, with those of other parts next to it; besides folders, "
-        "of images in none.",
+        "A table or text file that names the class of images; those of other parts next to it are read, too. Besides "
+        "folders: of images in none of a class.",
         advanced=True,
     )
     template: str = option(

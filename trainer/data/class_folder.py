@@ -141,6 +141,7 @@ def _kinds(
     not_classes: set[str] = set()
     if data.class_from == "list":
         folders = dict(listed)
+        log.notes.append(f"The classes of images are those that {Path(data.class_list).name} names.")
         classes = set(folders.values())
     elif data.class_from == "names":
         stems = {relative: Path(relative).stem for relative in relatives}
@@ -161,11 +162,13 @@ def _kinds(
             if trained and trained.isdisjoint(name for r, name in folders.items() if stated.parts.get(r) != "train"):
                 folders = {relative: name for relative, name in folders.items() if name not in not_classes}
             numbered = {_number(name): name for name in trained}
-            folders |= {
-                r: numbered[_number(name)]
-                for r, name in listed.items()
-                if r not in folders and _number(name) in numbered
-            }
+            others = {relative: _number(name) for relative, name in listed.items() if relative not in folders}
+            others = {relative: numbered[name] for relative, name in others.items() if name in numbered}
+            folders |= others
+            if others:
+                log.notes.append(
+                    f"{Path(data.class_list).name} names the classes of {len(others):,} images in no folder."
+                )
         # An empty folder is a class, too: it may decide what a list of numbers is.
         empty = () if stated else (part.name for part in root.iterdir() if part.is_dir() and part.name[0] != ".")
         classes = {*folders.values(), *empty} - BACKGROUND - not_classes

@@ -58,6 +58,7 @@ _DIGITS: Final = "0123456789"
 
 _DOWNLOAD: Final = "Download the pictures, such as by img2dataset, and choose the folder that they are written to."
 
+_NOT_WRITTEN: Final = ("failed_to_download", "failed_to_resize")
 _PICTURE: Final = "<image>"
 """Where the picture of a conversation belongs."""
 _ANSWERS: Final = ("gpt", "assistant")
@@ -303,6 +304,10 @@ def pair(path: Path, row: dict[str, Any], table: config.Table) -> Source:
     image, caption = values.pop(table.image_column, None), values.pop(table.caption_column, None)
     attributes = {name: value for name, value in values.items() if name not in _COUNTERS}
     metadata = {name: f"{value}" for name, value in attributes.items() if isinstance(value, str | int | float)}
+    if (status := metadata.get("status", "")) in _NOT_WRITTEN:
+        raise ValueError(
+            f"img2dataset did not write it ({status}): {metadata.get('error_message', 'no reason')[:200]}."
+        )
     if longest := next((name for name, value in metadata.items() if len(value) > MOST_TEXT), None):
         raise ValueError(f"Its {longest} is longer than {MOST_TEXT:,} characters.")
     if not isinstance(caption, str) or not caption.strip():

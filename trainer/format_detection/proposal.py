@@ -27,7 +27,7 @@ from trainer.config import (
 from trainer.format_detection.class_lists import is_class_column, with_class_list
 from trainer.format_detection.readme import default_configuration
 from trainer.format_detection.split_files import with_lists
-from trainer.format_detection.splits import Part, heldout_of, is_split, part_of, without_keyword
+from trainer.format_detection.splits import KEYWORDS, Part, heldout_of, is_split, part_of, without_keyword
 from trainer.format_detection.tables import (
     CAPTIONS,
     IMAGES,
@@ -305,11 +305,13 @@ def _folder(root: Path, depth: int = 0) -> Proposal:
         return Proposal(_saved(root))
     if _has_tars(root, entries):
         return Proposal(Shards(path=str(root)))
-    if shards := _parquet_folder(root, entries):
+    look = _look(root, entries)
+    shards = _parquet_folder(root, entries)
+    # Of the files that img2dataset wrote, its table has the ids alone, and pictures of each part lie in another folder.
+    if shards and not (look.captioned and first_images(Path(shards.path), shards.image_column)):
         return Proposal(shards)
     if configurations := _configurations(root, entries):
         return configurations
-    look = _look(root, entries)
     if not look.beside + look.inside and (sets := _of_torchvision(root)):
         return Proposal(sets[0], others=tuple(sets[1:]))
     if not look.beside + look.inside:
@@ -639,7 +641,7 @@ def _has_images(table: Table) -> bool:
 
 
 def _exist(file: Path, names: Sequence[str]) -> bool:
-    names = native_names(file, names)
+    names = native_names(file, [name for name in names if "://" not in name])
     ending = omitted_ending(file, names, SUFFIXES)
     names = [name + ending for name in names if "\0" not in name and len(name) < 1_000]
     root = image_root(file, names)
@@ -664,7 +666,7 @@ def table_parts(path: Path) -> dict[Part, Path]:
     """
     if path.is_dir() or not part_of(path.name):
         if not part_of(path.name if path.is_dir() else path.parent.name):
-            return {}
+            return _stated_above(path)
         folder, inner = (path, "") if path.is_dir() else (path.parent, path.name)
         beside = ((part_of(at.name), at / inner) for at in sorted(folder.parent.iterdir()))
         # The first folder of a part: two would be two data sets.
@@ -680,6 +682,20 @@ def table_parts(path: Path) -> dict[Part, Path]:
         if part := part_of(name):
             shards.setdefault(part, []).append(name)
     return {part: path.parent / _pattern(path.parent, names) for part, names in shards.items()}
+
+
+def _stated_above(file: Path) -> dict[Part, Path]:
+    """Return tables whose paths differ by the part alone: `train/radiology/traindata.csv` and `test/…/testdata.csv`."""
+    above = next((folder for folder in file.parents if part_of(folder.name) == "train"), None)
+    if above is None:
+        return {}
+    inner = file.relative_to(above.parent).as_posix()
+    parts: dict[Part, Path] = {"train": file}
+    for part, keywords in KEYWORDS.items():
+        others = [above.parent / inner.replace(above.name, keyword) for keyword in keywords]
+        if part != "train" and (tables := [other for other in others if other.is_file()]):
+            parts[part] = tables[0]
+    return parts if is_split(parts) else {}
 
 
 def tables_alike(path: Path) -> list[str]:
@@ -711,6 +727,7 @@ def _tables_near(root: Path, entries: Mapping[str, Path]) -> Iterator[Path]:
     texts = [name for name in sorted(entries) if re.search(r"annot|text|caption|meta|split", name, re.IGNORECASE)]
     train = [name for name in sorted(entries) if part_of(name) == "train"]
     inner = [entries[name] for name in dict.fromkeys((*train, *texts)) if entries[name].is_dir()]
+    inner += [folders[0] for folder in inner if len(folders := subfolders(folder)) == 1]
     files = [(file.name, file) for folder in (root, *inner) for file in sorted(folder.iterdir()) if file.is_file()]
     ranks = [(_rank(name), part_of(name) not in ("train", None), number) for number, (name, _) in enumerate(files)]
     yield from (

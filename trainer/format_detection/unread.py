@@ -78,8 +78,8 @@ def of_pixels(columns: Sequence[str]) -> str:
     return (
         "Its cells are pixels. Write an .npz of its pictures, where they are square, which is read: "
         "python -c \"import numpy, pandas; t = pandas.read_csv('FILE', skipinitialspace=True); "
-        f"x = numpy.array({cells}).astype('uint8'); n = int(x.shape[1] ** 0.5); "
-        f"numpy.savez('FILE.npz', train_images=x.reshape(-1, n, n), train_labels=t['{label}'])\""
+        f"x = numpy.array({cells}).astype('uint8'); side = int(x.shape[1] ** 0.5); "
+        f"numpy.savez('FILE.npz', train_images=x.reshape(-1, side, side), train_labels=t['{label}'])\""
     )
 
 

@@ -16,6 +16,7 @@ import pytest
 from PIL import Image
 from scipy.io import savemat
 
+from explorer.widgets.wrapped_label import unbroken
 from tests.trainer.data.test_stated_splits import listed
 from tests.trainer.test_format_detection import pictures, write
 from trainer import config
@@ -156,6 +157,7 @@ def test_the_command_for_pixels_in_cells_makes_their_pictures(tmp_path: Path, he
         == refusal(tmp_path / "set" / "a $(touch b).csv").split(". Its cells are pixels.")[1]
     )
     assert "$" not in sentence.partition("python -c")[2]
+    assert unbroken(sentence) == sentence, "a window shows it with other spaces, which Python does not read"
     (tmp_path / "set" / "a $(touch b).csv").rename(tmp_path / "set" / "FILE")
     run_command(sentence, tmp_path / "set")
     pairs = listed(propose(tmp_path / "set" / "FILE.npz").data, tmp_path).splits["train"]
@@ -238,3 +240,46 @@ def test_lists_of_conversations_have_a_picture_and_an_answer(tmp_path: Path, row
         (f"{number}.jpg", f"a pug {number}") for number in range(4)
     ]
     assert index.problems == ([("record 5", "It names 2 images; a pair has one.")] if "images" in row else [])
+
+
+def test_files_that_img2dataset_wrote_are_read_by_the_texts_beside_them(tmp_path: Path) -> None:
+    """Its tables hold the addresses, and of each shard the pictures lie in another folder."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    root = tmp_path / "field"
+    for shard in range(3):
+        keys = [f"{shard:05}{row:04}" for row in range(4)]
+        pictures(root, [f"{shard:05}/{key}.jpg" for key in keys[1:]])
+        for key in keys[1:]:
+            write(root / f"{shard:05}" / f"{key}.txt", f"a dog {key}")
+        rows = [{"url": f"http://e.x/{key}.jpg", "caption": f"a dog {key}", "key": key} for key in keys]
+        status = ["failed_to_download", *["success"] * 3]
+        rows = [
+            row | {"status": said, "error_message": "HTTP Error 404"} for row, said in zip(rows, status, strict=True)
+        ]
+        pq.write_table(pa.Table.from_pylist(rows), root / f"{shard:05}.parquet")
+        write(root / f"{shard:05}_stats.json", json.dumps({"count": 4, "successes": 3}))
+    expected = [
+        (f"{shard:05}/{shard:05}{row:04}.jpg", f"a dog {shard:05}{row:04}") for shard in range(3) for row in range(1, 4)
+    ]
+    pairs = listed(propose(root).data, tmp_path).splits["train"]
+    assert sorted((pair.relative, pair.caption) for pair in pairs) == expected
+    index = listed(propose(root / "00001.parquet").data, tmp_path)
+    assert [pair.caption for pair in index.splits["train"]] == [caption for _, caption in expected[3:6]]
+    assert index.problems == [("row 1", "img2dataset did not write it (failed_to_download): HTTP Error 404.")]
+
+
+def test_tables_in_folders_of_parts_state_the_split_as_in_roco(tmp_path: Path) -> None:
+    root = tmp_path / "roco"
+    for part in ("train", "validation", "test"):
+        top = root / "data" / part / "radiology"
+        pictures(top / "images", [f"PMC{part}{row}.jpg" for row in range(3)])
+        rows = (f'ROCO_{row},PMC{part}{row}.jpg," CT, {part} {row}."' for row in range(3))
+        write(top / f"{part}data.csv", "".join(f"{line}\n" for line in ("id,name,caption", *rows)))
+        write(top / "captions.txt", "".join(f"ROCO_{row}\t CT, {part} {row}.\n" for row in range(3)))
+    index = listed(propose(root).data, tmp_path)
+    assert {split: [pair.caption for pair in pairs] for split, pairs in index.splits.items()} == {
+        split: [f"CT, {part} {row}." for row in range(3)] for split, part in (("train", "train"), ("heldout", "test"))
+    }
+    assert len(index.log.other_parts) == 3

@@ -71,6 +71,11 @@ def test_icons_of_classes_are_no_class_and_tables_state_that_of_each_picture(roo
         assert read[split] == sorted((row.Path, f"{row.ClassId}") for row in table.itertuples())
     problems = listed(propose(root / pointed_at).data, root.parent).problems
     assert [name for name, _ in problems] == [f"Meta/{kind}.png" for kind in range(3)]
+    assert listed(propose(root / pointed_at).data, root.parent).log.notes == [
+        "The classes of images are those that Train.csv names."
+        if pointed_at
+        else "Test.csv names the classes of 6 images in no folder."
+    ]
 
 
 def test_gtsrb_is_what_torchvision_reads(root: Path) -> None:
