@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,12 @@ from PySide6.QtWidgets import QApplication, QStyle, QStyleOptionSlider
 
 from explorer.theme import BETWEEN, SMALL_PX, pixel_font, theme
 from explorer.views.timeline import TimelineView, load
+from explorer.views.timeline.load import UMAP
 from explorer.widgets.legend import MARK_PX, Legend
 from tests.two_runs import write_run_on_other_data
 from trainer.charts.pair_colors import BETTER_IN_B, CHANGED, changed_words
 from trainer.messages import Failure, Project, ProjectAnswer
+from trainer.store import layout_files
 
 N = 48
 
@@ -249,6 +252,7 @@ def test_the_step_of_the_bar_and_selected_pairs_are_shown(view: TimelineView):
 def test_umap_of_both_runs_takes_their_place(qtbot, view: TimelineView, tmp_path: Path):
     client = view.context.client
     qtbot.mouseClick(view.umap, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: len(client.asked) == 2)
     first, second = (one["question"] for one in client.asked)
     folders = [[str(folder) for folder in run.folders] for run in view.chart.runs]
     assert (first.snapshot, list(first.series), first.onto) == (folders[0][1], folders[0][:1], "")
@@ -286,6 +290,34 @@ def test_umap_of_both_runs_takes_their_place(qtbot, view: TimelineView, tmp_path
     assert all(panel.map.box.state["aspectLocked"] == 1 for panel in view.panels), "PCA's have one unit"
 
 
+def lay_out(view: TimelineView) -> None:
+    """Write UMAP layouts of both runs as the projection process does, with random points."""
+    workspace, parameters = view.context.workspace.folder, UMAP.parameters
+    anchor, rng = None, np.random.default_rng(0)
+    (workspace / layout_files.FOLDER).mkdir(exist_ok=True)
+    for run in view.chart.runs:
+        for folder, chain in layout_files.facing(run.folders, anchor):
+            file = workspace / layout_files.FOLDER / layout_files.layout_name(folder, parameters, chain)
+            np.save(file, rng.normal(size=(2 * N, 2)).astype(np.float32))
+            of = layout_files.made_of(workspace, (folder, *chain))
+            facts = parameters | {"images": N, "texts": N, "fitted": 2 * N, "note": "", "seconds": 1.0, "of": of}
+            file.with_suffix(".json").write_text(json.dumps(facts))
+        anchor = anchor or run.folders[-1]
+
+
+def test_layouts_of_the_workspace_are_shown_without_the_projection_process(qtbot, view: TimelineView, show_view):
+    lay_out(view)
+    later = show_view(TimelineView, 1000, 700, client=FakeClient())
+    qtbot.waitUntil(lambda: later.chart is not None)
+    assert later.umap.isChecked()
+    assert later.chart.placement == UMAP, "it is the first thing shown"
+    qtbot.mouseClick(later.pca, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: later.chart.placement.method == "pca")
+    qtbot.mouseClick(later.umap, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: later.chart.placement == UMAP)
+    assert later.context.client.asked == []
+
+
 @pytest.mark.parametrize("is_kept", [True, False])
 def test_it_begins_with_umap_where_it_is_kept_until_pca_is_chosen(
     qtbot, show_view, monkeypatch: pytest.MonkeyPatch, is_kept: bool
@@ -296,7 +328,7 @@ def test_it_begins_with_umap_where_it_is_kept_until_pca_is_chosen(
     qtbot.waitUntil(lambda: view.chart is not None, timeout=8000)
     assert asked[-1] == [folder for run in view.chart.runs for folder in run.folders], "all steps of both runs"
     assert view.umap.isChecked() is is_kept
-    assert len(view.context.client.asked) == 2 * is_kept
+    qtbot.waitUntil(lambda: len(view.context.client.asked) == 2 * is_kept)
     qtbot.mouseClick(view.pca, Qt.MouseButton.LeftButton)
     view.context.selection.swap()
     qtbot.waitUntil(lambda: len(asked) == 2, timeout=8000)
@@ -308,7 +340,7 @@ def test_it_begins_with_umap_where_it_is_kept_until_pca_is_chosen(
 def test_umap_can_be_cancelled_and_may_fail(qtbot, view: TimelineView):
     client = view.context.client
     qtbot.mouseClick(view.umap, Qt.MouseButton.LeftButton)
-    qtbot.waitUntil(view.placing.isVisible)
+    qtbot.waitUntil(lambda: len(client.asked) == 2 and view.placing.isVisible())
     qtbot.mouseClick(view.placing.button, Qt.MouseButton.LeftButton)
     assert sorted(client.cancelled) == [0, 1]
     assert view.pca.isChecked()
@@ -316,6 +348,7 @@ def test_umap_can_be_cancelled_and_may_fail(qtbot, view: TimelineView):
     client.asked[0]["done"](laid_out(layout="nowhere.npy"))
     assert view.chart.placement.method == "pca"
     qtbot.mouseClick(view.umap, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: len(client.asked) == 4)
     with qtbot.waitSignal(view.failed) as failed:
         client.asked[-1]["failed"](Failure("memory", "Too little memory.", "Close something."))
     assert failed.args == ["Too little memory.", "Close something."]

@@ -26,7 +26,7 @@ from trainer.projection.coordinates import read_coordinates
 from trainer.projection.fitting import MOST_FITTED, ProjectError
 from trainer.projection.layout_alignment import FEWEST_COMMON, common_points, start_at, turned_onto
 from trainer.store import derived
-from trainer.store.layout_files import FOLDER, kept_layout, layout_name, made_of
+from trainer.store.layout_files import FOLDER, facing, kept_layout, layout_name, made_of
 from trainer.store.snapshot_files import Snapshot, read_snapshot
 from trainer.untrusted import confined
 from trainer.untrusted.bounded.arrays import load_npy, temporary_array
@@ -137,13 +137,11 @@ def series(
         ProjectError: As `layout_file`.
     """
     made: list[Layout] = []
-    chain: tuple[Path, ...] = () if onto is None else (onto,)
     total = len(snapshot_folders)
-    for index, folder in enumerate(reversed(snapshot_folders)):
+    for index, (folder, chain) in enumerate(facing(snapshot_folders, onto)):
         report = partial(_part, progress, index, total) if total > 1 else progress
         seen = None if index else show
         made.insert(0, layout_file(workspace_folder, folder, placement, onto=chain, progress=report, show=seen))
-        chain = (folder, *chain)
     return made
 
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from trainer.store import derived
 from trainer.store.component_files import components_name
-from trainer.store.snapshot_files import Snapshot
+from trainer.store.snapshot_files import Snapshot, read_snapshot
 from trainer.untrusted import confined
 from trainer.untrusted import files as untrusted_files
 from trainer.untrusted.bounded import Unreadable
@@ -99,6 +99,32 @@ def kept_layout(
     except (OSError, ValueError, KeyError, Unreadable):
         return None
     return (points_file, facts) if sound else None
+
+
+def facing(snapshot_folders: Sequence[Path], onto: Path | None = None) -> Iterator[tuple[Path, tuple[Path, ...]]]:
+    """Yield a run's snapshots, the last first, each with those that its layout faces: the next later one, then others.
+
+    Args:
+        snapshot_folders: In the order of their steps.
+        onto: What the last one faces: the last snapshot of another run.
+    """
+    chain: tuple[Path, ...] = () if onto is None else (onto,)
+    for folder in reversed(snapshot_folders):
+        yield folder, chain
+        chain = (folder, *chain)
+
+
+def kept_series(
+    workspace_folder: Path, snapshot_folders: Sequence[Path], parameters: Mapping[str, Any], onto: Path | None = None
+) -> list[str] | None:
+    """Return the files of a run's layouts, which `facing` describes, in the order of the steps; None if one lacks."""
+    files: list[str] = []
+    for folder, chain in facing(snapshot_folders, onto):
+        kept = kept_layout(workspace_folder, read_snapshot(folder, wordless=True), parameters, chain)
+        if kept is None:
+            return None
+        files.insert(0, str(kept[0]))
+    return files
 
 
 def has_layout(workspace_folder: Path, snapshot_folders: Sequence[Path], method: str) -> bool:

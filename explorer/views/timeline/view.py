@@ -14,7 +14,7 @@ from explorer import theme
 from explorer.event_loop.idle_scheduler import idle_scheduler
 from explorer.views.timeline.coloring import Colors, choices_of, colors_of, numbers_at_the_end
 from explorer.views.timeline.hover import TimelineHover
-from explorer.views.timeline.load import TimelineResult, placed_by, placed_by_pca, read
+from explorer.views.timeline.load import UMAP, TimelineResult, placed_by, placed_by_kept, placed_by_pca, read
 from explorer.views.timeline.panel import TimelinePanel
 from explorer.views.timeline.query import TimelineQuery
 from explorer.views.timeline.time_curve import TimeCurve
@@ -135,7 +135,14 @@ class TimelineView(View):
                 panel.area.loading(keep=not is_other, what="Reading the snapshots…")
         data = of_split(selection.dataset)
         self.context.background.run(
-            self, read, self.context.workspace, runs, *data.values(), done=self._show, failed=self._refuse, key="read"
+            self,
+            partial(read, umap=not self._stays_on_pca),
+            self.context.workspace,
+            runs,
+            *data.values(),
+            done=self._show,
+            failed=self._refuse,
+            key="read",
         )
 
     def hideEvent(self, event: QHideEvent) -> None:
@@ -154,9 +161,9 @@ class TimelineView(View):
         self.working.end()
         self.hover.card.end()
         chart = reading.chart
-        self._choose(PointPlacement())
+        self._choose(chart.placement if chart else PointPlacement())
         self._draw(stay=False)
-        if reading.has_umap and not self._stays_on_pca:
+        if chart and reading.has_umap and chart.placement != UMAP and not self._stays_on_pca:
             self._ask_umap()
         for run in chart.runs if chart else ():
             self.context.background.run(
@@ -336,8 +343,24 @@ class TimelineView(View):
         if self._reading.chart is None:
             self._choose(PointPlacement())
             return
-        self._choose(PointPlacement(method="umap"))
-        self._asking.ask(self._reading.chart, PointPlacement(method="umap"))
+        self._choose(UMAP)
+        self.context.background.run(
+            self,
+            placed_by_kept,
+            self.context.workspace.folder,
+            self._reading.chart,
+            UMAP,
+            done=self._take_kept,
+            key="place",
+        )
+
+    def _take_kept(self, chart: TimelineChart | None) -> None:
+        if not self.umap.isChecked() or self._reading.chart is None:
+            return
+        if chart is not None:
+            self._replace(chart)
+        else:
+            self._asking.ask(self._reading.chart, UMAP)
 
     def _show_pca(self) -> None:
         self._asking.cancel()
