@@ -121,7 +121,7 @@ def chosen_panel(panel: Panel, choices: FigureChoices, runs: Sequence[str] = ())
     """
     keys = chosen_keys(panel, choices)
     rows = [tuple(mark for mark in row if mark.key in keys) for row in panel.rows]
-    if choices.arrange == "column":
+    if choices.arrange == "column" and not panel.compact:
         rows = [(mark,) for row in rows for mark in row]
     has_title = choices.title != "none"
     if not has_title and len(keys) == 1:

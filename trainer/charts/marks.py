@@ -269,8 +269,9 @@ class PairMap:
 
     Attributes:
         images, texts: Their places; None where the snapshot has none.
-        tone: Of the swatch before its title.
+        tone: Of the swatch before its title; empty for none.
         notes: Lines under the title.
+        row_label: Left of a row of maps, along it.
         frame: Left, bottom, right and top of what is seen; None: all points.
         lit: Pairs in color while the others are gray, or pale beside a few; None: all.
         near: How near each point is to the eye, images first: distant ones are paler. None in the plane.
@@ -287,6 +288,7 @@ class PairMap:
     notes: tuple[str, ...] = ()
     x_label: str = ""
     y_label: str = ""
+    row_label: str = ""
     frame: tuple[float, float, float, float] | None = None
     lit: Bool[np.ndarray, " n"] | None = None
     near: Float[np.ndarray, " m"] | None = None

@@ -17,6 +17,7 @@ from trainer.analysis.tiles import row_blocks
 from trainer.charts import BOTH, ChartError
 from trainer.charts.colored_points import ColoredPoints
 from trainer.charts.common_pairs import same_pairs
+from trainer.charts.figure_choices import WHOLE, FigureChoices
 from trainer.charts.marks import Mark, PairMap, Panel, run_tone
 from trainer.charts.metadata_columns import MetadataColumn, column, is_class
 from trainer.charts.pair_changes import changes
@@ -40,8 +41,8 @@ from trainer.charts.snapshot_series import MEASURES, TimelineRun, measured, snap
 from trainer.store import Workspace
 from trainer.store.snapshot_files import Items, Snapshot, read_snapshot
 
-MOST_STEPS: Final = 5
-"""Maps a row of the still figure; of more steps evenly chosen ones are shown, and the note says so."""
+MOST_STEPS, MAP_IN = 5, 1.15
+"""Maps of a run in the still figure at most, and the least width of one; of more steps evenly chosen ones are shown."""
 MOST_CLASSES: Final = 256
 """A column of more different words is an identity, not a class."""
 Layouts = Callable[[Sequence[Sequence[Path]]], Sequence[Sequence[np.ndarray]]]
@@ -133,13 +134,15 @@ def _into(xy: np.ndarray, box: np.ndarray) -> Float[np.ndarray, "m 2"]:
     return ((xy - (low + high) / 2) * share + (left + right) / 2).astype(np.float32)
 
 
-def draw(chart: TimelineChart) -> Panel:
-    """Return one row of maps per run, all of a run in one frame, above the curves."""
-    steps = _chosen(chart.steps)
-    maps = tuple(
-        tuple(map_at(chart, run, step, size=0.45, bar=step == steps[-1]) for step in steps) for run in chart.runs
-    )
-    rows: list[tuple[Mark, ...]] = [*maps]
+def draw(chart: TimelineChart, choices: FigureChoices = WHOLE) -> Panel:
+    """Return a row of maps per run, or a column, all of a run in one frame, above the curves.
+
+    Args:
+        chart: What is drawn.
+        choices: Their width decides how many steps have room.
+    """
+    steps = _chosen(chart.steps, min(MOST_STEPS, int(choices.layout_in / MAP_IN)))
+    rows: list[tuple[Mark, ...]] = [*_maps(chart, steps, in_columns=choices.arrange == "column")]
     for number, runs in enumerate(by_data(chart.runs)):
         plots = [measure_plot(measure, runs) for measure in MEASURES]
         if number:
@@ -154,12 +157,27 @@ def draw(chart: TimelineChart) -> Panel:
     )
 
 
+def _maps(chart: TimelineChart, steps: Sequence[int], *, in_columns: bool) -> Iterator[tuple[PairMap, ...]]:
+    """Yield rows of maps; what all of a row or column have in common is written at its edge alone."""
+    maps = [[map_at(chart, run, step, size=0.45, bar=step == steps[-1]) for step in steps] for run in chart.runs]
+    if len({tuple(mark.title for mark in row) for row in maps}) == 1:
+        for row, run in zip(maps, chart.runs, strict=True):
+            for column, mark in enumerate(row):
+                over, left = (run.name, mark.title) if in_columns else (mark.title, run.name)
+                is_first = run is chart.runs[0], not column
+                over_at, left_at = is_first[::-1] if in_columns else is_first
+                tone = mark.tone if in_columns else ""
+                texts = {"title": over if over_at else "", "row_label": left if left_at else ""}
+                row[column] = replace(mark, notes=(), tone=tone, **texts)
+    yield from zip(*maps) if in_columns else map(tuple, maps)
+
+
 def map_at(chart: TimelineChart, run: TimelineRun, step: int, *, size: float = 1.0, bar: bool = True) -> PairMap:
     """Return the map of a run at a step; in a film the scale of all runs stands at the last."""
     index = run.at(step)
     xy, colors = run.points[index], (chart.colors or point_colors(chart))[chart.runs.index(run)]
     return PairMap(
-        f"map-{run.index}-{step}",
+        f"maps-{chart.runs.index(run) * len(chart.steps) + chart.steps.index(step)}",
         f"Step {run.steps[index]:,}",
         xy[: run.images],
         xy[run.images :],
@@ -189,8 +207,8 @@ def _rows(chart: TimelineChart) -> Iterator[tuple[Any, ...]]:
                 yield *facts, curve.n, measure.key, measure.unit, int(step), value, str(curve.logged).lower()
 
 
-def _chosen(steps: Sequence[int]) -> list[int]:
-    indices = np.unique(np.linspace(0, len(steps) - 1, min(MOST_STEPS, len(steps))).round().astype(int))
+def _chosen(steps: Sequence[int], most: int) -> list[int]:
+    indices = np.unique(np.linspace(0, len(steps) - 1, min(most, len(steps))).round().astype(int))
     return [steps[index] for index in indices]
 
 

@@ -18,13 +18,10 @@ DRAWING: Final = ("export", "classify", "decode", "saliency")
 USUAL: Final = ("curves", "similarity", "map", "calibration", "prompts")
 """Kinds of `trainer export` that every bundle of runs holds."""
 
-_OWN_SHAPE: Final = ("timeline",)
-"""Kinds of `trainer export` whose figures have a shape of their own."""
-
 
 def takes_choices(command: Sequence[str]) -> bool:
     """Return whether a drawing command takes the choices of a figure: its parts, width and texts."""
-    return command[0] == "export" and command[1] not in _OWN_SHAPE
+    return command[0] == "export"
 
 
 def is_bundle(path: Path) -> bool:

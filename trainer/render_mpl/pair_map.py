@@ -87,13 +87,16 @@ def draw_map(axes: Axes, mark: PairMap, *, rasterized: bool = False, layers: int
         bar = axes.figure.colorbar(scale_of_colors, cax=axes.inset_axes((1.03, 0.2, 0.04, 0.6)))
         bar.set_label(words(mark.colors.by))
         bar.outline.set_visible(False)
-    heading(axes, mark.title, *mark.notes, swatch=tone_color(mark.tone))
+    heading(axes, mark.title, *mark.notes, swatch=tone_color(mark.tone) if mark.tone else None)
     return drawn
 
 
 def class_names_on(mark: PairMap) -> list[Marker]:
-    """Return the name of each class that dominates somewhere, where it is densest, as the window writes them."""
-    if mark.colors.place is None or mark.lit is not None:
+    """Return the name of each class that dominates somewhere, where it is densest, as the window writes them.
+
+    Small maps leave them to the legend of the figure.
+    """
+    if mark.colors.place is None or mark.lit is not None or mark.size < 1:
         return []
     clouds = [points for points in (mark.images, mark.texts) if points is not None]
     classes = np.concatenate([mark.colors.place[: len(points)] for points in clouds])
@@ -106,7 +109,7 @@ def _frame(axes: Axes, mark: PairMap) -> None:
     axes.set_box_aspect(1)
     axes.spines[:].set(visible=True, color=HAIRLINE)
     axes.set_xlabel(mark.x_label, color=QUIET, fontsize=7.5)
-    axes.set_ylabel(mark.y_label, color=QUIET, fontsize=7.5)
+    axes.set_ylabel(mark.y_label or mark.row_label, color=INK if mark.row_label else QUIET, fontsize=7.5)
     if mark.frame is None:
         axes.set_aspect("equal", adjustable="datalim")
         axes.margins(0.04)

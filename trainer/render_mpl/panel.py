@@ -29,6 +29,7 @@ from trainer.charts.marks import (
     run_tone,
 )
 from trainer.charts.run_tones import with_sides
+from trainer.charts.timeline import MAP_IN, MOST_STEPS
 from trainer.experiments.run_style import SIDES
 from trainer.render_mpl.dot_labels import label_dots
 from trainer.render_mpl.pair_map import LAYERS, MOST_VECTOR_POINTS, class_names_on, draw_map, legend_of
@@ -81,10 +82,10 @@ LEAST_MARK_IN: Final = 1.7
 """Of a plot next to another."""
 LEAST_NAMED_IN, LONG_NAME = 2.6, 24
 """The same of a plot whose legend has names longer than this."""
-MOST_SMALL, LEAST_SMALL_IN, SMALL_IN = 5, 1.4, 1.45
-"""The same of small marks, and the height of a small plot."""
-LARGEST_MAP_IN: Final = 4.4
-"""Of a map that stands alone."""
+LEAST_SMALL_IN, SMALL_IN = 1.4, 1.45
+"""The same of small plots, and the height of one."""
+LARGEST_MAP_IN, LARGEST_SMALL_IN = 4.4, 1.8
+"""Of a map that stands alone, and of a small one."""
 LEGEND_LINE_IN: Final = 0.16
 LETTERS_PER_IN: Final = 132 / PAGE_IN
 """Of a line of notes."""
@@ -137,14 +138,17 @@ def draw(panel: Panel, choices: FigureChoices = WHOLE, runs: Sequence[str] = ())
                 draw_map(axes, mark, rasterized=rasterized, layers=LAYERS if rasterized else 1)
                 label_dots(axes, class_names_on(mark), over_lines=True)
             elif isinstance(mark, XYPlot) and panel.compact:
-                draw_small(axes, mark)
+                plots_below = [len(line) for line in lines[index + 1 :] if isinstance(line[0], XYPlot)]
+                draw_small(axes, mark, bottom=max(plots_below, default=0) < len(row), lines=2)
             else:
                 _draw(axes, mark, wide=page_in / len(row), high=heights[index])
     if handles:
         style = {"columnspacing": 1.2, "handletextpad": 0.4, "borderaxespad": 0.7}
         # A line is as long as two strokes of a dashed one.
-        style |= {"handlelength": 3.2} if panel.compact else {}
-        figure.add_subfigure(rows[0]).legend(handles=handles, loc="upper left", ncols=columns, **style)
+        style |= {"handlelength": 3.2, "handletextpad": 0.6, "columnspacing": 0.6} if panel.compact else {}
+        legend = figure.add_subfigure(rows[0]).legend(handles=handles, loc="upper left", ncols=columns, **style)
+        for entry in legend.legend_handles if panel.compact else ():
+            entry.set_markevery([2])  # of three points along the stroke: beside its name
     if head:
         figure.suptitle("\n".join(head), x=0.01, ha="left", fontsize=7.5, color=QUIET, linespacing=1.5)
     footnote(figure, "\n".join(notes))
@@ -180,7 +184,9 @@ def _lines(panel: Panel, page_in: float) -> Iterator[tuple[Mark, ...]]:
             tables = [part for mark in row if isinstance(mark, NumberTable) for part in parted(mark, page_in)]
             yield from _fitting(tables, page_in)
         else:
-            most, least_in = (MOST_SMALL, LEAST_SMALL_IN) if panel.compact else (MOST_BESIDE, LEAST_MARK_IN)
+            is_map = isinstance(row[0], PairMap)
+            small_in = MAP_IN if is_map else LEAST_SMALL_IN
+            most, least_in = (MOST_STEPS, small_in) if panel.compact else (MOST_BESIDE, LEAST_MARK_IN)
             if any(
                 isinstance(mark, XYPlot) and max(map(len, legend_names(mark)), default=0) > LONG_NAME for mark in row
             ):
@@ -287,7 +293,9 @@ def _row_names(table: NumberTable, wide: float) -> list[tuple[list[str], float]]
 def _height(mark: Mark, wide: float, *, compact: bool = False) -> float:
     if isinstance(mark, PairMap):
         beside, below = 0.35 * bool(mark.y_label), 0.35 * bool(mark.x_label)
-        return min(wide - beside, LARGEST_MAP_IN) + below + 0.15 * _heading_lines(wide, mark.title, *mark.notes)
+        largest = LARGEST_SMALL_IN if compact else LARGEST_MAP_IN
+        head = max(_heading_lines(wide, mark.title, *mark.notes), compact)
+        return min(wide - beside, largest) + below + 0.15 * head
     if compact and isinstance(mark, XYPlot):
         return SMALL_IN
     if isinstance(mark, ShadedTable):

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from matplotlib.text import Text
 
 BESIDE_PT: Final = 50.0
-"""Left of the axes of a cell: the axis label, its numbers and some air."""
+BARE_PT: Final = 14.0
+"""Left of the axes of a cell: the axis label, its numbers and some air; one of the two is narrower."""
 AROUND_PT: Final = 10.0
 HEADING_LINE_PT: Final = 11.0
 """From a line above the axes to the next."""
@@ -123,7 +124,9 @@ def _fit_axes(axes: Axes, measure: _Measure) -> None:
 
 def _beside(axes: Axes, measure: _Measure) -> float:
     """Return the width to the left of the axes, which long names of categories may widen."""
-    return max([BESIDE_PT, *(measure(label, label.get_text()) + 2 * AROUND_PT for label in axes.get_yticklabels())])
+    labels = axes.get_yticklabels()
+    least = BESIDE_PT if labels and axes.get_ylabel() else BARE_PT
+    return max([least, *(measure(label, label.get_text()) + 2 * AROUND_PT for label in labels)])
 
 
 def _headings(axes: Axes) -> Iterator[Text]:

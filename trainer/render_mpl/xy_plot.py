@@ -110,18 +110,29 @@ def draw_plot(axes: Axes, plot: XYPlot, *, columns: int = 4, legend: bool = True
     heading(axes, plot.title, plot.note, swatch=swatch, above_pt=3 + 11 * lines if lines else 0)
 
 
-def draw_small(axes: Axes, plot: XYPlot, *, ticks: int = 3, bottom: bool = True) -> None:
-    """Draw a plot whose runs the legend of the figure names, with so few numbers on its axes."""
+def draw_small(axes: Axes, plot: XYPlot, *, ticks: int = 3, bottom: bool = True, lines: int = 1) -> None:
+    """Draw a plot whose runs the legend of the figure names, with so few numbers on its axes.
+
+    Args:
+        axes: Where.
+        plot: The plot; its measure stands over it.
+        ticks: Numbers beside it.
+        bottom: It has the axis of its column, with numbers and label.
+        lines: The line of the measure and that of what it was measured on.
+    """
     from matplotlib.ticker import MaxNLocator
 
     unnamed = replace(plot, title="", note="", x=replace(plot.x, label=""), y=replace(plot.y, label=""))
     draw_plot(axes, unnamed, legend=False)
-    axes.set_title(plot.y.label, fontsize=7, fontweight=400, pad=3, color=QUIET)
-    axes.tick_params(labelsize=6.5, labelbottom=bottom)
+    unit = plot.y.label.removeprefix(plot.title)
+    measure, _, on = plot.title.partition(", ")
+    title = f"{measure}{unit}\n{on}" if lines > 1 else plot.y.label
+    axes.set_title(title, fontsize=7, fontweight=400, pad=3, color=QUIET)
+    axes.tick_params(labelsize=7, labelbottom=bottom)
     axes.yaxis.set_major_locator(MaxNLocator(ticks))
     axes.xaxis.set_major_locator(MaxNLocator(4, integer=True))
     if bottom:
-        axes.set_xlabel(plot.x.label, fontsize=6.5, labelpad=2)
+        axes.set_xlabel(plot.x.label, fontsize=7, labelpad=2)
 
 
 def faint(color: str) -> str:

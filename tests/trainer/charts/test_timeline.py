@@ -15,6 +15,8 @@ from PIL import Image
 
 from tests.nightly import nightly_except
 from trainer.charts import ChartError
+from trainer.charts.figure_choices import FigureChoices
+from trainer.charts.marks import PairMap
 from trainer.charts.pair_changes import changes
 from trainer.charts.pair_colors import CHANGED, changed_columns
 from trainer.charts.point_placement import PointPlacement
@@ -28,6 +30,11 @@ from trainer.render_mpl.panel import draw as draw_panel
 from trainer.store import Items, Workspace, read_snapshot, write_snapshot
 
 STEPS = (0, 80, 160, 240)
+FIGURES = [
+    (FigureChoices(), 7.2, (2, 4)),
+    (FigureChoices(width="1"), 3.5, (2, 3)),
+    (FigureChoices(width="1", arrange="column"), 3.5, (3, 2)),
+]
 
 
 def folder_of(folder: Path, image: np.ndarray, text: np.ndarray, *, first: int = 0) -> Path:
@@ -261,6 +268,45 @@ def test_the_figure_aligns_its_plots_and_its_legend_tells_dashed_lines_from_soli
     assert legend.handlelength >= 3
     lefts = [round(axes.get_position().x0, 3) for axes in drawn.axes if axes.get_xlabel() == "Step"]
     assert len(lefts) > len(set(lefts)) == 4, "plots of two rows stand below each other"
+
+
+@pytest.mark.parametrize(("choices", "wide_in", "maps"), FIGURES)
+def test_the_figure_is_as_wide_as_chosen_and_says_once_what_maps_share(
+    charted: Workspace, choices: FigureChoices, wide_in: float, maps: tuple[int, int]
+):
+    chart = timeline(charted, [1, 2])
+    panel = draw(chart, choices)
+    drawn = draw_panel(panel, choices, [run.name for run in chart.runs])
+    drawn.draw_without_rendering()
+    assert drawn.get_figwidth() == pytest.approx(wide_in)
+    rows = [row for row in panel.rows if isinstance(row[0], PairMap)]
+    assert (len(rows), len(rows[0])) == maps
+    over, left = [mark.title for mark in rows[0]], [row[0].row_label for row in rows]
+    steps = [f"Step {step:,}" for step in STEPS]
+    names = [run.name for run in chart.runs]
+    assert ([*over], left) == ((names, steps[:1] + steps[-2:]) if maps[0] > 2 else (over, names))
+    assert set(over) <= {*steps, *names}
+    assert not any(mark.title for row in rows[1:] for mark in row)
+    assert not any(mark.row_label for row in rows for mark in row[1:])
+    sizes = {
+        tuple(round(part, 3) for part in axes.get_position().bounds[2:]) for axes in drawn.axes[: maps[0] * maps[1]]
+    }
+    assert len({height for _, height in sizes}) == 1, "maps of all rows are equally large"
+    plots = [axes for axes in drawn.axes if axes.get_title("left")]
+    assert {axes.get_title("left").count("\n") for axes in plots} == {1}, "measure, and what it was measured on"
+
+
+def test_parts_of_the_figure_can_be_left_out(charted: Workspace, tmp_path: Path, capsys):
+    from trainer.__main__ import main
+
+    line = ["export", "timeline", "--workspace", str(charted.folder), "--runs", "1", "--json", "--width", "1"]
+    assert main([*line, "--panels", "maps", "gap", "--out", str(tmp_path / "t.svg")]) == 0
+    figure_of = json.loads(capsys.readouterr().out)["figure"]
+    assert figure_of["width_mm"] == pytest.approx(88.9)
+    assert figure_of["smallest_pt"] == 7
+    assert [part["name"] for part in figure_of["parts"]][:3] == ["maps", "recall", "gap"]
+    assert "Alignment" not in (tmp_path / "t.svg").read_text()
+    assert main([*line, "--panels", "nothing", "--out", str(tmp_path / "t.svg")]) != 0
 
 
 def test_what_changed_needs_two_snapshots_to_compare(charted: Workspace):

@@ -190,8 +190,7 @@ def test_choices_hold_for_figures_without_choices_of_their_own():
     assert bundle.with_choices(["export", "map", "--names", "seed"], choices) == [
         *("export", "map", "--names", "seed", "--width", "1")
     ]
-    for command in (["export", "timeline"], ["saliency", "1"]):
-        assert bundle.with_choices(command, choices) == command
+    assert bundle.with_choices(["saliency", "1"], choices) == ["saliency", "1"]
 
 
 def test_progress_never_falls():

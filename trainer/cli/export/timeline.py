@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING
 
 from trainer.charts.point_placement import PointPlacement
 from trainer.cli._progress import report
-from trainer.cli.export import WrittenFigure, add_out_argument, add_run_arguments, add_split_arguments, print_files
+from trainer.cli.export import (
+    WrittenFigure,
+    add_figure_arguments,
+    add_out_argument,
+    add_run_arguments,
+    add_split_arguments,
+    figure_choices,
+    print_files,
+)
 from trainer.cli.project import add_placement_arguments, placement_of
 from trainer.errors import UserError
 from trainer.untrusted import shell
@@ -33,6 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="modality, a column (label where there are classes), agreement, rank, cosine or what changed: "
         "image_rank_change, text_rank_change, margin_change, overlap, residual, verdict",
     )
+    add_figure_arguments(parser)
     add_out_argument(parser, "animations: .gif, .mp4 (needs ffmpeg); figures: .svg, .pdf, .png; the curves: .csv")
     parser.add_argument("--frame", action="store_true", help="a .png is the last frame of the animation")
 
@@ -41,6 +50,7 @@ def run(args: argparse.Namespace) -> int:
     """Write the files and print their names."""
     from dataclasses import replace
 
+    from trainer.charts.figure_choices import chosen_keys, parts_of
     from trainer.charts.settings import options
     from trainer.charts.spec import Request, request_words, targets_of
     from trainer.charts.timeline import curve_rows, draw, point_colors
@@ -61,22 +71,24 @@ def run(args: argparse.Namespace) -> int:
         film.check_film(file)
     still = [file for file in args.out if file not in films]
     check_suffixes(still)
-    placement = placement_of(args, PointPlacement)
+    placement, choices = placement_of(args, PointPlacement), figure_choices(args)
     chosen = {"dataset": args.dataset, "split": args.split}
     chart = collect(args.workspace, args.runs, placement=placement, **chosen)
     chart = replace(chart, colors=point_colors(chart, args.color, workspace=args.workspace, progress=report))
     arguments = ["trainer", "export", "timeline", *request_words(Request(targets_of(args.runs), **chosen))]
     arguments += [*options(placement), *(["--color", args.color] if args.color else [])]
-    arguments += ["--frame"] if args.frame else []
+    arguments += [*options(choices), *(["--frame"] if args.frame else [])]
     line = shell.join([*arguments, "--out", *(file.name for file in args.out)])
     title = "Geometry timeline"
     if films:
         pictures = list(frames(chart, report, only_last=args.frame))
         for file in films:
             film.write_film(file, pictures, command=line, title=title)
-    figure, rows = lambda: drawn(draw(chart)), lambda: NumberRows(*curve_rows(chart))
+    panel, names = draw(chart, choices), [run.name for run in chart.runs]
+    chosen_keys(panel, choices)  # a name that it does not have is told before anything is written
+    figure, rows = lambda: drawn(panel, choices, names), lambda: NumberRows(*curve_rows(chart))
     size = write_figure(still, figure=figure, rows=rows, command=line, title=title)
-    print_files(args, WrittenFigure(line, size))
+    print_files(args, WrittenFigure(line, size, parts_of(panel)))
     return 0
 
 
