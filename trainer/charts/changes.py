@@ -43,6 +43,7 @@ def draw(data: ChangesData, settings: ChangesSettings) -> Panel:
         title="What changed",
         rows=(*rows, (_table(data, names[1:], settings),)),
         notes=(*notes, "Computed in the embedding spaces."),
+        letters=len(data.found) == 1,
     )
 
 

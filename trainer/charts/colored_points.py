@@ -9,7 +9,6 @@ from typing import Final
 import numpy as np
 from jaxtyping import Float, Int, UInt8
 
-from trainer.analysis.pair_ranks import AGREEMENTS
 from trainer.charts.color_words import own_colors
 
 SHADES: Final = 256
@@ -71,7 +70,7 @@ class ColoredPoints:
             return palette.shades
         if self.is_plain:
             return _rgb(palette.modalities)
-        if self.names == AGREEMENTS:
+        if self.by == "agreement":  # figures write the runs into the names
             # Only A is right in A's color, only B in B's; both and neither are neither's.
             both, neither = palette.classes(8)[2:4]
             return _rgb([both, *palette.runs, neither])

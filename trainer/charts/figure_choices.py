@@ -136,7 +136,16 @@ def chosen_panel(panel: Panel, choices: FigureChoices, runs: Sequence[str] = ())
         head=panel.head if has_title else (),
         notes=(*(() if has_title else panel.head), *notes) if choices.notes else (),
     )
-    return renamed(drawn, run_names(runs, choices))
+    names = run_names(runs, choices)
+    return renamed(drawn, names | (_letter_names(runs, names) if panel.letters and choices.names != "letters" else {}))
+
+
+def _letter_names(runs: Sequence[str], names: Mapping[str, str]) -> dict[str, str]:
+    """Return the label for the letter of each run, alone and before the run; a reader of a paper knows no letters."""
+    distinct = [*dict.fromkeys(runs)]
+    letters = {chr(ord("A") + index): run for index, run in enumerate(distinct)} if len(distinct) > 1 else {}
+    texts = {f"{letter}{sign}{run}": run for letter, run in letters.items() for sign in (": ", " · ", " ")} | letters
+    return {text: names.get(run, run) for text, run in texts.items()}
 
 
 def run_names(runs: Sequence[str], choices: FigureChoices) -> dict[str, str]:

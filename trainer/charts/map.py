@@ -29,6 +29,7 @@ from trainer.charts.pair_colors import (
     PairNumbers,
     changed_columns,
     color_notes,
+    compares,
     pair_colors,
     pair_numbers,
     words,
@@ -144,7 +145,7 @@ def draw(charts: Sequence[MapChart]) -> Panel:
         for index, chart in enumerate(charts)
     ]
     rows = tuple(tuple(maps[at : at + 2]) for at in range(0, len(maps), 2))
-    return Panel(title="Embedding maps", rows=rows, notes=(_note(charts),))
+    return Panel(title="Embedding maps", rows=rows, notes=(_note(charts),), letters=compares(charts[0].colors))
 
 
 def _mark(chart: MapChart, index: int, *, bar: bool) -> PairMap:
@@ -165,6 +166,7 @@ def _mark(chart: MapChart, index: int, *, bar: bool) -> PairMap:
         x_label=names[0],
         y_label=names[1],
         bar=bar,
+        bar_label=words(chart.colors.by),
         **drawn,
     )
 

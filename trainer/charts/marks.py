@@ -277,6 +277,7 @@ class PairMap:
         near: How near each point is to the eye, images first: distant ones are paler. None in the plane.
         size: Of the points: of a map of half a page 1.
         bar: The scale of its numbers stands beside it.
+        bar_label: What they are.
     """
 
     key: str
@@ -294,6 +295,7 @@ class PairMap:
     near: Float[np.ndarray, " m"] | None = None
     size: float = 1.0
     bar: bool = True
+    bar_label: str = ""
 
     @property
     def count(self) -> int:
@@ -592,6 +594,8 @@ class Panel:
     commands: tuple[str, ...] = ()  # What fills in what is missing, for a terminal; in the window a button does.
     steps: tuple[tuple[str, int], ...] = ()  # Name and step of each run, where these differ.
     compact: bool = False  # Plots are small, under one legend.
+    letters: bool = False
+    """Its texts call its runs A, B and so on; one says which is which: `A: CLIP`, `A · CLIP` or `A CLIP`."""
 
     @property
     def marks(self) -> tuple[Mark, ...]:

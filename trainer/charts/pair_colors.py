@@ -85,6 +85,11 @@ def color_notes(colors: ColoredPoints, detail: str = "") -> list[str]:
     return [*colored, *([note[0].upper() + note[1:]] if note else [])]
 
 
+def compares(colors: ColoredPoints) -> bool:
+    """Return whether the colors tell A from B."""
+    return colors.by == AGREEMENT or colors.by in CHANGED
+
+
 def words(by: str) -> str:
     """Return the name of a coloring: `subject_color` becomes `Subject color`."""
     if by in CHANGED:

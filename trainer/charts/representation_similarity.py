@@ -165,7 +165,7 @@ def draw(data: RepresentationSimilarity, settings: RepresentationSettings) -> Pa
     rows = tuple((HeatMap(key, label, data.matrices[key], unit=label, **same),) for key, label in measures.items())
     names_of_runs = dict.fromkeys((space.run, space.name) for space in data.spaces)
     runs = " · ".join(f"{letter}: {name}" for letter, (_, name) in zip(ascii_uppercase, names_of_runs))
-    return Panel(title="How similar whole snapshots are", rows=rows, notes=(runs, data.note))
+    return Panel(title="How similar whole snapshots are", rows=rows, notes=(runs, data.note), letters=True)
 
 
 def short_names(spaces: Sequence[Space]) -> tuple[str, ...]:

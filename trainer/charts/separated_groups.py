@@ -86,7 +86,8 @@ def draw(chart: SeparatedGroupsChart, _settings: SeparatedGroupsSettings) -> Pan
     head = f"{data_label(row)}, n = {chart.n:,}{drawn} {chart.unit}s. {steps}"
     counted = filter(None, (chart.opened[0].units.counted,))
     none = () if chart.groups else ("No group is kept apart by one run and merged by the other.",)
-    return Panel(title="Groups that only one run separates", head=(head,), rows=tuple(rows), notes=(*none, *counted))
+    notes = (*none, *counted)
+    return Panel(title="Groups that only one run separates", head=(head,), rows=tuple(rows), notes=notes, letters=True)
 
 
 def _overview(chart: SeparatedGroupsChart) -> XYPlot:

@@ -30,6 +30,7 @@ from trainer.charts.pair_colors import (
     ColoredMap,
     changed_columns,
     color_notes,
+    compares,
     pair_colors,
     pair_numbers,
     words,
@@ -154,6 +155,7 @@ def draw(chart: TimelineChart, choices: FigureChoices = WHOLE) -> Panel:
         notes=(note_of(chart, steps),),
         warnings=data_notes(chart.runs),
         compact=True,
+        letters=compares((chart.colors or point_colors(chart))[0]),
     )
 
 
@@ -187,6 +189,7 @@ def map_at(chart: TimelineChart, run: TimelineRun, step: int, *, size: float = 1
         frame=run.frame,
         size=size,
         bar=bar and (colors.own_scale or run is chart.runs[-1]),
+        bar_label=words(colors.by),
     )
 
 

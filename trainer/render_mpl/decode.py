@@ -43,7 +43,7 @@ def draw(chart: DecodedChart) -> Figure:
     grid = figure.add_gridspec(lines, columns)
     for index, run in enumerate(chart.runs):
         line = index * (lines // len(chart.runs))
-        _draw_row([figure.add_subplot(grid[line, column]) for column in range(columns)], chart, run, index)
+        _draw_row([figure.add_subplot(grid[line, column]) for column in range(columns)], chart, run)
         if run.reverse is not None:
             for below, pictures in enumerate((run.reverse.noisy, run.reverse.foreseen), start=1):
                 _draw_way([figure.add_subplot(grid[line + below, column]) for column in range(columns)],
@@ -97,7 +97,7 @@ def _rows(chart: DecodedChart) -> Iterator[tuple[Any, ...]]:
             yield *about, row, column, *map(int, run.mean[row, column]), float(deviation)
 
 
-def _draw_row(cells: list[Axes], chart: DecodedChart, run: DecodedRun, line: int) -> None:
+def _draw_row(cells: list[Axes], chart: DecodedChart, run: DecodedRun) -> None:
     near = run.nearest[0] if run.nearest else None
     pictures: list[tuple[np.ndarray | None, str]] = [
         (chart.original, "original" if chart.original is not None else "a sentence"),
@@ -114,8 +114,7 @@ def _draw_row(cells: list[Axes], chart: DecodedChart, run: DecodedRun, line: int
     last.imshow(run.spread, cmap="gray", vmin=0, vmax=WHITE, interpolation="nearest")
     last.set_axis_off()
     _write_above(last, f"not kept, {run.not_kept:.1f} %", 3)
-    badge = f"{'AB'[line]}  " if len(chart.runs) < 3 else ""
-    caption = f"{badge}{run.of_name} at step {run.of_step:,}, by {run.name} (step {run.step:,})"
+    caption = f"{run.of_name} at step {run.of_step:,}, by {run.name} (step {run.step:,})"
     _write_above(cells[0], caption, 13, size=7, color=run_color(run.index))
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from trainer.analysis.dominant_classes import dominant_points
 from trainer.charts.colored_points import SHADES, ColoredPoints, Palette
 from trainer.charts.marks import FEW_LIT, Marker, PairMap, XYPlot, dash_of
-from trainer.charts.pair_colors import MODALITY, words
+from trainer.charts.pair_colors import MODALITY
 from trainer.render_mpl.style import HAIRLINE, IMAGE_COLOR, INK, QUIET, TEXT_COLOR, class_colors, heading, run_color
 from trainer.render_mpl.xy_plot import tone_color
 
@@ -85,7 +85,7 @@ def draw_map(axes: Axes, mark: PairMap, *, rasterized: bool = False, layers: int
     _frame(axes, mark)
     if mark.bar and (scale_of_colors := scale_of(mark.colors)) is not None:
         bar = axes.figure.colorbar(scale_of_colors, cax=axes.inset_axes((1.03, 0.2, 0.04, 0.6)))
-        bar.set_label(words(mark.colors.by))
+        bar.set_label(mark.bar_label)
         bar.outline.set_visible(False)
     heading(axes, mark.title, *mark.notes, swatch=tone_color(mark.tone) if mark.tone else None)
     return drawn

@@ -57,6 +57,22 @@ def test_tables_are_left_out_unless_they_are_named():
         chosen_panel(PANEL, FigureChoices(panels=("number",)))
 
 
+def test_letters_of_runs_become_their_labels_unless_they_are_chosen():
+    rows = ((plot(0, "only A is right"),),)
+    notes = ("A: CLIP · s0. B: CLOOB · s10.", "A graph of AB.")
+    panel = replace(PANEL, rows=rows, notes=notes[:1], head=(), letters=True)
+    runs = ("CLIP · s0", "CLOOB · s10")
+    short = chosen_panel(panel, FigureChoices(), runs)
+    assert short.marks[0].curves[0].name == "only CLIP is right"
+    assert short.notes == ("CLIP. CLOOB.",)
+    seeds = chosen_panel(panel, FigureChoices(names="seed"), runs)
+    assert seeds.notes == ("CLIP · s0. CLOOB · s10.",)
+    assert chosen_panel(panel, FigureChoices(names="letters"), runs).marks[0].curves[0].name == "only A is right"
+    assert chosen_panel(panel, FigureChoices(), runs[:1] * 2).notes == ("A: CLIP. B: CLOOB · s10.",), "steps of one run"
+    plain = replace(panel, letters=False, notes=notes)
+    assert chosen_panel(plain, FigureChoices(names="seed"), runs).notes == notes
+
+
 def test_titles_and_notes():
     plain = chosen_panel(PANEL, FigureChoices())
     assert (plain.title, plain.head, plain.notes) == ("", (), ("step 384", "CLIP · s0 is larger."))
