@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from PySide6.QtCore import QPointF, QRectF, Qt
-from PySide6.QtGui import QFont, QFontMetrics, QPainter, QPaintEvent
+from PySide6.QtCore import QPoint, QPointF, QRectF, Qt
+from PySide6.QtGui import QFont, QFontMetrics, QPainter, QPaintEvent, QPolygonF
 from PySide6.QtWidgets import QWidget
 
 from explorer.theme import INSIDE, SMALL_PX, color, pixel_font, theme
@@ -20,6 +20,8 @@ LINE_PX: Final = SMALL_PX + 2
 MOST_SHARE: Final = 3
 """A panel gives a part of so many to the names: the curves are what is looked at."""
 SEPARATOR: Final = " · "
+LEADER_PX: Final = 12
+"""Between the ends of curves and names, some of which lie higher or lower than their curve ends."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,7 @@ class EndLabels(QWidget):
         """The width that the longest name takes."""
         metrics = QFontMetrics(self._font)
         wide = max((metrics.horizontalAdvance(self.written(label)) for label in self.labels), default=0)
-        return wide + INSIDE if wide else 0
+        return wide + INSIDE + LEADER_PX * (len(self.labels) > 1) if wide else 0
 
     def written(self, label: EndLabel) -> str:
         """Return what is written of a name."""
@@ -83,12 +85,32 @@ class EndLabels(QWidget):
         # Where the longest curve ends: at the end of a shorter one they would stand on the others.
         last = max((point.x() for point in points), default=0.0)
         left = min(max(last, rect.left()), rect.right()) + INSIDE // 2 + 1
-        for label, top in zip(self.labels, tops, strict=True):
+        leaders = [leader(point, left, top + LINE_PX / 2) for point, top in zip(points, tops, strict=True)]
+        left += LEADER_PX * (not all(line.isEmpty() for line in leaders))
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        for label, top, line in zip(self.labels, tops, leaders, strict=True):
             text_rect = QRectF(left, top, self.width() - left, LINE_PX)
             painter.setPen(color(readable(color(label.color).name(), theme().dark, LEAST_TEXT)))
+            painter.drawPolyline(line)
             room, right = int(text_rect.width()), Qt.TextElideMode.ElideRight
             text = painter.fontMetrics().elidedText(self.written(label), right, room)
             painter.drawText(text_rect, int(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter), text)
+
+
+def leader(end: QPointF | QPoint, left: float, middle: float) -> QPolygonF:
+    """Return a line from the end of a curve to its name; an empty one where the name is beside it.
+
+    Args:
+        end: Of the curve.
+        left: Where the name begins without a line.
+        middle: Of the name's height.
+    """
+    gap = INSIDE // 2
+    if abs(middle - end.y()) <= LINE_PX / 3 and left - end.x() <= LINE_PX:
+        return QPolygonF()
+    # Level up to where the longest curve ends: it bends where no curve is.
+    start, bend = QPointF(end.x() + 2, end.y()), QPointF(left - gap, end.y())
+    return QPolygonF([start, bend, QPointF(left + LEADER_PX - gap, middle)])
 
 
 def give_room(ends: Sequence[EndLabels], panel_px: int) -> None:
