@@ -161,6 +161,23 @@ def equal_rows(values: Sequence[str], value: str, stop: int) -> Bool[np.ndarray,
     return _numpy(pc.equal(values._array.slice(0, stop), value).fill_null(False).cast("int8")).astype(bool)
 
 
+def containing(values: Sequence[str], text: str, *, repeated: bool = False) -> Bool[np.ndarray, " n"]:
+    """Return which values of a list or a column contain the text, in upper or lower case.
+
+    Args:
+        repeated: Few values are different, as of classes: each is looked at once.
+    """
+    if not isinstance(values, StoredColumn):
+        return np.array([text.casefold() in value.casefold() for value in values], bool)
+    if repeated and (coded := values.coded()) is not None:
+        codes, names = coded
+        return containing([name or "" for name in names], text)[codes] if names else np.zeros(len(values), bool)
+    import pyarrow.compute as pc
+
+    hits = pc.match_substring(values._array, text, ignore_case=True).fill_null(False)
+    return _numpy(hits.cast("int8")).astype(bool)
+
+
 def read_ids(column: StoredColumn) -> np.ndarray:
     """Return ids as an array of numbers or strings."""
     return _numpy(column._array) if _whole(column) else np.asarray(column)

@@ -8,6 +8,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QAction, QKeySequence
 from PySide6.QtWidgets import QAbstractButton, QWidget
 
+from explorer.views.map.finding import Finding
 from explorer.views.map.selecting import Selecting
 from explorer.views.map.toolbar import MapToolbar
 
@@ -19,6 +20,7 @@ def make_actions(
     view: QWidget,
     toolbar: MapToolbar,
     selecting: Selecting,
+    finding: Finding,
     *,
     fit: Callable[[], object],
     resize_brush: Callable[[int], object],
@@ -39,6 +41,7 @@ def make_actions(
         ("", "Color by…", "", "palette", toolbar.color.showPopup),
         ("", "Show PCA", "", "chart-scatter", lambda: toolbar.pca.setChecked(True)),
         ("", "Show UMAP", "", "chart-scatter", lambda: toolbar.umap.setChecked(True)),
+        ("Selection", "Find pairs by text", "Ctrl+F /", "search", finding.begin),
         ("Selection", "Select all pairs", "Ctrl+A", "list-checks", selecting.select_all),
         ("Selection", "Invert the selection", "Ctrl+I", "list-checks", selecting.invert),
         ("Selection", "Grow to nearest neighbors", "G", "waypoints", selecting.grow),
@@ -55,7 +58,7 @@ def make_actions(
         action = QAction(label, view, objectName=f"map-action-{label.lower().rstrip('…').replace(' ', '-')}")
         action.setProperty("icon-name", sign)
         action.setProperty("section", section)
-        action.setShortcut(QKeySequence(keys))
+        action.setShortcuts([QKeySequence(each) for each in keys.split()])
         action.setShortcutContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
         if isinstance(do, _Switch):
             action.setCheckable(True)

@@ -163,6 +163,11 @@ class Selecting(QObject):
         else:
             self._select(np.insert(before, np.searchsorted(before, row), row))
 
+    def select_in(self, index: int, rows: Int[np.ndarray, " k"]) -> None:
+        """Select these pairs of map `index`, and no other."""
+        self._selected_in = index
+        self._select(rows)
+
     def _select(self, rows: Iterable[int]) -> None:
         before = self._marked
         self._selection.pairs = rows

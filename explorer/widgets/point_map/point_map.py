@@ -65,6 +65,7 @@ class PointMap(DeferredPaint, pg.GraphicsView):
         self._hovered: tuple[int, ...] = ()
         self.selected: Bool[np.ndarray, " n"] | None = None
         self._isolated: Bool[np.ndarray, " n"] | None = None
+        self._found: Bool[np.ndarray, " n"] | None = None
         self._shown: Bool[np.ndarray, " n"] | None = None
         self._diamond, self._few = np.empty(0, bool), np.empty(0, np.int64)
         self._color, self._palette = np.empty(0, np.uint16), np.zeros((1, 3), np.uint8)
@@ -91,7 +92,7 @@ class PointMap(DeferredPaint, pg.GraphicsView):
         `instead`: those that are shown stand for these, and are seen until these are drawn.
         """
         self._motion.stop()
-        self.selected = self._isolated = self._shown = None
+        self.selected = self._isolated = self._found = self._shown = None
         self._few = np.empty(0, np.int64)
         self.set_hovered()
         self.note.expect(len(xy))
@@ -126,10 +127,18 @@ class PointMap(DeferredPaint, pg.GraphicsView):
 
     def set_selected(self, mask: Bool[np.ndarray, " n"] | None) -> None:
         """Raise the selected points; the others turn pale if these are at most `FEW`, else gray."""
-        had_few, self._few = len(self._few), np.empty(0, np.int64)
         self.selected = mask if mask is not None and mask.any() else None
-        if self.selected is not None and np.count_nonzero(self.selected) <= FEW:
-            self._few = np.flatnonzero(self.selected)
+        self._raise_few()
+
+    def set_found(self, mask: Bool[np.ndarray, " n"] | None) -> None:
+        """Raise these points as if they were selected, unless others are; None: none were sought."""
+        self._found = mask
+        self._raise_few()
+
+    def _raise_few(self) -> None:
+        had_few, raised = len(self._few), self._found if self.selected is None else self.selected
+        is_few = raised is not None and 0 < np.count_nonzero(raised) <= FEW
+        self._few = np.flatnonzero(raised) if is_few else np.empty(0, np.int64)
         if had_few or len(self._few):
             self._draw_colors()
         self._set_states()
@@ -325,9 +334,13 @@ class PointMap(DeferredPaint, pg.GraphicsView):
         self._place_rings()
 
     def _set_states(self) -> None:
-        lit = self._isolated
-        if self.selected is not None and not len(self._few):
-            lit = self.selected if lit is None else lit & self.selected
+        masks = [self._isolated]
+        if not len(self._few) or self.selected is not None:
+            masks.append(self._found)
+        if not len(self._few):
+            masks.append(self.selected)
+        some = [mask for mask in masks if mask is not None]
+        lit = np.logical_and.reduce(some) if len(some) > 1 else some[0] if some else None
         self.layer.set_states(lit=lit, visible=self._shown)
         self._place_rings()
 

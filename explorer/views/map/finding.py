@@ -1,0 +1,182 @@
+"""Find pairs on the maps by text: those whose caption, class or file has every word stay in color."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Final
+
+import numpy as np
+from jaxtyping import Bool, Int
+from PySide6.QtCore import QEvent, QObject, Qt, Signal
+from PySide6.QtGui import QKeyEvent, QResizeEvent
+from PySide6.QtWidgets import QLineEdit
+
+from explorer import theme
+from explorer.event_loop.background import Background
+from explorer.views.map.load import MapSide
+from explorer.views.map.panel import MapPanel
+from explorer.views.map.selecting import Selecting
+from explorer.widgets import layouts
+from explorer.widgets.accessible import announce
+from trainer.store.columns import containing, taken
+from trainer.store.snapshot_files import Items
+
+FIELD_PX: Final = 248
+HINT: Final = "Find pairs by text: caption, class or file name (/ or Ctrl+F). Enter selects them, Esc shows all again"
+
+
+class FindField(QLineEdit):
+    """A line to type words in, with the number of matches at its end."""
+
+    entered = Signal()  # Enter was pressed.
+    left = Signal()  # Esc was pressed.
+
+    def __init__(self) -> None:
+        super().__init__(objectName="map-find", accessibleName="Find pairs by text", placeholderText="Find pairs")
+        self.setToolTip(HINT)
+        self.setFixedWidth(FIELD_PX)
+        theme.keep_icon(self.addAction(theme.icon("search"), QLineEdit.ActionPosition.LeadingPosition), "search")
+        self.count = layouts.text(role="small", name="map-find-count")
+        self.count.setParent(self)
+        self.count.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
+
+    def show_count(self, text: str, sentence: str) -> None:
+        """Write the number of matches; the sentence is for those who cannot see it."""
+        self.count.setText(text)
+        self.setAccessibleDescription(sentence)
+        self._place()
+        announce(self, sentence)
+
+    def event(self, event: QEvent) -> bool:
+        is_key = isinstance(event, QKeyEvent) and event.type() == QEvent.Type.ShortcutOverride
+        if is_key and event.key() == Qt.Key.Key_Escape:
+            event.accept()  # it is no shortcut of the window here
+            return True
+        return super().event(event)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
+            self.entered.emit()
+        elif event.key() == Qt.Key.Key_Escape:
+            self.left.emit()
+        else:
+            super().keyPressEvent(event)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._place()
+
+    def _place(self) -> None:
+        self.count.adjustSize()
+        wide = self.count.width() if self.count.text() else 0
+        self.count.move(self.width() - wide - theme.INSIDE, (self.height() - self.count.height()) // 2)
+        self.setTextMargins(0, 0, wide + theme.SPACE if wide else 0, 0)
+
+
+class Finding(QObject):
+    """Finds pairs in both maps as words are typed.
+
+    Attributes:
+        field: The line to type in, which the view lays out.
+    """
+
+    changed = Signal()  # `rows` are others.
+
+    def __init__(
+        self, panels: Sequence[MapPanel], selecting: Selecting, background: Background, parent: QObject
+    ) -> None:
+        super().__init__(parent)
+        self._panels, self._selecting, self._background = panels, selecting, background
+        self._found: dict[int, Bool[np.ndarray, " n"]] = {}
+        self._sides: tuple[MapSide, ...] = ()
+        self.field = FindField()
+        self.field.textChanged.connect(self._find)
+        self.field.entered.connect(self._select)
+        self.field.left.connect(self._leave)
+
+    @property
+    def rows(self) -> Int[np.ndarray, " k"]:
+        """The matching pairs of the side whose pairs are selected; none where nothing is sought."""
+        owner = self._selecting.owner
+        index = next((panel.index for panel in self._panels if panel.side is owner), -1)
+        return np.flatnonzero(self._found.get(index, np.empty(0, bool)))
+
+    def begin(self) -> None:
+        """Put the caret into the line, with its text selected."""
+        self.field.setFocus(Qt.FocusReason.ShortcutFocusReason)
+        self.field.selectAll()
+
+    def refresh(self) -> None:
+        """Find again where other points are shown."""
+        if self._sides != tuple(self._selecting.sides):
+            self._find()
+
+    def _find(self) -> None:
+        sides = self._sides = tuple(self._selecting.sides)
+        words = self.field.text().split()
+        if not words or not sides:
+            self._background.forget(self, "find")
+            self._show({}, sides)
+            return
+        of = {panel.index: panel.side for panel in self._panels if panel.side is not None}
+        self._background.run(self, found, of, words, done=partial(self._show, sides=sides), key="find", urgent=True)
+
+    def _show(self, masks: dict[int, Bool[np.ndarray, " n"]], sides: tuple[MapSide, ...]) -> None:
+        if sides != tuple(self._selecting.sides):
+            return
+        self._found = masks
+        for panel in self._panels:
+            mask, side = masks.get(panel.index), panel.side
+            points = None if mask is None or side is None else np.concatenate([mask[: side.images], mask[: side.texts]])
+            panel.map.set_found(points)
+        self.field.show_count(*self._words())
+        self.changed.emit()
+
+    def _words(self) -> tuple[str, str]:
+        """Return the number of matches, and a sentence of it."""
+        if not self._found:
+            return "", ""
+        counts = [f"{np.count_nonzero(mask):,} of {len(mask):,}" for mask in self._found.values()]
+        if self._selecting.linked:
+            counts = counts[:1]
+        elif len(counts) > 1:
+            counts = [f"{'AB'[index]} {count}" for index, count in zip(self._found, counts, strict=True)]
+        short = " · ".join(counts)
+        return short, f"{short} pairs match"
+
+    def _select(self) -> None:
+        """Select the matches, in the first map that has some."""
+        for index, mask in self._found.items():
+            if mask.any():
+                self._selecting.select_in(index, np.flatnonzero(mask))
+                break
+
+    def _leave(self) -> None:
+        self.field.clear()
+        shown = [panel for panel in self._panels if panel.side is not None]
+        if shown:
+            shown[0].map.setFocus()
+
+
+def found(sides: Mapping[int, MapSide], words: Sequence[str]) -> dict[int, Bool[np.ndarray, " n"]]:
+    """Return which pairs of each side have every word; pairs of both sides are searched once."""
+    by_identity: dict[str, Bool[np.ndarray, " n"]] = {}
+    for side in sides.values():
+        if side.identity not in by_identity:
+            by_identity[side.identity] = matching(side.items, words)
+    return {index: by_identity[side.identity] for index, side in sides.items()}
+
+
+def matching(items: Items, words: Sequence[str]) -> Bool[np.ndarray, " n"]:
+    """Return which pairs have every word in their caption or class, or in the name of a file without a caption."""
+    left = np.arange(len(items))
+    has_captions = any(items.caption[:1000])
+    for word in words:
+        first = items.caption if has_captions else items.path
+        hit = containing(taken(first, left) if len(left) < len(items) else first, word)
+        hit |= containing(items.label, word, repeated=True)[left]
+        left = left[hit]
+    mask = np.zeros(len(items), bool)
+    mask[left] = True
+    return mask
