@@ -169,8 +169,8 @@ def _maps(chart: TimelineChart, steps: Sequence[int], *, in_columns: bool) -> It
                 is_first = run is chart.runs[0], not column
                 over_at, left_at = is_first[::-1] if in_columns else is_first
                 tone = mark.tone if in_columns else ""
-                texts = {"title": over if over_at else "", "row_label": left if left_at else ""}
-                row[column] = replace(mark, notes=(), tone=tone, **texts)
+                title, row_label = over if over_at else "", left if left_at else ""
+                row[column] = replace(mark, notes=(), tone=tone, title=title, row_label=row_label)
     yield from zip(*maps) if in_columns else map(tuple, maps)
 
 

@@ -147,8 +147,8 @@ def draw(panel: Panel, choices: FigureChoices = WHOLE, runs: Sequence[str] = ())
         # A line is as long as two strokes of a dashed one.
         style |= {"handlelength": 3.2, "handletextpad": 0.6, "columnspacing": 0.6} if panel.compact else {}
         legend = figure.add_subfigure(rows[0]).legend(handles=handles, loc="upper left", ncols=columns, **style)
-        for entry in legend.legend_handles if panel.compact else ():
-            entry.set_markevery([2])  # of three points along the stroke: beside its name
+        for line in legend.get_lines() if panel.compact else ():
+            line.set_markevery([2])  # of three points along the stroke: beside its name
     if head:
         figure.suptitle("\n".join(head), x=0.01, ha="left", fontsize=7.5, color=QUIET, linespacing=1.5)
     footnote(figure, "\n".join(notes))

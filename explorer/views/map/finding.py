@@ -49,8 +49,8 @@ class FindField(QLineEdit):
         announce(self, sentence)
 
     def event(self, event: QEvent) -> bool:
-        is_key = isinstance(event, QKeyEvent) and event.type() == QEvent.Type.ShortcutOverride
-        if is_key and event.key() == Qt.Key.Key_Escape:
+        is_escape = isinstance(event, QKeyEvent) and event.key() == Qt.Key.Key_Escape
+        if is_escape and event.type() == QEvent.Type.ShortcutOverride:
             event.accept()  # it is no shortcut of the window here
             return True
         return super().event(event)

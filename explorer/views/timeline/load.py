@@ -79,7 +79,8 @@ def placed_by_kept(workspace_folder: Path, chart: TimelineChart, placement: Poin
     """Return the chart with points of layouts that the workspace has; None if one lacks or has too many points."""
     if max(run.n for run in chart.runs) > MOST_RANKED:
         return None  # to look a layout up, all vectors are read: the projection process does it
-    files, anchor = {}, None
+    files: dict[int, Sequence[str]] = {}
+    anchor = None
     for run in chart.runs:
         kept = kept_series(workspace_folder, run.folders, placement.parameters, anchor)
         if kept is None:

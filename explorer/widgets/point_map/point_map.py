@@ -137,8 +137,9 @@ class PointMap(DeferredPaint, pg.GraphicsView):
 
     def _raise_few(self) -> None:
         had_few, raised = len(self._few), self._found if self.selected is None else self.selected
-        is_few = raised is not None and 0 < np.count_nonzero(raised) <= FEW
-        self._few = np.flatnonzero(raised) if is_few else np.empty(0, np.int64)
+        self._few = np.empty(0, np.int64)
+        if raised is not None and np.count_nonzero(raised) <= FEW:
+            self._few = np.flatnonzero(raised)
         if had_few or len(self._few):
             self._draw_colors()
         self._set_states()
