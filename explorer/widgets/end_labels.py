@@ -98,7 +98,7 @@ class EndLabels(QWidget):
 
 
 def leader(end: QPointF | QPoint, left: float, middle: float) -> QPolygonF:
-    """Return a line from the end of a curve to its name; an empty one where the name is beside it.
+    """Return a line from the end of a curve to its name; empty if the name is beside it.
 
     Args:
         end: Of the curve.

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import PySide6
-from PySide6.QtCore import QEvent, QSize, qInstallMessageHandler
+from PySide6.QtCore import QEvent, QRect, QSize, qInstallMessageHandler
 from PySide6.QtWidgets import QApplication, QWidget
 
 from explorer import theme
@@ -55,12 +55,13 @@ def set_scale(percent: int, environment: MutableMapping[str, str] = os.environ) 
 
 
 def rescale(percent: int) -> bool:
-    """Scale the running application, whose windows keep their size on the screen; return whether this Qt can."""
+    """Scale the running application, whose windows keep their place on the screen; return whether this Qt can."""
     setter, application = _setter(), QApplication.instance()
     if setter is None or not isinstance(application, QApplication):
         return False
     windows = [(window, handle) for window in application.topLevelWidgets() if (handle := window.windowHandle())]
     visible = [window for window, _ in windows if window.isVisible()]
+    places_of = {window: window.geometry() for window in visible}  # within their frames, which are not scaled
     active, before = application.activeWindow(), application.primaryScreen().devicePixelRatio()
     visible.sort(key=lambda window: window is active)  # a window manager puts the one that is shown last on top
     for window, handle in windows:
@@ -74,7 +75,7 @@ def rescale(percent: int) -> bool:
     setter(_factor(percent, os.environ))
     qInstallMessageHandler(handler)
     for window in visible:
-        _fit(window, before)
+        _fit(window, places_of[window], before)
         window.show()
     if active is not None:
         active.raise_()
@@ -83,18 +84,21 @@ def rescale(percent: int) -> bool:
     return True
 
 
-def _fit(window: QWidget, before: float) -> None:
-    """Give a window the size on the screen that it had, or what the screen has; another zoom gives it back.
+def _fit(window: QWidget, was: QRect, before: float) -> None:
+    """Give a window the place on the screen that it had, or what the screen has; another zoom gives it back.
 
     One that is maximized has its size of the desktop, which only its smallest size must not exceed.
     """
-    least, was, physical = window.property("zoom") or (window.minimumSize(), QSize(), QSize())
-    physical = physical if window.size() == was else window.size() * before
-    room = window.screen().availableSize() - QSize(*FRAME)
+    least, last, physical = window.property("zoom") or (window.minimumSize(), QRect(), QRect())
+    if was.size() != last.size():
+        physical.setSize(was.size() * before)
+    if was.topLeft() != last.topLeft():
+        physical.moveTopLeft(was.topLeft() * before)
+    after, room = window.screen().devicePixelRatio(), window.screen().availableSize() - QSize(*FRAME)
     window.setMinimumSize(least.boundedTo(room))
     if not window.isMaximized() and not window.isFullScreen():
-        window.resize((physical / window.screen().devicePixelRatio()).boundedTo(room))
-    window.setProperty("zoom", (least, window.size(), physical))
+        window.setGeometry(QRect(physical.topLeft() / after, (physical.size() / after).boundedTo(room)))
+    window.setProperty("zoom", (least, window.geometry(), physical))
 
 
 def _factor(percent: int, environment: MutableMapping[str, str]) -> float:

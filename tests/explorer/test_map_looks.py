@@ -28,6 +28,7 @@ from explorer.widgets.point_map.contours import counted, levels_of, lines_of, sm
 from explorer.widgets.point_map.grid import PointGrid
 from explorer.widgets.point_map.labels import Label, place_without_overlap
 from explorer.widgets.point_map.point_map import swept
+from explorer.widgets.point_map.rasterizer import radius
 from explorer.widgets.point_map.sprites import FEWEST_SHARE, without_overlap
 from tests.explorer.conftest import unselected
 from trainer.analysis.camera_3d import components, turned
@@ -44,6 +45,14 @@ places = arrays(np.float32, st.tuples(st.integers(0, 50), st.just(2)), elements=
 
 
 @pytest.mark.slow
+def test_few_points_are_larger_on_a_large_map_and_many_are_not():
+    small, large = 400 * 600, 1100 * 1250
+    assert radius(200, small) == 4.2
+    assert radius(200, large) == 7
+    assert radius(1_000, large) > 6
+    assert radius(1_000_000, large) == radius(1_000_000, small) == 1.6
+
+
 @given(
     xy=places,
     way=arrays(np.float64, st.tuples(st.integers(1, 8), st.just(2)), elements=st.floats(-4, 4, width=16)),

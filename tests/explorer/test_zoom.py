@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QEvent, QSize, Qt
+from PySide6.QtCore import QEvent, QPoint, QRect, QSize, Qt
 from PySide6.QtGui import QAction, QShowEvent
 from PySide6.QtWidgets import QAbstractButton, QApplication, QComboBox, QLabel, QPushButton, QWidget
 from pytestqt.qtbot import QtBot
@@ -169,6 +169,22 @@ def test_the_window_that_is_zoomed_stays_above_the_others(qtbot: QtBot, dressed:
             assert shown[-1] == window.windowTitle(), "a window manager puts the last one on top"
     finally:
         zoom.rescale(100)
+
+
+def test_a_window_stays_at_its_place_on_the_screen(qtbot: QtBot, dressed: QApplication) -> None:
+    window = QWidget()
+    qtbot.addWidget(window)
+    window.setGeometry(121, 83, 401, 303)
+    window.show()
+    qtbot.waitExposed(window)
+    try:
+        for percent in (125, 175, 125):
+            zoom.rescale(percent)
+            corner = window.geometry().topLeft() * window.devicePixelRatioF()
+            assert (corner - QPoint(121, 83)).manhattanLength() <= 4, "rounded, and not once for each zoom"
+    finally:
+        zoom.rescale(100)
+    assert window.geometry() == QRect(121, 83, 401, 303)
 
 
 @pytest.mark.slow

@@ -275,7 +275,6 @@ class PairMap:
         frame: Left, bottom, right and top of what is seen; None: all points.
         lit: Pairs in color while the others are gray, or pale beside a few; None: all.
         near: How near each point is to the eye, images first: distant ones are paler. None in the plane.
-        size: Of the points: of a map of half a page 1.
         bar: The scale of its numbers stands beside it.
         bar_label: What they are.
     """
@@ -293,7 +292,6 @@ class PairMap:
     frame: tuple[float, float, float, float] | None = None
     lit: Bool[np.ndarray, " n"] | None = None
     near: Float[np.ndarray, " m"] | None = None
-    size: float = 1.0
     bar: bool = True
     bar_label: str = ""
 

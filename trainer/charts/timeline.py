@@ -161,7 +161,7 @@ def draw(chart: TimelineChart, choices: FigureChoices = WHOLE) -> Panel:
 
 def _maps(chart: TimelineChart, steps: Sequence[int], *, in_columns: bool) -> Iterator[tuple[PairMap, ...]]:
     """Yield rows of maps; what all of a row or column have in common is written at its edge alone."""
-    maps = [[map_at(chart, run, step, size=0.45, bar=step == steps[-1]) for step in steps] for run in chart.runs]
+    maps = [[map_at(chart, run, step, bar=step == steps[-1]) for step in steps] for run in chart.runs]
     if len({tuple(mark.title for mark in row) for row in maps}) == 1:
         for row, run in zip(maps, chart.runs, strict=True):
             for column, mark in enumerate(row):
@@ -174,7 +174,7 @@ def _maps(chart: TimelineChart, steps: Sequence[int], *, in_columns: bool) -> It
     yield from zip(*maps) if in_columns else map(tuple, maps)
 
 
-def map_at(chart: TimelineChart, run: TimelineRun, step: int, *, size: float = 1.0, bar: bool = True) -> PairMap:
+def map_at(chart: TimelineChart, run: TimelineRun, step: int, *, bar: bool = True) -> PairMap:
     """Return the map of a run at a step; in a film the scale of all runs stands at the last."""
     index = run.at(step)
     xy, colors = run.points[index], (chart.colors or point_colors(chart))[chart.runs.index(run)]
@@ -187,7 +187,6 @@ def map_at(chart: TimelineChart, run: TimelineRun, step: int, *, size: float = 1
         run_tone(run.index),
         notes=(run.name,),
         frame=run.frame,
-        size=size,
         bar=bar and (colors.own_scale or run is chart.runs[-1]),
         bar_label=words(colors.by),
     )

@@ -27,6 +27,8 @@ _MOST_CLASSES: Final = 20
 """Classes that the legend names."""
 _LETTERS: Final = 32
 """Of the name of a class."""
+HALF_PAGE_IN, _GROWTH = 2.6, (0.3, 1.5)
+"""Side of a map on half a page, and how much smaller or larger than there points are."""
 _ENTRY_IN, _LETTER_IN = 0.35, 0.055
 """Width of an entry of the legend without its name, and of a letter."""
 
@@ -56,8 +58,7 @@ def colors_of_table(points: ColoredPoints) -> list[str]:
 
 def draw_map(axes: Axes, mark: PairMap, *, rasterized: bool = False, layers: int = 1) -> list[Any]:
     """Draw the map and return the drawn images and texts in color, which a film moves; each in layers."""
-    # Area in points^2: about a tenth of the panel is covered, whatever n, within what an eye can see.
-    size = mark.size * float(np.clip(9000 / max(mark.count, 1), 1.2, 16))
+    size = _area(axes, mark.count)
     images, drawn = 0 if mark.images is None else len(mark.images), []
     clear = _clearness(mark)
     for points, marker, plain, scale, alpha in (
@@ -91,12 +92,16 @@ def draw_map(axes: Axes, mark: PairMap, *, rasterized: bool = False, layers: int
     return drawn
 
 
-def class_names_on(mark: PairMap) -> list[Marker]:
-    """Return the name of each class that dominates somewhere, where it is densest, as the window writes them.
+def _area(axes: Axes, count: int) -> float:
+    """Return the area of a point in square points: a tenth of the map is covered, within what an eye can see."""
+    box = axes.bbox
+    side_in = min(box.width, box.height) / axes.get_figure(root=True).dpi  # type: ignore[union-attr]
+    return float(np.clip(9000 / max(count, 1), 1.2, 16) * np.clip(side_in / HALF_PAGE_IN, *_GROWTH))
 
-    Small maps leave them to the legend of the figure.
-    """
-    if mark.colors.place is None or mark.lit is not None or mark.size < 1:
+
+def class_names_on(mark: PairMap) -> list[Marker]:
+    """Return the name of each class that dominates somewhere, where it is densest, as the window writes them."""
+    if mark.colors.place is None or mark.lit is not None:
         return []
     clouds = [points for points in (mark.images, mark.texts) if points is not None]
     classes = np.concatenate([mark.colors.place[: len(points)] for points in clouds])

@@ -136,7 +136,8 @@ def draw(panel: Panel, choices: FigureChoices = WHOLE, runs: Sequence[str] = ())
             axes = figure.add_subplot(cells[index, column])
             if isinstance(mark, PairMap):
                 draw_map(axes, mark, rasterized=rasterized, layers=LAYERS if rasterized else 1)
-                label_dots(axes, class_names_on(mark), over_lines=True)
+                # Small maps leave the classes to the legend.
+                label_dots(axes, [] if panel.compact else class_names_on(mark), over_lines=True)
             elif isinstance(mark, XYPlot) and panel.compact:
                 plots_below = [len(line) for line in lines[index + 1 :] if isinstance(line[0], XYPlot)]
                 draw_small(axes, mark, bottom=max(plots_below, default=0) < len(row), lines=2)

@@ -8,8 +8,8 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QAction, QKeySequence
 from PySide6.QtWidgets import QAbstractButton, QWidget
 
-from explorer.views.map.finding import Finding
 from explorer.views.map.selecting import Selecting
+from explorer.views.map.text_search import TextSearch
 from explorer.views.map.toolbar import MapToolbar
 
 _Switch = QAction | QAbstractButton
@@ -20,7 +20,7 @@ def make_actions(
     view: QWidget,
     toolbar: MapToolbar,
     selecting: Selecting,
-    finding: Finding,
+    text_search: TextSearch,
     *,
     fit: Callable[[], object],
     resize_brush: Callable[[int], object],
@@ -41,7 +41,7 @@ def make_actions(
         ("", "Color by…", "", "palette", toolbar.color.showPopup),
         ("", "Show PCA", "", "chart-scatter", lambda: toolbar.pca.setChecked(True)),
         ("", "Show UMAP", "", "chart-scatter", lambda: toolbar.umap.setChecked(True)),
-        ("Selection", "Find pairs by text", "Ctrl+F /", "search", finding.begin),
+        ("Selection", "Find pairs by text", "Ctrl+F /", "search", text_search.begin),
         ("Selection", "Select all pairs", "Ctrl+A", "list-checks", selecting.select_all),
         ("Selection", "Invert the selection", "Ctrl+I", "list-checks", selecting.invert),
         ("Selection", "Grow to nearest neighbors", "G", "waypoints", selecting.grow),

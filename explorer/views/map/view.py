@@ -19,12 +19,12 @@ from explorer.views.map.appearance import MapAppearance
 from explorer.views.map.card import PairCard
 from explorer.views.map.details import MapDetails
 from explorer.views.map.external_images import ExternalImages, PlacedLayout
-from explorer.views.map.finding import Finding
 from explorer.views.map.load import MapSide, Sketch, read_one, read_sketch
 from explorer.views.map.panel import MapPanel
 from explorer.views.map.projecting import Projecting, read_facing
 from explorer.views.map.rotation_3d import Rotation3D
 from explorer.views.map.selecting import Selecting, written_rows
+from explorer.views.map.text_search import TextSearch
 from explorer.views.map.toolbar import MapToolbar
 from explorer.views.view import View, steps_in_words
 from explorer.widgets import layouts
@@ -78,7 +78,7 @@ class MapView(View):
         yield
         self.selecting = Selecting(self.panels, context.selection, context.background, self.toolbar.tools, self)
         self.appearance = MapAppearance(self.panels, self.toolbar, self.details_pane, self.selecting, context, self)
-        self.finding = Finding(self.panels, self.selecting, context.background, self)
+        self.text_search = TextSearch(self.panels, self.selecting, context.background, self)
         self.rotation = Rotation3D(self.panels, context.background, self)
         self.placing = ProgressRow("map-placing", self, asks=True)
         self._locking = Locking([panel.map for panel in self.panels], self)
@@ -88,7 +88,7 @@ class MapView(View):
         self.caution.setObjectName("map-caution")
         # The tools stand first and lowest: they keep their place when the inspector makes the legend narrow.
         tools = (self.toolbar.tools, 0, Qt.AlignmentFlag.AlignBottom)
-        find = (self.finding.field, 0, Qt.AlignmentFlag.AlignBottom)
+        find = (self.text_search.field, 0, Qt.AlignmentFlag.AlignBottom)
         marks = (self.details_pane.marks, 0, Qt.AlignmentFlag.AlignVCenter)
         self.foot = layouts.panel(
             layouts.column(
@@ -105,7 +105,7 @@ class MapView(View):
         )
         yield
         show_classes = self.details_pane.legend.clearSelection
-        parts = (self, self.toolbar, self.selecting, self.finding)
+        parts = (self, self.toolbar, self.selecting, self.text_search)
         self._actions = make_actions(*parts, fit=self.fit, resize_brush=self.resize_brush, show_classes=show_classes)
         self._remembered()
         self._connect()
@@ -133,7 +133,7 @@ class MapView(View):
         """Return the command arguments for what is highlighted, and how."""
         isolated = self.details_pane.isolated_names()
         arguments = ["--isolate", *isolated] if isolated else []
-        rows = self.selecting.rows if len(self.selecting.rows) else self.finding.rows
+        rows = self.selecting.rows if len(self.selecting.rows) else self.text_search.rows
         if len(rows) and (self.selecting.linked or self.selecting.owner is self.panels[0].side):
             arguments += ["--pairs", written_rows(rows, derived.root(self.context.workspace.folder) / "scratch")]
         return [*arguments, "--color", self.toolbar.color_by]
@@ -283,7 +283,7 @@ class MapView(View):
         self.appearance.show_points()
         self.appearance.show_words()
         self.selecting.mark()
-        self.finding.refresh()
+        self.text_search.refresh()
 
     # Projections ------------------------------------------------------------------------------------------------
 

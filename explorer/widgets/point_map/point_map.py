@@ -65,7 +65,7 @@ class PointMap(DeferredPaint, pg.GraphicsView):
         self._hovered: tuple[int, ...] = ()
         self.selected: Bool[np.ndarray, " n"] | None = None
         self._isolated: Bool[np.ndarray, " n"] | None = None
-        self._found: Bool[np.ndarray, " n"] | None = None
+        self._matches: Bool[np.ndarray, " n"] | None = None
         self._shown: Bool[np.ndarray, " n"] | None = None
         self._diamond, self._few = np.empty(0, bool), np.empty(0, np.int64)
         self._color, self._palette = np.empty(0, np.uint16), np.zeros((1, 3), np.uint8)
@@ -92,7 +92,7 @@ class PointMap(DeferredPaint, pg.GraphicsView):
         `instead`: those that are shown stand for these, and are seen until these are drawn.
         """
         self._motion.stop()
-        self.selected = self._isolated = self._found = self._shown = None
+        self.selected = self._isolated = self._matches = self._shown = None
         self._few = np.empty(0, np.int64)
         self.set_hovered()
         self.note.expect(len(xy))
@@ -130,13 +130,13 @@ class PointMap(DeferredPaint, pg.GraphicsView):
         self.selected = mask if mask is not None and mask.any() else None
         self._raise_few()
 
-    def set_found(self, mask: Bool[np.ndarray, " n"] | None) -> None:
+    def set_matches(self, mask: Bool[np.ndarray, " n"] | None) -> None:
         """Raise these points as if they were selected, unless others are; None: none were sought."""
-        self._found = mask
+        self._matches = mask
         self._raise_few()
 
     def _raise_few(self) -> None:
-        had_few, raised = len(self._few), self._found if self.selected is None else self.selected
+        had_few, raised = len(self._few), self._matches if self.selected is None else self.selected
         self._few = np.empty(0, np.int64)
         if raised is not None and np.count_nonzero(raised) <= FEW:
             self._few = np.flatnonzero(raised)
@@ -337,7 +337,7 @@ class PointMap(DeferredPaint, pg.GraphicsView):
     def _set_states(self) -> None:
         masks = [self._isolated]
         if not len(self._few) or self.selected is not None:
-            masks.append(self._found)
+            masks.append(self._matches)
         if not len(self._few):
             masks.append(self.selected)
         some = [mask for mask in masks if mask is not None]

@@ -179,9 +179,15 @@ def draw(request: RasterRequest) -> RasterImage:
     return render(request, loaded_kernels())
 
 
+LARGEST: Final = (4.2, 7.0)
+"""Radius of the marks of few points on a map of `USUAL_PIXELS` or less, and on the largest."""
+USUAL_PIXELS: Final = 300_000
+
+
 def radius(visible: int, pixels: int) -> float:
-    """Return the radius of a mark in pixels: small if many points are visible, between 1.6 and 4.2."""
-    return float(np.clip(0.32 * np.sqrt(pixels / max(visible, 1)), 1.6, 4.2))
+    """Return the radius of a mark in pixels: small if many points are visible, larger on a large map."""
+    largest = np.clip(LARGEST[0] * np.sqrt(pixels / USUAL_PIXELS), *LARGEST)
+    return float(np.clip(0.32 * np.sqrt(pixels / max(visible, 1)), 1.6, largest))
 
 
 def render(request: RasterRequest, kernels: ModuleType | None) -> RasterImage:

@@ -296,6 +296,15 @@ def test_the_figure_is_as_wide_as_chosen_and_says_once_what_maps_share(
     assert {axes.get_title("left").count("\n") for axes in plots} == {1}, "measure, and what it was measured on"
 
 
+def test_points_are_smaller_on_smaller_maps(charted: Workspace):
+    chart = timeline(charted, [1, 2], curves=False)
+    areas = []
+    for choices in (FigureChoices(), FigureChoices(width="1")):
+        figure_of = draw_panel(draw(chart, choices), choices)
+        areas.append(figure_of.axes[0].collections[0].get_sizes()[0])
+    assert areas[0] > areas[1]
+
+
 def test_parts_of_the_figure_can_be_left_out(charted: Workspace, tmp_path: Path, capsys):
     from trainer.__main__ import main
 

@@ -8,7 +8,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication
 
 from explorer.views.map import MapView
-from explorer.views.map.finding import matching
+from explorer.views.map.text_search import matching
 from tests.explorer.test_map import FakeClient
 from tests.two_runs import write_run_on_other_data
 from trainer.store import Items
@@ -53,7 +53,7 @@ def test_keys_lead_to_the_line_and_back(qtbot, view: MapView, key: str):
         qtbot.keyClick(view.panels[0].map, Qt.Key.Key_Slash)
     else:
         qtbot.keyClick(view.panels[0].map, Qt.Key.Key_F, Qt.KeyboardModifier.ControlModifier)
-    field = view.finding.field
+    field = view.text_search.field
     qtbot.waitUntil(lambda: QApplication.focusWidget() is field)
     qtbot.keyClicks(field, "red")
     qtbot.waitUntil(lambda: field.count.text() == "16 of 48")
@@ -76,7 +76,7 @@ def test_keys_lead_to_the_line_and_back(qtbot, view: MapView, key: str):
 
 
 def test_few_matches_are_drawn_large_and_none_leaves_all_gray(qtbot, view: MapView):
-    field = view.finding.field
+    field = view.text_search.field
     field.setText("heart 10")
     qtbot.waitUntil(lambda: field.count.text() == "1 of 48")
     assert len(view.panels[0].map.marks.large) == 2
@@ -88,12 +88,12 @@ def test_few_matches_are_drawn_large_and_none_leaves_all_gray(qtbot, view: MapVi
 
 
 def test_runs_of_different_data_are_counted_apart_and_found_again(qtbot, view: MapView, two_runs):
-    view.finding.field.setText("own 1")
-    qtbot.waitUntil(lambda: view.finding.field.count.text() == "0 of 48")
+    view.text_search.field.setText("own 1")
+    qtbot.waitUntil(lambda: view.text_search.field.count.text() == "0 of 48")
     own = write_run_on_other_data(view.context.workspace)
     view.context.jobs.poll()
     view.context.selection.select_runs(two_runs[0], own)
-    qtbot.waitUntil(lambda: view.finding.field.count.text() == "A 0 of 48 · B 11 of 20")
-    qtbot.keyClick(view.finding.field, Qt.Key.Key_Return)
+    qtbot.waitUntil(lambda: view.text_search.field.count.text() == "A 0 of 48 · B 11 of 20")
+    qtbot.keyClick(view.text_search.field, Qt.Key.Key_Return)
     assert view.selecting.owner is view.panels[1].side
     assert view.context.selection.pairs.tolist() == [1, *range(10, 20)]

@@ -26,7 +26,7 @@ FIELD_PX: Final = 248
 HINT: Final = "Find pairs by text: caption, class or file name (/ or Ctrl+F). Enter selects them, Esc shows all again"
 
 
-class FindField(QLineEdit):
+class SearchField(QLineEdit):
     """A line to type words in, with the number of matches at its end."""
 
     entered = Signal()  # Enter was pressed.
@@ -74,7 +74,7 @@ class FindField(QLineEdit):
         self.setTextMargins(0, 0, wide + theme.SPACE if wide else 0, 0)
 
 
-class Finding(QObject):
+class TextSearch(QObject):
     """Finds pairs in both maps as words are typed.
 
     Attributes:
@@ -88,9 +88,9 @@ class Finding(QObject):
     ) -> None:
         super().__init__(parent)
         self._panels, self._selecting, self._background = panels, selecting, background
-        self._found: dict[int, Bool[np.ndarray, " n"]] = {}
+        self._matches: dict[int, Bool[np.ndarray, " n"]] = {}
         self._sides: tuple[MapSide, ...] = ()
-        self.field = FindField()
+        self.field = SearchField()
         self.field.textChanged.connect(self._find)
         self.field.entered.connect(self._select)
         self.field.left.connect(self._leave)
@@ -100,7 +100,7 @@ class Finding(QObject):
         """The matching pairs of the side whose pairs are selected; none where nothing is sought."""
         owner = self._selecting.owner
         index = next((panel.index for panel in self._panels if panel.side is owner), -1)
-        return np.flatnonzero(self._found.get(index, np.empty(0, bool)))
+        return np.flatnonzero(self._matches.get(index, np.empty(0, bool)))
 
     def begin(self) -> None:
         """Put the caret into the line, with its text selected."""
@@ -114,40 +114,42 @@ class Finding(QObject):
 
     def _find(self) -> None:
         sides = self._sides = tuple(self._selecting.sides)
-        words = self.field.text().split()
-        if not words or not sides:
+        terms = self.field.text().split()
+        if not terms or not sides:
             self._background.forget(self, "find")
             self._show({}, sides)
             return
-        of = {panel.index: panel.side for panel in self._panels if panel.side is not None}
-        self._background.run(self, found, of, words, done=partial(self._show, sides=sides), key="find", urgent=True)
+        sides_of = {panel.index: panel.side for panel in self._panels if panel.side is not None}
+        self._background.run(
+            self, matches_of, sides_of, terms, done=partial(self._show, sides=sides), key="find", urgent=True
+        )
 
     def _show(self, masks: dict[int, Bool[np.ndarray, " n"]], sides: tuple[MapSide, ...]) -> None:
         if sides != tuple(self._selecting.sides):
             return
-        self._found = masks
+        self._matches = masks
         for panel in self._panels:
             mask, side = masks.get(panel.index), panel.side
             points = None if mask is None or side is None else np.concatenate([mask[: side.images], mask[: side.texts]])
-            panel.map.set_found(points)
+            panel.map.set_matches(points)
         self.field.show_count(*self._words())
         self.changed.emit()
 
     def _words(self) -> tuple[str, str]:
         """Return the number of matches, and a sentence of it."""
-        if not self._found:
+        if not self._matches:
             return "", ""
-        counts = [f"{np.count_nonzero(mask):,} of {len(mask):,}" for mask in self._found.values()]
+        counts = [f"{np.count_nonzero(mask):,} of {len(mask):,}" for mask in self._matches.values()]
         if self._selecting.linked:
             counts = counts[:1]
         elif len(counts) > 1:
-            counts = [f"{'AB'[index]} {count}" for index, count in zip(self._found, counts, strict=True)]
+            counts = [f"{'AB'[index]} {count}" for index, count in zip(self._matches, counts, strict=True)]
         short = " · ".join(counts)
         return short, f"{short} pairs match"
 
     def _select(self) -> None:
         """Select the matches, in the first map that has some."""
-        for index, mask in self._found.items():
+        for index, mask in self._matches.items():
             if mask.any():
                 self._selecting.select_in(index, np.flatnonzero(mask))
                 break
@@ -159,23 +161,23 @@ class Finding(QObject):
             shown[0].map.setFocus()
 
 
-def found(sides: Mapping[int, MapSide], words: Sequence[str]) -> dict[int, Bool[np.ndarray, " n"]]:
+def matches_of(sides: Mapping[int, MapSide], terms: Sequence[str]) -> dict[int, Bool[np.ndarray, " n"]]:
     """Return which pairs of each side have every word; pairs of both sides are searched once."""
     by_identity: dict[str, Bool[np.ndarray, " n"]] = {}
     for side in sides.values():
         if side.identity not in by_identity:
-            by_identity[side.identity] = matching(side.items, words)
+            by_identity[side.identity] = matching(side.items, terms)
     return {index: by_identity[side.identity] for index, side in sides.items()}
 
 
-def matching(items: Items, words: Sequence[str]) -> Bool[np.ndarray, " n"]:
+def matching(items: Items, terms: Sequence[str]) -> Bool[np.ndarray, " n"]:
     """Return which pairs have every word in their caption or class, or in the name of a file without a caption."""
     left = np.arange(len(items))
     has_captions = any(items.caption[:1000])
-    for word in words:
+    for term in terms:
         first = items.caption if has_captions else items.path
-        hit = containing(taken(first, left) if len(left) < len(items) else first, word)
-        hit |= containing(items.label, word, repeated=True)[left]
+        hit = containing(taken(first, left) if len(left) < len(items) else first, term)
+        hit |= containing(items.label, term, repeated=True)[left]
         left = left[hit]
     mask = np.zeros(len(items), bool)
     mask[left] = True
