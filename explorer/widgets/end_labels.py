@@ -98,7 +98,7 @@ class EndLabels(QWidget):
 
 
 def leader(end: QPointF | QPoint, left: float, middle: float) -> QPolygonF:
-    """Return a line from the end of a curve to its name; empty if the name is beside it.
+    """Return the line from the end of a curve to its label; empty if they touch.
 
     Args:
         end: Of the curve.

@@ -120,10 +120,10 @@ def kept_series(
     """Return the files of a run's layouts, which `facing` describes, in the order of the steps; None if one lacks."""
     files: list[str] = []
     for folder, chain in facing(snapshot_folders, onto):
-        kept = kept_layout(workspace_folder, read_snapshot(folder, wordless=True), parameters, chain)
-        if kept is None:
+        layout = kept_layout(workspace_folder, read_snapshot(folder, wordless=True), parameters, chain)
+        if layout is None:
             return None
-        files.insert(0, str(kept[0]))
+        files.insert(0, str(layout[0]))
     return files
 
 

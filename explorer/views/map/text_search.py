@@ -156,9 +156,9 @@ class TextSearch(QObject):
 
     def _leave(self) -> None:
         self.field.clear()
-        shown = [panel for panel in self._panels if panel.side is not None]
-        if shown:
-            shown[0].map.setFocus()
+        first = next((panel for panel in self._panels if panel.side is not None), None)
+        if first is not None:
+            first.map.setFocus()
 
 
 def matches_of(sides: Mapping[int, MapSide], terms: Sequence[str]) -> dict[int, Bool[np.ndarray, " n"]]:

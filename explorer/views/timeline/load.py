@@ -71,8 +71,8 @@ def _result(
     folders = [folder for run in chart.runs for folder in run.folders]
     runs = tuple(replace(run, index=side) for run, side in zip(chart.runs, sides, strict=True))
     chart, has_umap = replace(chart, runs=runs), has_layout(workspace.folder, folders, "umap")
-    kept = placed_by_kept(workspace.folder, chart, UMAP) if umap and has_umap else None
-    return TimelineResult(kept or chart, problems, has_umap)
+    by_umap = placed_by_kept(workspace.folder, chart, UMAP) if umap and has_umap else None
+    return TimelineResult(by_umap or chart, problems, has_umap)
 
 
 def placed_by_kept(workspace_folder: Path, chart: TimelineChart, placement: PointPlacement) -> TimelineChart | None:
@@ -82,10 +82,10 @@ def placed_by_kept(workspace_folder: Path, chart: TimelineChart, placement: Poin
     files: dict[int, Sequence[str]] = {}
     anchor = None
     for run in chart.runs:
-        kept = kept_series(workspace_folder, run.folders, placement.parameters, anchor)
-        if kept is None:
+        layouts = kept_series(workspace_folder, run.folders, placement.parameters, anchor)
+        if layouts is None:
             return None
-        files[run.index], anchor = kept, anchor or run.folders[-1]
+        files[run.index], anchor = layouts, anchor or run.folders[-1]
     return placed_by(chart, placement, files)
 
 
