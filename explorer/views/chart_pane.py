@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 from PySide6.QtCore import QTimer, Signal
 from PySide6.QtWidgets import QWidget
@@ -29,6 +30,9 @@ from trainer.store import Workspace, of_split
 
 REST_MS = 350
 """A slider that has stood still for so long is computed for; a preview is shown until then."""
+PART_S = 0.2
+"""What is known in less time, before all is, is not drawn: it would only flicker."""
+GROWS: Final = "This is a part: the rest is being computed."
 
 
 @dataclass(frozen=True)
@@ -52,15 +56,23 @@ def answer(
 ) -> Answer:
     """Compute the chart for these settings, reusing data of `earlier` where valid. Pure, for a thread.
 
+    What is known after a while is `work.part`, until all is.
+
     Raises:
         UserError: There is nothing to show; says why.
     """
+
+    def drawn(data: Any) -> Answer:
+        panel = in_run_colors(chart.panel(data, settings), workspace, request)
+        return Answer(chart, request, settings, data, panel)
+
     if earlier is not None and earlier.key == (chart.name, request, chart.computed_of(settings)):
-        data = earlier.data
-    else:
-        data = chart.result(workspace, request, settings, work)
-    panel = in_run_colors(chart.panel(data, settings), workspace, request)
-    return Answer(chart, request, settings, data, panel)
+        return drawn(earlier.data)
+    data, since = None, time.monotonic()
+    for data in chart.results(workspace, request, settings, work):
+        if time.monotonic() - since > PART_S:
+            work.part, since = drawn(data), time.monotonic()
+    return drawn(data)
 
 
 def _joined(parts: Sequence[tuple[Rows | str, ...]]) -> tuple[Rows | str, ...]:
@@ -110,6 +122,7 @@ class ChartPane(QWidget):
         self.area = StateArea(content)
         layouts.column(self.area, gap=None, of=self)
         self.computing.cancelled.connect(self._cancel)
+        self.computing.grew.connect(self._show_part)
         context.selection.pairs_changed.connect(self._mark)
         self.panel.plot_brushed.connect(self._select)
         self._mark()
@@ -243,6 +256,13 @@ class ChartPane(QWidget):
         self._show_warnings(result.panel.warnings)
         self.answered.emit()
 
+    def _show_part(self, part: Answer) -> None:
+        """Show what is known already; it is no answer yet."""
+        self.answer, self._shown = None, part.chart.name
+        self.area.growing(GROWS)
+        self.panel.show_panel(part.panel)
+        self._show_warnings(part.panel.warnings)
+
     def _show_warnings(self, warnings: Sequence[str]) -> None:
         """Show one warning whole, and several in one line that unfolds: what they are about comes first."""
         several = len(warnings) > 1
@@ -280,4 +300,7 @@ class ChartPane(QWidget):
     def _cancel(self) -> None:
         self.stop()
         self._key = None
-        self.area.cancelled(self.retry)
+        if self.answer is None and self.area.has_result:
+            self.area.stale("Cancelled. What was computed until then is shown.", ("Compute", self.retry))
+        else:
+            self.area.cancelled(self.retry)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import Final
+from typing import Any, Final
 
 import shiboken6
 from PySide6.QtCore import QSize, Qt, QTimer, Signal
@@ -62,10 +62,12 @@ class Ticket:
     Attributes:
         cancelled: Nobody waits for it any more, or it has ended.
         answered: It has ended by itself, with a result or with the reason for none.
+        part: The newest part of the result that nobody has taken; None for none.
     """
 
     def __init__(self) -> None:
         self.share, self.note, self.cancelled, self.answered = 0.0, "", False, False
+        self.part: Any = None
 
     def __call__(self, share: float, note: str) -> None:
         """Record the progress, or raise `Cancelled`.
@@ -119,6 +121,7 @@ class ProgressRow(QWidget):
 
     cancelled = Signal()  # The person has ended it.
     moved = Signal(float, str)  # The share that is done, and what the row says of it.
+    grew = Signal(object)  # A part of the result is there: `Ticket.part`.
 
     def __init__(self, name: str, parent: QWidget | None = None, *, asks: bool = False) -> None:
         super().__init__(parent, objectName=name)
@@ -186,6 +189,9 @@ class ProgressRow(QWidget):
     def _look(self) -> None:
         if self.ticket is None:
             return
+        part, self.ticket.part = self.ticket.part, None
+        if part is not None:
+            self.grew.emit(part)
         show_share(self.bar, self.ticket.share)
         spent = time.monotonic() - self._since
         left = self._left.estimate(self.ticket.share) or 0.0

@@ -234,8 +234,13 @@ class StateArea(CurrentPageStack):
         """Show that the content is older than the request; it stays dimmed."""
         self._show_result("stale", text, act)
 
+    def growing(self, text: str) -> None:
+        """Show that the content is a part of what is being computed still."""
+        self._show_result("loading", text, None)
+
     def _show_result(self, kind: Kind, text: str, act: Act | None) -> None:
         if text or "note" in vars(self):
+            theme.set_role(self.note.words, "secondary" if kind == "loading" else "warn")
             self.note.show_message(text, act)
         self._become(kind, self._content, has_result=True)
 

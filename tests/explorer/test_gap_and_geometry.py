@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from threading import Event
+
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
@@ -111,6 +113,32 @@ def test_geometry_shows_the_tests(qtbot, show_view, two_runs, monkeypatch):
     QTest.mouseClick(view.controls["geometry"].controls["course"].buttons["uniformity"], Qt.MouseButton.LeftButton)
     qtbot.waitUntil(lambda: cards["course"].title.text() == "Uniformity over training", timeout=5000)
     assert view.command()[-2:] == ["--course", "uniformity"]
+
+
+def test_a_view_draws_what_is_known_while_the_rest_is_computed(qtbot, show_view, two_runs, monkeypatch):
+    go_on = Event()
+    monkeypatch.setattr(chart_pane, "PART_S", 0.0)
+    simulated = geometry.null_statistics
+
+    def slow(*arguments, **named):
+        assert go_on.wait(60)
+        return simulated(*arguments, **named)
+
+    monkeypatch.setattr(geometry, "null_statistics", slow)
+    view = show_view(GeometryView, 1096, 716)
+    pane = view.pane
+    qtbot.waitUntil(lambda: pane.panel.panel is not None and not pane.panel.filling, timeout=30_000)
+    qtbot.waitUntil(lambda: len(pane.panel.panel.mark("angles-image").curves) == 3)
+    assert (view.busy, pane.answer, view.command()) == (True, None, None)
+    assert (pane.area.note.words.text(), pane.area.currentWidget().isAncestorOf(pane.panel)) == (chart_pane.GROWS, True)
+    qtbot.waitUntil(lambda: len(pane.panel.panel.mark("course").curves) == 4)
+    pane.computing.cancel()
+    assert pane.area.kind == "stale"
+    pane.retry()
+    go_on.set()
+    qtbot.waitUntil(lambda: not view.busy, timeout=30_000)
+    assert (pane.area.kind, pane.area.note.isVisible()) == ("ready", False)
+    assert view.command()[:2] == ["export", "geometry"]
 
 
 def test_a_ticket_that_is_cancelled_ends_the_work(qtbot):

@@ -132,7 +132,7 @@ def _course_plot(data: PerRun[Geometry], settings: GeometrySettings) -> XYPlot:
         axis_over("step", [curve.x for curve in curves], integer=True),
         axis_over(label, [curve.y for curve in curves]),
     )
-    title, note = f"{label.partition(' (')[0]} over training", "ring: step shown"
+    title, note = f"{label.partition(' (')[0]} over training", "ring: step shown" if curves else "computing…"
     return XYPlot("course", title, x, y, tuple(curves), dots=tuple(dots), note=note)
 
 

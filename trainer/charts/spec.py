@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Generic, Literal, TypeVar
 
 import numpy as np
 from jaxtyping import Float
 
-from trainer.analysis.progress import Progress, part_of
+from trainer.analysis.progress import Progress
 from trainer.charts import ChartError
 from trainer.charts.marks import Mark, NumberTable, Panel, ShadedTable, Tone, XYPlot, run_tone
 from trainer.charts.panels_beside import panels_beside
@@ -110,8 +112,9 @@ class Chart(Generic[S, D]):
     view: str
     label: str
     question: str  # One sentence: what it answers.
-    # The slow part. Equal requests with equal settings (but those that only redraw) are computed once.
-    compute: Callable[[Workspace, Request, S, Progress], D]
+    # The slow part. Equal requests with equal settings (but those that only redraw) are computed once. A generator
+    # yields ever fuller data, its cheap parts first: the window draws each.
+    compute: Callable[[Workspace, Request, S, Progress], D | Iterator[D]]
     draw: Callable[[D, S], Panel]  # The quick and pure part: settings that only redraw run it alone.
     # A frozen dataclass whose fields are each a `trainer.config.fields.option`.
     settings: type[S] = NoSettings  # type: ignore[assignment]
@@ -152,8 +155,12 @@ class Chart(Generic[S, D]):
 
     def result(self, workspace: Workspace, request: Request, settings: S, progress: Progress) -> D:
         """Check the request and return the computed data."""
+        return deque(self.results(workspace, request, settings, progress), maxlen=1).pop()
+
+    def results(self, workspace: Workspace, request: Request, settings: S, progress: Progress) -> Iterator[D]:
+        """Check the request and yield ever fuller data; the last are the whole."""
         self.check(request)
-        return self.compute(workspace, self.with_targets(workspace, request, settings), settings, progress)
+        yield from stages(self.compute, workspace, self.with_targets(workspace, request, settings), settings, progress)
 
     def with_targets(self, workspace: Workspace, request: Request, settings: S) -> Request:
         """Return the request with the snapshots that are computed."""
@@ -241,25 +248,56 @@ class PerRun(Generic[D]):
         return ", ".join(names) if len(names) == 1 or not measured else data_label(measured[0][1])
 
 
-def per_run(
-    compute: Callable[[Workspace, Target, Request, S, Progress], D],
-) -> Callable[[Workspace, Request, S, Progress], PerRun[D]]:
-    """Convert a `compute` for one target to one for all targets, where a failure does not affect others."""
+def stages(compute: Callable[..., D | Iterator[D]], *arguments: Any) -> Iterator[D]:
+    """Yield what a generator yields for these arguments, or what another function returns."""
+    computed = compute(*arguments)
+    if isinstance(computed, Generator):
+        yield from computed
+    else:
+        yield computed  # type: ignore[misc]
 
-    def compute_each(workspace: Workspace, request: Request, settings: S, progress: Progress) -> PerRun[D]:
-        results, indices, problems = [], [], list[UserError]()
-        for index, target in enumerate(request.targets):
-            try:
-                part = part_of(progress, index, len(request.targets))
-                results.append(compute(workspace, target, request, settings, part))
-                indices.append(index)
-            except UserError as problem:
-                problems.append(problem)
+
+def per_run(
+    compute: Callable[[Workspace, Target, Request, S, Progress], D | Iterator[D]],
+) -> Callable[[Workspace, Request, S, Progress], Iterator[PerRun[D]]]:
+    """Convert a `compute` for one target to one for all targets, where a failure does not affect others.
+
+    It yields what is known so far: the first part of every target, then the next ones, if `compute` is a generator.
+    """
+
+    def compute_each(workspace: Workspace, request: Request, settings: S, progress: Progress) -> Iterator[PerRun[D]]:
+        results, problems = dict[int, D](), dict[int, UserError]()
+        shares = [0.0] * len(request.targets)
+
+        def tell(index: int, share: float, note: str) -> None:
+            shares[index] = share
+            progress(sum(shares) / len(shares), note)
+
+        going = {
+            index: stages(compute, workspace, target, request, settings, partial(tell, index))
+            for index, target in enumerate(request.targets)
+        }
+        while going:
+            for index, parts in [*going.items()]:
+                try:
+                    results[index] = next(parts)
+                    yield _known(results, problems)
+                except StopIteration:
+                    del going[index]
+                except UserError as problem:
+                    del going[index]
+                    results.pop(index, None)
+                    problems[index] = problem
         if not results:
-            raise joined(problems)
-        return PerRun(tuple(results), tuple(indices), tuple(map(str, problems)))
+            raise joined([problems[index] for index in sorted(problems)])
+        yield _known(results, problems)
 
     return compute_each
+
+
+def _known(results: Mapping[int, D], problems: Mapping[int, UserError]) -> PerRun[D]:
+    indices = tuple(sorted(results))
+    return PerRun(tuple(map(results.__getitem__, indices)), indices, tuple(str(problems[i]) for i in sorted(problems)))
 
 
 def joined(problems: Sequence[UserError]) -> UserError:

@@ -120,7 +120,7 @@ def compute(
     workspace: Workspace, request: Request, settings: WordMapSettings, progress: Progress
 ) -> PerRun[WordMapRun]:
     """Return the maps of all targets, all but the first turned onto it."""
-    data = per_run(word_map)(workspace, request, settings, progress)
+    *_, data = per_run(word_map)(workspace, request, settings, progress)
     first = data.found[0].places
     return replace(
         data,

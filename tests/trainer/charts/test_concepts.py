@@ -58,7 +58,12 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
 
 @pytest.fixture(scope="module")
 def found(two: Workspace):
-    return compute(two, Request((Target("A"), Target("B"))), SETTINGS, lambda share, note: None)
+    first, whole = compute(two, Request((Target("A"), Target("B"))), SETTINGS, lambda share, note: None)
+    assert all(math.isnan(concept.stability) for concept in first.concepts), "known before the other seeds are trained"
+    names = [[(each.number, each.words) for each in part.concepts] for part in (first, whole)]
+    assert names[0] == names[1]
+    assert math.isnan(first.stable) is not math.isnan(whole.stable)
+    return whole
 
 
 def sides(workspace: Workspace, run: str) -> tuple[np.ndarray, np.ndarray]:
@@ -136,7 +141,7 @@ def test_words_are_terms_of_the_divergence() -> None:
 
 
 def test_one_run_has_concepts_too_and_too_few_pairs_are_refused(two: Workspace) -> None:
-    alone = compute(two, Request((Target("A"),)), SETTINGS, lambda share, note: None)
+    *_, alone = compute(two, Request((Target("A"),)), SETTINGS, lambda share, note: None)
     assert all(one.parts == (1.0,) and one.owner == -1 for one in alone.concepts)
     chart = registry.load("concepts")
     panel = chart.panel(alone, SETTINGS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 
 import numpy as np
 import pytest
@@ -26,6 +27,21 @@ def _few_draws(monkeypatch):
 def geometry(workspace: Workspace, *runs: int, steps=(), **settings) -> PerRun[module.Geometry]:
     request = Request(targets_of(runs, steps))
     return CHART.result(workspace, request, GeometrySettings(**settings), lambda share, note: None)
+
+
+def test_angles_of_every_run_come_before_courses_and_these_before_p_values(charted):
+    told = []
+    request = Request(targets_of((1, 2)))
+    parts = [*CHART.results(charted, request, GeometrySettings(), lambda share, _note: told.append(share))]
+    known = [
+        [(bool(run.course), math.isfinite(run.spreads["image"].p_ajne)) for run in part.found] for part in parts[:-1]
+    ]
+    bare, followed, whole = (False, False), (True, False), (True, True)
+    assert known == [[bare], [bare] * 2, [followed, bare], [followed] * 2, [whole, followed], [whole] * 2]
+    assert [part.mark("course").note for part in (CHART.panel(parts[1], GeometrySettings()),)] == ["computing…"]
+    assert CHART.panel(parts[-1], GeometrySettings()).mark("course").note == "ring: step shown"
+    assert told == sorted(told)
+    assert max(told) <= 1
 
 
 def test_a_sample_says_so_and_angles_are_of_all_its_pairs(charted):

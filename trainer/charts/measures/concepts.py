@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -21,7 +22,7 @@ from trainer.analysis.concepts import (
     standardized,
 )
 from trainer.analysis.progress import Progress, part_of
-from trainer.analysis.sparse_dictionary import fit
+from trainer.analysis.sparse_dictionary import SparseDictionary, fit
 from trainer.analysis.units import Unit
 from trainer.charts import ChartError
 from trainer.charts.common_pairs import common_ids
@@ -112,8 +113,10 @@ def sentences(workspace: Workspace, request: Request, settings: ConceptsSettings
     return asked_of(workspace, request).sentences if settings.towers else ()
 
 
-def compute(workspace: Workspace, request: Request, settings: ConceptsSettings, progress: Progress) -> Concepts:
-    """Return the concepts of all targets on the pairs that all of them have.
+def compute(
+    workspace: Workspace, request: Request, settings: ConceptsSettings, progress: Progress
+) -> Iterator[Concepts]:
+    """Yield the concepts of all targets on the pairs that all of them have, then with what is stable over seeds.
 
     Raises:
         ChartError: A run has no such snapshot or only one modality, or they have too few pairs in common.
@@ -136,30 +139,28 @@ def compute(workspace: Workspace, request: Request, settings: ConceptsSettings, 
     rows = np.concatenate([space.rows for space in spaces], axis=1)
     train = rows[learned_rows]
     size = min(settings.concepts, len(train) // _LEAST_ROWS)
-    dictionaries = [
-        fit(
-            train,
-            widths=tuple(space.rows.shape[1] for space in spaces),
-            concepts=size,
-            active=min(settings.active, size),
-            seed=seed,
-            progress=part_of(progress, seed, settings.seeds),
-        )
-        for seed in range(settings.seeds)
-    ]
-    first = dictionaries[0]
+    widths = tuple(space.rows.shape[1] for space in spaces)
+    fitted = partial(fit, train, widths=widths, concepts=size, active=min(settings.active, size))
+    parts = [part_of(progress, seed, settings.seeds) for seed in range(settings.seeds)]
+    first = fitted(seed=0, progress=parts[0])
     codes = first.codes(rows)
-    stability = stability_of(dictionaries)
     captions = [snapshots[0].items.caption[row] for row in common[0]]
-    concepts = concepts_of(first, codes, stability, captions, common[0], units)
     texts = units.taken(held).matching.texts
     recall_kept = kept_by(first, codes, rows, train, spaces, held, units)
     of = ConceptSpaces(first, codes, tuple(spaces), held, texts, common[0], units.picture)
     towers = towers_texts(request, asked_of(workspace, request), snapshots[0], of) if settings.towers else None
-    steady = [concept.stability >= STABLE for concept in concepts]
-    stable = float(np.mean(steady)) if settings.seeds > 1 and concepts else float("nan")
     counts = len(positions), len(held), len(texts.asking()), first.active
-    return Concepts(run_labels, snapshots[0].items, *counts, concepts, size, recall_kept, stable, of, towers, apart)
+
+    def named(dictionaries: Sequence[SparseDictionary]) -> Concepts:
+        concepts = concepts_of(first, codes, stability_of(dictionaries), captions, common[0], units)
+        steady = [concept.stability >= STABLE for concept in concepts]
+        stable = float(np.mean(steady)) if len(dictionaries) > 1 and concepts else float("nan")
+        return Concepts(run_labels, snapshots[0].items, *counts, concepts, size, recall_kept, stable, of, towers, apart)
+
+    yield named([first])
+    if settings.seeds > 1:
+        others = (fitted(seed=seed, progress=parts[seed]) for seed in range(1, settings.seeds))
+        yield named([first, *others])
 
 
 def _common(snapshots: Sequence[Snapshot]) -> list[Int[np.ndarray, " n"]]:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 import numpy as np
 from jaxtyping import Float, Int
 
 from trainer.analysis.geometry import alignment, effective_eigenvalues, modality_gap, uniformity
-from trainer.analysis.progress import part_of
+from trainer.analysis.progress import between, part_of
 from trainer.analysis.sampling import at_most
 from trainer.analysis.tiles import exact
 from trainer.analysis.uniformity_tests import (
@@ -73,7 +73,7 @@ class Spread:
     mean_angle: float  # Degrees between two rows, 90 if uniform; does not depend on n.
     resultant: float  # Length of the mean row, of all distinct ones: 0 balanced, 1 all equal.
     uniformity: float  # Wang and Isola's, t = 2.
-    p_ajne: float  # Chance of an Ajne statistic as large under uniformity, of `n_tested` rows; NaN where not tested.
+    p_ajne: float  # Chance of an Ajne statistic as large under uniformity, of `n_tested` rows; NaN until tested.
     p_gine: float  # The same for Gine's.
     n_tested: int
     effective_eigenvalues: int  # Principal components that hold 99 % of the variance.
@@ -123,8 +123,8 @@ class Geometry(SnapshotLabel):
 
 def geometry(
     workspace: Workspace, target: Target, request: Request, settings: GeometrySettings, progress: Progress
-) -> Geometry:
-    """Return the uniformity of one snapshot's embeddings, and its course over the steps.
+) -> Iterator[Geometry]:
+    """Yield the uniformity of one snapshot's embeddings, then with its course over the steps, then with p-values.
 
     Raises:
         ChartError: The run lacks such a snapshot.
@@ -137,19 +137,28 @@ def geometry(
     near = apart = float("nan")
     if image is not None and text is not None:
         near, apart = alignment(image[rows], text[rows]), modality_gap(image, text, units.matching)[1]
-    return Geometry(
+    spreads = {
+        name: measure(vectors, units.rows(UNIT_OF[name]), part_of(progress, index, 8), most=settings.most)
+        for index, (name, vectors) in enumerate(embedded.items())
+    }
+    measured = Geometry(
         **opened.label,
         n=len(rows),
         pairs=units.count("pair"),
         d=snapshot.d,
         alignment=near,
         modality_gap=apart,
-        course=_course(course_of(workspace, opened.row), part_of(progress, 0, 3)),
-        spreads={
-            name: measure(vectors, units.rows(UNIT_OF[name]), part_of(progress, 1 + index, 3), most=settings.most)
-            for index, (name, vectors) in enumerate(embedded.items())
-        },
+        course={},
+        spreads=spreads,
     )
+    yield measured
+    measured = replace(measured, course=_course(course_of(workspace, opened.row), between(progress, 0.25, 0.75)))
+    yield measured
+    tested = {
+        name: tested_spread(spread, embedded[name], part_of(progress, 6 + index, 8))
+        for index, (name, spread) in enumerate(spreads.items())
+    }
+    yield replace(measured, spreads=tested)
 
 
 def measure(
@@ -159,16 +168,12 @@ def measure(
     *,
     most: int | None = None,
 ) -> Spread:
-    """Measure one modality: all pairs of at most `most` of the distinct rows `every`, with tests on 400 of them."""
+    """Measure one modality: all pairs of at most `most` of the distinct rows `every`, without p-values."""
     rows = every if most is None else at_most(every, most)
     chosen = exact(vectors[rows])
     n, d = chosen.shape
     by_row = np.zeros(n)
-    angles, sines, counts = pair_sums(chosen, bins=BINS, progress=part_of(progress, 0, 2), by_row=by_row)
-    # A sample drawn in the order of the rows would be of one class where a folder is sorted.
-    tested = chosen[shuffled(np.arange(n), 1)[:TEST_ROWS]]
-    their_angles, their_sines, _ = pair_sums(tested)
-    null = null_statistics(len(tested), d, draws=DRAWS, progress=part_of(progress, 1, 2))
+    angles, sines, counts = pair_sums(chosen, bins=BINS, progress=progress, by_row=by_row)
     ajne = ajne_of(angles, n)
     return Spread(
         n=n,
@@ -178,14 +183,24 @@ def measure(
         mean_angle=mean_angle(ajne, n),
         resultant=mean_resultant_length(vectors, every),
         uniformity=uniformity(chosen),
-        p_ajne=p_value(ajne_of(their_angles, len(tested)), null[:, 0]),
-        p_gine=p_value(gine_of(their_sines, len(tested), d), null[:, 1]),
-        n_tested=len(tested),
+        p_ajne=float("nan"),
+        p_gine=float("nan"),
+        n_tested=min(n, TEST_ROWS),
         effective_eigenvalues=effective_eigenvalues(chosen),
         angles=counts,
         rows=rows,
         row_angles=np.degrees(by_row / max(n - 1, 1)),
     )
+
+
+def tested_spread(spread: Spread, vectors: Float[np.ndarray, "n d"], progress: Progress) -> Spread:
+    """Return a spread of these embeddings with its p-values, of 400 of its rows."""
+    # A sample drawn in the order of the rows would be of one class where a folder is sorted.
+    tested = exact(vectors[spread.rows[shuffled(np.arange(spread.n), 1)[:TEST_ROWS]]])
+    angles, sines, _ = pair_sums(tested)
+    null = null_statistics(len(tested), spread.d, draws=DRAWS, progress=progress)
+    p_ajne = p_value(ajne_of(angles, len(tested)), null[:, 0])
+    return replace(spread, p_ajne=p_ajne, p_gine=p_value(gine_of(sines, len(tested), spread.d), null[:, 1]))
 
 
 def sphere_density(d: int) -> Float[np.ndarray, " 180"]:
