@@ -94,11 +94,14 @@ class PanelWidget(QScrollArea):
         """
         self._filling = panel = with_sides(panel, theme.sides_of(self))
         self.setUpdatesEnabled(False)
-        shape = tuple(tuple((type(mark), mark.key) for mark in row) for row in panel.rows)
-        if shape != self._shape:
-            self._shape = shape
+        if not self.has_cards_of(panel):
+            self._shape = _shape_of(panel)
             self._rebuild(panel)
         self._fill(panel, list(panel.marks))
+
+    def has_cards_of(self, panel: Panel) -> bool:
+        """Return whether the cards for its marks are here already, so that they would only receive new data."""
+        return self._shape == _shape_of(panel)
 
     def fold_numbers(self, head: QWidget) -> None:
         """Fold the tables of numbers below this head, which stands below the plots, from the first panel on."""
@@ -348,6 +351,10 @@ def folded_tables(panel: Panel) -> tuple[NumberTable, ...]:
         return ()
     rows = (row for row in panel.rows if all(isinstance(mark, NumberTable) for mark in row))
     return tuple(mark for row in rows for mark in row if isinstance(mark, NumberTable))
+
+
+def _shape_of(panel: Panel) -> object:
+    return tuple(tuple((type(mark), mark.key) for mark in row) for row in panel.rows)
 
 
 class _PlotCard(XYPlotCard):

@@ -105,7 +105,7 @@ class ChartPane(QWidget):
         self.answer: Answer | None = None
         self.selects = True
         self._work: Ticket | None = None
-        self._shown = ""
+        self._shown, self._shows_part = "", False
         self._key: object = None
         self._sentences, self._files = Sentences(context, self), Sentences(context, self, files=True)
         self._last: tuple[Chart[Any, Any], Request, Any] | None = None
@@ -249,7 +249,7 @@ class ChartPane(QWidget):
             self._show(result)
 
     def _show(self, result: Answer) -> None:
-        self.answer, self._shown = result, result.chart.name
+        self.answer, self._shown, self._shows_part = result, result.chart.name, False
         # Shown first: a panel that is seen is filled over several turns of the event loop.
         self.area.ready()
         self.panel.show_panel(result.panel)
@@ -257,8 +257,10 @@ class ChartPane(QWidget):
         self.answered.emit()
 
     def _show_part(self, part: Answer) -> None:
-        """Show what is known already; it is no answer yet."""
-        self.answer, self._shown = None, part.chart.name
+        """Show what is known already, unless it would take the place of an earlier result of more runs."""
+        if self.area.has_result and not (self._shows_part or self.panel.has_cards_of(part.panel)):
+            return
+        self.answer, self._shown, self._shows_part = None, part.chart.name, True
         self.area.growing(GROWS)
         self.panel.show_panel(part.panel)
         self._show_warnings(part.panel.warnings)
@@ -300,7 +302,7 @@ class ChartPane(QWidget):
     def _cancel(self) -> None:
         self.stop()
         self._key = None
-        if self.answer is None and self.area.has_result:
+        if self._shows_part:
             self.area.stale("Cancelled. What was computed until then is shown.", ("Compute", self.retry))
         else:
             self.area.cancelled(self.retry)

@@ -117,7 +117,9 @@ class View(QWidget):
         self.own_runs = QAction(label, self, objectName=f"{self.objectName()}-own-runs")
         self.own_runs.triggered.connect(lambda: self.requested.emit(ShowOwnRuns()))
         self._waits_for_runs = False
-        self.area = StateArea(MinSizeScroll(self._content))
+        # As far from the edges as the page that stands here while the view is built.
+        inset = [theme.AROUND - margin for margin in self.margins]
+        self.area = StateArea(MinSizeScroll(self._content), inset=inset)
         self.chart_menu: TabMenu | None = None
         self.offers_controls = True
         self.job_slot = JobSlot()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final, Literal
 
@@ -139,13 +139,23 @@ class StatePage(QWidget):
 class StateArea(CurrentPageStack):
     """Stacks a part of the window with the page for its state."""
 
-    def __init__(self, content: QWidget, parent: QWidget | None = None, *, width: int = TEXT_PX) -> None:
-        """Create it in the unknown state; `width` is the width of its page's lines in pixels."""
+    def __init__(
+        self, content: QWidget, parent: QWidget | None = None, *, width: int = TEXT_PX, inset: int | Sequence[int] = 0
+    ) -> None:
+        """Create it in the unknown state.
+
+        Args:
+            content: What it shows once there is a result.
+            parent: Of the area.
+            width: Of the lines of its page, in pixels.
+            inset: Pixels around the skeleton: the padding of the content. Left, top, right and bottom, or of all.
+        """
         super().__init__(parent)
         self.kind: Kind = "unknown"
         self.details = ""
         self.has_result = False
         self._width, self._skeleton = width, Skeleton()
+        self._skeleton.setContentsMargins(*((inset,) * 4 if isinstance(inset, int) else inset))
         self._content = _Dimmable(content, self)  # its parent first: Qt restyles all that is given one
         self._soon = QTimer(self, singleShot=True, interval=DIMMED_AFTER_MS, timeout=self._show_loading)
         self.addWidget(self._skeleton)
@@ -293,14 +303,16 @@ class Skeleton(QWidget):
     def paintEvent(self, _event: QPaintEvent) -> None:
         painter = theme.smooth_painter(self)
         theme.fill_with(painter, theme.color("sunken"))
-        width, top = self.width(), 0.0
+        inside = self.contentsRect()
+        painter.translate(inside.topLeft())
+        width, top = inside.width(), 0.0
         for share, height in ((0.32, 14.0), (0.0 if self.line else 0.2, 10.0)):
             painter.drawRoundedRect(QRectF(0, top, share * width, height), theme.SPACE, theme.SPACE)
             top += height + theme.INSIDE
         top += theme.INSIDE
         column = (width - theme.BETWEEN) / 2
         for left in (0.0, column + theme.BETWEEN):
-            box = QRectF(left, top, column, max(0.0, self.height() - top))
+            box = QRectF(left, top, column, max(0.0, inside.height() - top))
             painter.drawRoundedRect(box, theme.RADIUS, theme.RADIUS)
         theme.text_pen(painter, theme.SMALL_PX, "secondary")
         text = painter.fontMetrics().elidedText(self.line, Qt.TextElideMode.ElideRight, round(width))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from threading import Event
 
 import pytest
@@ -139,6 +140,12 @@ def test_a_view_draws_what_is_known_while_the_rest_is_computed(qtbot, show_view,
     qtbot.waitUntil(lambda: not view.busy, timeout=30_000)
     assert (pane.area.kind, pane.area.note.isVisible()) == ("ready", False)
     assert view.command()[:2] == ["export", "geometry"]
+    before = pane.panel.panel
+    bare = replace(pane.answer, panel=replace(before, rows=before.rows[:1]))
+    pane.computing.start().part = bare
+    qtbot.waitUntil(lambda: pane.computing.ticket.part is None)
+    assert pane.panel.panel is before, "fewer cards do not take the place of a whole result"
+    pane.computing.end()
 
 
 def test_a_ticket_that_is_cancelled_ends_the_work(qtbot):

@@ -49,6 +49,19 @@ def test_nobody_has_looked_yet(area: StateArea):
     assert len({picture.pixel(x, 5) for x in range(0, 600, 5)}) > 1, "a skeleton is drawn"
 
 
+def test_a_skeleton_stays_as_far_from_the_edges_as_the_content(dressed, qtbot: QtBot):
+    grounds = []
+    for inset in (0, 16):
+        made = StateArea(QLabel("content"), inset=inset)
+        qtbot.addWidget(made)
+        made.resize(600, 400)
+        made.show()
+        picture = made.grab().toImage()
+        grounds.append([picture.pixel(x, y) for x, y in ((9, 3), (590, 200), (300 - 100, 390))])
+        inner = picture.pixel(300 - 100, 200)
+        assert [pixel == inner for pixel in grounds[-1]] == [inset == 0] * 3
+
+
 def test_a_skeleton_says_after_a_moment_what_is_waited_for(area: StateArea, qtbot: QtBot):
     skeleton = area.currentWidget()
     area.loading(what="Reading the pairs…")

@@ -561,7 +561,7 @@ class RunsView(View):
         toolbar.foot.setContentsMargins(theme.BETWEEN, theme.SPACE, theme.INSIDE, theme.SPACE)
         why_not = self.read_only_line("Read-only: nothing can be trained here.", toolbar.new)
         why_not.setContentsMargins(theme.BETWEEN, 0, theme.INSIDE, theme.SPACE)
-        self.list_area = StateArea(self.table)
+        self.list_area = StateArea(self.table, inset=theme.INSIDE)
         self.hidden = QPushButton(objectName="runs-hidden", clicked=self._show_hidden)
         theme.set_role(self.hidden, "link")
         self._clear_filter = QAction("Clear filter", self, triggered=self.filter.clear)

@@ -66,7 +66,7 @@ class PairInspector(QWidget):
         self.facts = FactsTable()
         self.show_map = QPushButton("Show on map", objectName="inspector-map")
         self.show_saliency = QPushButton("Saliency map", objectName="inspector-saliency")
-        self.area = StateArea(MinSizeScroll(self._lay_out()), width=220)
+        self.area = StateArea(MinSizeScroll(self._lay_out()), width=220, inset=theme.BETWEEN)
         layouts.column(self.area, gap=None, of=self)
         self._connect()
 
