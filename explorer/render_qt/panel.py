@@ -229,9 +229,14 @@ class PanelWidget(QScrollArea):
         folds = self._numbers is not None and self.panel is not None and bool(folded_tables(self.panel))
         unfolded = self._shows_numbers and folds
         lowest = min(BESIDE_NUMBERS_PX, round(HIGHEST * wide)) if unfolded else PLOT_PX
-        for index in range(line.count()):
-            item = line.itemAt(index)
-            card = item.widget() if item is not None else None
+        cards = [item.widget() for index in range(line.count()) if (item := line.itemAt(index)) is not None]
+        plots = [card for card in cards if isinstance(card, _PlotCard)]
+        # Side by side they begin alike.
+        lines = max((card.title_lines(wide) for card in plots), default=1)
+        below = not all(card.fits_head(wide) for card in plots)
+        for card in plots:
+            card.arrange_head(lines, below=below)
+        for card in cards:
             if isinstance(card, _PlotCard):
                 least = max(lowest, card.least_height(wide))
                 if card.plot.spec is not None and card.plot.spec.equal:

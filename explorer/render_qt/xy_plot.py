@@ -611,6 +611,8 @@ class XYPlotCard(QWidget):
     def __init__(self, panel: str, key: str, parent: QWidget | None = None) -> None:
         super().__init__(parent, objectName=f"lab-{panel}-{key}")
         self.title, self.note = heading(), layouts.elided(role="small")
+        self.below = layouts.text(role="small", wrap=True)
+        self.below.hide()
         self.legend, self.plot = Legend(), XYPlotWidget()
         self.entries: frozenset[object] = frozenset()
         self._repeats = False
@@ -619,8 +621,28 @@ class XYPlotCard(QWidget):
         self.badge = RunBadge("", 0)
         self.title.setMinimumHeight(self.badge.sizeHint().height())  # beside a card with a badge, plots begin alike
         self._column = card_column(self, self.badge, self.title, self.note)
-        self._column.addWidget(self.legend)
+        for part in (self.below, self.legend):
+            self._column.addWidget(part)
         self._column.addWidget(self.plot, 1)
+
+    def fits_head(self, wide: int) -> bool:
+        """Return whether title and note stand beside each other in this width."""
+        note = self.plot.spec.note if self.plot.spec is not None else ""
+        note_px = self.note.fontMetrics().horizontalAdvance(f"{note} ") + theme.INSIDE
+        return not note or self._before_title_px() + self.title.sizeHint().width() + note_px <= wide
+
+    def title_lines(self, wide: int) -> int:
+        """Return how many lines the title takes in this width: one, or two."""
+        return 1 + (self._before_title_px() + self.title.sizeHint().width() > wide)
+
+    def arrange_head(self, lines: int, *, below: bool) -> None:
+        """Put the note beside the title or below it, where it wraps; the title has as many lines."""
+        self.below.setVisible(below)
+        self.title.set_lines(lines)
+        self._show_values(math.nan)
+
+    def _before_title_px(self) -> int:
+        return 0 if self.badge.isHidden() else self.badge.sizeHint().width() + theme.INSIDE
 
     def show_mark(self, spec: marks.XYPlot) -> None:
         self.plot.show_plot(spec)
@@ -640,7 +662,8 @@ class XYPlotCard(QWidget):
         if spec is None:
             return
         inside = spec.x.low <= x <= spec.x.high and not spec.equal and not spec.bars
-        self.note.setText(read_at(spec, x) if inside else spec.note)
+        self.below.setText(spec.note)
+        self.note.setText(read_at(spec, x) if inside else "" if not self.below.isHidden() else spec.note)
 
     def name_curves(self, *, by_legend: bool) -> None:
         """Name the curves by a legend, or by labels next to them."""

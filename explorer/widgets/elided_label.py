@@ -23,7 +23,7 @@ class ElidedLabel(QLabel):
 
     def __init__(self, text: str = "", parent: QWidget | None = None) -> None:
         super().__init__(text, parent, textFormat=Qt.TextFormat.PlainText)
-        self._details = ""
+        self._details, self._lines = "", 1
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
 
     def minimumSizeHint(self) -> QSize:
@@ -32,6 +32,14 @@ class ElidedLabel(QLabel):
     def setText(self, text: str) -> None:
         super().setText(text)
         self._explain()
+
+    def set_lines(self, lines: int) -> None:
+        """Let the text take as many lines before it is cut."""
+        if lines != self._lines:
+            self._lines = lines
+            self.setMinimumHeight(lines * self.fontMetrics().lineSpacing() if lines > 1 else 0)
+            self._explain()
+            self.update()
 
     def set_details(self, text: str) -> None:
         """Let the tool tip say more than the line, whether that is cut or not."""
@@ -44,6 +52,8 @@ class ElidedLabel(QLabel):
         if self.width() < min(NARROWEST_PX, self.sizeHint().width()):
             return ""
         width = self.contentsRect().width()
+        if self._lines > 1 and self.sizeHint().width() > width:
+            return "\n".join(wrapped(self.text(), self.fontMetrics(), width, self._lines))
         return self.fontMetrics().elidedText(self.text(), self.mode, width)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
@@ -68,7 +78,8 @@ class ElidedLabel(QLabel):
         )
 
     def _explain(self) -> None:
-        self.setToolTip(self._details or ("" if self.elided == self.text() else self.text()))
+        is_whole = self.elided.replace("\n", " ") == self.text()
+        self.setToolTip(self._details or ("" if is_whole else self.text()))
 
 
 def wrapped(text: str, metrics: QFontMetrics, width: int, most: int) -> list[str]:

@@ -57,3 +57,37 @@ def test_a_plot_under_a_legend_of_many_lines_keeps_its_axis(qtbot, equal: bool) 
     qtbot.waitUntil(lambda: pane.widget().height() > 1300)
     assert card.height() < 800
     assert pane.notes.height() < 100, "where a plot is as high as it may be, the notes stay under it"
+
+
+def test_a_note_without_room_stands_below_the_title_and_no_number_of_either_is_cut(dressed, qtbot) -> None:
+    axis = Axis("x", 0.0, 1.0)
+    line = np.linspace(0.0, 1.0, 5)
+    plots = tuple(
+        XYPlot(key, title, axis, axis, curves=(Series("a", "run_a", line, line),), note=note)
+        for key, title, note in (
+            (
+                "long",
+                "Undecided with 1 seed each; A and B do not differ in R@1 (p = 0.511)",
+                "n = 1,024 · 95 %",
+            ),
+            ("short", "Short", "n = 9"),
+        )
+    )
+    pane = PanelWidget(NoPictures(), "test")
+    qtbot.addWidget(pane)
+    pane.show_panel(Panel(title="Title", rows=(plots,)))
+    pane.show()
+    alike = lambda *cards: len({card.plot.mapTo(pane, QPoint()).y() for card in cards}) == 1  # noqa: E731
+    beside = {1600: alike, 900: alike, 400: lambda long, short: long.y() < short.y()}
+    for wide in beside:
+        pane.resize(wide, 700)
+        long, short = (pane.cards[plot.key] for plot in plots)
+
+        def is_whole(wide=wide, long=long, short=short) -> None:
+            assert long.title.elided.replace("\n", " ") == plots[0].title
+            assert [card.below.isVisible() for card in (long, short)] == [wide < 1600] * 2
+            shown = [card.below.text() if card.below.isVisible() else card.note.elided for card in (long, short)]
+            assert shown == [plot.note for plot in plots]
+            assert beside[wide](long, short)
+
+        qtbot.waitUntil(is_whole, timeout=5_000)

@@ -15,7 +15,7 @@ KEY: Final = "classify/truth"
 BY_NAME: Final = ("by name",)
 """The choice that reads the names; no label is a tuple."""
 _WORD: Final = re.compile(r"[^\W_]+")
-WIDTH_PX: Final = 150
+WIDTH_PX: Final = 208
 MOST: Final = 5_000
 """Images whose labels are kept."""
 
