@@ -24,9 +24,9 @@ from PySide6.QtCore import (
 )
 
 from explorer import theme
-from explorer.models import quantities
 from explorer.run_control.jobs import working
 from trainer import alerts, config
+from trainer.analysis import quantities
 from trainer.experiments.counted import flaw_of, flaws_of, standing
 from trainer.experiments.run_style import RunStyle
 from trainer.metrics import HEADLINE, HELD_OUT, RECALL_HEADING, headline_name, measured_on, metric, split_label

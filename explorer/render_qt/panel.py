@@ -232,10 +232,10 @@ class PanelWidget(QScrollArea):
         cards = [item.widget() for index in range(line.count()) if (item := line.itemAt(index)) is not None]
         plots = [card for card in cards if isinstance(card, _PlotCard)]
         # Side by side they begin alike.
-        lines = max((card.title_lines(wide) for card in plots), default=1)
-        below = not all(card.fits_head(wide) for card in plots)
-        for card in plots:
-            card.arrange_head(lines, below=below)
+        lines = max((plot.title_lines(wide) for plot in plots), default=1)
+        below = not all(plot.fits_head(wide) for plot in plots)
+        for plot in plots:
+            plot.arrange_head(lines, below=below)
         for card in cards:
             if isinstance(card, _PlotCard):
                 least = max(lowest, card.least_height(wide))

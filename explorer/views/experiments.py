@@ -26,7 +26,6 @@ from explorer.intents import (
     ViewIntent,
     WatchTraining,
 )
-from explorer.models.quantities import about, time_left
 from explorer.run_control import actions
 from explorer.views.chart_view import ChartView
 from explorer.views.first_start import FirstStart
@@ -39,6 +38,8 @@ from explorer.widgets.refusal import set_refusal
 from explorer.widgets.searchable_combo_box import SearchableComboBox
 from explorer.widgets.sheet import Sheet
 from explorer.widgets.window_menu import WindowMenu
+from trainer.analysis.quantities import about as about_time
+from trainer.analysis.quantities import time_left
 from trainer.config import ConfigError
 from trainer.distribution.published_models import FIRST as FIRST_MODEL
 from trainer.errors import reason_words
@@ -110,7 +111,7 @@ class ExperimentEntry:
         if not seeds:
             return "Continue"
         takes = seeds * self.minutes
-        about = "" if math.isnan(takes) else f", about {max(1, round(takes))} min"
+        about = "" if math.isnan(takes) else f", about {about_time(60 * takes)}"
         return f"{'Repeat with' if self.repeat else 'Add'} {seeds} seed{'s' * (seeds != 1)}{about}"
 
 
@@ -363,7 +364,7 @@ class ExperimentsView(ChartView):
         """Say what further seeds of these runs cost before any is trained: a link elsewhere has asked for them."""
         rows = [row for run in runs if (row := self.context.jobs.run(run)) is not None]
         names, seconds = " and ".join(row.short_name for row in rows), sum(row.duration_s or 0.0 for row in rows)
-        time = f" If each takes as long as these did, 3 seeds take {about(3 * seconds)}." if seconds else ""
+        time = f" If each takes as long as these did, 3 seeds take {about_time(3 * seconds)}." if seconds else ""
         sheet = Sheet("Add seeds", "Start", self)
         sheet.show_message(
             f"Trains the settings of {names} with 3 to 5 further seeds each, until it is decided.{time} An experiment "
@@ -505,7 +506,7 @@ class ExperimentsView(ChartView):
         adds = "Resumes stopped runs, then adds seeds until it is decided"
         does = "Starts a new experiment with other seeds; this one stays" if entry.repeat else adds
         reason = self.context.jobs.read_only_reason
-        set_refusal(self.go, reason, does)
+        set_refusal(self.go, reason or ("" if entry.may_go else "Nothing is left to train."), does)
         self.go.setVisible(entry.may_go)
         self._offer_stop(runs=entry.state == "going" and not reason, now=bool(entry.training) and not reason)
         ended = entry.state in ("ended", "stopped") and bool(entry.rows)

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from PySide6.QtWidgets import QLabel, QProgressBar, QWidget
 
 from explorer import theme
-from explorer.models.quantities import steps_of, time_left
 from explorer.models.runs import ASKED, last_at_step, ordinal, preparing, share_of
 from explorer.widgets import layouts
 from explorer.widgets.legend import Legend, LegendEntry
 from explorer.widgets.progress_row import show_share
+from trainer.analysis.quantities import steps_of, time_left
 from trainer.experiments.counted import flaw_of, standing
 from trainer.metrics import HEADLINE, RECALL_HEADING, headline_name, metric
 from trainer.store.question import noted_chance

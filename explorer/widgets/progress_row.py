@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QProgressBar, QPushButton, QWidget
 from explorer import theme
 from explorer.widgets import layouts
 from explorer.widgets.elided_label import ElidedLabel
+from trainer.analysis.quantities import time_left
 
 POLL_MS: Final = 120
 NOTE_PX: Final = 96
@@ -196,8 +197,7 @@ class ProgressRow(QWidget):
         spent = time.monotonic() - self._since
         left = self._left.estimate(self.ticket.share) or 0.0
         text = f"{self.ticket.note}…" if self.ticket.note else "working…"
-        spoken = f" {left / 60:,.0f} min left" if left >= 60 else f" {left:,.0f} s left"
-        self.note.setText(f"{text}{spoken}" if left > 10 else text)
+        self.note.setText(f"{text} {time_left(left)}" if left > 10 else text)
         self.moved.emit(self.ticket.share, self.note.text())
         in_front = self._slot is None or self._slot.is_front(self)
         self.setVisible(spent > SHOWN_AFTER_S and in_front)

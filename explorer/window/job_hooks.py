@@ -20,8 +20,8 @@ from PySide6.QtNetwork import QNetworkAccessManager, QNetworkReply, QNetworkRequ
 from PySide6.QtWidgets import QCheckBox, QLineEdit, QWidget
 
 from explorer import theme
-from explorer.models.quantities import duration
 from explorer.widgets.sheet import Sheet
+from trainer.analysis.quantities import duration
 from trainer.untrusted import confined, safe_subprocess, shell
 
 if TYPE_CHECKING:

@@ -10,10 +10,10 @@ from PySide6.QtGui import QEnterEvent, QHideEvent, QKeyEvent, QShowEvent
 from PySide6.QtWidgets import QFrame, QLabel, QProgressBar, QPushButton, QToolButton, QWidget
 
 from explorer import theme
-from explorer.models.quantities import duration, time_left
 from explorer.widgets import layouts
 from explorer.widgets.progress_row import show_share
 from explorer.widgets.refusal import set_refusal
+from trainer.analysis.quantities import duration, time_left
 
 if TYPE_CHECKING:  # the questions that a job names import numpy, which no first paint waits for
     from explorer.window.job_list import Job, JobList, State

@@ -11,10 +11,10 @@ from PySide6.QtGui import QDesktopServices, QMouseEvent, QPaintEvent
 from PySide6.QtWidgets import QLabel, QProgressBar, QStatusBar, QToolButton, QWidget
 
 from explorer import theme
-from explorer.models.quantities import time_left
 from explorer.widgets import layouts
 from explorer.widgets.current_page_stack import CurrentPageStack
 from explorer.widgets.progress_row import ProgressRow
+from trainer.analysis.quantities import time_left
 
 if TYPE_CHECKING:
     from trainer.store import RunRow

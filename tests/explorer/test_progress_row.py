@@ -77,3 +77,23 @@ def test_the_note_takes_the_room_that_the_question_leaves_and_is_told_whole_by_i
     assert label.width() >= progress_row.NOTE_PX
     assert header.working.width() <= progress_row.MOST_PX
     assert header.width() - header.working.geometry().right() - header.job_slot.x() < 40, "at the right end"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (8.0, "Reading…"),
+        (30.0, "Reading… less than 1 min left"),
+        (863.0, "Reading… about 14 min left"),
+        (9_000.0, "Reading… about 2 h left"),
+    ],
+)
+def test_the_row_tells_the_time_left_as_every_other_place(
+    dressed, qtbot, monkeypatch: pytest.MonkeyPatch, seconds: float, text: str
+) -> None:
+    monkeypatch.setattr(progress_row.TimeLeft, "estimate", lambda _self, _share: seconds)
+    row = progress_row.ProgressRow("row")
+    qtbot.addWidget(row)
+    row.start("Reading")
+    qtbot.waitUntil(lambda: row.note.text() == text, timeout=5_000)
+    row.end()

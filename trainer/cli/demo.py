@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from trainer.analysis.quantities import duration
 from trainer.cli.report import write_report
 from trainer.errors import UserError
 from trainer.untrusted.terminal import say, say_json
@@ -85,5 +86,5 @@ def _train(workspace: Workspace, preset: str, run: config.Run) -> int:
             f"{row.name} {row.status} at step {row.step} of {row.total_steps}"
             f"{': ' + row.reason if row.reason else '.'} Continue with: trainer resume {number}"
         )
-    say(f"{row.name}: {row.step} steps in {row.duration_s or 0:.0f} s", flush=True)
+    say(f"{row.name}: {row.step} steps in {duration(row.duration_s or 0)}", flush=True)
     return number

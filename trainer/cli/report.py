@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from trainer.analysis.quantities import duration
 from trainer.cli import compare
 from trainer.cli._chart_kinds import export_files
 from trainer.cli.export import map as export_map
@@ -301,14 +302,14 @@ def _facts(workspace: Workspace, rows: list[RunRow]) -> list[dict[str, str]]:
     used = {row.id: workspace.results.last_values(row.id).get(energy.METRIC) for row in rows}
     facts = []
     for row in rows:
-        duration, wh = row.duration_s, used[row.id]
+        wh = used[row.id]
         facts.append({
             "Run": row.short_name,
             "Objective": objective_label(row.objective),
             "Data": row.data,
             "Status": row.status,
             "Steps": f"{row.step:,}",
-            "Training time": "–" if duration is None else f"{int(duration) // 60}:{int(duration) % 60:02d} min",
+            "Training time": duration(row.duration_s) or "–",
         })  # fmt: skip
         if any(used.values()):
             facts[-1]["Energy of the GPUs"] = "–" if wh is None else energy.words(wh)

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from trainer import config, plugins
 from trainer.alerts import BEST, WORDS, AlertWatch, Change
+from trainer.analysis.quantities import duration
 from trainer.checkpoints import checkpoint
 from trainer.data import DataSplits
 from trainer.data.pairs import BATCH
@@ -520,7 +521,7 @@ class MetricLogger:
                 self._give_up()
             if (spent := time.monotonic() - began) >= pause:
                 pause = 2 * spent
-                self._text_log.say(f"{doing}, {spent:.0f} s so far")
+                self._text_log.say(f"{doing}, {duration(spent)} so far")
 
         alive()
         return alive

@@ -19,6 +19,7 @@ from trainer.analysis.distinct import DistinctItems, Matching
 from trainer.analysis.geometry import modality_gap
 from trainer.analysis.intervals import wilson
 from trainer.analysis.progress import Progress, part_of
+from trainer.analysis.quantities import time_left
 from trainer.analysis.retrieval import both_question_ranks, ranks, retrieval_numbers
 from trainer.analysis.sampling import at_most
 from trainer.analysis.similarity import matched_cosines
@@ -154,7 +155,7 @@ def reporting(log: RunLog) -> Progress:
             if log.asked().startswith("stop"):
                 raise KeyboardInterrupt
             done = share - done_before
-            left = f", {(now - began) * (1 - share) / done:,.0f} s left" if done > 0 else ""
+            left = f", {time_left((now - began) * (1 - share) / done)}" if done > 0 else ""
             log.report(f"{note}: {100 * share:.0f} %{left}")
 
     return report

@@ -25,7 +25,6 @@ from PySide6.QtWidgets import (
 
 from explorer import theme
 from explorer.event_loop.background import Background
-from explorer.models.quantities import about
 from explorer.views.runs.new_run_foot import NewRunFoot, cost_words
 from explorer.views.runs.view_strip import ViewStrip
 from explorer.views.runs.where import WhereRow
@@ -37,6 +36,7 @@ from explorer.widgets.number_box import NumberBox
 from explorer.widgets.refusal import set_refusal
 from explorer.widgets.still import StillComboBox
 from trainer import config
+from trainer.analysis.quantities import about
 from trainer.config.objective_help import help_of
 from trainer.config.presets import remove_preset, save_preset, user_presets
 from trainer.config.small_batches import small_batch_of_cloob

@@ -8,9 +8,9 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QFrame, QPushButton, QWidget
 
 from explorer import theme
-from explorer.models.quantities import duration
 from explorer.widgets import layouts
 from explorer.widgets.refusal import set_refusal
+from trainer.analysis.quantities import duration
 from trainer.messages import RunCost
 
 NOW: Final = "Start now"

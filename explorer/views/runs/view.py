@@ -26,7 +26,6 @@ from explorer.intents import (
     TrainOnImport,
     ViewIntent,
 )
-from explorer.models.quantities import duration
 from explorer.run_control import actions
 from explorer.run_control.actions import DECODER
 from explorer.run_control.jobs import working
@@ -45,6 +44,7 @@ from explorer.widgets.hairline_splitter import HairlineSplitter
 from explorer.widgets.log_tail import LogTail
 from explorer.widgets.state_area import StateArea
 from trainer import config
+from trainer.analysis.quantities import duration
 from trainer.charts.settings import options
 from trainer.charts.spec import Request, request_words, targets_of
 from trainer.config import presets

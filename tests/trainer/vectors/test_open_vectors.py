@@ -150,7 +150,7 @@ def test_ranking_says_how_far_it_is(tmp_path: Path, opened, monkeypatch: pytest.
     opened(*npy(tmp_path))
     assert phases[2].startswith("ranking")
     assert ": 25 %, " in phases[2]
-    assert phases[2].endswith(" s left")
+    assert phases[2].endswith("less than 1 min left")
 
 
 def test_an_interrupted_ranking_shows_its_sample_and_goes_on_where_it_was(tmp_path: Path, opened, monkeypatch):

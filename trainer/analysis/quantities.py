@@ -1,4 +1,4 @@
-"""Format quantities for the window: with units and no more digits than are meaningful."""
+"""Format durations, moments and steps: with units and no more digits than are meaningful."""
 
 from __future__ import annotations
 
