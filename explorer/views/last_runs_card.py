@@ -47,7 +47,6 @@ class LastRunsCard(QFrame):
         self.apart = layouts.text(role="small", name="last-runs-apart", wrap=True)
         self.evaluate = QPushButton(EVALUATE, clicked=lambda: self.evaluated.emit(self._apart))
         self.evaluate.setObjectName("last-runs-evaluate")
-        theme.set_role(self.evaluate, "link")
         self.more = QPushButton(objectName="last-runs-more", clicked=lambda: self.repeated.emit(self._runs))
         theme.keep_icon(self.more, "plus")
         self.note = layouts.elided("", "small")

@@ -71,7 +71,7 @@ def _plot(key: str, panel: CurvePanel, x_label: str, scale: float, settings: Cur
         x,
         y,
         tuple(lines),
-        note=panel.chance if metric(panel.metric).is_recall else f"n = {panel.n:,} pairs" if panel.n else "",
+        note=panel.about if metric(panel.metric).is_recall else f"n = {panel.n:,} pairs" if panel.n else "",
     )
 
 

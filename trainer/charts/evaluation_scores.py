@@ -47,7 +47,8 @@ ZOOMED_BELOW: Final = 0.2
 """Share of an axis with the chance levels: intervals that fill less have an axis without them."""
 NOTE: Final = (
     "B against A in points, with Newcombe's 95 % interval over shared samples, each counted once; "
-    "p is McNemar's (Holm). Bold (or *): better run, p < 0.05 (Holm), these two runs only."
+    "p: exact McNemar test of the questions that one run alone answers, corrected for several scores (Holm). "
+    "Bold (or *): better run, p < 0.05, these two runs only."
 )
 
 

@@ -78,7 +78,7 @@ COURSES: Final = {
     "angle": ("mean_angle", "Mean angle (°)"),
     "uniformity": ("uniformity", "Uniformity (lower is more uniform)"),
     "resultant": ("resultant", "Mean resultant length"),
-    "ajne": ("ajne_per_n", "Ajne A / n"),
+    "ajne": ("ajne_per_n", "Ajne's statistic A / n"),
 }
 """Setting -> field of `StepSpread`, and its words."""
 
@@ -141,12 +141,22 @@ def _spreads(data: PerRun[Geometry], names: Sequence[str], modality: str) -> Num
         ("Mean angle (°)", "Between two rows; 90 if uniform. Does not depend on n.", lambda s: s.mean_angle, 2),
         ("Mean resultant length", "Length of the mean row: 0 balanced, 1 all equal.", lambda s: s.resultant, 3),
         ("Uniformity", "Wang and Isola, t = 2: lower is more uniform, 0 is collapsed.", lambda s: s.uniformity, 3),
-        ("Ajne A", ".25 if uniform, n/4 if all are equal: grows with n.", lambda s: s.ajne, 3),
+        (
+            "Ajne A",
+            "Test of uniformity (Ajne, 1968): .25 if uniform, n/4 if all are equal.",
+            lambda s: s.ajne,
+            3,
+        ),
         ("Ajne A / n", "From 0 (uniform) to .25 (all equal): comparable between sizes.", lambda s: s.ajne_per_n, 5),
-        ("p (Ajne)", "Probability of an A at least as large under uniformity, at the tested n.", lambda s: s.p_ajne, 3),
-        ("Giné G", ".5 if uniform, n/2 if all are equal: grows with n.", lambda s: s.gine, 3),
+        ("p (Ajne)", "Probability of such an A if the rows were uniform: small is not uniform.", lambda s: s.p_ajne, 3),
+        (
+            "Giné G",
+            "Sees symmetric shapes, too (Giné, 1975): .5 if uniform, n/2 if all equal.",
+            lambda s: s.gine,
+            3,
+        ),
         ("Giné G / n", "From 0 (uniform) to .5 (all equal): comparable between sizes.", lambda s: s.gine_per_n, 5),
-        ("p (Giné)", "Probability of a G at least as large under uniformity, at the tested n.", lambda s: s.p_gine, 3),
+        ("p (Giné)", "Probability of such a G if the rows were uniform: small is not uniform.", lambda s: s.p_gine, 3),
         ("Directions", "Components that hold 99 % of the variance.", lambda s: s.effective_eigenvalues, 0),
         ("n (angles)", "Distinct pictures, or captions, compared with each other.", lambda s: s.n, 0),
         ("n tested", "Rows used for the p-values; the null is simulated at this n.", lambda s: s.n_tested, 0),

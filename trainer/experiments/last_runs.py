@@ -10,7 +10,7 @@ from trainer.config.small_batches import small_batch_of_cloob
 from trainer.experiments.counted import flaw_of, standing
 from trainer.experiments.held_out import next_step, too_few, too_few_of
 from trainer.experiments.seed_truth import measured_apart, seed_truth
-from trainer.metrics import HEADLINE, headline_name, measured_on, metric
+from trainer.metrics import HEADLINE, headline_name, measured_on, metric, once_note
 from trainer.store import RunRow, StoreError, Workspace
 from trainer.store.question import noted_chance
 
@@ -46,6 +46,7 @@ def last_runs(workspace: Workspace) -> LastRuns | None:
     alike = len({_question(row) for row in runs}) == 1
     measured = headline_name(runs[0].metric, *(row.facts for row in runs)) if alike else ""
     chance = noted_chance(runs[0].metric, runs[0].facts) if alike else ""
+    once = once_note(runs[0].metric, runs[0].facts) if alike else ""
     steps = f"{' and '.join(dict.fromkeys(f'{row.step:,}' for row in runs))} steps"
     seeds = replace(seed_truth(workspace, runs[0].id, runs[-1].id), flaws=()).text if alike else ""
     names = ", ".join(field.rpartition(".")[2].replace("_", " ") for field in fields)
@@ -60,7 +61,9 @@ def last_runs(workspace: Workspace) -> LastRuns | None:
     return LastRuns(
         tuple(runs),
         headline=too_few(few) if alike and few is not None else values,
-        about=" · ".join(filter(None, (values * is_few, data, measured, chance, steps, differ * (not is_few), seeds))),
+        about=" · ".join(
+            filter(None, (values * is_few, data, measured, once, chance, steps, differ * (not is_few), seeds))
+        ),
         repeated=repeated,
         note=f"{next_step(few)}." if few is not None else "",
         apart=apart,
@@ -94,9 +97,11 @@ def _apart(runs: Sequence[RunRow], newest: RunRow, alike: bool) -> tuple[tuple[R
     """Return the newest run after one that it does not compare with, and why; nothing where it is compared."""
     if newest not in runs:
         return (runs[-1], newest), f"{newest.short_name} finished last; no other run was measured on {newest.data}."
-    if alike or len({row.data for row in runs}) == 1:
+    if alike or len(runs) == 1:
         return (), ""
-    return tuple(runs), "They were measured on different data."
+    measured = [row.data if len({row.data for row in runs}) > 1 else _asked(row) for row in runs]
+    first, second = (f"{row.short_name} was measured on {what}" for row, what in zip(runs, measured, strict=True))
+    return tuple(runs), f"{first}, and {second}."
 
 
 def _question(row: RunRow) -> tuple[object, ...]:

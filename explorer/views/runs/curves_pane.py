@@ -254,7 +254,7 @@ class CurvesPane(QWidget):
         drawn = {series.run for series in panel.series}
         runs = [run for run in self._runs if run.id in drawn]
         ends = [run.total_steps for run in runs if working(run)] if self.axis == "step" else []
-        about = panel.chance if entry.is_recall else f"n = {panel.n:,}" if panel.n else ""
+        about = panel.about if entry.is_recall else f"n = {panel.n:,}" if panel.n else ""
         digits = max(0, entry.digits - 2) if panel.percent else entry.digits
         return CurvePlotData(
             f"{panel.metric} {index if entry.is_recall else panel.label}",

@@ -34,6 +34,12 @@ def test_the_newest_two_that_compare_come_before_a_newer_one_on_other_data(works
         workspace.runs.add_facts(run, {"heldout_questions": asked})
     both = last_runs(workspace)
     assert "n = 1,024 · chance 0.2 % · 96 steps" in both.about
+    for run in (own, loob):
+        workspace.runs.add_facts(
+            run, {"heldout_questions": {"renderings": {"image_to_text": 1000, "text_to_image": 512}}}
+        )
+    assert "n = 1,000 · of 1,024 pairs, each picture once · " in last_runs(workspace).about
+    both = last_runs(workspace)
     other = finished(workspace, config.Run(name="mine", data=config.Folder(path="mine")), 0.7, 512, 3.0)
     newest = last_runs(workspace)
     assert (newest.runs, newest.repeated, newest.headline) == (both.runs, both.repeated, both.headline)
@@ -58,6 +64,15 @@ def test_opened_vectors_do_not_stand_beside_a_training_on_other_data(workspace: 
     assert ([row.id for row in last.runs], last.apart) == ([own, loob], ())
 
 
+def test_two_runs_on_other_pairs_of_one_data_set_say_so_and_can_be_measured_alike(workspace: Workspace):
+    runs = [finished(workspace, config.Run(name=f"run {n}"), 0.5, n, float(n)) for n in (512, 1024)]
+    last = last_runs(workspace)
+    assert [row.id for row in last.apart] == runs
+    first, second = last.apart_note.split(", and ")
+    assert first.endswith("was measured on Image to text R@1, unseen renderings, n = 512")
+    assert second.endswith("n = 1,024.")
+
+
 @pytest.mark.parametrize(("batch", "is_said"), [(8, True), (32, False)])
 def test_what_further_seeds_of_cloob_do_in_small_batches_is_said(workspace: Workspace, batch: int, is_said: bool):
     run = config.replace(config.Run(name="mine", data=config.Folder(path="mine")), "optimizer.batch_size", str(batch))
@@ -73,7 +88,7 @@ def test_two_runs_on_different_data_are_named_with_what_each_answers(workspace: 
     assert newest.headline.startswith("Not comparable: CLOOB · loob 60.0 %, ")
     assert newest.headline.endswith("n = 512")
     assert "A and B" not in newest.about, "letters that Home does not show"
-    assert newest.apart_note == "They were measured on different data."
+    assert newest.apart_note == "CLOOB · loob was measured on Scenes, and CLIP · mine was measured on mine."
     assert [row.id for row in newest.repeated] == [other], "seeds decide nothing between them"
     workspace.runs.add_facts(other, {"heldout_pairs": {"renderings": 12}})
     fewer = last_runs(workspace)

@@ -15,7 +15,7 @@ from trainer.charts import ChartError, objective_label
 from trainer.charts.copied_pictures import copies_notes
 from trainer.charts.snapshots import PREFERRED_SPLITS
 from trainer.config.fields import option
-from trainer.metrics import Metric, logged_name, measured_on, metric, noted_n
+from trainer.metrics import Metric, logged_name, measured_on, metric, noted_n, once_note
 from trainer.store import RunRow, Workspace
 from trainer.store.number_series import number_series
 from trainer.store.question import noted_chance
@@ -72,8 +72,8 @@ class CurvePanel:
     series: tuple[RunCurve, ...]
     warnings: tuple[str, ...] = ()
     """Of a held-out metric, how many held-out pictures the runs were trained on."""
-    chance: str = ""
-    """Of a recall, the chance level of these runs; empty where it is not known."""
+    about: str = ""
+    """Of a recall, the chance level of these runs, and what of their pairs asks once; empty where neither is known."""
 
 
 def curves(
@@ -157,10 +157,13 @@ def _panel(workspace: Workspace, metric: Metric, label: str, drawn: list[tuple[R
     label = logged_name(metric.name, n) if metric.is_recall else label
     unit = "%" if metric.percent else metric.unit
     warnings = copies_notes([row for row, _ in drawn]) if metric.name.startswith(HELD) else ()
-    chances = {noted_chance(metric.name, row.facts) for row, _ in drawn}
-    chance = chances.pop() if len(chances) == 1 else ""
+    notes = {
+        " · ".join(filter(None, (noted_chance(metric.name, row.facts), once_note(metric.name, row.facts))))
+        for row, _ in drawn
+    }
+    about = notes.pop() if len(notes) == 1 else ""
     series = tuple(series for _, series in drawn)
-    return CurvePanel(metric.name, label, unit, metric.percent, n, series, warnings, chance)
+    return CurvePanel(metric.name, label, unit, metric.percent, n, series, warnings, about)
 
 
 def _series(workspace: Workspace, row: RunRow, index: int, name: str, axis: Axis, smoothing: float) -> RunCurve | None:
