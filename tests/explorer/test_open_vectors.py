@@ -8,11 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PySide6.QtCore import Qt
+from safetensors.numpy import save_file
 
 from explorer.import_sheet.dropped_files import dropped
 from explorer.intents import OpenVectors
 from explorer.window import open_sheet
-from explorer.window.open_vectors_sheet import OpenVectorsSheet, sides_of
+from explorer.window.open_vectors_sheet import OpenVectorsSheet, sides_of, sizes_of
 from tests.explorer.dropped_files import mime_of
 from trainer.scheduling.launch import wait_until_ended
 from trainer.store import Workspace
@@ -43,6 +44,22 @@ def test_arrays_and_folders_of_vectors_are_taken(qapp, tmp_path: Path, files):
     np.savez(tmp_path / "pathmnist.npz", train_images=np.ones((2, 8, 8), np.uint8), train_labels=np.ones((2, 1), int))
     assert dropped(mime_of(tmp_path / "pathmnist.npz")).data == str(tmp_path / "pathmnist.npz")
     assert sides_of(files[::-1]) == {"image": files[0], "text": files[1]}
+
+
+def test_the_sheet_says_how_many_rows_and_columns_it_opens(dressed, qtbot, background, tmp_path: Path, files):
+    sheet = OpenVectorsSheet(tmp_path, background, files)
+    qtbot.addWidget(sheet)
+    sizes = "Images: 20 rows of 4 columns, float32. Texts: 20 rows of 4 columns, float32. Row i"
+    qtbot.waitUntil(lambda: sheet.note.text().startswith(sizes), timeout=5_000)
+    np.save(tmp_path / "fewer.npy", np.zeros((19, 4), np.float16))
+    sheet.editors["text"].setText(str(tmp_path / "fewer.npy"))
+    differ = "Texts: 19 rows of 4 columns, float16. A pair is a row of both: they have different numbers of rows."
+    qtbot.waitUntil(lambda: differ in sheet.note.text(), timeout=5_000)
+    tensors = {"image": np.zeros((3, 2), np.float32), "other": np.zeros((5, 2), np.float32)}
+    save_file(tensors, tmp_path / "both.safetensors")
+    (tmp_path / "broken.npy").write_bytes(b"no array")
+    sizes_told = sizes_of({"image": str(tmp_path / "both.safetensors"), "text": str(tmp_path / "broken.npy")})
+    assert sizes_told == {"image": (3, "2 arrays: image 3 × 2, other 5 × 2")}
 
 
 def test_words_with_vectors_are_told_from_other_texts_and_weights_by_their_first_line(qapp, tmp_path: Path):
