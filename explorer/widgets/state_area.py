@@ -19,6 +19,7 @@ from PySide6.QtWidgets import QFrame, QLabel, QPushButton, QVBoxLayout, QWidget
 
 from explorer import theme
 from explorer.widgets import layouts
+from explorer.widgets.accessible import announce
 from explorer.widgets.current_page_stack import CurrentPageStack
 from explorer.widgets.progress_row import JobSlot
 from explorer.widgets.refusal import refusal_of, set_refusal
@@ -255,6 +256,10 @@ class StateArea(CurrentPageStack):
         self._become(kind, self._content, has_result=True)
 
     def _become(self, kind: Kind, page: QWidget, *, has_result: bool) -> None:
+        if self.isVisible() and kind in ("empty", "failed") and page is vars(self).get("page"):
+            announce(self, f"{self.page.title.text()}. {self.page.text.text()}")
+        elif kind == "ready" and self.currentWidget() is self._skeleton and self._skeleton.line:
+            announce(self, "Ready.")  # after a wait of which a screen reader has heard
         self._soon.stop()
         self.kind, self.has_result = kind, has_result
         self._content.dim(kind == "stale")

@@ -35,7 +35,7 @@ _PATHS: Final = ("image", "text", "items", "pictures")
 _TEXTS: Final = ("text", "txt", "caption", "sentence")
 _TYPED_MS: Final = 300
 _MOST_TENSORS: Final = 1_000
-MOST_NAMED: Final = 4
+NAMED: Final = 4
 """Arrays of one file that are named with their sizes."""
 
 
@@ -121,9 +121,7 @@ def sizes_of(files: dict[str, str]) -> dict[str, tuple[int, str]]:
                 _, (rows, columns), kind = matrices[0]
                 sizes[side] = rows, f"{rows:,} rows of {columns:,} columns, {kind}"
             elif matrices:
-                named = ", ".join(
-                    f"{name} {rows:,} × {columns:,}" for name, (rows, columns), _ in matrices[:MOST_NAMED]
-                )
+                named = ", ".join(f"{name} {rows:,} × {columns:,}" for name, (rows, columns), _ in matrices[:NAMED])
                 sizes[side] = matrices[0][1][0], f"{len(matrices)} arrays: {named}"
     return sizes
 

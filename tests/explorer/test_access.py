@@ -18,7 +18,7 @@ from explorer.import_sheet.sheet import ImportSheet
 from explorer.views import VIEWS
 from explorer.views.runs.new_run import NewRun
 from explorer.widgets import banner as banner_module
-from explorer.widgets import layouts
+from explorer.widgets import layouts, state_area
 from explorer.widgets.banner import Banner
 from explorer.widgets.command_palette import matching
 from explorer.widgets.heat_map import HeatMapWidget
@@ -203,6 +203,24 @@ def test_a_message_is_announced_also_where_the_page_or_the_status_bar_says_it(wi
     monkeypatch.setattr(window.banner, "_is_on_page", lambda _text: True)
     window.banner.show_message("CLOOB · s0: collapsing.", "Few directions are left.", tone="warn")
     assert (heard[1:], window.banner.isVisible()) == (["CLOOB · s0: collapsing. Few directions are left."], False)
+
+
+def test_a_screen_reader_hears_what_a_view_could_not_show_and_that_a_long_wait_is_over(dressed, qtbot, monkeypatch):
+    heard: list[str] = []
+    area = StateArea(QLabel("content"))
+    monkeypatch.setattr(state_area, "announce", lambda widget, text: widget is area and heard.append(text))
+    qtbot.addWidget(area)
+    area.failed("Could not read", "The disk is full.")
+    assert heard == [], "nobody sees it"
+    area.show()
+    area.failed("Could not read", "The disk is full.")
+    area.loading(keep=False, what="Reading…")
+    area.ready()
+    assert heard == ["Could not read. The disk is full."], "what is there at once needs no words"
+    area.unknown("Reading…")
+    qtbot.waitUntil(lambda: area.currentWidget().accessibleDescription() == "Reading…")
+    area.ready()
+    assert heard[1:] == ["Ready."]
 
 
 def test_a_badge_says_its_run(dressed, qtbot) -> None:
