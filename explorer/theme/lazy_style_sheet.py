@@ -91,13 +91,12 @@ class LazyStyleSheet(QObject):
             idle_scheduler().later(self, partial(self._update_step, section), unseen=True)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        if event.type() == QEvent.Type.Show and watched in self._outdated:
-            self._update(watched)
-        elif isinstance(event, QChildEvent) and event.polished() and watched.property(_IS_CONTAINER):
+        child = event.child() if isinstance(event, QChildEvent) and event.polished() else None
+        if watched in self._outdated and (event.type() == QEvent.Type.Show or _is_window(child)):
+            self._update(watched)  # a dialog of a hidden section has its style sheet
+        elif isinstance(child, QWidget) and watched.property(_IS_CONTAINER) and not child.property(_IS_CONTAINER):
             # A section made after the change has the application's style sheet only.
-            child = event.child()
-            if isinstance(child, QWidget) and not child.property(_IS_CONTAINER):
-                self._restyle(child)
+            self._restyle(child)
         return False
 
     def _restyle_sections(self, widget: QWidget, *, in_container: bool) -> None:
@@ -172,6 +171,10 @@ class LazyStyleSheet(QObject):
         self._restyle(section)
         for method in methods:
             _call(method)
+
+
+def _is_window(child: QObject | None) -> bool:
+    return isinstance(child, QWidget) and child.isWindow()
 
 
 def _windows(application: QApplication) -> list[QWidget]:

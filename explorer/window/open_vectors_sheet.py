@@ -23,7 +23,7 @@ _WORDS: Final = (
     "10,000 are drawn at random."
 )
 _FIELDS: Final = {
-    "image": ("Images", "image vectors: .npy, .npz, .safetensors, Parquet, Arrow, or a folder"),
+    "image": ("Images", ".npy, .npz, .safetensors, Parquet or a folder"),
     "text": ("Texts", "text vectors of the same rows"),
     "items": ("Items", "CSV, JSONL or Parquet: id, path, caption, label"),
     "pictures": ("Pictures", "the folder where the paths of the items start"),

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 from matplotlib.colors import to_hex
-from PySide6.QtCore import QDir, QFile, QObject
+from PySide6.QtCore import QDir, QEvent, QFile, QObject
 from PySide6.QtGui import QFont, QFontInfo, QPaintEvent
-from PySide6.QtWidgets import QApplication, QLabel, QListView, QPushButton, QWidget
+from PySide6.QtWidgets import QApplication, QDialog, QLabel, QListView, QPushButton, QWidget
 
 from explorer import theme
 from explorer.theme import icons, stylesheet
@@ -155,6 +155,23 @@ def test_a_kept_icon_follows_the_theme(dressed: QApplication, qtbot) -> None:
     assert button.icon().pixmap(16, 16).toImage() != light
     theme.theme().mode = "light"
     assert button.icon().pixmap(16, 16).toImage() == light
+
+
+def test_a_dialog_of_a_hidden_section_has_the_new_theme_at_once(dressed: QApplication, qtbot) -> None:
+    theme.theme().mode = "light"
+    window = QWidget()
+    qtbot.addWidget(window)
+    theme.theme().divide(window)
+    hidden = QWidget(window)
+    window.show()
+    hidden.hide()
+    theme.theme().mode = "dark"
+    before = hidden.styleSheet()
+    dialog = QDialog(hidden)
+    dialog.ensurePolished()
+    QApplication.sendPostedEvents(hidden, QEvent.Type.ChildPolished)  # before any idle turn
+    assert theme.theme().tokens.surface in hidden.styleSheet()
+    assert hidden.styleSheet() != before
 
 
 def test_a_change_of_theme_is_announced_once(dressed: QApplication, qtbot) -> None:
