@@ -46,7 +46,7 @@ class Exports(QObject):
         super().__init__(window)
         self._window, self.exporter, self._settings, self.banner = window, exporter, settings, banner
         self.writing, self._folder = row, folder
-        row.note.setMinimumWidth(row.fontMetrics().horizontalAdvance("Exporting folder… 1,000 s left"))
+        row.note.setMinimumWidth(row.fontMetrics().horizontalAdvance("Exporting folder… less than 1 min left"))
         row.cancelled.connect(lambda: exporter.cancel(exporter.running[-1]))
         exporter.done.connect(self._done)
         exporter.failed.connect(self._failed)

@@ -53,7 +53,7 @@ def as_computed(inspector: PairInspector, row: int) -> OnePair:
     return one_pair(context.workspace, open_snapshots(context.workspace, request), row)
 
 
-def test_it_shows_the_first_selected_pair_as_both_runs_see_it(inspector: PairInspector) -> None:
+def test_it_shows_the_first_selected_pair_as_both_runs_see_it(qtbot, inspector: PairInspector) -> None:
     wanted = as_computed(inspector, 3)
     assert inspector.pair == wanted
     assert inspector.caption.text() == wanted.caption
@@ -65,9 +65,8 @@ def test_it_shows_the_first_selected_pair_as_both_runs_see_it(inspector: PairIns
     assert inspector.place.text() == "1 of 3 selected"
     assert "n\u00a0=\u00a048" in inspector.about.text()
     inspector.about.setText("class orange of scenes " * 9)
-    QTest.qWait(50)
     for label in (inspector.caption, inspector.about):
-        assert label.height() >= label.heightForWidth(label.width())
+        qtbot.waitUntil(lambda label=label: label.height() >= label.heightForWidth(label.width()))
     end = inspector.about.mapTo(inspector, inspector.about.rect().bottomLeft()).y()
     assert 0 <= inspector.ranks.mapTo(inspector, inspector.ranks.rect().topLeft()).y() - end < 40, (
         "no void in the middle"
