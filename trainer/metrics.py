@@ -225,11 +225,11 @@ def asked_by_direction(split: str, facts: Mapping[str, Any]) -> dict[str, int]:
 def once_note(name: str, facts: Mapping[str, Any]) -> str:
     """Return why fewer ask than there are pairs, `of 61 pairs, each caption once`; empty where all pairs ask."""
     split, n = measured_on(name, facts)
-    pairs, asked = noted_pairs(split, facts), asked_by_direction(split, facts)
-    if n is None or pairs is None or n >= pairs or not asked:
+    pairs, questions = noted_pairs(split, facts), asked_by_direction(split, facts)
+    if n is None or pairs is None or n >= pairs or not questions:
         return ""
     # Equal numbers below that of the pairs may be of questions drawn at random.
-    drawn = len(asked) > 1 and len({*asked.values()}) == 1
+    drawn = len(questions) > 1 and len({*questions.values()}) == 1
     once = "" if drawn else f", each {'caption' if 'text_to_image' in name else 'picture'} once"
     return f"of {pairs:,} pairs{once}"
 

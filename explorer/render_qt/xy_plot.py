@@ -626,7 +626,7 @@ class XYPlotCard(QWidget):
         self._column.addWidget(self.plot, 1)
 
     def fits_head(self, wide: int) -> bool:
-        """Return whether title and note stand beside each other in this width."""
+        """Return whether title and note fit in one line of this width."""
         note = self.plot.spec.note if self.plot.spec is not None else ""
         note_px = self.note.fontMetrics().horizontalAdvance(f"{note} ") + theme.INSIDE
         return not note or self._before_title_px() + self.title.sizeHint().width() + note_px <= wide
@@ -636,7 +636,7 @@ class XYPlotCard(QWidget):
         return 1 + (self._before_title_px() + self.title.sizeHint().width() > wide)
 
     def arrange_head(self, lines: int, *, below: bool) -> None:
-        """Put the note beside the title or below it, where it wraps; the title has as many lines."""
+        """Put the note after the title or below it, where it wraps, and give the title as many lines."""
         self.below.setVisible(below)
         self.title.set_lines(lines)
         self._show_values(math.nan)

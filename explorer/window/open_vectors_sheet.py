@@ -67,7 +67,7 @@ class OpenVectorsSheet(OpenSheet):
         is_named = any(self.editors[side].text().strip() for side in ("image", "text"))
         set_refusal(self.start, "" if is_named else "Name a file of image or text vectors first.")
         rows = {rows for rows, _ in self._sizes.values()}
-        sizes = "".join(f"{_FIELDS[side][0]}: {words}. " for side, (_, words) in self._sizes.items())
+        sizes = "".join(f"{_FIELDS[side][0]}: {size}. " for side, (_, size) in self._sizes.items())
         # Files of several parts may still have as many rows as those of the other side.
         differ = "A pair is a row of both: they have different numbers of rows. " if len(rows) > 1 else ""
         self.say(f"{sizes}{differ}{_WORDS}")
@@ -110,13 +110,13 @@ def sizes_of(files: dict[str, str]) -> dict[str, tuple[int, str]]:
         with contextlib.suppress(Unreadable, OSError):
             if path.suffix.lower() == ".npy":
                 header = check_npy(path, sparse=True)
-                found = {"": (header.shape, str(header.dtype))}
+                arrays = {"": (header.shape, str(header.dtype))}
             elif path.suffix.lower() == ".safetensors":
                 tensors = check_safetensors(path, most=_MOST_TENSORS, sparse=True)
-                found = {name: (place.shape, place.dtype) for name, place in tensors.items()}
+                arrays = {key: (tensor.shape, tensor.dtype) for key, tensor in tensors.items()}
             else:
                 continue
-            matrices = [(name, shape, kind) for name, (shape, kind) in found.items() if len(shape) == 2]
+            matrices = [(name, shape, kind) for name, (shape, kind) in arrays.items() if len(shape) == 2]
             if len(matrices) == 1:
                 _, (rows, columns), kind = matrices[0]
                 sizes[side] = rows, f"{rows:,} rows of {columns:,} columns, {kind}"
