@@ -25,6 +25,13 @@ _NO_CLASS: Final = {
     "list": "The list of classes does not name it.",
 }
 
+_OF_DEVKIT: Final = (
+    "Pictures called ILSVRC2012_val_ have their classes in ImageNet's devkit. Write a list of them next to the folder, "
+    "which is read: python -c \"from scipy.io import loadmat; d = 'ILSVRC2012_devkit_t12/data/'; "
+    "w = {m[0]: m[1] for m in loadmat(d + 'meta.mat', squeeze_me=True)['synsets']}; "
+    "[print(f'ILSVRC2012_val_{i:08}', w[int(c)]) for i, c in "
+    "enumerate(open(d + 'ILSVRC2012_validation_ground_truth.txt'), 1)]\" > val_labels.txt"
+)
 _NO_PART: Final = "It lies in no part of the split that the folders state."
 
 _BACKGROUND: Final = "Its folder holds pictures of no class, the background of Caltech's sets."
@@ -122,6 +129,8 @@ def _of_folder(
             image_path = frames[relative].path if relative in frames else file
             name = kinds[relative]
             sources.append(Source(image_path, relative, captioned(data.template, name), name))
+    if any("/ILSVRC2012_val_" in relative for relative, reason in problems if reason == _NO_CLASS["folders"]):
+        log.notes.append(_OF_DEVKIT)
     if not sources:
         raise DataError(
             f"{root} has no folder with images. Each class needs a folder of its name with its images.", problems

@@ -39,6 +39,8 @@ _MOST_FILES: Final = 60
 _MOST_NUMBERED: Final = 1_000
 """Classes that are numbers; more are of people or things."""
 _MOST_WORDS: Final = 8
+_MOST_TEXT: Final = 1 << 18
+"""Characters of a list that are looked at."""
 _LOOKED_AT: Final = 200
 _LEAST_FOUND: Final = 0.5
 _FLAGS: Final = frozenset(("0", "1", "0.0", "1.0"))
@@ -90,7 +92,7 @@ def list_forms(file: Path) -> Iterator[tuple[ListForm, list[ClassRow]]]:
     """
     if _NO_LIST.search(file.stem) or file.suffix.lower() not in _ENDINGS:
         return
-    lines = [line for line in beginning(file).splitlines() if line.strip()]
+    lines = _lines(file)
     for form in _forms(lines, file.suffix.lower()):
         rows = list(_rows(lines, form))
         labels = {row.label for row in rows}
@@ -98,6 +100,13 @@ def list_forms(file: Path) -> Iterator[tuple[ListForm, list[ClassRow]]]:
         is_many = all(label.isdecimal() for label in labels) and len(labels) > _MOST_NUMBERED
         if is_short and not is_many and 1 < len(labels) <= len(rows) / 2 and 2 * len(rows) >= len(lines) - 1:
             yield form, rows
+
+
+def _lines(file: Path) -> list[str]:
+    """Return the first lines that are not blank, without one that is cut."""
+    text = beginning(file)
+    lines = text if len(text) < _MOST_TEXT else text[:_MOST_TEXT].rpartition("\n")[0]
+    return [line for line in lines.splitlines() if line.strip()]
 
 
 def _rows(lines: Sequence[str], form: ListForm) -> Iterator[ClassRow]:
@@ -151,7 +160,7 @@ def lists_with(file: Path, form: ListForm) -> dict[Part | None, Path]:
 
 
 def _is_alike(file: Path, form: ListForm) -> bool:
-    lines = [line for line in beginning(file).splitlines() if line.strip()]
+    lines = _lines(file)
     is_headed = not form.header or (bool(lines) and [cell.strip() for cell in form.cells(lines[0])] == [*form.header])
     return is_headed and 2 * len(list(_rows(lines, form))) >= len(lines) - 1
 
@@ -225,6 +234,7 @@ def _folders_of(file: Path, rows: Sequence[ClassRow], root: Path) -> dict[Path, 
     some = rows[:: max(1, len(rows) // _LOOKED_AT)][:_LOOKED_AT]
     bases = [file.parent, root, *subfolders(root)]
     bases += [inner for folder in bases[2:] for inner in subfolders(folder)[:4]]
+    bases = bases[:_MOST_FILES]
     folders: dict[Path, set[str]] = {}
     count = 0
     for row in some:

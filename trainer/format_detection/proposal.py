@@ -52,6 +52,7 @@ from trainer.format_detection.unread import TABLES as UNREAD_TABLES
 from trainer.format_detection.unread import UNREAD, next_step, of_pixels, unread_among
 from trainer.images import SUFFIXES
 from trainer.untrusted import files as untrusted_files
+from trainer.untrusted.bounded.wandb_chart import OF_RUNS, is_table_of_runs
 
 TARS: Final = (".tar", ".tar.gz", ".tgz")
 CAPTION_SUFFIXES: Final = (".txt", ".caption")
@@ -340,7 +341,7 @@ def _folder(root: Path, depth: int = 0) -> Proposal:
         if look.beside == 0 and len(look.folders) == 1 and depth < _DEEPEST:
             inner = _folder(entries[look.folders[0]], depth + 1)
             if not _is_flat(inner):
-                return inner
+                return _with_unclear_table(inner, root, entries) if inner.question else inner
         if "labels.json" in entries and _FIFTYONE in look.folders:
             return replace(pictures, question=_OF_FIFTYONE)
         return _with_unclear_table(pictures, root, entries)
@@ -562,6 +563,8 @@ def _table(file: Path) -> Table:
     if step := of_pixels(columns_of(file)):
         raise ConfigError(f"{file.name} is a table of pictures. {step}")
     image, caption = _columns_for(file)
+    if not image and is_table_of_runs(columns_of(file)):
+        raise ConfigError(OF_RUNS.format(file.name))
     return Table(
         path=str(file), image_column=image or Table.image_column, caption_column=caption or Table.caption_column
     )

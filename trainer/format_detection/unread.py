@@ -10,6 +10,11 @@ from typing import Final
 _SHARD: Final = re.compile(r"(-\d+-of)?-\d+$")
 """What may stand behind an ending: `train.tfrecord-00000-of-00010`."""
 _AS_TARS: Final = "Write its pairs as tars in the WebDataset layout, or as pictures, each with a .txt of its name."
+_OF_CELEBA: Final = (
+    "It names attributes of each picture, and no class. Write a list of the classes of one, which is read: "
+    'python -c "import pandas; t = pandas.read_csv({}); '
+    "t['Smiling'].map({{1: 'smiling', -1: 'not_smiling'}}).to_csv('labels.txt', sep=' ', header=False)\""
+)
 TABLES: Final = {
     (".xlsx", ".xls", ".xlsm", ".ods", ".numbers"): "Save it as CSV.",
     tuple(
@@ -35,6 +40,8 @@ TABLES: Final = {
         "Put the name of its picture before each line, by the list of names that has as many lines: "
         "paste NAMES.txt FILE > captions.txt"
     ),
+    ("list_attr_celeba.txt",): _OF_CELEBA.format("'list_attr_celeba.txt', sep=r'\\s+', skiprows=1"),
+    ("list_attr_celeba.csv",): _OF_CELEBA.format("'list_attr_celeba.csv', index_col=0"),
     (".mat",): "Write what it holds as CSV or .npy, by scipy.io.loadmat.",
     (".pkl", ".pickle", ".joblib"): (
         "It is not opened, because it can run code. Write its content as CSV, JSON or .npy where it was made."

@@ -42,7 +42,7 @@ def pixels_of(sources: Sequence[Any]) -> list[Any]:
 
 def run_command(sentence: str, folder: Path, file: str = "FILE") -> None:
     """Run the command that a refusal names, in the folder of the files."""
-    (command,) = re.findall(r'python -c ".*"(?: > labels\.txt)?', sentence)
+    (command,) = re.findall(r'python -c ".*"(?: > (?:val_)?labels\.txt)?', sentence)
     command = command.replace("FILE", file).replace("python", sys.executable, 1)
     subprocess.run(command, shell=True, cwd=folder, check=True, timeout=300)
 
@@ -138,6 +138,51 @@ def test_the_command_for_svhn_makes_what_torchvision_shows(tmp_path: Path, monke
         assert [pair.label for pair in index.splits[split]] == [f"{kind}" for _, kind in peer]
         for pixels, (picture, _) in zip(pixels_of(index.splits[split]), peer, strict=True):
             assert (pixels == np.asarray(picture)).all()
+
+
+@pytest.mark.parametrize("form", ["txt", "csv"])
+def test_the_command_for_celeba_lists_the_classes_of_an_attribute(tmp_path: Path, form: str) -> None:
+    names = [f"{row:06}.jpg" for row in range(1, 9)]
+    # Kaggle's archive has the folder twice, and its tables above.
+    pictures(tmp_path / ("img_align_celeba/" * (1 + (form == "csv"))), names)
+    cells = [[name, "-1", "1" if row % 3 else "-1"] for row, name in enumerate(names)]
+    table = {
+        "csv": ["image_id,Bald,Smiling", *map(",".join, cells)],
+        "txt": ["8", "Bald Smiling ", *map(" ".join, cells)],
+    }
+    write(tmp_path / f"list_attr_celeba.{form}", "".join(f"{line}\n" for line in table[form]))
+    write(tmp_path / "list_eval_partition.txt", "".join(f"{name} {row // 6}\n" for row, name in enumerate(names)))
+    run_command(propose(tmp_path).question, tmp_path)
+    pairs = listed(propose(tmp_path).data, tmp_path.parent).splits["train"]
+    assert {Path(str(pair.path)).name: pair.label for pair in pairs} == {
+        name: "smiling" if row % 3 else "not smiling" for row, name in enumerate(names)
+    }
+
+
+def test_the_command_for_the_devkit_of_imagenet_lists_the_classes(tmp_path: Path) -> None:
+    root = tmp_path / "imagenet"
+    kinds = ["n01440764", "n01443537"]
+    pictures(root, [f"train/{kind}/{kind}_{row}.JPEG" for kind in kinds for row in range(4)])
+    pictures(root / "val", [f"ILSVRC2012_val_{row:08}.JPEG" for row in range(1, 7)])
+    devkit = root / "ILSVRC2012_devkit_t12"
+    truth = [1, 2, 2, 1, 2, 1]
+    write(devkit / "data" / "ILSVRC2012_validation_ground_truth.txt", "".join(f"{kind}\n" for kind in truth))
+    fields = [(name, object) for name in ("ILSVRC2012_ID", "WNID", "words", "gloss", "num_children")]
+    synsets = np.empty((2, 1), dtype=fields)
+    for row, kind in enumerate(kinds):
+        synsets[row, 0] = (row + 1, kind, f"fish {row}", "", 0)
+    savemat(devkit / "data" / "meta.mat", {"synsets": synsets})
+    index = listed(propose(root).data, tmp_path)
+    (note,) = index.log.notes
+    assert len(index.problems) == 6
+    run_command(note, root)
+    read = listed(propose(root).data, tmp_path)
+    assert [pair.label for pair in read.splits["heldout"]] == [("tench", "goldfish")[kind - 1] for kind in truth]
+
+
+def test_a_table_of_runs_is_refused_as_one(tmp_path: Path) -> None:
+    write(tmp_path / "runs.csv", "Name,State,lr,loss\na,finished,1,2\n")
+    assert "is a table of runs: a row is a run" in refusal(tmp_path / "runs.csv")
 
 
 @pytest.mark.parametrize("header", ["emotion,pixels", "emotion, Usage, pixels", "label"])

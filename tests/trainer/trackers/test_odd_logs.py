@@ -384,3 +384,10 @@ def test_deepspeed_prints_its_step_on_two_lines(tmp_path: Path) -> None:
     (tmp_path / "train.log").write_text("".join(lines))
     curves, _ = curves_of(tmp_path / "train.log", tmp_path)
     assert curves == {"loss": {n: round(1 / n, 4) for n in STEPS}, "skipped": dict.fromkeys(STEPS, 0)}
+
+
+def test_percent_of_a_table_is_read_without_its_sign(tmp_path: Path) -> None:
+    (tmp_path / "log.csv").write_text("epoch,loss,acc\n1,0.5,50.5%\n2,0.25,75%\n")
+    curves, said = curves_of(tmp_path / "log.csv", tmp_path)
+    assert curves == {"loss": {1: 0.5, 2: 0.25}, "acc": {1: 50.5, 2: 75}}
+    assert said.startswith("Numbers of percent (2) were read without the sign.")

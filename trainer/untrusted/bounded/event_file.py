@@ -159,7 +159,7 @@ def _of_value(event: Any, value: Any, state: _State) -> Iterator[TrackerRow]:
     tag = value.tag or value.node_name
     row = None if number is None else number_row("", tag, event.step, event.wall_time, number)
     if row is None:
-        what = str(plugin or kind)[:40]
+        what = str(plugin or kind)[:40] if number is None else "numbers before step 0"
         state.skipped[what if what in state.skipped or len(state.skipped) < _MOST_KINDS else "others"] += 1
     else:
         # Only the first value of a tag says what it is; that may have been in the file before.

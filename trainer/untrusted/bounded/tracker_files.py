@@ -193,7 +193,7 @@ def _cells(path: Path, notes: list[TrackerRow]) -> Iterator[dict[str, str]]:
     lines = itertools.islice(_lines(path), skipped, None)
     table = map(str.split, lines) if separator == SPACES else csv.reader(lines, delimiter=separator)
     header = _numbered([names[0] or INDEX, *names[1:_MOST_COLUMNS]])
-    decimal_commas = thousands = headers = 0
+    decimal_commas = thousands = percents = headers = 0
     for cells, below in itertools.pairwise(itertools.chain(table, [None])):
         if not cells:
             continue
@@ -214,7 +214,12 @@ def _cells(path: Path, notes: list[TrackerRow]) -> Iterator[dict[str, str]]:
             row |= {name: texts[name].replace(",", ".") for name in commas - grouped}
             row |= {name: re.sub("[.,]" if name == step else ",", "", texts[name]) for name in grouped}
             decimal_commas, thousands = decimal_commas + len(commas - grouped), thousands + len(grouped)
+        for name, cell in row.items():
+            if cell.endswith("%") and number_of(cell[:-1]) is not None:
+                row[name], percents = cell[:-1], percents + 1
         yield row
+    if percents:
+        notes.append(remark(NOTE, text=f"Numbers of percent ({percents:,}) were read without the sign."))
     if decimal_commas:
         notes.append(remark(NOTE, text=f"Numbers with a comma ({decimal_commas:,}) were read with a decimal point."))
     if thousands:
