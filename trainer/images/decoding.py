@@ -156,10 +156,8 @@ def open_image(
             image.load()
             turned = image.getexif().get(_ORIENTATION, 1) in range(2, 9)
             upright = ImageOps.exif_transpose(image) if turned else image
-            if as_stored and not (_is_deep(image) or image.has_transparency_data):
-                decoded = upright.copy()
-            else:
-                decoded = _in_rgb(upright)
+            is_plain = not (_is_deep(image) or image.has_transparency_data)
+            decoded = upright if as_stored and is_plain else _in_rgb(upright)
             if remarks is not None and wide:
                 remarks += _darkness(decoded)
             return decoded
