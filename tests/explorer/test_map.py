@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -425,6 +426,8 @@ def test_what_the_sample_workspace_keeps_is_shown_without_the_projection_process
     shown = shown_map(qtbot, context, (1, 2))
     qtbot.waitUntil(lambda: all("UMAP" in panel.note.text() for panel in shown.panels), timeout=5000)
     assert not client.asked
+    for panel in shown.panels:
+        assert re.search(r"^UMAP · [\w ]+ · trustworthiness 0\.\d{3}$", panel.note.text())
 
 
 def test_umap_is_shown_from_its_first_epochs_on(qtbot, view: MapView, client: FakeClient, tmp_path: Path):

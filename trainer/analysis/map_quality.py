@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Final
 
@@ -42,6 +43,13 @@ class MapQuality:
             f"{self.kept:.2f} of the {self.k} nearest are near on the map, trustworthiness {self.trustworthiness:.3f} "
             f"({self.asked:,} points; another seed changes both by some thousandths)"
         )
+
+
+def quality_in_short(note: str) -> str:
+    """Return the trustworthiness, and the share of true neighbors where cells found them, that a map's note says."""
+    trust = re.search(r"trustworthiness \d\.\d+", note)
+    near = re.search(r"(\d\.\d+) of the true ones", note)  # as `FoundNeighbors.words` says it
+    return " · ".join([trust[0] if trust else "", f"{near[1]} of true neighbors" if near else ""]).strip(" ·")
 
 
 def map_quality(vectors: Float[np.ndarray, "n d"], points: Float[np.ndarray, "n 2"], *, k: int = 15) -> MapQuality:

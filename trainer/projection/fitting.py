@@ -98,19 +98,20 @@ def fit(
         return Fitted(pca(vectors, 2) if vectors.size < MOST_DOUBLE else components([vectors], 2), m)
     if placement.method == "umap" and m > BY_UMAP_LEARN:
         return _arranged(vectors, placement, progress, start, show)
+    notes: list[str] = []
     if m <= most:
-        return Fitted(_fit(vectors, placement, progress, start), m)
+        return Fitted(_fit(vectors, placement, progress, start, notes), m, *notes)
     rows = np.sort(np.random.default_rng(placement.seed).choice(m, most, replace=False))
     part = lambda share, note: progress(share * (1 - _REST_SHARE), note)  # noqa: E731
     fitted_vectors = np.asarray(vectors[rows], np.float32)
-    some = _fit(fitted_vectors, placement, part, None if start is None else start[rows])
+    some = _fit(fitted_vectors, placement, part, None if start is None else start[rows], notes)
     points = np.empty((m, 2), np.float32)
     points[rows] = some
     rest = np.setdiff1d(np.arange(m), rows, assume_unique=True)
     report = lambda share: progress(1 - _REST_SHARE * (1 - share), f"placing {len(rest):,} more points")  # noqa: E731
     neighbors, distances = nearest_among(vectors[rest], PLACED_BY, fitted_vectors, report)
     points[rest] = place(neighbors, distances, some)
-    return Fitted(points, most)
+    return Fitted(points, most, *notes)
 
 
 def _arranged(
@@ -141,11 +142,14 @@ def _arranged(
 
 
 def _fit(
-    vectors: np.ndarray, placement: PointPlacement, progress: Progress, start: np.ndarray | None
+    vectors: np.ndarray, placement: PointPlacement, progress: Progress, start: np.ndarray | None, notes: list[str]
 ) -> Float[np.ndarray, "m 2"]:
+    """Return the positions by a library; `notes` gets how neighbors were found where they are not exact."""
     seed, metric, neighbors = placement.seed, placement.metric, placement.neighbors
     if placement.method == "tsne":
-        return tsne_layout(vectors, perplexity=neighbors, seed=seed, progress=progress, metric=metric, start=start)
+        return tsne_layout(
+            vectors, perplexity=neighbors, seed=seed, progress=progress, metric=metric, start=start, notes=notes
+        )
     if placement.method == "pacmap":
         return pacmap_layout(vectors, neighbors=neighbors, seed=seed, progress=progress, start=start)
     return umap_layout(
@@ -156,4 +160,5 @@ def _fit(
         progress=progress,
         metric=metric,
         start=start,
+        notes=notes,
     )

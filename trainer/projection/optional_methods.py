@@ -31,11 +31,15 @@ def tsne_layout(
     progress: Progress,
     metric: str = "cosine",
     start: Float[np.ndarray, "m 2"] | None = None,
+    notes: list[str] | None = None,
 ) -> Float[np.ndarray, "m 2"]:
-    """Return t-SNE of unit rows by openTSNE from exact neighbors, initialized by PCA or an earlier layout.
+    """Return t-SNE of unit rows by openTSNE from `neighbors_of_all`, initialized by PCA or an earlier layout.
 
     van der Maaten & Hinton, Visualizing Data using t-SNE, JMLR 9, 2008; Policar, Strazar, Zupan, openTSNE, 2024,
     https://doi.org/10.18637/jss.v109.i03
+
+    Args:
+        notes: Gets how the neighbors were found where they are not exact.
 
     Raises:
         UserError: openTSNE is not installed.
@@ -45,6 +49,8 @@ def tsne_layout(
     perplexity = min(perplexity, (len(vectors) - 1) / 3)
     k = max(2, min(int(3 * perplexity), len(vectors) - 1))
     near = neighbors_of_all(vectors, k, between(progress, 0, NEIGHBORS_SHARE), seed=seed)
+    if notes is not None and near.asked:
+        notes.append(near.words)
     precomputed = tsne.nearest_neighbors.PrecomputedNeighbors(near.rows, distances_of(near.cosines, metric))
     affinities = tsne.affinity.PerplexityBasedNN(knn_index=precomputed, perplexity=perplexity, n_jobs=-1)
     done = 0

@@ -43,14 +43,20 @@ def umap_layout(
     progress: Progress,
     metric: str = "cosine",
     start: Float[np.ndarray, "m 2"] | None = None,
+    notes: list[str] | None = None,
 ) -> Float[np.ndarray, "m 2"]:
-    """Return UMAP of unit rows from exact neighbors, initialized by PCA or an earlier layout of the same rows.
+    """Return UMAP of unit rows from `neighbors_of_all`, initialized by PCA or an earlier layout of the same rows.
 
     McInnes, Healy, Melville, UMAP: Uniform Manifold Approximation and Projection, 2018,
     https://arxiv.org/abs/1802.03426
+
+    Args:
+        notes: Gets how the neighbors were found where they are not exact.
     """
     neighbors = min(neighbors, len(vectors) - 1)
     near = neighbors_of_all(vectors, neighbors - 1, between(progress, 0, NEIGHBORS_SHARE), seed=seed)
+    if notes is not None and near.asked:
+        notes.append(near.words)
     progress(NEIGHBORS_SHARE, "loading UMAP")
     umap = load_umap()
     reporter = _EpochReporter(lambda share, note: progress(NEIGHBORS_SHARE + (1 - NEIGHBORS_SHARE) * share, note))

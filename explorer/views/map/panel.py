@@ -19,6 +19,7 @@ from explorer.widgets.point_map.contours import Contours
 from explorer.widgets.point_map.labels import Labels
 from explorer.widgets.point_map.pins import Pins
 from explorer.widgets.point_map.sprites import Sprites
+from trainer.analysis.map_quality import quality_in_short
 from trainer.charts.pair_colors import PairNumbers
 from trainer.metrics import data_label
 
@@ -126,7 +127,8 @@ class MapPanel(MapCard):
         # Beside a second map and the inspector two short parts fit, or the angles of a turned cloud.
         method = self._projection.split(", ")[0]
         short = self._progress or (count.replace(" ", " sampled ") if self.side.sampled else count)
-        self.note.setText(method if "°" in method else f"{method} · {short}")
+        quality = "" if self._progress else quality_in_short(self._projection)
+        self.note.setText(method if "°" in method else " · ".join(filter(None, (method, short, quality))))
         parts = (count + sampled, self._projection, self._progress, data_label(row))
         self.note.set_details(" · ".join(part for part in parts if part))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -12,7 +13,7 @@ from scipy.spatial.distance import cdist
 from tests.nightly import few_plain
 from trainer.analysis import neighbor_cells, tiled_neighbors
 from trainer.analysis.compiled import compiled
-from trainer.analysis.map_quality import map_quality
+from trainer.analysis.map_quality import map_quality, quality_in_short
 from trainer.analysis.neighbor_cells import neighbors_by_cells, neighbors_of_all
 from trainer.analysis.projection import pca
 from trainer.analysis.tiled_neighbors import KERNELS
@@ -45,6 +46,19 @@ def clusters(n: int, count: int = 12, d: int = 24) -> np.ndarray:
     rng = np.random.default_rng(count)
     rows = rng.standard_normal((count, d))[rng.integers(0, count, n)] + 0.3 * rng.standard_normal((n, d))
     return np.float32(rows / np.linalg.norm(rows, axis=1, keepdims=True))
+
+
+@few_plain(1, "method", ["umap-learn", "tsne"])
+def test_a_map_says_how_many_neighbors_cells_found(monkeypatch: pytest.MonkeyPatch, method: str):
+    if method == "tsne":
+        pytest.importorskip("openTSNE")
+    vectors, placement = clusters(300), PointPlacement(method=method)
+    assert not fitting.fit(vectors, placement, silent).note
+    monkeypatch.setattr(neighbor_cells, "MOST_EXACT", 100)
+    for most in (300, 200):
+        note = fitting.fit(vectors, placement, silent, most=most).note
+        assert re.fullmatch(r"neighbors by cells, (\d\.\d{3}) of the true ones \(measured on \d+ points\)", note)
+        assert quality_in_short(f"{note}; {map_quality(vectors, vectors[:, :2]).words}").endswith("of true neighbors")
 
 
 def test_the_graph_is_that_of_umap_learn():
