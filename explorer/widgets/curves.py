@@ -24,7 +24,7 @@ from explorer.widgets.elided_label import ElidedLabel, heading
 from explorer.widgets.end_labels import EndLabel, EndLabels, give_room
 from explorer.widgets.plot import Plot
 from explorer.widgets.wrapped_label import WrappedLabel
-from trainer.charts.marks import Axis
+from trainer.charts.marks import Axis, axis_over
 
 FEW_POINTS = 20
 """Up to here every point gets a mark: a line through three evaluations must not look like three hundred."""
@@ -88,6 +88,14 @@ class UnitLabel(ElidedLabel):
         return self.text() if super().elided == self.text() else self.unit
 
 
+def _span_of_constant(lines: Sequence[CurveLine]) -> float | None:
+    """Return the length of the vertical axis if all values are equal, as in a file; None: by the values."""
+    axis = axis_over("", [line.raw for line in lines])
+    span = axis.high - axis.low
+    values = [line.raw[np.isfinite(line.raw)] for line in lines]
+    return span if len({*np.concatenate([*values, np.zeros(0)]).tolist()}) == 1 else None
+
+
 class CurvePlot(QWidget):
     """One curve plot."""
 
@@ -134,7 +142,8 @@ class CurvePlot(QWidget):
         self.plot.setAccessibleName(" ".join(filter(None, (panel.title, panel.unit, panel.about))))
         # A point at 0 or 100 is drawn as a whole.
         low, high = (-SHARE_PAD, 100 + SHARE_PAD) if panel.percent else (None, None)
-        self.plot.setLimits(yMin=low, yMax=high, minYRange=LEAST_SHARES if panel.percent else None)
+        span = LEAST_SHARES if panel.percent else _span_of_constant(panel.lines)
+        self.plot.setLimits(yMin=low, yMax=high, minYRange=span, maxYRange=None if panel.percent else span)
         drawn = any(len(line.x) for line in panel.lines)
         self.waiting.setText(panel.waiting)
         self.waiting.setVisible(not drawn)

@@ -7,13 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from PySide6.QtCore import QRectF, Qt, Signal
+from PySide6.QtCore import QRectF, Qt, QTimer, Signal
 from PySide6.QtGui import QCloseEvent, QColor, QKeyEvent, QKeySequence, QPainter, QPaintEvent, QPen, QPixmap, QShortcut
 from PySide6.QtWidgets import (
     QButtonGroup,
     QCheckBox,
     QDialog,
     QFileDialog,
+    QProgressBar,
     QPushButton,
     QVBoxLayout,
     QWidget,
@@ -40,6 +41,8 @@ BOX_PX: Final = 36
 """Of a check box beside its text, and the gap behind it."""
 PX_PER_MM: Final = 6.0
 """Of a figure that has room: 89 mm are seen as 534 pixels."""
+PATIENCE_MS: Final = 1_000
+"""After which a preview that is not there yet says what it waits for."""
 FIGURES: Final = ("pdf", "svg", "png")
 """Suffixes of pictures of the figure; all others hold numbers, tables or films."""
 FILMS: Final = ("gif", "mp4")
@@ -134,6 +137,13 @@ class ExportDialog(QDialog):
         for suffix, box in self.also.items():
             box.setObjectName(f"export-also-{suffix}")
             box.setAccessibleName(f"Also as {suffix.upper()}")
+        self.busy_bar = QProgressBar(accessibleName="The preview is computed", textVisible=False, maximum=0)
+        policy = self.busy_bar.sizePolicy()
+        policy.setRetainSizeWhenHidden(True)  # the figure keeps its size when it comes
+        self.busy_bar.setSizePolicy(policy)
+        self.busy_bar.hide()
+        self._patience = QTimer(self, singleShot=True, interval=PATIENCE_MS, timeout=self._show_wait)
+        self._drew = False
         self.sheet, self.size_note = FigurePaper(), layouts.text(role="small", name="export-size", wrap=True)
         self.size_note.setAlignment(Qt.AlignmentFlag.AlignHCenter)
         self.target = layouts.elided(role="small")
@@ -253,6 +263,7 @@ class ExportDialog(QDialog):
 
     def _show_figure(self, file: str, figure: dict[str, Any]) -> None:
         size = float(figure.get("width_mm") or 0), float(figure.get("height_mm") or 0)
+        self._drew = True
         self.sheet.show_figure(file, size)
         self._show_parts(figure.get("parts") or [])
         facts = {"svg": "vectors, text stays text", "pdf": "vectors, fonts embedded", "png": "300 dpi"}
@@ -320,6 +331,17 @@ class ExportDialog(QDialog):
     def _show_busy(self, busy: bool) -> None:
         if busy:
             self.size_note.setText("Rendering…")
+            self._patience.start()
+        else:
+            self._patience.stop()
+            self.busy_bar.hide()
+
+    def _show_wait(self) -> None:
+        """Show that the figure takes longer, and what it waits for."""
+        self.size_note.setText(
+            "Rendering: computing the chart again…" if self._drew else "Rendering: loading libraries and data…"
+        )
+        self.busy_bar.show()
 
     # -- building ----------------------------------------------------------------------------------------------
 
@@ -402,7 +424,9 @@ class ExportDialog(QDialog):
         rows = (self._format_rows(), self.reason, self.choosing, layouts.STRETCH)
         scroll = layouts.scroll(layouts.panel(layouts.column(*rows, gap=theme.INSIDE, margins=theme.BETWEEN)))
         scroll.setFixedWidth(FORM_PX)
-        stage = layouts.panel(layouts.column((self.sheet, 1), self.size_note, gap=theme.INSIDE, margins=theme.AROUND))
+        stage = layouts.panel(
+            layouts.column((self.sheet, 1), self.busy_bar, self.size_note, gap=theme.INSIDE, margins=theme.AROUND)
+        )
         stage.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         theme.set_role(stage, "background")
         layouts.column((layouts.row((stage, 1), scroll, gap=0), 1), layouts.hairline(), self._footer(), gap=0, of=self)

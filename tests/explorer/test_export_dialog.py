@@ -68,6 +68,20 @@ def drawn(qtbot: QtBot, dialog: ExportDialog) -> None:
     qtbot.waitUntil(lambda: "89 × 44 mm" in dialog.size_note.text(), timeout=20_000)
 
 
+def test_a_preview_that_takes_long_says_what_it_waits_for(qtbot: QtBot, make: Callable[..., ExportDialog]) -> None:
+    dialog = make()
+    drawn(qtbot, dialog)
+    assert not dialog.busy_bar.isVisible()
+    previews = dialog.findChild(FigurePreviews)
+    previews.busy_changed.emit(True)
+    assert not dialog.busy_bar.isVisible(), "a quick one shows no bar"
+    qtbot.waitUntil(dialog.busy_bar.isVisible)
+    assert (dialog.busy_bar.minimum(), dialog.busy_bar.maximum()) == (0, 0), "its end is not known"
+    assert dialog.size_note.text() == "Rendering: computing the chart again…"
+    previews.busy_changed.emit(False)
+    assert not dialog.busy_bar.isVisible()
+
+
 def test_what_is_chosen_is_drawn_copied_and_exported(qtbot: QtBot, make: Callable[..., ExportDialog]) -> None:
     dialog = make()
     assert dialog.size_note.text() == "Rendering…", "while a figure renders there is a sign"

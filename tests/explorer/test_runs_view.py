@@ -558,6 +558,25 @@ def test_curves_of_many_runs_are_drawn_in_turns_and_the_newest_panels_win(qtbot:
     assert len(shown) == 6
 
 
+@pytest.mark.parametrize("value", [0.02, 300.0, -4.0])
+def test_the_axis_of_a_constant_curve_fits_its_value(qtbot: QtBot, value: float):
+    grid = CurveGrid()
+    qtbot.addWidget(grid)
+    grid.resize(600, 400)
+    grid.show()
+    x = np.arange(5.0)
+    for values in (np.full(5, value), np.full(5, value) + x):
+        line = CurveLine(1, "run", "#336699", x, values, values)
+        grid.show_panels([CurvePlotData("rate", "", "", 2, (line,))], Axis("step", 0, 4))
+        qtbot.waitUntil(lambda: grid.is_complete)
+        grid.grab()
+        low, high = grid.plots["rate"].plot.getViewBox().viewRange()[1]
+        if np.ptp(values) == 0:
+            assert (low, high) == pytest.approx((value - 0.05 * abs(value), value + 0.05 * abs(value)))
+        else:
+            assert high - low > 4, "it grows with the values"
+
+
 def test_panels_are_drawn_after_others_failed(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch):
     grid = CurveGrid()
     qtbot.addWidget(grid)
