@@ -5,10 +5,10 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from msgspec import Struct
 from PySide6.QtCore import QObject, QProcess, Signal
 
 from explorer.model_client.child_process import keep_safe
@@ -21,8 +21,7 @@ MOST_LETTERS: Final = 72
 """Runs that a file is named after, and letters of all their names."""
 
 
-@dataclass(frozen=True)
-class Export:
+class Export(Struct, frozen=True):
     """One export: the command (after `trainer`) and the output file."""
 
     command: tuple[str, ...]

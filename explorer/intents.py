@@ -1,4 +1,4 @@
-"""What one part of the window asks of another: frozen dataclasses, so that neither knows the other.
+"""What one part of the window asks of another: frozen values, so that neither knows the other.
 
 A view emits `View.requested` with an intent. `explorer.window.intent_router` declares who takes each of them: a view,
 by `View.carry_out`, or the window.
@@ -6,8 +6,9 @@ by `View.carry_out`, or the window.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -25,54 +26,46 @@ EXPORTS: Final[tuple[tuple[str, str], ...]] = (
 """Suffix and label of what every view can be exported as."""
 
 
-@dataclass(frozen=True)
-class ChooseSlots:
+class ChooseSlots(Struct, frozen=True):
     """Ask how many runs train at once."""
 
 
-@dataclass(frozen=True)
-class OpenNewRun:
+class OpenNewRun(Struct, frozen=True):
     """Ask for the configuration of a run that starts then."""
 
 
-@dataclass(frozen=True)
-class TrainCopy:
+class TrainCopy(Struct, frozen=True):
     """Open the New run form for a copy of a run that trains on other data."""
 
     run_id: int
     data: config.Data
 
 
-@dataclass(frozen=True)
-class EditAndRestart:
+class EditAndRestart(Struct, frozen=True):
     """Open the New run form for a copy of a run."""
 
     run_id: int
 
 
-@dataclass(frozen=True)
-class TrainDecoder:
+class TrainDecoder(Struct, frozen=True):
     """Open the New run form for a decoder of a run."""
 
     run_id: int
 
 
-@dataclass(frozen=True)
-class FineTune:
+class FineTune(Struct, frozen=True):
     """Open the New run form for a run that continues from the weights of another."""
 
     run_id: int
 
 
-@dataclass(frozen=True)
-class MixRuns:
+class MixRuns(Struct, frozen=True):
     """Open the New run form for a run that measures mixes of fine-tuned runs with their base."""
 
     run_ids: tuple[int, ...]
 
 
-@dataclass(frozen=True)
-class TrainOnImport:
+class TrainOnImport(Struct, frozen=True):
     """Open the New run form for imported data."""
 
     data: config.Data
@@ -82,133 +75,113 @@ class TrainOnImport:
     compare: bool = False  # Whether a CLIP and a CLOOB run are queued instead, without a form.
 
 
-@dataclass(frozen=True)
-class ShowRuns:
+class ShowRuns(Struct, frozen=True):
     """Select these runs in the table of runs."""
 
     run_ids: tuple[int, ...]
 
 
-@dataclass(frozen=True)
-class CompareBoth:
+class CompareBoth(Struct, frozen=True):
     """Open Compare with runs A and B as they are chosen."""
 
 
-@dataclass(frozen=True)
-class ShowExperiment:
+class ShowExperiment(Struct, frozen=True):
     """Open Home with an experiment, by its name; empty: the newest, or the ways to begin where there is none."""
 
     name: str = ""
 
 
-@dataclass(frozen=True)
-class AddSeeds:
+class AddSeeds(Struct, frozen=True):
     """Start an experiment of the settings of these two runs, with further seeds, and show it on Home."""
 
     run_ids: tuple[int, ...]
 
 
-@dataclass(frozen=True)
-class EvaluateBoth:
+class EvaluateBoth(Struct, frozen=True):
     """Open Evaluate, which offers data to measure both runs on where they have none in common."""
 
     key: SplitKey | None = None  # The data on which both were measured, to show their scores; None where there is none.
 
 
-@dataclass(frozen=True)
-class Replay:
+class Replay(Struct, frozen=True):
     """Make one update of a run again, as run A."""
 
     run_id: int
     step: int
 
 
-@dataclass(frozen=True)
-class MoveAlong:
+class MoveAlong(Struct, frozen=True):
     """Move what Decode decodes along a principal direction of the images, counted from 1."""
 
     direction: int
 
 
-@dataclass(frozen=True)
-class ClassifyPictures:
+class ClassifyPictures(Struct, frozen=True):
     """Classify these image files."""
 
     paths: tuple[Path, ...]
 
 
-@dataclass(frozen=True)
-class OpenImport:
+class OpenImport(Struct, frozen=True):
     """Open the import dialog."""
 
     path: str = ""  # A folder, table or tar; empty for one to choose.
     compare: bool = False  # Whether a CLIP and a CLOOB run are queued on the data.
 
 
-@dataclass(frozen=True)
-class ChooseModel:
+class ChooseModel(Struct, frozen=True):
     """Open the dialog for a published model: its name, file or folder; empty for one to choose."""
 
     model: str = ""
 
 
-@dataclass(frozen=True)
-class OpenSample:
+class OpenSample(Struct, frozen=True):
     """Open the two finished runs that come with the application, in a window of their own."""
 
 
-@dataclass(frozen=True)
-class ShowOwnRuns:
+class ShowOwnRuns(Struct, frozen=True):
     """Bring the window of one's own runs to the front; without one say what a read-only workspace allows."""
 
 
-@dataclass(frozen=True)
-class OpenVectors:
+class OpenVectors(Struct, frozen=True):
     """Open the dialog for vectors of other programs."""
 
     paths: tuple[Path, ...] = ()
 
 
-@dataclass(frozen=True)
-class ImportCurves:
+class ImportCurves(Struct, frozen=True):
     """Open the dialog for curves of other programs."""
 
     path: Path | None = None
 
 
-@dataclass(frozen=True)
-class WatchTraining:
+class WatchTraining(Struct, frozen=True):
     """Open the dialog that shows a training of another program as a run: its folder, None for one to choose."""
 
     path: Path | None = None
 
 
-@dataclass(frozen=True)
-class OpenLink:
+class OpenLink(Struct, frozen=True):
     """Show what a link to a view says, or take the file of a `file:` URL as if it were dropped."""
 
     link: str
 
 
-@dataclass(frozen=True)
-class ExportFigure:
+class ExportFigure(Struct, frozen=True):
     """Ask how to export what the open view shows, in the format of this suffix first."""
 
     suffix: str = ""
 
 
-@dataclass(frozen=True)
-class CopyCommand:
+class CopyCommand(Struct, frozen=True):
     """Copy the command that does without a window what the open view shows."""
 
 
-@dataclass(frozen=True)
-class ShowCharts:
+class ShowCharts(Struct, frozen=True):
     """Open the gallery of all charts."""
 
 
-@dataclass(frozen=True)
-class ShowMethod:
+class ShowMethod(Struct, frozen=True):
     """Show formula, paper and caveats of the open view."""
 
 

@@ -11,12 +11,12 @@ import math
 import shutil
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 import numpy as np
 from jaxtyping import Float
+from msgspec import Struct
 
 from trainer.analysis.geometry import effective_eigenvalues
 from trainer.untrusted.documents import BadDocument, convert
@@ -52,8 +52,7 @@ DISK_S: Final = 20.0
 _MIB: Final = 2**20
 
 
-@dataclass(frozen=True)
-class Change:
+class Change(Struct, frozen=True):
     """An alert that is raised, or cleared if its text is empty."""
 
     kind: str

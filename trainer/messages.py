@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final, Generic, Literal, TypeAlias, TypeVar, get_args
 
 import msgspec
+from msgspec import Struct
 
 from trainer.charts.decode import NOISES, STEPS, MeasuredAttribute, NearPicture
 from trainer.charts.point_placement import PointPlacement
@@ -63,8 +64,7 @@ Shares = Literal["softmax", "sigmoid", "none"]
 """What shares of labels are: they sum to 1, each is for itself (SigLIP), or a single label has none."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class RunPrediction:
+class RunPrediction(Struct, frozen=True, kw_only=True):
     """What one run says of the images."""
 
     step: int
@@ -77,8 +77,7 @@ class RunPrediction:
     cosines: list[list[float]]  # A row an image, one a label.
 
 
-@dataclass(frozen=True, kw_only=True)
-class ClassifyAnswer:
+class ClassifyAnswer(Struct, frozen=True, kw_only=True):
     """The predictions of each run for the images that were read, in order; and why others were not."""
 
     runs: Mapping[int, RunPrediction]
@@ -132,8 +131,7 @@ class EmbedTexts(ModelRequest[EmbedAnswer]):
     step: int | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class EmbedClassesAnswer:
+class EmbedClassesAnswer(Struct, frozen=True, kw_only=True):
     """The file for `trainer.charts.class_task.read_class_texts`."""
 
     file: str
@@ -185,8 +183,7 @@ class Project(ModelRequest[ProjectAnswer]):
     place_images: bool = True
 
 
-@dataclass(frozen=True, kw_only=True)
-class PlaceRowsAnswer:
+class PlaceRowsAnswer(Struct, frozen=True, kw_only=True):
     """The file of the points, m x 2."""
 
     array: str
@@ -202,8 +199,7 @@ class PlaceRows(ModelRequest[PlaceRowsAnswer]):
     placement: PointPlacement
 
 
-@dataclass(frozen=True, kw_only=True)
-class SaliencyAnswer:
+class SaliencyAnswer(Struct, frozen=True, kw_only=True):
     """Maps of the runs."""
 
     array: str  # A `.npy` of runs x grid x grid, float32, in cosine.
@@ -250,8 +246,7 @@ class RunDecoded:
     reverse: str = ""  # A `.npy` of 2 x levels x s x s x 3 uint8: noisy pictures, and what is foreseen in them.
 
 
-@dataclass(frozen=True, kw_only=True)
-class DecodeAnswer:
+class DecodeAnswer(Struct, frozen=True, kw_only=True):
     """What the decoders make of the embedding; `original` is a `.npy` of s x s x 3 uint8, empty for a sentence."""
 
     title: str
@@ -288,8 +283,7 @@ class Decode(ModelRequest[DecodeAnswer]):
     reverse: bool = option(False, "Way from noise", "draw the first noise on its way to the picture, too")
 
 
-@dataclass(frozen=True, kw_only=True)
-class EmbedIndependentAnswer:
+class EmbedIndependentAnswer(Struct, frozen=True, kw_only=True):
     """The folder of each snapshot; they are in the store by then."""
 
     snapshots: tuple[str, ...]
@@ -308,8 +302,7 @@ class EmbedIndependent(ModelRequest[EmbedIndependentAnswer]):
     steps: tuple[int | None, ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True)
-class EvaluatedTask:
+class EvaluatedTask(Struct, frozen=True, kw_only=True):
     """A task that was measured of a run and stored."""
 
     run: int
@@ -319,8 +312,7 @@ class EvaluatedTask:
     task: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class EvaluateAnswer:
+class EvaluateAnswer(Struct, frozen=True, kw_only=True):
     """What was measured, and for `"run: task"` why something was not."""
 
     done: tuple[EvaluatedTask, ...]
@@ -440,8 +432,7 @@ class MeasureRun(ModelRequest[RunCost]):
     steps: int = 3
 
 
-@dataclass(frozen=True, kw_only=True)
-class RankDifference:
+class RankDifference(Struct, frozen=True, kw_only=True):
     """How far updates of several processes are from those of one."""
 
     equal: bool  # Whether they are the same to the bit.
@@ -461,8 +452,7 @@ class CheckRanks(ModelRequest[RankDifference]):
     ranks: int
 
 
-@dataclass(frozen=True, kw_only=True)
-class CheckDataAnswer:
+class CheckDataAnswer(Struct, frozen=True, kw_only=True):
     """How many findings the report has, which lies in the first run's folder by then."""
 
     findings: int
@@ -481,8 +471,7 @@ class CheckData(ModelRequest[CheckDataAnswer]):
     steps: tuple[int | None, ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True)
-class ReplayStepAnswer:
+class ReplayStepAnswer(Struct, frozen=True, kw_only=True):
     """The step, that of the checkpoint it began at, and that at which it was verified; it is stored by then."""
 
     step: int

@@ -9,10 +9,10 @@ import threading
 import time
 import weakref
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Final
 
 import shiboken6
+from msgspec import Struct
 from PySide6.QtCore import QObject, Signal
 
 from explorer.event_loop.mailbox import Mailbox, mailbox
@@ -28,8 +28,7 @@ Key = tuple[int, str]
 """`id` of the owner, and the name of what it asks; a task keeps its owner, so no two have one `id`."""
 
 
-@dataclass(frozen=True)
-class _Task:
+class _Task(Struct, frozen=True):
     """The requester of a result; kept on the GUI thread, where Qt objects can be released safely."""
 
     owner: QObject

@@ -13,9 +13,9 @@ import threading
 import time
 import weakref
 from collections import deque
-from dataclasses import dataclass
 from typing import IO, Final
 
+from msgspec import Struct
 from PySide6.QtCore import QObject, Qt, QTimer, Slot
 
 from explorer.event_loop.idle_scheduler import idle_scheduler
@@ -35,8 +35,7 @@ _CALL: Final = re.compile(r'  File "(?P<file>.*)", line (?P<line>\d+) in ')
 _log = logging.getLogger("explorer.event_loop.stall_detector")
 
 
-@dataclass(frozen=True)
-class Gap:
+class Gap(Struct, frozen=True):
     """A period in which the event loop was blocked and the window did not respond."""
 
     at: float  # Seconds since the epoch, when it ended.

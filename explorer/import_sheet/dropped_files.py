@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import gzip
 import zlib
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
+from msgspec import Struct
 from PySide6.QtCore import QMimeData, QUrl
 
 from trainer.distribution.bundle_files import is_bundle
@@ -35,8 +35,7 @@ _LEAST_NUMBERS: Final = 8
 """Behind a word: a line of any other text does not end in so many."""
 
 
-@dataclass(frozen=True)
-class Dropped:
+class Dropped(Struct, frozen=True):
     """Accepted image files, why others were refused (empty: none were), and what else was dropped alone.
 
     Data are a folder, a table, or tars joined by `::`, as `trainer data show --data` takes them.

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float, Int
+from msgspec import Struct
 
 from trainer.store import EvaluationRow, RunRow, ScalarRow, SnapshotRow, Workspace
 
 Arrays = tuple[Int[np.ndarray, " n"], Float[np.ndarray, " n"], Float[np.ndarray, " n"]]
 
 
-@dataclass(frozen=True)
-class RunCurves:
+class RunCurves(Struct, frozen=True):
     """A run's curves as stored at one moment: name -> steps, values, seconds of training; and its batch size."""
 
     run: RunRow

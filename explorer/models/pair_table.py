@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 from jaxtyping import Int
+from msgspec import Struct
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt
 
 from explorer.event_loop.background import Background
@@ -23,8 +23,7 @@ PAIR_ROLE: Final = Qt.ItemDataRole.UserRole
 """The pair's row in the snapshot."""
 
 
-@dataclass(frozen=True)
-class PairColumn:
+class PairColumn(Struct, frozen=True):
     """One column of numbers."""
 
     key: str  # Names the column for programs.

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec import Struct
 from PySide6.QtCore import (
     QAbstractTableModel,
     QModelIndex,
@@ -80,8 +81,7 @@ NOW: Final = "Now"
 """Title of the group of the runs that train or wait; it is the first, and always open."""
 
 
-@dataclass(frozen=True)
-class StatusLook:
+class StatusLook(Struct, frozen=True):
     """The display of a status: text, icon name, theme role of its color, and sort rank."""
 
     word: str

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
 
 from trainer import config
 from trainer.config import presets
@@ -193,8 +194,7 @@ def each(function: Callable[[int], None], runs: Sequence[int]) -> None:
         function(run)
 
 
-@dataclass(frozen=True)
-class Responsiveness:
+class Responsiveness(Struct, frozen=True):
     """The progress of a run that was asked to stop but is still active."""
 
     kept: int | None = None  # Step of its newest checkpoint; None where there is none, or the store does not say.

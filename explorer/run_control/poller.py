@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct, field
 
 from trainer.experiments.run_style import RunStyle, styles_of
 from trainer.scheduling import experiments, queue
@@ -20,8 +21,7 @@ _ROW_S: Final = 0.5
 """How long the folder of a run that is being made may be there before its row."""
 
 
-@dataclass(frozen=True)
-class PollState:
+class PollState(Struct, frozen=True):
     """What the window already knows, so that a poll reads only newer data."""
 
     changes: int = -1
@@ -32,8 +32,7 @@ class PollState:
     """Run that trains elsewhere -> when a process that mirrors it was last started."""
 
 
-@dataclass(frozen=True)
-class PollResult:
+class PollResult(Struct, frozen=True):
     """The result of one poll."""
 
     seen: PollState

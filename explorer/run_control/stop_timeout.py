@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
+from msgspec import Struct
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from explorer.event_loop.background import Background
@@ -37,8 +38,7 @@ class Unresponsive:
     busy: str  # The activity that delays the termination: `writing its checkpoint`, `evaluating`.
 
 
-@dataclass
-class _Request:
+class _Request(Struct):
     """A pending stop request; `look` is the run's state when its timeout expired."""
 
     timer: QTimer

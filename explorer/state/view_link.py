@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
 from urllib.parse import parse_qsl, urlencode, urlsplit
+
+from msgspec import Struct
 
 from explorer.state.selection import Looking, Rows
 from trainer.config.split_key import SplitKey
@@ -24,8 +25,7 @@ MOST_PAIRS: Final = 1_000
 _NUMBER: Final = re.compile(r"\d{1,15}")
 
 
-@dataclass(frozen=True)
-class ViewLink:
+class ViewLink(Struct, frozen=True):
     """What a link shows."""
 
     # Fields of `Looking`; of a link that names a place alone, the place: runs, step and pairs stay.

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
 from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QLineEdit
 
@@ -26,8 +26,7 @@ MOST: dict[str, int] = {"map-of-models": 20, "small-multiples": 12, "config-diff
 """Runs that a chart takes at most; of more the newest are shown."""
 
 
-@dataclass(frozen=True)
-class ChosenRuns:
+class ChosenRuns(Struct, frozen=True):
     """The runs to show."""
 
     runs: tuple[int, ...]  # Run A and run B first.

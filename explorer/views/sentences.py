@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 from PySide6.QtCore import QObject
 
 from explorer.state.selection import Side
@@ -25,8 +26,7 @@ from trainer.untrusted.bounded.arrays import load_npy
 Taken = Callable[[Side, str], None]
 
 
-@dataclass(frozen=True)
-class EmbeddedSentences:
+class EmbeddedSentences(Struct, frozen=True):
     """For each target the rows that its model embeds and, where they are placed, their points; or why not."""
 
     vectors: tuple[Rows | str, ...]

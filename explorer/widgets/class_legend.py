@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from operator import attrgetter
 from typing import Final
 
+from msgspec import Struct
 from PySide6.QtCore import QEvent, QItemSelection, QItemSelectionModel, QPointF, QRect, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import (
     QColor,
@@ -41,8 +41,7 @@ NAME_LEFT_PX = 26
 LONGEST_NAME_PX = 160
 
 
-@dataclass(frozen=True)
-class ClassEntry:
+class ClassEntry(Struct, frozen=True):
     """One line of a legend."""
 
     name: str

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise
 
+from msgspec import Struct
 from PySide6.QtCore import QEvent, QSize, Qt
 from PySide6.QtGui import QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
@@ -13,8 +13,7 @@ from explorer import theme
 from explorer.widgets import layouts
 
 
-@dataclass(frozen=True)
-class _Part:
+class _Part(Struct, frozen=True):
     widget: QWidget
     gap: int
     stretch: bool

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from msgspec import Struct
 from PySide6.QtCore import QPoint, QRect, QSize, Qt
 from PySide6.QtGui import QPixmap
 from PySide6.QtWidgets import QFrame, QLabel, QWidget
@@ -19,8 +19,7 @@ WORDS_PX = 232
 AWAY_PX = 18
 
 
-@dataclass(frozen=True)
-class HoverRow:
+class HoverRow(Struct, frozen=True):
     """One line of numbers: a colored name and its values."""
 
     name: str

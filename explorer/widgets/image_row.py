@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final
 
+from msgspec import Struct
 from PySide6.QtCore import QEvent, QPoint, QRect, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import (
     QColor,
@@ -41,8 +41,7 @@ BETWEEN: Final = " · "
 """Where words that are too wide break into a second line."""
 
 
-@dataclass(frozen=True)
-class ImageRowItem:
+class ImageRowItem(Struct, frozen=True):
     """One image: its file or pixels, text above, caption, share of its bar (NaN: none), and whether it is framed."""
 
     path: str

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from operator import attrgetter
 from typing import Final
 
+from msgspec import Struct
 from PySide6.QtCore import QItemSelectionModel, QPoint, QRect, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QFontMetrics, QKeyEvent, QKeySequence, QPainter, QPixmap, QWheelEvent
 from PySide6.QtWidgets import QListView, QStyledItemDelegate, QStyleOptionViewItem, QWidget
@@ -26,8 +26,7 @@ ROLES: Final = {"check": "good", "x": "warn"}
 MARK: Final = 18
 
 
-@dataclass(frozen=True)
-class StripLine:
+class StripLine(Struct, frozen=True):
     """A line under an image: its words, the color of its dot, and what stands behind the words and is never cut."""
 
     text: str
@@ -35,8 +34,7 @@ class StripLine:
     share: str = ""
 
 
-@dataclass(frozen=True)
-class StripItem:
+class StripItem(Struct, frozen=True):
     """One image of the strip."""
 
     path: str  # Of the image file; also its identity.

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from msgspec import Struct
 from PySide6.QtCore import Qt, QTimer
 from PySide6.QtGui import (
     QFont,
@@ -32,8 +32,7 @@ FOLLOW_MS: Final = 700
 MOST_MARKS: Final = 2_000
 
 
-@dataclass(frozen=True)
-class Piece:
+class Piece(Struct, frozen=True):
     """Part of a file: its bytes from `start` to `end`, and whether older ones were skipped."""
 
     start: int

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 from jaxtyping import Float
+from msgspec import Struct
 from PySide6.QtCore import QEvent, QPointF, QRectF, Qt, Signal
 from PySide6.QtGui import QColor, QImage, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen, QPixmap, QWheelEvent
 from PySide6.QtWidgets import QWidget
@@ -25,8 +25,7 @@ NEAR_PX: Final = 22
 STEP: Final = 1.25
 
 
-@dataclass(frozen=True)
-class Area:
+class Area(Struct, frozen=True):
     """The visible part, in cells; rows run from `top` to `bottom`, columns from `left` to `right`."""
 
     top: float

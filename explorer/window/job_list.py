@@ -6,12 +6,12 @@ import itertools
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import shiboken6
+from msgspec import Struct, field
 from PySide6.QtCore import QObject, QTimer, QUrl, Signal
 from PySide6.QtGui import QDesktopServices
 
@@ -57,8 +57,7 @@ KEPT: Final = 50
 """Ended jobs that are kept."""
 
 
-@dataclass
-class Job:
+class Job(Struct):
     """One long job."""
 
     number: int  # Of this window; later ones have larger ones.

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from trainer.store import RunRow, SplitKey, Workspace
 
 
-@dataclass(frozen=True)
-class PickerChoices:
+class PickerChoices(Struct, frozen=True):
     """Steps and data of the selected runs' snapshots, and which of these runs can answer queries."""
 
     steps: tuple[int, ...] = ()  # Ascending; of all looked-at runs together.

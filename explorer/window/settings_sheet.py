@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
+from msgspec import Struct
 from PySide6.QtCore import Qt, QTimer
 from PySide6.QtWidgets import QButtonGroup, QGridLayout, QLineEdit, QPushButton, QWidget
 
@@ -24,8 +24,7 @@ from trainer.errors import UserError
 WIDTH: Final = 560
 
 
-@dataclass(frozen=True)
-class SettingsDialogs:
+class SettingsDialogs(Struct, frozen=True):
     """What opens the settings that have a dialog of their own."""
 
     parallel_runs: Callable[[], object]  # How many runs train at once, and on which devices.

@@ -9,11 +9,11 @@ most; the confidence sequence is all means that it has not rejected. No number o
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final, Literal
 
 import numpy as np
 from jaxtyping import Float
+from msgspec import Struct
 
 EFFECT: Final = 5.5
 """Standard deviation of the prior of the mean in deviations, about the one with the lowest threshold of three seeds.
@@ -24,8 +24,7 @@ Decision = Literal["better", "worse", "equal", "undecided"]
 """What an interval of arm minus control says, 0 and the margin being given."""
 
 
-@dataclass(frozen=True)
-class Interval:
+class Interval(Struct, frozen=True):
     """The mean of paired differences, with the confidence sequence at their number.
 
     Attributes:

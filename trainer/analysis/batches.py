@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Final, Literal
 
 import numpy as np
 from jaxtyping import Bool, Float
+from msgspec import Struct
 
 from trainer.analysis.losses import hopfield_retrieval
 from trainer.analysis.mispair_evidence import FENCE, lower_fence
@@ -21,8 +21,7 @@ Side = Literal["pairs", "images", "texts"]
 """What is compared: images with texts, or the two retrievals among the images, or those among the texts."""
 
 
-@dataclass(frozen=True)
-class BatchWeights:
+class BatchWeights(Struct, frozen=True):
     """The weights of one batch: anchors in rows, samples in columns."""
 
     logits: Float[np.ndarray, "n n"]  # Cosines times 1/tau.

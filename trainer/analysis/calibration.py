@@ -5,11 +5,11 @@ Guo, Pleiss, Sun, Weinberger, On Calibration of Modern Neural Networks, 2017, ht
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
+from msgspec import Struct
 
 from trainer.analysis.tiles import row_blocks
 
@@ -20,8 +20,7 @@ _STRETCHES: Final = np.linspace(0, 3, 33)
 """Of every bin's gap, 0 is perfect calibration."""
 
 
-@dataclass(frozen=True)
-class Reliability:
+class Reliability(Struct, frozen=True):
     """A reliability diagram: confidence against accuracy, by bins of confidence."""
 
     # Of the bins, from 0 to 1; a confidence on an edge belongs to the bin below it.
@@ -40,8 +39,7 @@ class Reliability:
         return float(np.average(gaps, weights=self.counts[filled]))
 
 
-@dataclass(frozen=True)
-class ErrorRange:
+class ErrorRange(Struct, frozen=True):
     """The uncertainty of a calibration error, and its value under perfect calibration.
 
     Attributes:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final, Literal
+
+from msgspec import Struct
 
 from trainer.analysis.class_prompts import captioned
 
@@ -34,8 +35,7 @@ _THING: Final = re.compile(r"(?:an?|the|one|two|three) (?:(?! (?:on|in|at|with|n
 _THING_AT_END: Final = re.compile(r"\b(?:an?|the|one|two|three) (?:(?!\b(?:an?|the|is|are)\b)[^,.;])+$", re.IGNORECASE)
 
 
-@dataclass(frozen=True)
-class Swap:
+class Swap(Struct, frozen=True):
     """A caption that is false of a picture whose caption it was made from."""
 
     kind: Kind  # What was exchanged.

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 from jaxtyping import Float, Int
+from msgspec import Struct
 
 from trainer.analysis.tiles import exact, row_blocks
 
@@ -36,8 +36,7 @@ that these those his her their there here one two three some as up down out very
 _STOP: Final = frozenset(_WORD.findall(_FILLERS))
 
 
-@dataclass(frozen=True)
-class ClusterWords:
+class ClusterWords(Struct, frozen=True):
     """Clusters in an embedding space, largest first."""
 
     group: Int[np.ndarray, " n"]  # Number of each row's group.

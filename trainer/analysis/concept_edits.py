@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float, Int
+from msgspec import Struct
 
 from trainer.analysis.concepts import StandardizedRows
 from trainer.analysis.distinct import DistinctItems, in_order
@@ -15,8 +15,7 @@ from trainer.analysis.sparse_dictionary import Codes, SparseDictionary
 from trainer.analysis.unit_rows import normalized
 
 
-@dataclass(frozen=True)
-class ConceptSpaces:
+class ConceptSpaces(Struct, frozen=True):
     """A dictionary with what it was trained on."""
 
     dictionary: SparseDictionary  # Over all spaces.

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 from jaxtyping import Float, Int
+from msgspec import Struct
 
 from trainer.analysis.cluster_words import words_of
 from trainer.analysis.distinct import DistinctItems, in_order
@@ -22,8 +22,7 @@ OWN: Final = 0.7
 PICTURES: Final = 6
 
 
-@dataclass(frozen=True)
-class Concept:
+class Concept(Struct, frozen=True):
     """One concept, measured on all rows."""
 
     number: int  # In the dictionary.
@@ -47,8 +46,7 @@ class Concept:
         return f"{' '.join(self.words) or 'no word'} ({self.number})"
 
 
-@dataclass(frozen=True)
-class Kept:
+class Kept(Struct, frozen=True):
     """What of one run's held-out embeddings is kept: explained variance and image to text R@1, from 0 to 1."""
 
     explained: tuple[float, float]
@@ -56,8 +54,7 @@ class Kept:
     """As embedded, by the dictionary, by as many principal components."""
 
 
-@dataclass(frozen=True)
-class StandardizedRows:
+class StandardizedRows(Struct, frozen=True):
     """One run's rows, images first, centered by modality and of mean square 1; `text` and `image` are the means."""
 
     rows: Float[np.ndarray, "2n d"]

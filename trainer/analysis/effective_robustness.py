@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 from jaxtyping import Float
+from msgspec import Struct
 
 DRAWS: Final = 2_000
 LEAST_RUNS: Final = 3
@@ -15,8 +15,7 @@ _EDGE: Final = 1e-3
 """Shares are kept this far from 0 and 1, where the logit is infinite."""
 
 
-@dataclass(frozen=True)
-class RobustnessLine:
+class RobustnessLine(Struct, frozen=True):
     """A line in logits, logit(shifted) = intercept + slope logit(own), and one for each draw of the bootstrap."""
 
     intercept: float

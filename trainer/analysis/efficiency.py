@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float, Int
+from msgspec import Struct
 
 Curve = tuple[Int[np.ndarray, " k"], Float[np.ndarray, " k"]]
 """Pairs seen, ascending, and the value measured then."""
 
 
-@dataclass(frozen=True)
-class Band:
+class Band(Struct, frozen=True):
     """The curves of several seeds as one."""
 
     pairs: Int[np.ndarray, " k"]  # Pairs seen at which every curve was measured, ascending.

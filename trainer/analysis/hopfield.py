@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Final, Literal
 
 import numpy as np
 from jaxtyping import Float, Int
+from msgspec import Struct
 
 from trainer.analysis.losses import hopfield_retrieval
 from trainer.analysis.progress import Progress
@@ -89,8 +89,7 @@ def equal_self_weight_beta(n: Float[np.ndarray, " m"] | int) -> Float[np.ndarray
     return 8 + np.log((np.asarray(n, np.float64) - 1) / 511)
 
 
-@dataclass(frozen=True)
-class Trail:
+class Trail(Struct, frozen=True):
     """The iterations of a state under repeated updates: `states[0]` is the query."""
 
     states: Float[np.ndarray, "t d"]  # Before the first and after each update; not normalized.
@@ -220,8 +219,7 @@ def _numbers(below_top: Float[np.ndarray, "m n"], betas: Float[np.ndarray, " b"]
     return numbers
 
 
-@dataclass(frozen=True)
-class FourRetrievals:
+class FourRetrievals(Struct, frozen=True):
     """The retrievals of one pair as unit rows, and the cosines of its partners before and after."""
 
     # The image among the images. `u_y`: the text among the images. `v_x`: the image among the texts. `v_y`: the

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import heapq
-from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
+from msgspec import Struct
 
 
-@dataclass(frozen=True)
-class HuffmanPaths:
+class HuffmanPaths(Struct, frozen=True):
     """The path of every word from the root of the tree; shorter ones are padded."""
 
     nodes: Int[np.ndarray, "v depth"]  # Numbers of inner nodes, 0 to words - 2.

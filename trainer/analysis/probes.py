@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
+from msgspec import Struct
 
 from trainer.analysis.distinct import in_order
 from trainer.analysis.intervals import wilson
@@ -14,8 +14,7 @@ from trainer.analysis.tiles import exact, row_blocks
 from trainer.analysis.units import Unit, Units, units_of_numbers
 
 
-@dataclass(frozen=True)
-class Probe:
+class Probe(Struct, frozen=True):
     """The accuracy of a linear probe for an attribute.
 
     Attributes:

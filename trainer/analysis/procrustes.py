@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from jaxtyping import Float
+from msgspec import Struct
 
 
-@dataclass(frozen=True)
-class ProcrustesTransform:
+class ProcrustesTransform(Struct, frozen=True):
     """A similarity transform: `(x - before) @ rotation * scale + after`."""
 
     rotation: Float[np.ndarray, "d e"]  # Orthonormal columns or rows; may mirror.

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 from jaxtyping import Float, Int
+from msgspec import Struct
 
 from trainer.analysis.unit_rows import normalized
 
@@ -16,8 +16,7 @@ SMOOTHING: Final = 10.0
 STARTS: Final = 5
 
 
-@dataclass(frozen=True)
-class Prototypes:
+class Prototypes(Struct, frozen=True):
     """A clustering of unit rows."""
 
     assigned: Int[np.ndarray, " n"]  # Cluster of each row.

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 from jaxtyping import Float, Int
+from msgspec import Struct
 
 from trainer.analysis.distinct import DistinctItems, Matching, one_to_one
 from trainer.analysis.progress import Progress
@@ -22,8 +22,7 @@ _NO_SPREAD: Final = 1e-9
 """Standard deviation of cosines below which these are equally near."""
 
 
-@dataclass(frozen=True)
-class Standing:
+class Standing(Struct, frozen=True):
     """The rank and margin of each query's correct item."""
 
     # Place (1 = best) of the best right item among all wrong ones; as `trainer.analysis.retrieval.ranks`.

@@ -7,11 +7,11 @@ bootstrap.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
+from msgspec import Struct
 
 from trainer.analysis.distinct import DistinctItems, one_to_one
 from trainer.analysis.progress import Progress, part_of
@@ -31,8 +31,7 @@ SURE: Final = ("auc", "d_prime")
 it gives does not hold the true value (in 1 to 82 of 100 samples)."""
 
 
-@dataclass(frozen=True)
-class Bins:
+class Bins(Struct, frozen=True):
     """`FINE` bins of equal width between two cosines; values outside count in the end bins."""
 
     low: float

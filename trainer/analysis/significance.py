@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 from jaxtyping import Bool, Float
+from msgspec import Struct
 
 from trainer.analysis.intervals import wilson
 
@@ -38,8 +39,7 @@ class Paired:
     n: int
 
 
-@dataclass(frozen=True)
-class McNemar:
+class McNemar(Struct, frozen=True):
     """Samples that only one of two models gets right, and the probability of such a split if both are equal.
 
     Attributes:

@@ -13,11 +13,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
+from msgspec import Struct
 
 from trainer.analysis.compiled import compiled
 from trainer.analysis.distinct import DistinctItems
@@ -34,8 +34,7 @@ _DOUBTFUL_SHARE: Final = 256
 """Where more than one of so many cells of a tile are doubtful, the whole tile is computed again."""
 
 
-@dataclass(frozen=True)
-class RightCells:
+class RightCells(Struct, frozen=True):
     """The right answers of each line, as columns: those of one line after those of the one before."""
 
     column: Int[np.ndarray, " e"]  # Of each right answer.
@@ -44,8 +43,7 @@ class RightCells:
     best: Float[np.ndarray, " n"]  # The largest of each line; NaN if one is not a number.
 
 
-@dataclass
-class AheadCounts:
+class AheadCounts(Struct):
     """What is counted so far."""
 
     lines: Int[np.ndarray, " n"]  # Of each line, the wrong columns that are not below its best right answer.
@@ -121,8 +119,7 @@ def count_ahead(
     return counts
 
 
-@dataclass(frozen=True)
-class _Thresholds:
+class _Thresholds(Struct, frozen=True):
     """What each line is compared with; below `low` is certainly behind, above `high` certainly ahead."""
 
     exactly: Float[np.ndarray, " n"]

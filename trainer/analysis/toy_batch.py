@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from jaxtyping import Float
+from msgspec import Struct
 
 from trainer.analysis.unit_rows import normalized
 
 
-@dataclass(frozen=True)
-class ToyBatch:
+class ToyBatch(Struct, frozen=True):
     """One worked batch; row i of images and texts is pair i."""
 
     logits: Float[np.ndarray, "n n"]  # Similarity of image i (row) and text j (column), over the temperature.

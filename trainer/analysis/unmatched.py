@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 from jaxtyping import Float, Int
+from msgspec import Struct
 
 from trainer.analysis.distinct import DistinctItems
 from trainer.analysis.progress import Progress
@@ -21,8 +21,7 @@ FEW: Final = 2_048
 """Up to so many columns a partition of whole rows is as quick as looking at parts of them first."""
 
 
-@dataclass(frozen=True)
-class UnmatchedBlock:
+class UnmatchedBlock(Struct, frozen=True):
     """Cosines of some images with all distinct texts."""
 
     rows: slice  # Places among the images that ask.

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from itertools import cycle
 from typing import Final
 
+from msgspec import Struct
+
 from trainer.charts import ChartError
 from trainer.charts.marks import HUES, Axis, Marker, NumberRow, NumberTable, Panel, XYPlot
 from trainer.charts.spec import Chart, Progress, Request
@@ -35,8 +37,7 @@ class AccuracyBySizeSettings:
     )
 
 
-@dataclass(frozen=True)
-class SizedRun:
+class SizedRun(Struct, frozen=True):
     """A run with its size.
 
     Attributes:
@@ -54,8 +55,7 @@ class SizedRun:
     source: str
 
 
-@dataclass(frozen=True)
-class SizedRuns:
+class SizedRuns(Struct, frozen=True):
     """The runs that have the number and a size, and how many have not."""
 
     runs: tuple[SizedRun, ...]

@@ -8,6 +8,7 @@ from typing import Final
 
 import numpy as np
 from jaxtyping import Float, UInt8
+from msgspec import Struct
 
 from trainer.analysis import view_pictures as effects
 from trainer.charts import ChartError
@@ -53,8 +54,7 @@ class AugmentationsSettings:
     seed: int = option(0, "Seed", "Of the random numbers.", low=0, high=9999)
 
 
-@dataclass(frozen=True)
-class Augmented:
+class Augmented(Struct, frozen=True):
     """What each augmentation makes of the picture: a name and an example each."""
 
     crop: tuple[Example, ...]

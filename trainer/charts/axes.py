@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 from jaxtyping import Float, Int
+from msgspec import Struct
 
 from trainer.analysis.leave_one_word_out import along, text_axis
 from trainer.analysis.progress import Progress
@@ -41,8 +42,7 @@ class AxesSettings:
     y: str = option("a circle - a star", "y axis", "Texts, then “ - ” and opposite texts.", control=False)
 
 
-@dataclass(frozen=True)
-class AxisText:
+class AxisText(Struct, frozen=True):
     """An axis from the texts `minus` to the texts `plus`; without `minus` it is the direction of `plus`."""
 
     plus: tuple[str, ...]

@@ -8,6 +8,7 @@ from typing import Final
 
 import numpy as np
 from jaxtyping import Float, Int
+from msgspec import Struct
 
 from trainer.charts import ChartError
 from trainer.charts.marks import Axis, Mark, NumberRow, NumberTable, Panel, Series, Tone, XYPlot, axis_over, heading_row
@@ -32,8 +33,7 @@ class BadClusteringSettings:
     """None."""
 
 
-@dataclass(frozen=True)
-class LoggedClusterings:
+class LoggedClusterings(Struct, frozen=True):
     """The clusterings of a run: number of clusters -> measure -> steps and values."""
 
     name: str

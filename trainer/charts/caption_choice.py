@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
+from msgspec import Struct
 
 from trainer.analysis.caption_swaps import KINDS
 from trainer.analysis.intervals import wilson
@@ -40,8 +40,7 @@ Key = tuple[str, str, str]
 """Picture, kind and false caption of a question."""
 
 
-@dataclass(frozen=True)
-class ChoiceLine:
+class ChoiceLine(Struct, frozen=True):
     """One kind of change."""
 
     kind: str
@@ -56,8 +55,7 @@ class ChoiceLine:
         return dict(KINDS).get(self.kind, self.kind.replace("_", " "))  # type: ignore[call-overload,no-any-return]
 
 
-@dataclass(frozen=True)
-class CaptionChoiceChart:
+class CaptionChoiceChart(Struct, frozen=True):
     """The runs' evaluations on the data set, and a line per kind."""
 
     evaluations: EvaluationChart

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 from jaxtyping import Float, Int
+from msgspec import Struct
 
 from trainer import config, prompt_suites
 from trainer.analysis.class_prompts import PLAIN_TEMPLATE, caption_labels, named_in_captions
@@ -75,8 +76,7 @@ def texts_of(request: Request, target: Target) -> ClassTexts:
     return read_class_texts(Path(request.class_texts[request.targets.index(target)]))
 
 
-@dataclass(frozen=True)
-class ClassTask:
+class ClassTask(Struct, frozen=True):
     """The images of a snapshot whose class is among the requested ones."""
 
     rows: Int[np.ndarray, " n"]  # Of the snapshot, ascending.

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 from jaxtyping import Float, Int, UInt8
+from msgspec import Struct
 
 from trainer.charts.color_words import own_colors
 
 SHADES: Final = 256
 
 
-@dataclass(frozen=True)
-class Palette:
+class Palette(Struct, frozen=True):
     """The colors of a figure, or of the window's theme."""
 
     classes: Callable[[int], Sequence[str]]  # Returns so many distinct colors.
@@ -27,8 +26,7 @@ class Palette:
     dark: bool = False
 
 
-@dataclass(frozen=True)
-class ColoredPoints:
+class ColoredPoints(Struct, frozen=True):
     """What the pairs of one map are colored by; a color has the same meaning in all maps unless `own_scale`."""
 
     by: str  # `modality`, `agreement`, `rank`, `cosine` or a column.

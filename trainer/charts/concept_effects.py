@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 from jaxtyping import Float, Int
+from msgspec import Struct
 
 from trainer.analysis.class_prompts import captioned
 from trainer.analysis.cluster_words import words_of
@@ -36,8 +36,7 @@ MOST_PROMPTS: Final = 5_000
 NEIGHBORS: Final = 6
 
 
-@dataclass(frozen=True)
-class AskedTexts:
+class AskedTexts(Struct, frozen=True):
     """What the text towers are asked to embed."""
 
     words: tuple[str, ...]  # Of captions.
@@ -51,8 +50,7 @@ class AskedTexts:
         return (*self.words, *self.prompts)
 
 
-@dataclass(frozen=True)
-class TowerTexts:
+class TowerTexts(Struct, frozen=True):
     """Embeddings of the words and class prompts by each run, and the classes of the held-out images."""
 
     asked: AskedTexts

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from msgspec import Struct
+
 from trainer import config
 from trainer.analysis.progress import Progress
 from trainer.charts import ChartError
@@ -27,8 +29,7 @@ class ConfigDifferenceSettings:
     every: bool = option(False, "All fields", "Those that are the same in all runs, too.", redraws=True)
 
 
-@dataclass(frozen=True)
-class ConfigDifference:
+class ConfigDifference(Struct, frozen=True):
     """The configurations of runs."""
 
     runs: tuple[tuple[int, str], ...]  # Id and name of each.

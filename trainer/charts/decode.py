@@ -8,6 +8,7 @@ from typing import Any, Final, Literal
 
 import numpy as np
 from jaxtyping import Float, UInt8
+from msgspec import Struct
 
 from trainer.charts.settings import options
 from trainer.config.fields import option
@@ -49,8 +50,7 @@ class DecodeSettings:
     reverse: bool = option(False, "Way from noise", "Show the first noise on its way to the picture.")
 
 
-@dataclass(frozen=True)
-class ReverseStrip:
+class ReverseStrip(Struct, frozen=True):
     """One noise on its way to a picture."""
 
     levels: tuple[int, ...]  # Noise levels t of 1,000, falling.

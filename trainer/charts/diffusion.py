@@ -7,6 +7,7 @@ from typing import Final
 
 import numpy as np
 from jaxtyping import Float
+from msgspec import Struct
 
 from trainer.analysis.diffusion import STEPS, cosine_alpha_bar, noised, smoothed_density
 from trainer.charts.augmentations import SIZE, bytes_of, read_picture_option
@@ -52,8 +53,7 @@ class DiffusionSettings:
     seed: int = option(0, "Seed", "Of the noise.", low=0, high=9999)
 
 
-@dataclass(frozen=True)
-class NoisedPicture:
+class NoisedPicture(Struct, frozen=True):
     """A picture of -1 to 1, and the noise that is added to it."""
 
     picture: Float[np.ndarray, "h w 3"]

@@ -8,6 +8,7 @@ from itertools import cycle
 from typing import Final
 
 import numpy as np
+from msgspec import Struct
 
 from trainer.analysis.effective_robustness import LEAST_RUNS, RobustnessLine, robustness_line
 from trainer.charts import ChartError
@@ -46,8 +47,7 @@ class RobustnessSettings:
     baseline: str = option("clip", "Baseline", "Kind of the objective whose runs the line is fitted to.")
 
 
-@dataclass(frozen=True)
-class RunShares:
+class RunShares(Struct, frozen=True):
     """The shares of one run at its evaluations, and where they come from: logged, or what was evaluated."""
 
     name: str
@@ -57,8 +57,7 @@ class RunShares:
     source: str = "logged"
 
 
-@dataclass(frozen=True)
-class Robustness:
+class Robustness(Struct, frozen=True):
     """The newest of the runs that have both numbers, and the line of the baseline runs; None for too few."""
 
     runs: tuple[RunShares, ...]

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 from jaxtyping import Float, Int
+from msgspec import Struct
 
 from trainer.analysis.intervals import wilson
 from trainer.analysis.significance import McNemar, Paired, holm, mcnemar, paired_difference
@@ -121,8 +122,7 @@ class EvaluationChart:
         return tuple(run for run in self.runs if not run.records)
 
 
-@dataclass(frozen=True)
-class Confusion:
+class Confusion(Struct, frozen=True):
     """A confusion matrix."""
 
     classes: tuple[str, ...]  # Names, of the classes that occur only.

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 from jaxtyping import Float, Int
+from msgspec import Struct
 
 from trainer.analysis.efficiency import band
 from trainer.analysis.progress import Progress
@@ -72,8 +73,7 @@ class ArmCurve:
     left_out: tuple[Curve, ...]
 
 
-@dataclass(frozen=True)
-class ArmCurves:
+class ArmCurves(Struct, frozen=True):
     """The curves of all arms, the name of the experiment, and which runs do not count."""
 
     name: str

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 from jaxtyping import Float, Int
+from msgspec import Struct
 
 from trainer.analysis.progress import Progress
 from trainer.charts import ChartError
@@ -37,8 +38,7 @@ class FieldGridSettings:
     outcome: str = option("", "Outcome", "Logged or evaluated number; empty: the runs' main metric.")
 
 
-@dataclass(frozen=True)
-class FieldGrid:
+class FieldGrid(Struct, frozen=True):
     """The outcome by the values of two fields.
 
     Attributes:

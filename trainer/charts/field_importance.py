@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 from jaxtyping import Float
+from msgspec import Struct
 
 from trainer.analysis.progress import Progress
 from trainer.charts.marks import Bars, NumberRow, NumberTable, Panel, XYPlot, axis_over, categories
@@ -38,8 +39,7 @@ class ImportanceSettings:
     outcome: str = option("", "Outcome", "Logged or evaluated number; empty: the runs' main metric.")
 
 
-@dataclass(frozen=True)
-class FieldImportance:
+class FieldImportance(Struct, frozen=True):
     """The importance of fields.
 
     Attributes:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 import numpy as np
+from msgspec import Struct
 
 from trainer.analysis.gap import Way
 from trainer.charts.marks import (
@@ -72,8 +72,7 @@ MEASURES: Final = (
 """Numbers of a point: field, words, hint and digits."""
 
 
-@dataclass(frozen=True)
-class Published:
+class Published(Struct, frozen=True):
     """Published numbers, for comparison only."""
 
     what: str

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 from jaxtyping import UInt8
+from msgspec import Struct
 
 from trainer.analysis.intervals import wilson
 from trainer.analysis.number_text import signed, signed_ends
@@ -55,8 +55,7 @@ class NoModelYetError(ChartError, NotYetError):
     title = "No generative model yet"
 
 
-@dataclass(frozen=True)
-class RunComparison:
+class RunComparison(Struct, frozen=True):
     """The stored comparison of a run."""
 
     run: int

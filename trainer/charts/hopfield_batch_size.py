@@ -7,6 +7,7 @@ from typing import Final
 
 import numpy as np
 from jaxtyping import Float, Int
+from msgspec import Struct
 
 from trainer.analysis.geometry import weighted_sum
 from trainer.analysis.hopfield import equal_self_weight_beta, measured_self_weights, self_weight
@@ -43,8 +44,7 @@ class BatchSizeSettings(StoredSettings):
     beta: float = beta_setting()
 
 
-@dataclass(frozen=True)
-class SelfWeights:
+class SelfWeights(Struct, frozen=True):
     """Measured self-weights of one run.
 
     Attributes:

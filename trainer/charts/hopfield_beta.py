@@ -8,6 +8,7 @@ from typing import Final, Literal
 
 import numpy as np
 from jaxtyping import Float, Int
+from msgspec import Struct
 
 from trainer.analysis.hopfield import effective_grid
 from trainer.analysis.units import UNIT_OF
@@ -38,8 +39,7 @@ class BetaSettings(StoredSettings):
     beta: float = beta_setting(redraws=True)
 
 
-@dataclass(frozen=True)
-class BetaGrid:
+class BetaGrid(Struct, frozen=True):
     """The effective numbers of one run."""
 
     run: Patterns

@@ -8,6 +8,7 @@ from typing import Final
 
 import numpy as np
 from jaxtyping import Float, Int
+from msgspec import Struct
 
 from trainer.analysis.hopfield import (
     FourRetrievals,
@@ -63,8 +64,7 @@ class PairSettings:
     beta: float = beta_setting()
 
 
-@dataclass(frozen=True)
-class PairRetrievals:
+class PairRetrievals(Struct, frozen=True):
     """The retrievals of a pair in one run."""
 
     run: Patterns

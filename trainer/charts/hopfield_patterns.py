@@ -9,6 +9,7 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
+from msgspec import Struct
 
 from trainer.analysis.label_shares import percent
 from trainer.analysis.projection import scatter_of
@@ -231,8 +232,7 @@ def _read(opened: OpenedSnapshot, settings: StoredSettings, plane: Plane) -> Pat
     )
 
 
-@dataclass(frozen=True)
-class Query:
+class Query(Struct, frozen=True):
     """The query's pair in a run."""
 
     row: int  # Of the run's snapshot; -1 for a query from outside.

@@ -10,6 +10,7 @@ from typing import Any, Final, Literal
 
 import numpy as np
 from jaxtyping import Float
+from msgspec import Struct
 
 from trainer.analysis.hopfield import (
     Trail,
@@ -73,8 +74,7 @@ class RetrievalSettings(OutsideQuery, StoredSettings):
     )
 
 
-@dataclass(frozen=True)
-class Retrieval:
+class Retrieval(Struct, frozen=True):
     """One run's retrieval: the weight of each stored pattern, and the path of repeated updates."""
 
     run: Patterns

@@ -7,6 +7,7 @@ from typing import Final, Literal
 
 import numpy as np
 from jaxtyping import Float
+from msgspec import Struct
 
 from trainer.analysis.losses import hopfield_retrieval
 from trainer.analysis.spectra import (
@@ -56,8 +57,7 @@ class SpectrumSettings:
     beta: float = beta_setting()
 
 
-@dataclass(frozen=True)
-class Spectra:
+class Spectra(Struct, frozen=True):
     """Descending eigenvalues of one run: of `n` stored patterns, and of their retrievals."""
 
     run: Patterns

@@ -9,6 +9,7 @@ from typing import Final, Literal
 
 import numpy as np
 from jaxtyping import Float
+from msgspec import Struct
 
 from trainer.analysis.margins import (
     ADMISSIBLE,
@@ -87,8 +88,7 @@ class LossMarginsSettings:
     negatives: int = option(63, "Negatives of an anchor", "What a sampler may choose from.", low=2, high=512, log=True)
 
 
-@dataclass(frozen=True)
-class SampledNegatives:
+class SampledNegatives(Struct, frozen=True):
     """Distances of simulated anchors' negatives, and those that each sampler draws."""
 
     found: Float[np.ndarray, "anchors negatives"]

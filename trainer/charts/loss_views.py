@@ -7,6 +7,7 @@ from typing import Final
 
 import numpy as np
 from jaxtyping import Float
+from msgspec import Struct
 
 from trainer.analysis.margins import distances_to_uniform
 from trainer.analysis.view_losses import nt_logistic_push, nt_xent_push, semi_hard, triplet_push
@@ -47,8 +48,7 @@ class LossViewsSettings:
     negatives: int = option(62, "Negatives of an anchor", "2n − 2 in a batch of n images.", low=2, high=510, log=True)
 
 
-@dataclass(frozen=True)
-class ViewNegatives:
+class ViewNegatives(Struct, frozen=True):
     """Cosines of simulated anchors with their negatives."""
 
     cosines: Float[np.ndarray, "anchors negatives"]

@@ -8,6 +8,7 @@ from typing import Any, Final, Literal
 
 import numpy as np
 from jaxtyping import Float
+from msgspec import Struct
 
 from trainer.analysis.embedding_similarity import compare_spaces
 from trainer.analysis.model_distances import apartness, plane_of, procrustes_distances
@@ -63,8 +64,7 @@ class ModelMapSettings:
     k: int = option(10, "Neighbors", "Neighbors of each pair that are compared.", low=1, high=100)
 
 
-@dataclass(frozen=True)
-class ModelMap:
+class ModelMap(Struct, frozen=True):
     """The snapshots in the plane.
 
     Attributes:

@@ -9,10 +9,11 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from trainer.store import RunRow, SnapshotRow, StoreError, Workspace, read_snapshot
 from trainer.store.task_records import evaluation_folder, read_tasks
@@ -24,8 +25,7 @@ _CONTENT: Final = "content "
 _PLACES: Final = "places "
 
 
-@dataclass(frozen=True)
-class SameSplits:
+class SameSplits(Struct, frozen=True):
     """Split name -> the one of its names to show; a missing name is shown as is."""
 
     names: Mapping[Key, Key]

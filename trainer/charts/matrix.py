@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 from jaxtyping import Float, Int
+from msgspec import Struct
 
 from trainer.analysis.progress import Progress
 from trainer.analysis.similarity_matrix import block_means, seriate, spans
@@ -29,8 +30,7 @@ AS_STORED: Final = "stored"
 CLUSTERED: Final = "clusters"
 
 
-@dataclass(frozen=True)
-class MatrixWindow:
+class MatrixWindow(Struct, frozen=True):
     """Part of the matrix: places in the order, ends exclusive; rows are images, columns are texts."""
 
     top: int
@@ -44,8 +44,7 @@ class MatrixWindow:
         return (self.bottom - self.top) * (self.right - self.left)
 
 
-@dataclass(frozen=True)
-class MatrixTile:
+class MatrixTile(Struct, frozen=True):
     """A window as an image."""
 
     window: MatrixWindow
@@ -69,8 +68,7 @@ class MatrixRun(SnapshotLabel):
     tile: MatrixTile
 
 
-@dataclass(frozen=True)
-class MatrixChart:
+class MatrixChart(Struct, frozen=True):
     """The same window and order in all runs; `order` is a permutation of the pairs."""
 
     order: Int[np.ndarray, " n"]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
+
+from msgspec import Struct
 
 from trainer.charts.marks import NumberRow, NumberTable
 from trainer.charts.snapshot_label import SnapshotLabel
@@ -16,8 +17,7 @@ FACTS: Final = ("run", "name", "objective", "step", "dataset", "split")
 """Fields of a `SnapshotLabel`, which begin the values and the records of a chart."""
 
 
-@dataclass(frozen=True)
-class Measure(Generic[T]):
+class Measure(Struct, Generic[T], frozen=True):
     """A row of a table: its label, what it means, how it is read off one run, and its decimals."""
 
     words: str

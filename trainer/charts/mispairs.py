@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from jaxtyping import Float, Int
+from msgspec import Struct
 
 from trainer.charts import BOTH, ChartError
 from trainer.charts.pair_changes import Changes
 
 
-@dataclass(frozen=True)
-class Mispairs:
+class Mispairs(Struct, frozen=True):
     """Badly ranked pairs, worst first; places in `Changes.rows`.
 
     Pairs are listed, pictures are counted: the captions of one picture are ranked badly together.

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 from jaxtyping import Float
+from msgspec import Struct
 
 from trainer.analysis.distinct import Matching
 from trainer.analysis.number_text import signed
@@ -57,8 +58,7 @@ class OpenSnapshot:
         return row_of_pair(self.snapshot.items, other.snapshot.items, row)
 
 
-@dataclass(frozen=True)
-class NearPair:
+class NearPair(Struct, frozen=True):
     """A neighbor: its row in the first run's snapshot (-1 if that lacks it), image file and caption."""
 
     row: int

@@ -8,6 +8,7 @@ from typing import Any, Final, Literal
 
 import numpy as np
 from jaxtyping import Float, Int
+from msgspec import Struct
 
 from trainer import prompt_suites
 from trainer.analysis.embedding_similarity import jaccard, procrustes_residuals
@@ -43,8 +44,7 @@ Ref = tuple[int | str, int | None]
 """A run and a step of it; None is its last."""
 
 
-@dataclass(frozen=True)
-class PairMeasure:
+class PairMeasure(Struct, frozen=True):
     """One number of every pair."""
 
     words: str

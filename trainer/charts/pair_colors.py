@@ -6,11 +6,11 @@ Everything is computed in the embedding space, so it is true however the map was
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 from jaxtyping import Float, Int
+from msgspec import Struct
 
 from trainer.analysis.distinct import answers
 from trainer.analysis.pair_ranks import AGREEMENTS, agreement, rank_groups, rank_names, ranks_among
@@ -54,8 +54,7 @@ _MOST_SHOWN: Final = 0.98
 """Share of the pairs that lie within the ends of a scale with a sign: a few large changes would hide all others."""
 
 
-@dataclass(frozen=True)
-class PairNumbers:
+class PairNumbers(Struct, frozen=True):
     """A run's numbers of each pair."""
 
     cosine: Float[np.ndarray, " n"]  # Of image and text.
@@ -69,8 +68,7 @@ class PairNumbers:
         return self.among < self.captions
 
 
-@dataclass(frozen=True)
-class ColoredMap:
+class ColoredMap(Struct, frozen=True):
     """The data for coloring: number of pairs, columns, and the run's numbers if known."""
 
     n: int

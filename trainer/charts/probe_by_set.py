@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+from msgspec import Struct
 
 from trainer.charts import ChartError
 from trainer.charts.marks import Axis, Marker, NumberRow, NumberTable, Panel, Series, XYPlot, run_tone
@@ -34,8 +35,7 @@ class ProbeBySetSettings:
     probe: str = option("linear_probe_acc1", "Probe", "Or fine_tune_acc1, knn_acc1, few_shot_acc1: what was evaluated.")
 
 
-@dataclass(frozen=True)
-class ProbedSet:
+class ProbedSet(Struct, frozen=True):
     """A data set on which a run has both accuracies.
 
     Attributes:

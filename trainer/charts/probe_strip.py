@@ -7,6 +7,7 @@ from typing import Any, Final, Literal
 
 import numpy as np
 from jaxtyping import Float, Int
+from msgspec import Struct
 
 from trainer.analysis.progress import Progress
 from trainer.analysis.search import products
@@ -50,8 +51,7 @@ class StripSettings:
     steps: int = option(6, "Snapshots", "Of each run, evenly over training.", low=1, high=MOST_STEPS)
 
 
-@dataclass(frozen=True)
-class ProbeHits:
+class ProbeHits(Struct, frozen=True):
     """What a probe finds."""
 
     target: Literal["image", "text"]  # What was searched.
@@ -70,8 +70,7 @@ class StripFrame(SnapshotLabel):
     hits: tuple[ProbeHits, ...]
 
 
-@dataclass(frozen=True)
-class Strip:
+class Strip(Struct, frozen=True):
     """All frames, run by run and step by step."""
 
     probes: tuple[PinnedProbe, ...]

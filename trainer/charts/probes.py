@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
+
+from msgspec import Struct
 
 from trainer.errors import UserError
 from trainer.store import Workspace
@@ -17,8 +18,7 @@ MOST: Final = 10
 MOST_LETTERS: Final = 4_000
 
 
-@dataclass(frozen=True)
-class PinnedProbe:
+class PinnedProbe(Struct, frozen=True):
     """A picture or a sentence."""
 
     kind: Literal["image", "text"]  # Which of them.

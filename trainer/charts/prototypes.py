@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+from msgspec import Struct
 
 from trainer.analysis.prototypes import Prototypes, prototypes
 from trainer.charts import ChartError
@@ -58,8 +59,7 @@ class PrototypesSettings:
     seed: int = option(0, "Seed", "Of k-means.", low=0, high=99)
 
 
-@dataclass(frozen=True)
-class RunPrototypes:
+class RunPrototypes(Struct, frozen=True):
     """The prototypes of a run's snapshots: the steps, one clustering each, and the pairs of the last one."""
 
     name: str

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec import Struct
 
 from trainer.charts.marks import NumberRow, NumberTable
 from trainer.config.default_paths import assets_dir
@@ -15,8 +16,7 @@ from trainer.prompt_suites import plain_name
 _TASKS: Final = {"zero_shot": "Zero-shot", "linear_probe": "Linear probe"}
 
 
-@dataclass(frozen=True)
-class PublishedNumber:
+class PublishedNumber(Struct, frozen=True):
     """One published number."""
 
     dataset: str
@@ -64,6 +64,6 @@ def published_table(published: Sequence[PublishedNumber]) -> NumberTable:
 
 
 def _reference(row: dict[str, str]) -> PublishedNumber:
-    texts: dict[str, Any] = {name: row[name] for name in row.keys() & PublishedNumber.__dataclass_fields__.keys()}
+    texts: dict[str, Any] = {name: row[name] for name in row.keys() & {*PublishedNumber.__struct_fields__}}
     std = float(row["std"]) / 100 if row["std"] else None
     return PublishedNumber(**texts | {"value": float(row["value"]) / 100, "std": std, "runs": int(row["runs"])})

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 import numpy as np
+from msgspec import Struct
 
 from trainer.charts import ChartError
 from trainer.charts.marks import NumberRow, NumberTable, Panel
@@ -48,8 +49,7 @@ class PublishedTableSettings:
     )
 
 
-@dataclass(frozen=True)
-class TableCell:
+class TableCell(Struct, frozen=True):
     """Mean, deviation and number of runs behind a cell; shares in [0, 1]."""
 
     mean: float
@@ -63,8 +63,7 @@ class TableCell:
         return f"{100 * self.mean:.2f}{spread}"
 
 
-@dataclass(frozen=True)
-class PublishedTable:
+class PublishedTable(Struct, frozen=True):
     """The table."""
 
     columns: tuple[str, ...]  # Published models, then one's own runs with a star.

@@ -7,6 +7,7 @@ from typing import Final
 
 import numpy as np
 from jaxtyping import Float, Int
+from msgspec import Struct
 
 from trainer.analysis.batches import MOST_LIKELY
 from trainer.charts import ChartError
@@ -70,8 +71,7 @@ class ReplaySettings:
     pairs: int = option(64, "Pairs", "How many pairs are drawn, those of the largest loss.", low=2, high=512, log=True)
 
 
-@dataclass(frozen=True)
-class RunReplay:
+class RunReplay(Struct, frozen=True):
     """The replay shown of a run, None if none is stored; `steps` are the stored ones."""
 
     run: int

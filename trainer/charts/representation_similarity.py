@@ -9,6 +9,7 @@ from typing import Any, Final, Literal
 
 import numpy as np
 from jaxtyping import Float, Shaped
+from msgspec import Struct
 
 from trainer.analysis.chance import jaccard_chance_text
 from trainer.analysis.embedding_similarity import compare_spaces
@@ -68,8 +69,7 @@ class Space(SnapshotLabel):
         return f"{self.name} · {self.step:,} · {self.modality}s"
 
 
-@dataclass(frozen=True)
-class RepresentationSimilarity:
+class RepresentationSimilarity(Struct, frozen=True):
     """A symmetric matrix per measure; row i is `spaces[i]`."""
 
     spaces: tuple[Space, ...]  # Modality by modality, run by run, by step.

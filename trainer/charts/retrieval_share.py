@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
+from msgspec import Struct
 
 from trainer import config
 from trainer.analysis.hopfield import own_weight
@@ -53,8 +53,7 @@ COMMAND: Final = (
 )
 
 
-@dataclass(frozen=True)
-class ShareRun:
+class ShareRun(Struct, frozen=True):
     """One run; `share` is None for CLIP, `values` are those of `MEASURES`."""
 
     run: int
@@ -64,8 +63,7 @@ class ShareRun:
     values: tuple[float, ...]
 
 
-@dataclass(frozen=True)
-class ShareRuns:
+class ShareRuns(Struct, frozen=True):
     """Runs that differ in share and seed only, at one step; `absent` are those without a snapshot of it."""
 
     dataset: str

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Float, UInt8
+from msgspec import Struct
 
 from trainer.charts.settings import options
 
@@ -20,8 +21,7 @@ def request_words(question: Any) -> list[str]:
     return ["--image", question.image, "--caption", question.caption, *options(question)]
 
 
-@dataclass(frozen=True, kw_only=True)
-class SaliencyRun:
+class SaliencyRun(Struct, frozen=True, kw_only=True):
     """One run's map."""
 
     index: int  # Place of the run among those asked for; decides its color.

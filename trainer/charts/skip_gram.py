@@ -7,6 +7,7 @@ from typing import Final
 
 import numpy as np
 from jaxtyping import Float
+from msgspec import Struct
 
 from trainer.analysis.skip_gram_pairs import drawn_negatives, gradient_step, noise_shares, positives, sentences_of
 from trainer.charts import ChartError
@@ -57,8 +58,7 @@ class SkipGramSettings:
     seed: int = option(0, "Seed", "Of the negatives and the vectors.", low=0, high=9999)
 
 
-@dataclass(frozen=True)
-class SkipGramExamples:
+class SkipGramExamples(Struct, frozen=True):
     """The pairs of a word."""
 
     contexts: list[str]  # Positives, in the order of the text.

@@ -8,6 +8,7 @@ from typing import Any, Final, Literal
 
 import numpy as np
 from jaxtyping import Float
+from msgspec import Struct
 
 from trainer.analysis.procrustes import procrustes
 from trainer.analysis.progress import Progress
@@ -73,8 +74,7 @@ class Multiple(SnapshotLabel):
     rank: float
 
 
-@dataclass(frozen=True)
-class SmallMultiples:
+class SmallMultiples(Struct, frozen=True):
     """The runs in their order, the number of pairs they are measured on, and of those that all of them hold."""
 
     runs: tuple[Multiple, ...]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
+from msgspec import Struct
 
 from trainer.charts.marks import Axis, NumberRow, NumberTable, Panel, Series, XYPlot, axis_over, run_tone
 from trainer.charts.snapshot_series import (
@@ -33,8 +33,7 @@ FEW: Final = 20
 """Curves of at most this many points mark each of them."""
 
 
-@dataclass(frozen=True)
-class MeasuredRun:
+class MeasuredRun(Struct, frozen=True):
     """A run with its curves, and the step whose values are in the table."""
 
     run: TimelineRun

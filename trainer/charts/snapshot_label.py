@@ -6,6 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from msgspec import Struct
+from msgspec.structs import asdict
+
 from trainer.analysis.units import Units
 from trainer.experiments.seed_truth import different_data
 from trainer.metrics import data_label
@@ -64,7 +67,8 @@ def _with_full_name(workspace: Workspace, facts: dict[str, Any]) -> dict[str, An
 def counted_notes(data: object) -> tuple[str, ...]:
     """Return a sentence for what the snapshots of a chart's data hold, where pictures or captions repeat."""
     names_by_text: dict[str, list[str]] = {}
-    for value in vars(data).values() if hasattr(data, "__dict__") else ():
+    values = asdict(data) if isinstance(data, Struct) else getattr(data, "__dict__", {})
+    for value in values.values():
         for label in value if isinstance(value, tuple | list) else (value,):
             run = label if hasattr(label, "counted") else getattr(label, "run", None)
             counted = getattr(run, "counted", "")

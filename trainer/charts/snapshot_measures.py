@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 import numpy as np
 from jaxtyping import Float
+from msgspec import Struct
 
 from trainer.charts import BOTH, ChartError
 from trainer.charts.marks import Axis, Series, XYPlot
@@ -23,8 +23,7 @@ MOST_PAIRS: Final = 20_000
 """More pairs than this are sampled where a whole snapshot is measured."""
 
 
-@dataclass(frozen=True)
-class Temperatures:
+class Temperatures(Struct, frozen=True):
     """The run's temperatures at a step: 1/tau, and beta if it uses Hopfield retrieval."""
 
     inv_tau: float

@@ -10,6 +10,7 @@ from typing import Final
 
 import numpy as np
 from jaxtyping import Float
+from msgspec import Struct
 
 from trainer.analysis.geometry import ajne, alignment, modality_gap, uniformity
 from trainer.analysis.progress import Progress, silent
@@ -26,8 +27,7 @@ MOST_PAIRS: Final = 4_000
 """More pairs than this are sampled for the curves: recall, uniformity and Ajne compare everything with everything."""
 
 
-@dataclass(frozen=True)
-class TimelineMeasure:
+class TimelineMeasure(Struct, frozen=True):
     """One curve of the timeline."""
 
     key: str  # Tells it from the others.
@@ -55,8 +55,7 @@ def measure_name(measure: TimelineMeasure, runs: Sequence[TimelineRun]) -> str:
     return measured_name(measure.label, split, [run.curves[measure.key].n for run in runs if measure.key in run.curves])
 
 
-@dataclass(frozen=True)
-class MeasureCurve:
+class MeasureCurve(Struct, frozen=True):
     """A measure of one run over its steps."""
 
     x: Float[np.ndarray, " s"]  # Steps, ascending.

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from trainer import config
 from trainer.charts import ChartError
@@ -100,8 +101,7 @@ def step_that_embeds(
     raise ChartError(f"Run {run.short_name} keeps no checkpoint of step {chosen.step} to embed words with. {choose}")
 
 
-@dataclass(frozen=True)
-class Embedder:
+class Embedder(Struct, frozen=True):
     """The checkpoint that embeds a query for a snapshot."""
 
     step: int | None  # Of the checkpoint to ask for; None is the last one.

@@ -10,6 +10,7 @@ from typing import Any, Generic, Literal, TypeVar
 
 import numpy as np
 from jaxtyping import Float
+from msgspec import Struct
 
 from trainer.analysis.progress import Progress
 from trainer.charts import ChartError
@@ -39,8 +40,7 @@ Needs = Literal["none", "whole_runs", "one_run", "runs", "two_runs"]
 """
 
 
-@dataclass(frozen=True)
-class Target:
+class Target(Struct, frozen=True):
     """A run at a step: one of the snapshots that a chart shows. `step` None is its last."""
 
     run: int | str
@@ -89,8 +89,7 @@ class Request:
         return np.array(answer, dtype=np.float64)
 
 
-@dataclass(frozen=True)
-class Outside:
+class Outside(Struct, frozen=True):
     """Texts and image files that every target's model embeds: its rows of vectors, in this order.
 
     With `placement` the texts' vectors are placed in the plane, too. Texts `of_words` are single words: a run without a

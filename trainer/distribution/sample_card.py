@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from trainer.untrusted.documents import decode
 
 CARD: Final = "card.json"
 
 
-@dataclass(frozen=True)
-class SampleMap:
+class SampleMap(Struct, frozen=True):
     """A map of one run in thousandths of its width and height, from the lower left corner."""
 
     name: str  # Of its objective.
@@ -22,8 +22,7 @@ class SampleMap:
     labels: list[tuple[str, int, int]]  # Class names with x and y of where each is written.
 
 
-@dataclass(frozen=True)
-class SampleCard:
+class SampleCard(Struct, frozen=True):
     """The two runs of the sample workspace in a picture."""
 
     samples: int  # Held-out images behind the recalls.

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from trainer import config
 from trainer.metrics import data_label
@@ -13,8 +14,7 @@ HELD_OUT: Final = "heldout"
 """The held-out split of data that state none; Scenes name theirs."""
 
 
-@dataclass(frozen=True)
-class RunData:
+class RunData(Struct, frozen=True):
     """What runs were trained on, and hold out."""
 
     runs: tuple[int, ...]  # The runs of these data, the newest first; none for data that come with the application.

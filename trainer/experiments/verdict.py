@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+from msgspec import Struct
 
 from trainer.alerts import ENDED_WORDS
 from trainer.analysis.anytime_valid import Decision, Interval, decide
@@ -34,8 +35,7 @@ class RunOutcome:
     note: str = ""  # Why it is not counted; empty for one that is.
 
 
-@dataclass(frozen=True)
-class ArmOutcome:
+class ArmOutcome(Struct, frozen=True):
     """An arm's values of one outcome over seeds; `std` is NaN of a single one."""
 
     arm: str

@@ -12,6 +12,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
+from msgspec import Struct
+
 from trainer.config import (
     TORCHVISION_FILES,
     TORCHVISION_LABELS,
@@ -279,8 +281,7 @@ def _captions_in(file: Path) -> list[str]:
 # -- folders -------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _Look:
+class _Look(Struct, frozen=True):
     """The contents of a folder, according to its first files."""
 
     beside: int  # Pictures and films in the folder itself.

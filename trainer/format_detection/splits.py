@@ -9,9 +9,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Final, Literal
+
+from msgspec import Struct
 
 Part = Literal["train", "validation", "test"]
 
@@ -33,8 +34,7 @@ _PART_OF: Final[Mapping[str, Part]] = {word: part for part, words in KEYWORDS.it
 _KEYWORD: Final = re.compile(rf"(?:^|(?<=[-._ 0-9]))({'|'.join(_PART_OF)})(?=[-._ 0-9]|$)", re.IGNORECASE)
 
 
-@dataclass(frozen=True)
-class StatedSplit:
+class StatedSplit(Struct, frozen=True):
     """The parts that names state."""
 
     parts: dict[str, Part]  # Name -> its part; names that state none are missing.

@@ -12,12 +12,12 @@ import tempfile
 import threading
 import time
 from collections.abc import Generator, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 from jaxtyping import UInt8
+from msgspec import Struct
 
 from trainer.errors import UserError
 from trainer.images.decoding import UnreadableImage
@@ -44,8 +44,7 @@ class HelperError(UserError):
     """Images cannot be decoded at all: the helper does not start."""
 
 
-@dataclass(frozen=True)
-class Decoded:
+class Decoded(Struct, frozen=True):
     """The result of one image."""
 
     reason: str = ""  # Why there are no pixels, a sentence; empty if there are.

@@ -7,9 +7,10 @@ import io
 import os
 import re
 import stat
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     import pyarrow.parquet
@@ -21,8 +22,7 @@ _AT_ONCE: Final = 16
 _CELL: Final = re.compile(r"(?P<file>.+)::(?P<column>[^:]*)\[(?P<row>\d+)\]", re.DOTALL)
 
 
-@dataclass(frozen=True)
-class Member:
+class Member(Struct, frozen=True):
     """A file inside an uncompressed tar, read without unpacking."""
 
     file: Path
@@ -34,8 +34,7 @@ class Member:
         return f"{self.file}::{self.offset}+{self.size}::{self.name}"
 
 
-@dataclass(frozen=True)
-class Cell:
+class Cell(Struct, frozen=True):
     """The bytes in a row and column of a Parquet table."""
 
     file: Path

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from trainer import config
 from trainer.errors import UserError
@@ -15,8 +16,7 @@ from trainer.store.elsewhere import place_of
 _NEWEST: Final = 20
 
 
-@dataclass(frozen=True)
-class Pace:
+class Pace(Struct, frozen=True):
     """What a step of a finished run took."""
 
     label: str

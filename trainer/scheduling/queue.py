@@ -18,6 +18,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from msgspec import Struct
+
 from trainer.distribution.training_part import TrainingPartMissing
 from trainer.errors import UserError
 from trainer.scheduling import experiments, launch, system_usage
@@ -52,8 +54,7 @@ class QueueSlots:
         return {CPU: self.cpu} | {f"gpu:{number}": self.per_gpu for number in self.gpus}
 
 
-@dataclass(frozen=True)
-class Expected:
+class Expected(Struct, frozen=True):
     """When a run is expected to start and end, in seconds from now; None if unknown."""
 
     start_s: float | None

@@ -7,9 +7,10 @@ import functools
 import shutil
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from trainer.scheduling import gpu_usage
 from trainer.scheduling.gpu_usage import Gpu
@@ -21,8 +22,7 @@ _MIB: Final = 2**20
 _LOCK: Final = threading.Lock()
 
 
-@dataclass(frozen=True)
-class TrainerUsage:
+class TrainerUsage(Struct, frozen=True):
     """The resources used by one trainer, including its helper processes."""
 
     run: int
@@ -32,8 +32,7 @@ class TrainerUsage:
     gpu_mib: float | None  # Memory on all GPUs; None where it cannot be told.
 
 
-@dataclass(frozen=True)
-class SystemUsage:
+class SystemUsage(Struct, frozen=True):
     """The state of the computer at one moment.
 
     Attributes:

@@ -6,9 +6,10 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from trainer.store.files import write_text
 from trainer.untrusted import files as untrusted_files
@@ -25,8 +26,7 @@ _ARTICLE: Final = "a(n)"
 """Of a template: `a` or `an`, as the label wants it."""
 
 
-@dataclass(frozen=True)
-class CaptionWords:
+class CaptionWords(Struct, frozen=True):
     """Words in lower case -> captions that hold them, and how many captions there are."""
 
     captions: int

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec import Struct
 from sqlalchemy import Connection, delete, func, insert, select, update
 from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 
@@ -26,8 +26,7 @@ _SHORT: Final = select(table).where(func.length(table.c.definition) <= MOST_TOML
 """Query of the experiments whose definition is read; one that is longer, this program has not made."""
 
 
-@dataclass(frozen=True)
-class ExperimentRow:
+class ExperimentRow(Struct, frozen=True):
     """An experiment."""
 
     id: int

@@ -12,6 +12,7 @@ from typing import Final
 
 import numpy as np
 from jaxtyping import Int, UInt8
+from msgspec import Struct
 
 from trainer.store.files import write_atomically, write_text
 from trainer.untrusted import confined
@@ -24,8 +25,7 @@ _LARGEST: Final = 1 << 22
 """Bytes of what is said of a comparison."""
 
 
-@dataclass(frozen=True)
-class ModelRow:
+class ModelRow(Struct, frozen=True):
     """One model of the table."""
 
     model: str
@@ -40,8 +40,7 @@ class ModelRow:
     high: float | None  # Of the same.
 
 
-@dataclass(frozen=True)
-class ReadClasses:
+class ReadClasses(Struct, frozen=True):
     """What the class-conditional model draws, and its answers next to those of discriminative classifiers."""
 
     classes: tuple[str, ...]

@@ -8,9 +8,10 @@ import json
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
+
+from msgspec import Struct
 
 from trainer.store import derived
 from trainer.store.component_files import components_name
@@ -29,16 +30,14 @@ _HALF_S: Final = 86_400.0
 """Seconds after which a file without facts, or one that was being written, is one that a killed process has left."""
 
 
-@dataclass(frozen=True)
-class LayoutSource:
+class LayoutSource(Struct, frozen=True):
     """The snapshots that a layout was made of, by their folders below the workspace, and how."""
 
     of: tuple[str, ...] = ()
     method: str = ""
 
 
-@dataclass(frozen=True)
-class OrphanLayoutFiles:
+class OrphanLayoutFiles(Struct, frozen=True):
     """Files that no run needs."""
 
     names: tuple[str, ...]  # In `layouts`, sorted.

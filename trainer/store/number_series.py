@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Float, Int
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from trainer.store.workspace import Workspace
 
 
-@dataclass(frozen=True)
-class NumberSeries:
+class NumberSeries(Struct, frozen=True):
     """A number over the steps of a run."""
 
     steps: Int[np.ndarray, " k"]  # Ascending; none where the run has no such number.

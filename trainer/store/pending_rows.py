@@ -9,9 +9,10 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
+
+from msgspec import Struct
 
 from trainer.store.rows import ValueRefused
 from trainer.untrusted import confined
@@ -25,8 +26,7 @@ END: Final = "end"
 """The kind of the row that says how the session ended."""
 
 
-@dataclass(frozen=True)
-class PendingRow:
+class PendingRow(Struct, frozen=True):
     """A line of the file: what `keep` was called with."""
 
     kind: str

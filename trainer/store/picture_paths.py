@@ -9,9 +9,11 @@ import json
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path, PurePath
 from typing import Any, Final, TypeVar
+
+from msgspec import Struct
 
 from trainer.images.location import file_of, location
 from trainer.store import ownership
@@ -29,8 +31,7 @@ _LEAVING: Final = r"(^|[/\\])\.\.([/\\]|$)|\x00"
 _LEADING_OUT: Final = rf"^{PREFIX}([/\\]|[A-Za-z]:|\.\.([/\\]|$))"
 
 
-@dataclass(frozen=True)
-class ImportSource:
+class ImportSource(Struct, frozen=True):
     """The workspace that a run was imported from."""
 
     workspace: str

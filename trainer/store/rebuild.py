@@ -14,10 +14,11 @@ import shutil
 import stat
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
+from msgspec import Struct, field
 from sqlalchemy import Connection, delete, select
 from sqlalchemy.dialects.sqlite import insert
 from sqlalchemy.types import Float
@@ -62,8 +63,7 @@ MOST_ROWS: Final = 100_000
 TABLES: Final = (schema.checkpoint, schema.snapshot, schema.evaluation)
 
 
-@dataclass
-class RebuildFacts:
+class RebuildFacts(Struct):
     """The trusted contents of a run folder."""
 
     folder: Path

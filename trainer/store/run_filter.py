@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, Final
 
+from msgspec import Struct
+
 from trainer.errors import UserError
 from trainer.store.rows import RunRow
 
@@ -26,8 +28,7 @@ _TERM: Final = re.compile(r"(-?)([A-Za-z_][\w./@+-]*)(<=|>=|!=|:|=|<|>)(.*)", re
 _SPLIT: Final = re.compile(r'(?:[^\s"]|"[^"]*")+')
 
 
-@dataclass(frozen=True)
-class Term:
+class Term(Struct, frozen=True):
     """One condition; without a field it is a word."""
 
     field: str

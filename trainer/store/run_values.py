@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec import Struct, field
 from sqlalchemy import text
 
 from trainer import config
@@ -42,8 +42,7 @@ _TITLES: Final = {"id": "ID", "tag": "Tags"}
 """Titles of facts that are not their names."""
 
 
-@dataclass(frozen=True)
-class ValueColumn:
+class ValueColumn(Struct, frozen=True):
     """A column of a table of runs: a fact of the row, a field of configurations, or a number."""
 
     name: str  # As it is asked for, and as a filter names it: `beta`, `experiment`, `image_to_text_R@1`.
@@ -189,8 +188,7 @@ def _read(
     return tuple(columns)
 
 
-@dataclass(frozen=True)
-class ColumnChoice:
+class ColumnChoice(Struct, frozen=True):
     """What may become a column."""
 
     name: str  # As `read_columns` takes it.
@@ -220,8 +218,7 @@ def column_choices(workspace: Workspace, runs: Sequence[RunRow]) -> tuple[Column
     )
 
 
-@dataclass(frozen=True)
-class ValueGroup:
+class ValueGroup(Struct, frozen=True):
     """Runs that have the same value."""
 
     title: str  # `objective.beta: 8`, or `No experiment`.

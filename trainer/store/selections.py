@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from jaxtyping import Int
+from msgspec import Struct
 from sqlalchemy import delete, insert, select
 
 from trainer.analysis.progress import Progress, silent
@@ -30,8 +30,7 @@ _AT_ONCE: Final = 32_768
 """Pairs that are Python's values at a time: those of a million take half a gigabyte."""
 
 
-@dataclass(frozen=True)
-class NamedSelection:
+class NamedSelection(Struct, frozen=True):
     """Pairs under a name."""
 
     id: int  # Row of the store.

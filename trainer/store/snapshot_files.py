@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from jaxtyping import Float, Shaped
+from msgspec import Struct
 
 from trainer.config import default_paths
 from trainer.store import manifests, picture_paths
@@ -65,8 +66,7 @@ class Items:
         return len(self.id)
 
 
-@dataclass(frozen=True)
-class ArrayFile:
+class ArrayFile(Struct, frozen=True):
     """A `.npy` of unit rows on the disk of the workspace, which a new snapshot takes over: it is moved, not copied."""
 
     path: Path
@@ -83,8 +83,7 @@ class ArrayFile:
         return 0
 
 
-@dataclass(frozen=True)
-class SnapshotCard:
+class SnapshotCard(Struct, frozen=True):
     """What `snapshot.json` says of a snapshot; `features` is their width, 0 where none were kept."""
 
     model: str

@@ -1,4 +1,4 @@
-"""JSON documents that anybody may have written, decoded to the dataclasses that describe them.
+"""JSON documents that anybody may have written, decoded to the classes that describe them.
 
 A document is bounded before it is parsed (`trainer.untrusted.files`), and every value of it has the type that its field
 says, or the document is refused. Fields that a class does not have are passed over.
@@ -10,6 +10,8 @@ import math
 import re
 from pathlib import Path
 from typing import Any, Final, TypeVar
+
+import msgspec
 
 from trainer.untrusted.files import MOST_SETTINGS, parse_json, read_record
 
@@ -48,13 +50,11 @@ def parse(text: str | bytes, kind: type[Decoded]) -> Decoded:
 
 
 def convert(values: Any, kind: type[Decoded]) -> Decoded:
-    """Return plain values as an instance of a dataclass; values that are of the type of their field are taken as is.
+    """Return plain values as an instance of the class; values that are of the type of their field are taken as is.
 
     Raises:
         BadDocument: A value is missing or of another type: `it is not a quality report: expected int, got str (runs)`.
     """
-    import msgspec  # here: the window opens without it
-
     try:
         return msgspec.convert(values, kind)
     except msgspec.ValidationError as error:

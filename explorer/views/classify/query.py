@@ -9,6 +9,7 @@ from typing import Final
 
 import numpy as np
 from jaxtyping import Float
+from msgspec import Struct
 from PySide6.QtCore import QObject, Signal
 
 from explorer.model_client.client import ModelClient
@@ -23,8 +24,7 @@ AT_ONCE: Final = 16
 """Images of one question after the first: few enough that a changed mind costs little."""
 
 
-@dataclass(frozen=True)
-class Prediction:
+class Prediction(Struct, frozen=True):
     """One run's prediction for one image."""
 
     labels: tuple[str, ...]  # As they were asked.
@@ -47,8 +47,7 @@ class Prediction:
         return f" {'> 99' if 0.995 <= share < 1 else f'{100 * share:.0f}'} %"
 
 
-@dataclass(frozen=True)
-class ClassifyRequest:
+class ClassifyRequest(Struct, frozen=True):
     """The request made for every image, and its models."""
 
     models: tuple[Model, ...] = ()
@@ -56,8 +55,7 @@ class ClassifyRequest:
     templates: tuple[str, ...] = ()
 
 
-@dataclass
-class ModelState:
+class ModelState(Struct):
     """How far one model is with the current request."""
 
     open_question: int | None = None  # Number of the question that it has not answered; None if there is none.

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 _LABEL: Final = re.compile(r'\s*"((?:[^"\n]|"")*)"\s*(?=[,\n]|$)|([^,\n]*)')
 """A label in quotes, as in CSV, or up to the next comma or line."""
@@ -15,8 +16,7 @@ LONGEST: Final = 300
 """Characters of a label or template; models cut texts far earlier."""
 
 
-@dataclass(frozen=True)
-class TextInput:
+class TextInput(Struct, frozen=True):
     """Valid entries in the order typed, and a note about ignored ones (empty if none)."""
 
     entries: tuple[str, ...]

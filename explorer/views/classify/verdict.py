@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from explorer.views.classify.query import Prediction
 
 LETTERS = ("A", "B")
 
 
-@dataclass(frozen=True)
-class Verdict:
+class Verdict(Struct, frozen=True):
     """A text and its icon."""
 
     words: str  # A short sentence.

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
+from msgspec import Struct
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QApplication, QWidget
@@ -504,8 +505,7 @@ class EvaluateView(View):
         )
 
 
-@dataclass(frozen=True)
-class StoredResults:
+class StoredResults(Struct, frozen=True):
     """What is stored of the runs shown, and the data that they can be measured on."""
 
     evaluated: tuple[tuple[str, str], ...]  # Data set and split of what was measured of any of them.

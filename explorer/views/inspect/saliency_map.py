@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from jaxtyping import Float, UInt8
+from msgspec import Struct
 from PySide6.QtCore import QEvent, QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QHelpEvent, QImage, QLinearGradient, QPainter, QPainterPath, QPaintEvent, QPixmap
 from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
@@ -22,8 +21,7 @@ WRAPPED = Qt.AlignmentFlag.AlignCenter | Qt.TextFlag.TextWordWrap
 FAINT, STRONG = 0.12, 0.85
 
 
-@dataclass(frozen=True)
-class SaliencyOverlay:
+class SaliencyOverlay(Struct, frozen=True):
     """The overlay on the image."""
 
     cells: Float[np.ndarray, "g g"]  # NaN never; positive cells take the second color, negative ones the first.

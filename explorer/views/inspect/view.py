@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Final, Literal
 
+from msgspec import Struct
 from PySide6.QtCore import QObject
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QButtonGroup, QComboBox, QPushButton, QWidget
@@ -50,8 +50,7 @@ MOST_IMAGES: Final = 50
 MOST_CAPTIONS: Final = 30
 
 
-@dataclass(frozen=True)
-class Image:
+class Image(Struct, frozen=True):
     """An image to inspect, its caption, and the number of its pair; -1 if it is of none."""
 
     path: str

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 import pyqtgraph as pg
 from jaxtyping import Int, UInt8
+from msgspec import Struct
 from PySide6.QtGui import QColor
 
 from explorer.theme import class_colors, color, theme
@@ -27,8 +27,7 @@ LEAST_APART: Final = 25
 """Degrees of hue between images or texts and a run."""
 
 
-@dataclass(frozen=True)
-class Coloring:
+class Coloring(Struct, frozen=True):
     """The color of every point."""
 
     by: str  # `modality`, `label`, what is computed, or a column.

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 from jaxtyping import Float, Int, UInt8
+from msgspec import Struct
 
 from explorer.theme import color
 from trainer.analysis.camera_3d import turned
@@ -21,8 +21,7 @@ PALEST: Final = 0.45
 """How far the farthest points are mixed with the ground."""
 
 
-@dataclass(frozen=True)
-class DepthProjection:
+class DepthProjection(Struct, frozen=True):
     """A projected cloud: positions, and each point's depth level, 0 nearest."""
 
     xy: Float[np.ndarray, "m 2"]

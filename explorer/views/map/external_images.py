@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Float
+from msgspec import Struct
 from PySide6.QtCore import QObject, Signal
 
 from explorer.views.map.load import MapSide
@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from explorer.model_client.client import ModelClient
 
 
-@dataclass(frozen=True)
-class PlacedLayout:
+class PlacedLayout(Struct, frozen=True):
     """The placement of one map's points."""
 
     side: MapSide

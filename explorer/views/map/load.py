@@ -10,6 +10,7 @@ from typing import Final
 
 import numpy as np
 from jaxtyping import Float, Int
+from msgspec import Struct
 
 from explorer.views.map.coloring import choices
 from trainer.analysis.camera_3d import approximate_components
@@ -72,8 +73,7 @@ class MapSide:
         return (*image, self.images + pair) if 0 <= pair < self.texts else image
 
 
-@dataclass(frozen=True)
-class Sketch:
+class Sketch(Struct, frozen=True):
     """A preview of a snapshot with very many points."""
 
     side: MapSide  # Some of its pairs, as if there were no others, without paths and captions.

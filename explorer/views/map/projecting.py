@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import itertools
 import tempfile
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 from PySide6.QtCore import QObject, Signal
 
 from explorer.views.map.load import MapSide, read_side
@@ -27,8 +28,7 @@ if TYPE_CHECKING:
     from explorer.views.view import Context
 
 
-@dataclass
-class _Waiting:
+class _Waiting(Struct):
     index: int
     side: MapSide
     projection: PointPlacement

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
 import numpy as np
 from jaxtyping import Float, Int
+from msgspec import Struct
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from explorer.event_loop.background import Background
@@ -24,8 +24,7 @@ REST_MS: Final = 180
 """After so long without a turn a large cloud is shown whole again."""
 
 
-@dataclass(frozen=True)
-class Cloud:
+class Cloud(Struct, frozen=True):
     """The points of a side in 3-D."""
 
     side: MapSide

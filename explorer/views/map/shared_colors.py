@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from operator import is_
 from typing import Final
+
+from msgspec import Struct
 
 from explorer.views.map.coloring import COMPUTED, MODALITY, Coloring, colorings
 from explorer.views.map.load import MapSide, same_items
@@ -16,8 +17,7 @@ AT_ONCE: Final = 100_000
 """Points whose colors are found where they are wanted; those of more are found on a thread."""
 
 
-@dataclass(frozen=True)
-class ColorRequest:
+class ColorRequest(Struct, frozen=True):
     """A request for colors."""
 
     by: str  # What is chosen; a side that has no such column is colored by modality with the others.

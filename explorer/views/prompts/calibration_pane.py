@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 from PySide6.QtCore import Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QBoxLayout, QSizePolicy, QWidget
@@ -37,8 +37,7 @@ PLOTS_PX, STACKED_PX = 440, 660
 """Side by side, and one above the other, which two bars would scroll otherwise."""
 
 
-@dataclass(frozen=True)
-class Sample:
+class Sample(Struct, frozen=True):
     """An image whose bars are shown."""
 
     name: str  # As a person knows it.

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 from jaxtyping import Float
+from msgspec import Struct
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelIndex, QRectF, Qt, Signal
 from PySide6.QtGui import QColor, QFont, QPainter, QPen
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QStyle, QStyledItemDelegate, QTableView, QWidget
@@ -23,8 +23,7 @@ MOST_HEADER_PX: Final = 250
 PALEST, DEEPEST = 0.0, 0.62
 
 
-@dataclass(frozen=True)
-class HeatData:
+class HeatData(Struct, frozen=True):
     """The data of the table."""
 
     rows: tuple[str, ...]  # Names of the rows.

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct, field
 from PySide6.QtCore import QObject, Signal
 
 from explorer.state.selection import Side
@@ -19,8 +19,7 @@ from trainer.messages import EmbedClasses, EmbedClassesAnswer, Failure
 from trainer.store import SplitKey, Workspace, of_split
 
 
-@dataclass(frozen=True)
-class PromptRequest:
+class PromptRequest(Struct, frozen=True):
     """A request of the view: A and B, each at its own step."""
 
     sides: tuple[Side, ...]
@@ -39,8 +38,7 @@ class PromptRequest:
         return of_split(self.data)
 
 
-@dataclass(frozen=True)
-class PromptResult:
+class PromptResult(Struct, frozen=True):
     """Both charts' data of the available sides (`places`: 0 is A), and why others are missing."""
 
     request: PromptRequest

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from trainer.charts.retrained import retrained, retrained_lines
 from trainer.charts.snapshots import choose_snapshot
@@ -13,8 +14,7 @@ from trainer.store.quality_reports import QualityReport, read_quality
 from trainer.store.reviews import Review
 
 
-@dataclass(frozen=True)
-class LoadedQuality:
+class LoadedQuality(Struct, frozen=True):
     """What is known about the data of run A."""
 
     # The newest of the chosen runs, else one that run A had a part in; None if the data were not checked.

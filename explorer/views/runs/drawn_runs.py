@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from explorer.models.runs import matching
 from explorer.run_control.jobs import working
@@ -14,8 +15,7 @@ DRAWN_AT_MOST: Final = 24
 """More lines in a plot cannot be told apart."""
 
 
-@dataclass(frozen=True)
-class DrawnRuns:
+class DrawnRuns(Struct, frozen=True):
     """The runs in the charts."""
 
     runs: tuple[RunRow, ...]  # A and B first.

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from explorer.widgets.progress_row import Ticket
 from trainer.charts.opened_snapshot import OpenedSnapshot, open_target
@@ -15,8 +16,7 @@ from trainer.store import Workspace
 from trainer.untrusted.bounded.arrays import load_npy
 
 
-@dataclass(frozen=True)
-class SearchRequest:
+class SearchRequest(Struct, frozen=True):
     """The snapshot to search, and the method."""
 
     run: int

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Final, Literal
 
 import numpy as np
+from msgspec import Struct
 from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtGui import QAction, QFocusEvent, QKeySequence
 from PySide6.QtWidgets import QButtonGroup, QCheckBox, QLineEdit, QPushButton, QToolButton, QWidget
@@ -39,8 +40,7 @@ K: Final = 60
 ASK: Final = "Type a query, or drop or paste an image. The hits of both runs appear side by side."
 
 
-@dataclass(frozen=True)
-class SearchQuery:
+class SearchQuery(Struct, frozen=True):
     """The query: a sentence, or an image file."""
 
     text: str = ""

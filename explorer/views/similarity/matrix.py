@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 from jaxtyping import Int
+from msgspec import Struct
 from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QPushButton, QWidget
 
@@ -34,8 +34,7 @@ TILE_MS = 30
 NAMES = {"label": "class", "clusters": "clusters", "stored": "as stored"}
 
 
-@dataclass(frozen=True)
-class Opened:
+class Opened(Struct, frozen=True):
     """The source of both matrices: memory-mapped snapshots, one order of the pairs, and why a run has none."""
 
     by: str

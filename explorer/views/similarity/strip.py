@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Int
+from msgspec import Struct
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QWidget
 
@@ -23,8 +23,7 @@ PICTURE_PX = 72
 """Small, so that the plots above stay 400 pixels high in a window of 800."""
 
 
-@dataclass(frozen=True)
-class Zone:
+class Zone(Struct, frozen=True):
     """A brushed range: the run, the range of cosines, and the pairs of the snapshot in it."""
 
     run: str

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 from jaxtyping import Int, UInt8
+from msgspec import Struct
 
 from explorer.theme import theme
 from explorer.views.map.coloring import CLASS, COMPUTED, MODALITY, SHADES, Coloring, choices, colorings
@@ -23,8 +23,7 @@ MOST_NAMED: Final = 12
 STOPS: Final = 5
 
 
-@dataclass(frozen=True)
-class Colors:
+class Colors(Struct, frozen=True):
     """The colors of every run's points."""
 
     by: str  # `label`, `modality`, a column, or what is computed, as `trainer export` calls it.

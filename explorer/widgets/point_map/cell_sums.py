@@ -7,12 +7,12 @@ point is drawn at the middle of its fine cell, at most a third of a pixel from i
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from types import ModuleType
 from typing import Final
 
 import numpy as np
 from jaxtyping import Float32, Int32, UInt16, UInt32
+from msgspec import Struct
 
 from explorer.widgets.point_map.grid import PointGrid
 
@@ -22,8 +22,7 @@ MOST_PIXELS: Final = 0.66
 """Pixels along one side of a fine cell at most, where it is drawn."""
 
 
-@dataclass(frozen=True)
-class CellSums:
+class CellSums(Struct, frozen=True):
     """Sums over the points of each fine cell that has any, row by row.
 
     Attributes:

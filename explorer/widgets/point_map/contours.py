@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 from jaxtyping import Float
+from msgspec import Struct
 from PySide6.QtCore import QObject, QPointF, Signal
 from PySide6.QtGui import QColor, QPainter, QPen, QPolygonF
 
@@ -28,8 +28,7 @@ FROM: Final = 1_500
 """Fewer points in sight are marks that can be told apart: lines over them would only be in the way."""
 
 
-@dataclass(frozen=True)
-class Lines:
+class Lines(Struct, frozen=True):
     """Polylines in map coordinates, those of the first share first."""
 
     of: tuple[tuple[Float[np.ndarray, "m 2"], ...], ...] = ()

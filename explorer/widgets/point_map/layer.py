@@ -10,6 +10,7 @@ from typing import Any, Final
 import numpy as np
 import pyqtgraph as pg
 from jaxtyping import Bool, Float, Float32, Int, UInt8
+from msgspec import Struct
 from PySide6.QtCore import QPointF, QRectF, QTimer, Signal
 from PySide6.QtGui import QColor, QImage, QPainter
 
@@ -53,8 +54,7 @@ class ShownFrame:
     pixels: UInt8[np.ndarray, "height width 4"] = field(repr=False)
 
 
-@dataclass(frozen=True)
-class _Drawn:
+class _Drawn(Struct, frozen=True):
     epoch: int
     picture: rasterizer.RasterImage
     sight: Viewport

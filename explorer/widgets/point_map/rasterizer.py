@@ -17,6 +17,7 @@ from typing import Final
 
 import numpy as np
 from jaxtyping import Bool, Float32, Int, UInt8, UInt16
+from msgspec import Struct
 
 from explorer.widgets.point_map.cell_sums import CellSums, fitting
 from explorer.widgets.point_map.grid import PointGrid, in_parallel, parts_of
@@ -56,8 +57,7 @@ _ENCODED: Final = (255 * (np.arange(4096) / 4095) ** (1 / 2.2)).astype(np.float3
 _STEPS: Final = np.linspace(0, 1, 2048) ** 2
 
 
-@dataclass(frozen=True)
-class PointStyle:
+class PointStyle(Struct, frozen=True):
     """Colors and shapes of points, in their original order."""
 
     color: UInt16[np.ndarray, " n"]  # Row of `palette`.
@@ -65,8 +65,7 @@ class PointStyle:
     palette: UInt8[np.ndarray, "k 3"]  # Red, green, blue.
 
 
-@dataclass(frozen=True)
-class States:
+class States(Struct, frozen=True):
     """The points in color (`lit`) and the points drawn (`shown`); None: all."""
 
     lit: Bool[np.ndarray, " n"] | None = None
@@ -93,8 +92,7 @@ class GridPoints:
     plain: bool
 
 
-@dataclass(frozen=True)
-class Viewport:
+class Viewport(Struct, frozen=True):
     """The visible rectangle of the layout, and the image's size in device pixels."""
 
     left: float

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from jaxtyping import Float
+from msgspec import Struct
 
 from explorer.widgets.point_map.rasterizer import Viewport
 
 
-@dataclass(frozen=True)
-class MapScene:
+class MapScene(Struct, frozen=True):
     """The current view.
 
     Attributes:

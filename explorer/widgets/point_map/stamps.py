@@ -9,12 +9,12 @@ that let other threads run.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
 import numpy as np
 from jaxtyping import Bool, Float, Int, UInt8
+from msgspec import Struct
 
 PLACES: Final = 8
 """Places of a mark inside a pixel, each way: at most a sixteenth of a pixel from where it belongs."""
@@ -22,8 +22,7 @@ HIDES: Final = 0.98
 """Opacity past which nothing behind is seen."""
 
 
-@dataclass(frozen=True)
-class Stamp:
+class Stamp(Struct, frozen=True):
     """The pixels of one mark relative to the pixel of its center."""
 
     row: Int[np.ndarray, " p"]
@@ -32,8 +31,7 @@ class Stamp:
     around: Float[np.ndarray, " p"]  # Opacity of what shows of its halo.
 
 
-@dataclass(frozen=True)
-class StampList:
+class StampList(Struct, frozen=True):
     """Marks to draw, back to front: centers in pixels, colors as bytes (blue, green, red), shapes."""
 
     x: Float[np.ndarray, " n"]
@@ -42,8 +40,7 @@ class StampList:
     diamond: Bool[np.ndarray, " n"]
 
 
-@dataclass(frozen=True)
-class Brush:
+class Brush(Struct, frozen=True):
     """Radius and halo width in pixels, opacity 0 to 1, and the halo's color as blue, green, red."""
 
     radius: float

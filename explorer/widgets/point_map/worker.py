@@ -6,18 +6,17 @@ import queue
 import threading
 import weakref
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import shiboken6
+from msgspec import Struct
 from PySide6.QtCore import QObject
 
 from explorer.event_loop.mailbox import Mailbox, mailbox
 
 
-@dataclass(frozen=True)
-class _Share:
+class _Share(Struct, frozen=True):
     """The completed share of some work, 0 to 1."""
 
     done: float

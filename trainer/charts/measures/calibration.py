@@ -7,6 +7,7 @@ from typing import Final
 
 import numpy as np
 from jaxtyping import Float, Int
+from msgspec import Struct
 
 from trainer.analysis import calibration as analysis
 from trainer.analysis.prompts import ensemble
@@ -22,8 +23,7 @@ CURVE: Final = np.geomspace(1.0, 1000.0, 61)
 """Inverse temperatures of the likelihood's curve: tau from 1 to 0.001."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class CalibrationAt:
+class CalibrationAt(Struct, frozen=True, kw_only=True):
     """The numbers at one inverse temperature."""
 
     inv_tau: float

@@ -8,6 +8,7 @@ from typing import Any, Final, Literal
 from weakref import WeakValueDictionary
 
 import numpy as np
+from msgspec import Struct
 
 from trainer import prompt_suites
 from trainer.analysis.class_prompts import captioned
@@ -52,8 +53,7 @@ class ChangesSettings:
     )
 
 
-@dataclass(frozen=True)
-class ChangesData:
+class ChangesData(Struct, frozen=True):
     """The first snapshot against each of the others."""
 
     found: tuple[Changes, ...]  # One comparison for each of the others that can be compared.

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
+from msgspec import Struct
+
 from trainer.analysis.intervals import wilson
 from trainer.charts import ChartError
 from trainer.charts.copied_pictures import copies_notes
@@ -72,8 +74,7 @@ class ComparedRun:
     step: int
 
 
-@dataclass(frozen=True)
-class ComparisonRow:
+class ComparisonRow(Struct, frozen=True):
     """One metric on one split for one question."""
 
     metric: Metric  # How it is shown and which way is good.

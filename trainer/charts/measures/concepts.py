@@ -9,6 +9,7 @@ from typing import Final
 
 import numpy as np
 from jaxtyping import Int
+from msgspec import Struct
 
 from trainer.analysis.concept_edits import ConceptSpaces
 from trainer.analysis.concepts import (
@@ -80,8 +81,7 @@ class ConceptsSettings:
     )
 
 
-@dataclass(frozen=True)
-class Concepts:
+class Concepts(Struct, frozen=True):
     """The concepts of some runs, most frequent first."""
 
     runs: tuple[SnapshotLabel, ...]  # Of which run and snapshot each space is.

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
+from msgspec import Struct
 
 from trainer.analysis.efficiency import Band, band, pairs_to_reach
 from trainer.analysis.significance import Groups, compare_groups
@@ -32,8 +33,7 @@ Asked = tuple[str, str, Question | None]
 """Data set, split and question."""
 
 
-@dataclass(frozen=True)
-class EfficiencyRun:
+class EfficiencyRun(Struct, frozen=True):
     """One seed: its value at each measurement."""
 
     run: int
@@ -56,8 +56,7 @@ class EfficiencyGroup:
     reached: float | None  # Pairs seen when the mean first reaches the level of the chart; None if it does not.
 
 
-@dataclass(frozen=True)
-class EfficiencyChart:
+class EfficiencyChart(Struct, frozen=True):
     """Groups on one data set by one measure."""
 
     dataset: str

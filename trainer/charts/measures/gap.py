@@ -10,6 +10,7 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 from jaxtyping import Float, Int
+from msgspec import Struct
 
 from trainer import config
 from trainer.analysis import losses
@@ -57,8 +58,7 @@ class GapSettings:
     most: int = option(MOST_PAIRS, "Most pairs", "More pairs are sampled.", low=2, high=10**7, control=False)
 
 
-@dataclass(frozen=True)
-class Objective:
+class Objective(Struct, frozen=True):
     """The loss of a run as computed from a snapshot: `cloob` or the symmetric `info_nce`."""
 
     kind: str
@@ -89,8 +89,7 @@ class Objective:
         return losses.info_nce(image, text, self.inv_tau, progress=progress)
 
 
-@dataclass(frozen=True)
-class GapPoint:
+class GapPoint(Struct, frozen=True):
     """Measures with `share` of the gap closed; the loss on `n` pairs as one batch, without false negatives."""
 
     share: float

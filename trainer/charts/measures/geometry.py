@@ -8,6 +8,7 @@ from typing import Final, Literal
 
 import numpy as np
 from jaxtyping import Float, Int
+from msgspec import Struct
 
 from trainer.analysis.geometry import alignment, effective_eigenvalues, modality_gap, uniformity
 from trainer.analysis.progress import between, part_of
@@ -97,8 +98,7 @@ class Spread:
         return self.angles / max(int(self.angles.sum()), 1)
 
 
-@dataclass(frozen=True)
-class StepSpread:
+class StepSpread(Struct, frozen=True):
     """The measures of one step that do not depend on n."""
 
     step: int

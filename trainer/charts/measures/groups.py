@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Final, Literal
 
 import numpy as np
+from msgspec import Struct
 
 from trainer import config
 from trainer.analysis.number_text import number
@@ -76,8 +77,7 @@ class GroupLine:
     seeds: tuple[tuple[int, ...], ...] = ()  # Of each group, those of its values.
 
 
-@dataclass(frozen=True)
-class GroupTable:
+class GroupTable(Struct, frozen=True):
     """Groups in columns, metrics in rows; every later group is tested against the first."""
 
     groups: tuple[GroupColumn, ...]

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int
+from msgspec import Struct
 
 from trainer.analysis.progress import Progress
 from trainer.analysis.prompts import accuracy_by_class, ensemble, template_accuracy
@@ -17,8 +18,7 @@ from trainer.charts.class_task import ClassTexts, ZeroShotRun, open_task
 from trainer.store import Workspace
 
 
-@dataclass(frozen=True, kw_only=True)
-class Mixture:
+class Mixture(Struct, frozen=True, kw_only=True):
     """A classifier made of the templates."""
 
     by_class: Float[np.ndarray, " c"]  # Share of each class's images taken for it; NaN where a class has no image.

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final, Literal
 
 import numpy as np
 from jaxtyping import Int
+from msgspec import Struct
 
 from trainer.analysis.cluster_words import distinct_words, distinctive_words
 from trainer.analysis.separated_groups import KernelDifference, SeparatedGroup, compared_groups
@@ -23,8 +23,7 @@ MOST_ROWS: Final = 30_000
 """Distinct pictures or captions that are compared; of more, so many are drawn: each takes 400 numbers per run."""
 
 
-@dataclass(frozen=True)
-class NamedGroup:
+class NamedGroup(Struct, frozen=True):
     """A group of one side."""
 
     number: int  # By which a click chooses it.
@@ -35,8 +34,7 @@ class NamedGroup:
     typical: Int[np.ndarray, " m"]  # Some of them, evenly spread.
 
 
-@dataclass(frozen=True)
-class SeparatedGroupsChart:
+class SeparatedGroupsChart(Struct, frozen=True):
     """Both directions."""
 
     opened: tuple[OpenedSnapshot, OpenedSnapshot]  # A and B.

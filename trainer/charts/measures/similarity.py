@@ -8,6 +8,7 @@ from typing import Any, Final, Literal
 
 import numpy as np
 from jaxtyping import Float, Int
+from msgspec import Struct
 
 from trainer.analysis import separation as counting
 from trainer.analysis.distinct import answers
@@ -91,8 +92,7 @@ class SimilaritySettings:
         return texts[self.compared]
 
 
-@dataclass(frozen=True)
-class Facet:
+class Facet(Struct, frozen=True):
     """The pictures with one value of a column, `n` of them, and their pairs' separation from the hardest unmatched."""
 
     value: str
@@ -199,8 +199,7 @@ def similarity(
     )
 
 
-@dataclass(frozen=True)
-class _Cosines:
+class _Cosines(Struct, frozen=True):
     """The measurements of one run; `counts` are fine-binned, by image group."""
 
     asked: _Asked

@@ -11,9 +11,10 @@ import sys
 import tempfile
 import threading
 from collections.abc import Generator, Iterator, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final
+
+from msgspec import Struct, field
 
 from trainer.errors import UserError
 from trainer.untrusted import safe_subprocess
@@ -46,8 +47,7 @@ class Unreadable(UserError, ValueError):
     """A file that was refused; the message is the reason, as a sentence."""
 
 
-@dataclass(frozen=True)
-class TablePart:
+class TablePart(Struct, frozen=True):
     """One file of a table: the reader's facts, and its rows, to be read before the next part."""
 
     facts: dict[str, Any]
@@ -55,8 +55,7 @@ class TablePart:
     rows: Iterator[pa.RecordBatch]
 
 
-@dataclass
-class _Helper:
+class _Helper(Struct):
     """A reader process, and why it was ended."""
 
     process: subprocess.Popen[bytes]

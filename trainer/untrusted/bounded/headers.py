@@ -5,11 +5,11 @@ from __future__ import annotations
 import io
 import json
 import math
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 import numpy as np
+from msgspec import Struct
 
 from trainer.untrusted import files as untrusted_files
 from trainer.untrusted.bounded import Unreadable
@@ -33,8 +33,7 @@ _BYTES: Final = {
 """Bytes of a number of each type of a `.safetensors`."""
 
 
-@dataclass(frozen=True)
-class TensorPlace:
+class TensorPlace(Struct, frozen=True):
     """Type, as `.safetensors` names it, and shape of a tensor, and the offset of its numbers in the file."""
 
     dtype: str
@@ -42,8 +41,7 @@ class TensorPlace:
     offset: int
 
 
-@dataclass(frozen=True)
-class Header:
+class Header(Struct, frozen=True):
     """Shape and type of the array in a `.npy`, and whether it is in Fortran order."""
 
     shape: tuple[int, ...]

@@ -9,8 +9,9 @@ from __future__ import annotations
 import codecs
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct, field
 
 SEPARATOR: Final = " - "
 _TIMES: Final = ("Relative Time", "Wall Time")
@@ -26,8 +27,7 @@ OF_RUNS: Final = (
 )
 
 
-@dataclass
-class WandbChartColumns:
+class WandbChartColumns(Struct):
     """What the columns of a table hold.
 
     Attributes:
