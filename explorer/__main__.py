@@ -22,6 +22,7 @@ if _HERE != _ROOT:
 os.environ["PYTHONSAFEPATH"] = "1"
 
 import argparse
+import gc
 import signal
 import subprocess
 from collections.abc import Callable, Sequence
@@ -48,6 +49,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if (problem := take_path(options)) is not None:
         say(f"explorer: {problem}", error=True)
         return 2
+    gc.disable()  # until `GarbageCollector` collects: a start makes little garbage, and looking for it is 4 % of it
     from explorer.event_loop.qt_import import import_qt
 
     import_qt()

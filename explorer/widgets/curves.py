@@ -5,13 +5,13 @@ from __future__ import annotations
 import html
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 import pyqtgraph as pg
 from jaxtyping import Float
-from PySide6.QtCore import QEvent, QPoint, QPointF, Qt, QTimer, Signal
+from msgspec import Struct
+from PySide6.QtCore import QEvent, QPoint, QPointF, Qt, Signal
 from PySide6.QtGui import QContextMenuEvent, QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import QFrame, QLabel, QVBoxLayout, QWidget
 
@@ -47,8 +47,7 @@ ZOOMS = {Qt.Key.Key_Plus: 0.8, Qt.Key.Key_Equal: 0.8, Qt.Key.Key_Minus: 1.25}
 STEPS = {Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1}
 
 
-@dataclass(frozen=True)
-class CurveLine:
+class CurveLine(Struct, frozen=True):
     """One curve."""
 
     key: int  # Tells it from the others of the panel and stays while its data grow.
@@ -61,8 +60,7 @@ class CurveLine:
     dash: tuple[float, ...] = ()
 
 
-@dataclass(frozen=True)
-class CurvePlotData:
+class CurvePlotData(Struct, frozen=True):
     """The curves of one quantity, which have their own vertical axis."""
 
     key: str  # Tells it from the other panels.
@@ -359,8 +357,7 @@ class CurveGrid(QWidget):
         self._work: Iterator[None] | None = None
         self._next: Iterator[None] | None = None
         # A plot takes 30 ms to make: one at a time beforehand, or the first click on a run would be felt.
-        self._preparing = QTimer(self, interval=60, timeout=self._prepare)
-        self._preparing.start()
+        idle_scheduler().later(self, self._prepare, unseen=True)
         self._grid = layouts.grid(BETWEEN, BETWEEN, of=self)
 
     @property
@@ -459,10 +456,9 @@ class CurveGrid(QWidget):
             give_room([each.names for each in members], self.width() // max(self._columns, 1))
 
     def _prepare(self) -> None:
-        if len(self._spare) + len(self._plots) >= PREPARED:
-            self._preparing.stop()
-        else:
+        if len(self._spare) + len(self._plots) < PREPARED:
             self._spare.append(self._new_plot())
+            idle_scheduler().later(self, self._prepare, unseen=True)
 
     def _new_plot(self) -> CurvePlot:
         curve_plot = CurvePlot(self)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import cached_property
 from typing import Any, Final
 
 import shiboken6
@@ -130,19 +131,35 @@ class ProgressRow(QWidget):
         self.ticket: Ticket | None = None
         self._slot: JobSlot | None = None
         self._since, self._left = 0.0, TimeLeft()
-        self.note = ElidedLabel()
-        self.note.setMinimumWidth(NOTE_PX)
-        theme.set_role(self.note, "small")
-        self.bar = QProgressBar(accessibleName="Progress", textVisible=False)
-        self.bar.setRange(0, 1000)
-        self.bar.setFixedWidth(80)
-        self.button = QPushButton("Cancel", objectName=f"{name}-cancel", accessibleName="Cancel this computation")
-        theme.set_role(self.button, "quiet")
         self._timer = QTimer(self, interval=POLL_MS, timeout=self._look)
-        self.button.clicked.connect(self.cancel)
-        layouts.row((self.bar, 0, Qt.AlignmentFlag.AlignVCenter), (self.note, 1), self.button, of=self)
         self.setMaximumWidth(MOST_PX)
         self.hide()
+
+    # Made when work first starts: there are many rows, of which few ever do.
+
+    @cached_property
+    def note(self) -> ElidedLabel:
+        """What is being done."""
+        note = ElidedLabel(parent=self)
+        note.setMinimumWidth(NOTE_PX)
+        theme.set_role(note, "small")
+        return note
+
+    @cached_property
+    def bar(self) -> QProgressBar:
+        bar = QProgressBar(self, accessibleName="Progress", textVisible=False)
+        bar.setRange(0, 1000)
+        bar.setFixedWidth(80)
+        return bar
+
+    @cached_property
+    def button(self) -> QPushButton:
+        """Cancels the work."""
+        name = f"{self.objectName()}-cancel"
+        button = QPushButton("Cancel", self, objectName=name, accessibleName="Cancel this computation")
+        theme.set_role(button, "quiet")
+        button.clicked.connect(self.cancel)
+        return button
 
     @property
     def busy(self) -> bool:
@@ -159,6 +176,8 @@ class ProgressRow(QWidget):
             self.ticket.cancelled = True
         self.ticket, self._since, self._left = Ticket(), time.monotonic(), TimeLeft()
         self.ticket.note = note
+        if self.layout() is None:
+            layouts.row((self.bar, 0, Qt.AlignmentFlag.AlignVCenter), (self.note, 1), self.button, of=self)
         self._find_slot()
         self._timer.start()
         return self.ticket

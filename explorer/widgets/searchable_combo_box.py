@@ -43,7 +43,6 @@ class SearchableComboBox(StillComboBox):
         self.setModel(self._offered)
         self.finder: Finder | None = None
         self.activated.connect(self._announce)
-        self.view().viewport().installEventFilter(self)
 
     def show_choices(self, choices: Sequence[Choice], key: Any) -> None:
         """Offer exactly these and select `key`; without entries the box is disabled."""
@@ -82,6 +81,8 @@ class SearchableComboBox(StillComboBox):
         if len(self._choices) > MANY:
             self.look_for("")
         else:
+            # Not before: to name the class of the list, PySide creates the types of all of Qt's widgets.
+            self.view().viewport().installEventFilter(self)
             super().showPopup()
 
     def look_for(self, typed: str) -> None:

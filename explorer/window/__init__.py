@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +31,6 @@ from explorer.window.notifications import Notifications
 from explorer.window.sample_window import SampleWindow
 from explorer.window.saved_views import SavedViews
 from explorer.window.services import Services, build, load_readers
-from explorer.window.settings_sheet import SettingsDialogs
 from explorer.window.single_instance import answer_the_bell
 from explorer.window.undo import Undo
 from explorer.window.view_builder import ViewBuilder
@@ -78,8 +78,7 @@ class Window(CommandedFrame):
         self._build_parts()
         self._restore()
         self._connect()
-        self._failure = ErrorDialog(hooks, self)
-        hooks.caught.connect(self._failure.show_message)  # the hooks would hold a lambda for good
+        hooks.caught.connect(self._show_caught)  # the hooks would hold a lambda for good
         self._focus_keeper = FocusKeeper(self)
         self.pages.blank.setFocus()  # until there is a view: else the first button of the chain has the keys
         self.watchdog = StallDetector(self)
@@ -92,7 +91,9 @@ class Window(CommandedFrame):
         self.dialogs = Dialogs(self, self.folder, self.background, self.navigation, self.router.send)
         self.drop_handler = DropHandler(self, self.folder, self.background)
         self.saved_views = SavedViews(self, self.selection, self.banner, lambda: self.pages.views)
-        self.view_commands = ViewCommands(self.pages, self.help_panel, self.selection, self.router.send)
+        self.view_commands = ViewCommands(
+            self.pages, lambda *page: self.help_panel.show_view(*page), self.selection, self.router.send
+        )
         self.more_charts = MoreCharts(
             self, self._entries, self.pages, self.navigation, self.background, self.selection, self.settings
         )
@@ -264,6 +265,8 @@ class Window(CommandedFrame):
 
     def show_settings(self) -> None:
         """Open the page of settings."""
+        from explorer.window.settings_sheet import SettingsDialogs
+
         self.settings_sheet.ask(
             self.appearance,
             SettingsDialogs(
@@ -301,6 +304,13 @@ class Window(CommandedFrame):
     def dropEvent(self, event: QDropEvent) -> None:
         """Handle a drop that arrives before the overlay is shown."""
         self.drop_handler.overlay.dropEvent(event)
+
+    @cached_property
+    def _failure(self) -> ErrorDialog:
+        return ErrorDialog(self.hooks, self)
+
+    def _show_caught(self, summary: str, details: str) -> None:
+        self._failure.show_message(summary, details)
 
     def _show_failure(self, error: Exception) -> None:
         if isinstance(error, UserError):

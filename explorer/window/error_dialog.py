@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import platform
 import sys
 from typing import Final
 
@@ -85,6 +84,8 @@ class ErrorDialog(QDialog):
 
 def surroundings() -> str:
     """Return versions and system, for a report."""
+    import platform
+
     import PySide6
 
     return (

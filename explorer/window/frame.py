@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from PySide6.QtCore import QEvent, QSize
+from PySide6.QtCore import QEvent, QSize, Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QMainWindow
 
@@ -15,21 +16,23 @@ from explorer.state.settings import Settings
 from explorer.views import Place
 from explorer.widgets import layouts
 from explorer.widgets.banner import Banner
-from explorer.widgets.command_palette import CommandPalette
 from explorer.widgets.deferred_paint import ExposeFilter, frame
-from explorer.widgets.help_panel import HelpPanel
 from explorer.widgets.overlay import Shade
-from explorer.widgets.shortcut_sheet import ShortcutSheet
 from explorer.window.bar import Bar
 from explorer.window.job_panel import JobPanel
 from explorer.window.more_panel import MorePanel
 from explorer.window.pages import Pages
 from explorer.window.rail import Rail
-from explorer.window.settings_sheet import SettingsSheet
-from explorer.window.shortcut_editor import ShortcutEditor
 from explorer.window.status_bar import StatusBar
 from explorer.window.view_menu import ViewMenu
 from explorer.window.window_state import FRAME
+
+if TYPE_CHECKING:
+    from explorer.widgets.command_palette import CommandPalette
+    from explorer.widgets.help_panel import HelpPanel
+    from explorer.widgets.shortcut_sheet import ShortcutSheet
+    from explorer.window.settings_sheet import SettingsSheet
+    from explorer.window.shortcut_editor import ShortcutEditor
 
 SMALLEST: Final = (848, 530)
 """So that it lies on a screen of 1280 x 800 at a zoom of 150 %, too."""
@@ -44,6 +47,8 @@ class Frame(QMainWindow):
         places: What the rail offers: each holds one view or several.
     """
 
+    command_used = Signal(str)  # `PaletteEntry.key` of the command that was run from the palette.
+
     def __init__(self, folder: Path, rail_places: tuple[Place, ...], *, remember: bool) -> None:
         """Build all parts; without `remember` no settings are restored or saved."""
         super().__init__(objectName="window")
@@ -51,7 +56,6 @@ class Frame(QMainWindow):
         self.settings = Settings(folder, self, remember=remember)
         self.selection = Selection(self)
         self._build_frame()
-        self._build_panels()
 
     def _build_frame(self) -> None:
         self.setWindowTitle("Contrastive Explorer")
@@ -65,6 +69,7 @@ class Frame(QMainWindow):
         self.setStatusBar(self.status)
         self.banner = Banner(show_brief=self.status.show_brief)
         self._stage = layouts.panel(layouts.column(self.bar, (self.pages, 1), gap=0))
+        self.job_panel, self.more_panel = JobPanel(self._stage), MorePanel(self)
         right = layouts.column((self._stage, 1), self.banner, gap=0)
         self._middle = layouts.panel(layouts.row(self.rail, (right, 1), gap=0))
         self.setCentralWidget(self._middle)
@@ -72,14 +77,39 @@ class Frame(QMainWindow):
         parts = (self.rail, self.bar, self.pages.stack, self.pages.details, self.banner, self.status)
         self.pages.arranged.connect(lambda: layouts.tab_in_order(*parts))
 
-    def _build_panels(self) -> None:
-        self.job_panel = JobPanel(self._stage)
-        self.palette_panel = CommandPalette(self)
-        self.shortcut_sheet = ShortcutSheet(self)
-        self.help_panel = HelpPanel(self)
-        self.shortcut_editor = ShortcutEditor(self)
-        self.settings_sheet = SettingsSheet(self)
-        self.more_panel = MorePanel(self)
+    # Each of these covers the window and is made when it is first opened.
+
+    @cached_property
+    def palette_panel(self) -> CommandPalette:
+        from explorer.widgets.command_palette import CommandPalette
+
+        palette = CommandPalette(self)
+        palette.used.connect(self.command_used)
+        return palette
+
+    @cached_property
+    def shortcut_sheet(self) -> ShortcutSheet:
+        from explorer.widgets.shortcut_sheet import ShortcutSheet
+
+        return ShortcutSheet(self)
+
+    @cached_property
+    def help_panel(self) -> HelpPanel:
+        from explorer.widgets.help_panel import HelpPanel
+
+        return HelpPanel(self)
+
+    @cached_property
+    def shortcut_editor(self) -> ShortcutEditor:
+        from explorer.window.shortcut_editor import ShortcutEditor
+
+        return ShortcutEditor(self)
+
+    @cached_property
+    def settings_sheet(self) -> SettingsSheet:
+        from explorer.window.settings_sheet import SettingsSheet
+
+        return SettingsSheet(self)
 
     def come_forward(self) -> None:
         """Raise the window above the others."""

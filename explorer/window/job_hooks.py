@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from PySide6.QtCore import QObject, QUrl, Signal
-from PySide6.QtNetwork import QNetworkAccessManager, QNetworkReply, QNetworkRequest
 from PySide6.QtWidgets import QCheckBox, QLineEdit, QWidget
 
 from explorer import theme
@@ -25,6 +24,8 @@ from trainer.analysis.quantities import duration
 from trainer.untrusted import confined, safe_subprocess, shell
 
 if TYPE_CHECKING:
+    from PySide6.QtNetwork import QNetworkAccessManager, QNetworkReply
+
     from explorer.window.desktop_notifications import DesktopNotifications
     from explorer.window.job_list import Job
 
@@ -130,6 +131,8 @@ class JobHookRunner(QObject):
             self.failed.emit(f"The command for ended jobs could not start: {error.strerror or error}.")
 
     def _post(self, job: Job) -> None:
+        from PySide6.QtNetwork import QNetworkAccessManager, QNetworkRequest
+
         self._network = self._network or QNetworkAccessManager(self)
         request = QNetworkRequest(QUrl(self.hooks.webhook))
         request.setHeader(QNetworkRequest.KnownHeaders.ContentTypeHeader, "application/json")
@@ -145,6 +148,8 @@ class JobHookRunner(QObject):
         reply.finished.connect(partial(self._posted, reply))
 
     def _posted(self, reply: QNetworkReply) -> None:
+        from PySide6.QtNetwork import QNetworkReply, QNetworkRequest
+
         status = reply.attribute(QNetworkRequest.Attribute.HttpStatusCodeAttribute)
         accepted = isinstance(status, int) and 200 <= status < 300
         if reply.error() != QNetworkReply.NetworkError.NoError and not accepted:

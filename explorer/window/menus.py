@@ -97,7 +97,7 @@ class Menus:
         self.bindings = KeyBindings(every, default_paths.user_folder(), window, remember=remember)
         self.bindings.changed.connect(self.name_keys)
         self.name_keys()
-        window.palette_panel.used.connect(self._count_use)
+        window.command_used.connect(self._count_use)
 
     def name_keys(self) -> None:
         """Name the keys of each place and of help in the rail."""

@@ -7,7 +7,7 @@ import importlib
 from collections.abc import Iterator
 from typing import Final
 
-_MODULES: Final = ("QtCore", "QtGui", "QtWidgets", "QtSvg", "QtNetwork", "QtOpenGL", "QtOpenGLWidgets", "QtTest")
+_MODULES: Final = ("QtCore", "QtGui", "QtWidgets", "QtSvg", "QtOpenGL", "QtOpenGLWidgets", "QtTest")
 """Those that the views import, themselves or by pyqtgraph."""
 _USED: Final = tuple(name for name in _MODULES if name != "QtOpenGL")
 """Those whose types are used by importing; OpenGL's are used by drawing only, here."""

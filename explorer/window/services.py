@@ -7,11 +7,11 @@ import importlib
 import sys
 import traceback
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Final
 
+from msgspec import Struct, field
 from PySide6.QtCore import QObject
 
 from explorer.event_loop.background import Background
@@ -58,8 +58,7 @@ _READERS: Final = ("numpy.ma", "trainer.untrusted.bounded.parquet")
 """What reading the first snapshot of a process imports, pyarrow with it: half of the time to its first picture."""
 
 
-@dataclass(frozen=True)
-class Loaded:
+class Loaded(Struct, frozen=True):
     """The view classes, and the tracebacks of those that could not be loaded."""
 
     views: dict[str, type[View]] = field(default_factory=dict)
@@ -115,8 +114,7 @@ def load_readers() -> None:
         importlib.import_module(module)
 
 
-@dataclass(frozen=True)
-class Services:
+class Services(Struct, frozen=True):
     """The services that the window and its views use."""
 
     context: Context

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from explorer import intents
 from explorer.state.selection import Selection
-from explorer.widgets.help_panel import HelpPanel
 from explorer.window.pages import Pages
 
 if TYPE_CHECKING:
@@ -25,12 +24,12 @@ class ViewCommands:
     def __init__(
         self,
         pages: Pages,
-        help_panel: HelpPanel,
+        show_help: Callable[[str, str, str, str], object],
         selection: Selection,
         send: Callable[[intents.Intent], object],
     ) -> None:
         self._send = send
-        self._pages, self._help_panel, self._selection = pages, help_panel, selection
+        self._pages, self._show_help, self._selection = pages, show_help, selection
         self.exports: Exports | None = None
 
     def export(self, intent: intents.ExportFigure) -> None:
@@ -54,7 +53,7 @@ class ViewCommands:
         for name, view in self._pages.views.items():
             if view is self._pages.open_view:
                 chart = getattr(getattr(view, "chart", None), "label", view.title)
-                self._help_panel.show_view(name, view.question, chart, view.method)
+                self._show_help(name, view.question, chart, view.method)
 
     def take_pictures(self, paths: Sequence[Path]) -> None:
         """Pass pictures to the open view if it accepts any, else to Classify."""

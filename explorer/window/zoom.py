@@ -7,7 +7,6 @@ are. The setter is no public interface: where a Qt lacks it, the zoom is seen af
 
 from __future__ import annotations
 
-import ctypes
 import os
 import sys
 from collections.abc import Callable, MutableMapping
@@ -110,6 +109,8 @@ def _factor(percent: int, environment: MutableMapping[str, str]) -> float:
 
 
 def _setter() -> Callable[[float], None] | None:
+    import ctypes
+
     try:
         library, name = SETTERS[sys.platform]
         setter: Callable[[float], None] = ctypes.CFUNCTYPE(None, ctypes.c_double)((name, ctypes.CDLL(library)))

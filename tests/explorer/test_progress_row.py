@@ -36,6 +36,7 @@ def test_the_button_is_whole_where_it_has_the_focus(qtbot, dressed) -> None:
     qtbot.addWidget(bar)
     bar.addWidget(row)
     bar.show()
+    row.start()
     row.show()
     width = row.button.width()
     row.button.setFocus()

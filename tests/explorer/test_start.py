@@ -27,7 +27,8 @@ HEAVY = (
 )
 AFTER_PAINT = (
     *("numpy", "matplotlib", "sqlalchemy", "scipy", "numba", "pyqtgraph", "pyarrow", "jaxtyping", "tomllib"),
-    *("trainer.store", "trainer.config.contents", "explorer.import_sheet.sheet"),
+    *("trainer.store", "trainer.config.contents", "explorer.import_sheet.sheet", "explorer.widgets.help_panel"),
+    *("explorer.window.settings_sheet", "explorer.window.shortcut_editor", "explorer.widgets.shortcut_sheet"),
 )
 
 PROGRAM = """

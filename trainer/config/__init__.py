@@ -12,6 +12,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from trainer.config import default_paths as default_paths  # asked for by name, it would load the contents
+
 if TYPE_CHECKING:
     from trainer.config.contents import *  # noqa: F403
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import plistlib
 import subprocess
 import sys
 from collections.abc import Callable
@@ -168,6 +167,8 @@ class Apple:
 
     def cards(self) -> tuple[Gpu, ...]:
         """Return the cards at this moment."""
+        import plistlib
+
         try:
             listed = plistlib.loads(self._ask())
         except (plistlib.InvalidFileException, OSError, ValueError, subprocess.SubprocessError):
