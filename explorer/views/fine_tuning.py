@@ -101,4 +101,5 @@ class FineTuningView(ChartView):
 
     def _lay_out(self) -> None:
         super()._lay_out()
-        self.above.addLayout(layouts.row((self.slider, 1), self.slider_text, self.tune, self.mix, gap=theme.BETWEEN))
+        parts = (self.slider, 1), self.slider_text, self.tune, self.mix, layouts.STRETCH
+        self.above.addLayout(layouts.row(*parts, gap=theme.BETWEEN))

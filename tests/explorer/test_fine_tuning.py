@@ -39,6 +39,10 @@ def test_its_buttons_ask_for_the_forms(qtbot, view: FineTuningView, two_runs) ->
     QTest.mouseClick(view.tune, Qt.MouseButton.LeftButton)
     QTest.mouseClick(view.mix, Qt.MouseButton.LeftButton)
     assert asked == [FineTune(two_runs[0]), MixRuns((two_runs[0],))]
+    for part in (view.slider, view.slider_text):
+        part.hide()  # as where there is one snapshot
+    qtbot.waitUntil(lambda: view.mix.x() < 300)
+    assert max(button.width() for button in (view.tune, view.mix)) < 200, "no wider than their words"
 
 
 def test_the_form_says_where_each_setting_comes_from(qtbot, make_context) -> None:

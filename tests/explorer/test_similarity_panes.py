@@ -132,6 +132,8 @@ def test_the_matrix_zooms_down_to_a_cell(qtbot, view: SimilarityView):
     snapshot = pane.opened.snapshots[0]
     order = pane.opened.order
     assert sorted(order) == list(range(48))
+    for side in pane.sides:
+        assert side.note.elided == side.note.text() != ""
     dense = (snapshot.image @ snapshot.text.T)[np.ix_(order, order)]
     assert np.allclose(pane.tiles[0].means, dense, atol=1e-6), "48 x 48 fit: a cell is a cosine"
     pane.tiles.clear()

@@ -16,6 +16,7 @@ from explorer.models.thumbnails import Thumbnails
 from explorer.views.view import Context, side_words
 from explorer.widgets import layouts
 from explorer.widgets.accessible import announce
+from explorer.widgets.elided_label import heading
 from explorer.widgets.finder import Choice
 from explorer.widgets.matrix_map import ColorScale, MatrixMap
 from explorer.widgets.progress_row import Cancelled, ProgressRow, Ticket
@@ -258,14 +259,14 @@ class MatrixSide(QWidget):
         super().__init__(parent)
         self.index = index
         self.snapshot: Snapshot | None = None
-        self.title, self.note = layouts.elided(role="strong"), layouts.elided(role="small")
+        self.title, self.note = heading(), layouts.elided(role="small")
         self.map, self.scale = MatrixMap(), ColorScale()
         self.map.setObjectName(f"matrix-map-{'ab'[index]}")
         self.map.setAccessibleName(f"Similarity matrix of run {'AB'[index]}")
         content = layouts.panel(layouts.column(self.scale, (self.map, 1), gap=None))
         self.area = StateArea(content, width=300)
         layouts.column(
-            layouts.row(RunBadge("AB"[index], index), (self.title, 2), (self.note, 1)),
+            layouts.row(RunBadge("AB"[index], index), self.title, (self.note, 1)),
             (self.area, 1),
             gap=theme.SPACE,
             of=self,
