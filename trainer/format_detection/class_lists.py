@@ -6,7 +6,6 @@ ImageNet, `images_variant_test.txt` of FGVC Aircraft, and `train.txt` of Caffe.
 
 from __future__ import annotations
 
-import csv
 import itertools
 import os
 import re
@@ -18,7 +17,7 @@ from typing import Final
 from trainer.config import ClassFolder, Data
 from trainer.format_detection.split_files import names_in, text_folders
 from trainer.format_detection.splits import SPLITS, Part, heldout_of, is_split, part_of, without_keyword
-from trainer.format_detection.tables import SEPARATORS, beginning, is_picture, subfolders
+from trainer.format_detection.tables import SEPARATORS, beginning, cells_in, is_picture, subfolders
 from trainer.images import SUFFIXES
 
 _CLASSES: Final = (
@@ -82,7 +81,7 @@ class ListForm:
         """Return the cells of a line that no quote continues."""
         if self.separator == " ":
             return line.split(maxsplit=1)
-        return next(csv.reader([line], delimiter=self.separator), [])
+        return cells_in(line, self.separator)
 
 
 def list_forms(file: Path) -> Iterator[tuple[ListForm, list[ClassRow]]]:
@@ -103,8 +102,11 @@ def list_forms(file: Path) -> Iterator[tuple[ListForm, list[ClassRow]]]:
 
 
 def _lines(file: Path) -> list[str]:
-    """Return the first lines that are not blank, without one that is cut."""
-    text = beginning(file)
+    """Return the first lines that are not blank, without one that is cut; none if it cannot be read."""
+    try:
+        text = beginning(file)
+    except OSError:  # a pipe, or a file of somebody else, is no list
+        return []
     lines = text if len(text) < _MOST_TEXT else text[:_MOST_TEXT].rpartition("\n")[0]
     return [line for line in lines.splitlines() if line.strip()]
 
@@ -123,7 +125,7 @@ def _forms(lines: Sequence[str], suffix: str) -> Iterator[ListForm]:
     if not lines:
         return
     separator = max(SEPARATORS, key=lines[0].count)
-    header, *rows = ([cell.strip() for cell in row] for row in csv.reader(lines[:_LOOKED_AT], delimiter=separator))
+    header, *rows = ([cell.strip() for cell in cells_in(line, separator)] for line in lines[:_LOOKED_AT])
     lowered = {name.lower(): column for column, name in reversed([*enumerate(header)])}
     full = [row for row in rows if len(row) == len(header)]
     pictures = [column for column in range(len(header)) if full and is_picture(full[0][column], SUFFIXES)]

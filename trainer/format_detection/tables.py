@@ -159,11 +159,19 @@ def columns_of(path: Path, separator: str = "auto") -> list[str]:
         return []
 
 
+def cells_in(line: str, separator: str) -> list[str]:
+    """Return the cells of one line; none where it cannot be split."""
+    try:
+        return next(csv.reader([line], delimiter=separator), [])
+    except csv.Error:
+        return []
+
+
 def separator_of(header: str, columns: Sequence[str] = ()) -> str:
     """Return the separator between the wanted columns of a header, else the most frequent one."""
 
     def fitness(separator: str) -> tuple[int, int]:
-        cells = [cell.strip() for cell in next(csv.reader([header], delimiter=separator), [])]
+        cells = [cell.strip() for cell in cells_in(header, separator)]
         return sum(name in cells for name in columns), len(cells)
 
     return max(SEPARATORS, key=fitness)

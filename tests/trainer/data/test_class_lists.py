@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -257,3 +258,20 @@ def test_a_list_that_was_chosen_and_is_none_is_refused(root: Path) -> None:
 def test_folders_of_parts_and_of_patients_are_a_question(root: Path, folders: list[str], reason: str) -> None:
     pictures(root, [f"{folder}/{row}.png" for folder in folders for row in range(3)])
     assert reason in propose(root).question
+
+
+@pytest.mark.parametrize(
+    "text", ["a\0b,label\n" * 9, "0.png," + "x" * 200_000 + "\n" + "1.png,y\n" * 9, '"' * 5_000, "\r"]
+)
+@pytest.mark.parametrize("name", ["labels.csv", "labels.txt"])
+def test_a_list_that_cannot_be_split_is_no_list(root: Path, name: str, text: str) -> None:
+    pictures(root / "images", [f"{row}.png" for row in range(4)])
+    write(root / name, text)
+    data = propose(root).data
+    assert not isinstance(data, config.ClassFolder) or data.class_from == "folders"
+
+
+def test_a_pipe_called_as_a_list_is_passed_over(root: Path) -> None:
+    pictures(root, [f"{kind}/{row}.png" for kind in ("cat", "dog") for row in range(4)])
+    os.mkfifo(root / "labels.csv")
+    assert propose(root).data == config.ClassFolder(path=str(root))
