@@ -24,7 +24,6 @@ PACKAGES: Final = ("explorer", "trainer")
 BY_NAME: Final = {"trainer.__main__": ("trainer.cli", "trainer.charts"), "explorer.window": ("explorer.views",)}
 """Module -> packages whose modules it loads by the names that it is given."""
 _DOTTED: Final = re.compile(r"\b(?:explorer|trainer|tests)(?:\.\w+)+")
-FAR: Final = 10**6
 
 
 @dataclass(frozen=True)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from typing import Any, ClassVar
 
 from PySide6.QtCore import QObject, Signal
 
 from explorer.model_client.client import ModelClient
+from trainer.analysis.lru_cache import LruCache
 from trainer.messages import Failure
 
 
@@ -96,7 +96,7 @@ class CachedRequest(SingleRequest):
 
     def __init__(self, client: ModelClient, parent: QObject) -> None:
         super().__init__(client, parent)
-        self._kept: OrderedDict[Any, Any] = OrderedDict()
+        self._kept: LruCache[Any, Any] = LruCache(self.most)
 
     def known(self, question: Any) -> Any:
         """Return what was made of the answer; None if there is none."""
@@ -112,8 +112,6 @@ class CachedRequest(SingleRequest):
 
     def take(self, message: Any, answer: Any) -> None:
         self._kept[message] = self.read(message, answer)
-        while len(self._kept) > self.most:
-            self._kept.popitem(last=False)
 
     def forget(self, run: int) -> None:
         """Drop the answers about this run, because it has new checkpoints."""

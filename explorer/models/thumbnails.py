@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
@@ -12,6 +11,7 @@ from PySide6.QtGui import QImage, QPixmap
 
 from explorer.event_loop.background import Background
 from explorer.thumbnails import NoThumbnail, thumbnail
+from trainer.analysis.lru_cache import LruCache
 from trainer.errors import reason_words
 
 KEPT: Final = 2_000
@@ -33,13 +33,12 @@ class Thumbnails(QObject):
     ) -> None:
         super().__init__(parent)
         self._background, self._edge, self.decode = background, edge, decode
-        self._known: OrderedDict[str, QPixmap | str] = OrderedDict()
+        self._known: LruCache[str, QPixmap | str] = LruCache(KEPT)
         self._waiting: set[str] = set()
 
     def get(self, path: str) -> QPixmap | None:
         """Return the thumbnail, or None if it is not decoded; `arrived` signals when it is."""
         if path in self._known:
-            self._known.move_to_end(path)
             picture = self._known[path]
             return picture if isinstance(picture, QPixmap) else None
         if path and path not in self._waiting:
@@ -69,6 +68,4 @@ class Thumbnails(QObject):
     def _keep(self, path: str, picture: QPixmap | str) -> None:
         self._waiting.discard(path)
         self._known[path] = picture
-        while len(self._known) > KEPT:
-            self._known.popitem(last=False)
         self.arrived.emit(path)

@@ -275,12 +275,6 @@ def test_commands_used_often_come_first(window: Window, qtbot) -> None:
     assert window.settings.value("window/palette_uses", {}) == {"Selection/swapAB": 1}
 
 
-def test_scattered_letters_match_nothing(window: Window) -> None:
-    link = PaletteEntry("Share", QAction("Copy the link to this view", window))
-    assert matching("color", [link]) == []
-    assert matching("copy link", [link]) == [link]
-
-
 def test_words_of_other_tools_find_a_command_in_every_view(window: Window) -> None:
     for view in window.pages.views:
         window.navigation.go_to(view)

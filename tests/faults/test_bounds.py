@@ -174,14 +174,6 @@ def measured(imports: str, call: str) -> tuple[str, float]:
     return "\n".join(said), float(kib) / 2**10
 
 
-def in_table(words: str, count: int) -> Callable[[Path], tuple[str, str]]:
-    def make(folder: Path) -> tuple[str, str]:
-        (folder / "table.json").write_text(words * count)
-        return of_pairs(folder / "table.json")
-
-    return make
-
-
 def of_pairs(file: Path) -> tuple[str, str]:
     imports = "from trainer import config\nfrom trainer.data.table import table_sources"
     table = f"config.Table(path={str(file)!r}, image_column='a', caption_column='b')"

@@ -67,8 +67,6 @@ OLD = (
     " dataset",
 )
 """Phrases of the table of wording, each replaced by a standard term."""
-FILTER = "image_to_text_R@1>40%"
-"""An example of the filter, whose numbers are typed without a space."""
 _PERCENT = re.compile(r"[\d}…]%(?!\w)|:\.\d%")
 
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
+from typing import Final
 
 import numpy as np
 from jaxtyping import Float, Int
 
 from trainer.analysis.geometry import weighted_sum
+from trainer.analysis.lru_cache import LruCache
 from trainer.analysis.progress import Progress
 from trainer.analysis.tiles import exact, row_blocks
 
-_KEPT: dict[tuple[int, int, int, int], np.ndarray] = {}
+_NULLS: Final = LruCache[tuple[int, int, int, int], np.ndarray](32)
 # Simulating is the slow part of a test, and the same n and d are asked for at every step.
 
 
@@ -97,12 +99,7 @@ def null_statistics(
     n: int, d: int, *, draws: int = 199, seed: int = 0, progress: Progress | None = None
 ) -> Float[np.ndarray, "draws 2"]:
     """Return Ajne's and Gine's statistics of `draws` samples of `n` uniform directions in `d` dimensions."""
-    key = (n, d, draws, seed)
-    if key not in _KEPT:
-        while len(_KEPT) >= 32:
-            _KEPT.pop(next(iter(_KEPT)), None)
-        _KEPT[key] = _null(n, d, draws, seed, progress)
-    return _KEPT[key].copy()
+    return _NULLS.obtain((n, d, draws, seed), lambda: _null(n, d, draws, seed, progress)).copy()
 
 
 def p_value(statistic: float, null: Float[np.ndarray, " draws"]) -> float:

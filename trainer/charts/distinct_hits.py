@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from pathlib import Path
-from threading import Lock
 from typing import Final, Literal
 
 import numpy as np
 from jaxtyping import Float, Int
 
+from trainer.analysis.lru_cache import LruCache
 from trainer.analysis.search import best_of
 from trainer.charts.matching import units_of
 from trainer.store.snapshot_files import Snapshot
 
 Target = Literal["image", "text"]
-_KEPT: Final = 8
-_NUMBERS: OrderedDict[tuple[Path, Target], Int[np.ndarray, " n"]] = OrderedDict()
-_LOCK: Final = Lock()
+_NUMBERS: Final = LruCache[tuple[Path, Target], np.ndarray](8)
 
 
 def best_distinct(
@@ -40,14 +37,5 @@ def distinct_count(snapshot: Snapshot, target: Target) -> int:
 
 def _numbers(snapshot: Snapshot, target: Target) -> Int[np.ndarray, " n"]:
     """Return the number of each row's picture or caption; kept for the latest."""
-    key = (snapshot.folder, target)
-    with _LOCK:
-        if key in _NUMBERS:
-            _NUMBERS.move_to_end(key)
-            return _NUMBERS[key]
-    numbers = units_of(snapshot).of("caption" if target == "text" else "picture")
-    with _LOCK:
-        _NUMBERS[key] = numbers
-        while len(_NUMBERS) > _KEPT:
-            _NUMBERS.popitem(last=False)
-    return numbers
+    unit: Literal["caption", "picture"] = "caption" if target == "text" else "picture"
+    return _NUMBERS.obtain((snapshot.folder, target), lambda: units_of(snapshot).of(unit))

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from threading import Lock
 from typing import Any, Final, Literal
 
 import numpy as np
 from jaxtyping import Float, Int
 
 from trainer.analysis.hubness import mean_of_nearest
+from trainer.analysis.lru_cache import LruCache
 from trainer.analysis.progress import Progress
 from trainer.analysis.sampling import at_most, most_asking
 from trainer.analysis.search import products
@@ -38,9 +37,7 @@ reduces hubness: from the cosine, half of an item's mean cosine to its 10 neares
 Equal pictures and equal captions are one hit. Cosines are not comparable across runs: compare the order of the \
 hits."""
 CSLS_K: Final = 10
-_KEPT: Final = 8
-_OFFSETS: OrderedDict[tuple[Path, Target], np.ndarray] = OrderedDict()
-_LOCK: Final = Lock()
+_OFFSETS: Final = LruCache[tuple[Path, Target], np.ndarray](8)
 
 
 @dataclass(frozen=True)
@@ -124,23 +121,17 @@ def offsets(snapshot: Snapshot, target: Target, progress: Progress | None = None
     Raises:
         ChartError: The snapshot lacks the other modality.
     """
-    key = (snapshot.folder, target)
-    with _LOCK:
-        if key in _OFFSETS:
-            _OFFSETS.move_to_end(key)
-            return _OFFSETS[key]
+    return _OFFSETS.obtain((snapshot.folder, target), lambda: _offsets(snapshot, target, progress))
+
+
+def _offsets(snapshot: Snapshot, target: Target, progress: Progress | None) -> Float[np.ndarray, " n"]:
     stored = _vectors(snapshot, target, snapshot.model)
     matching = matching_of(snapshot)
     asking = matching.texts if target == "image" else matching.images
     asks = asking.gallery(_vectors(snapshot, "text" if target == "image" else "image", snapshot.model))
     asks = asks[at_most(len(asks), most_asking(len(stored)))]
     report = None if progress is None else lambda share, _note: progress(share, f"scale of every {target}")
-    scale = mean_of_nearest(stored, asks, CSLS_K, report)
-    with _LOCK:
-        _OFFSETS[key] = scale
-        while len(_OFFSETS) > _KEPT:
-            _OFFSETS.popitem(last=False)
-    return scale
+    return mean_of_nearest(stored, asks, CSLS_K, report)
 
 
 def _vectors(snapshot: Snapshot, target: Target, name: str) -> np.ndarray:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +16,7 @@ from jaxtyping import Float, UInt8
 
 from trainer import config, data, device
 from trainer.analysis import embedding_moves as moves
+from trainer.analysis.lru_cache import LruCache
 from trainer.analysis.progress import Progress, between
 from trainer.analysis.sampling import at_most
 from trainer.charts.decode import DecodedChart, DecodedRun, NearPicture, ReverseStrip, measured_of
@@ -108,9 +108,8 @@ class OpenDecoders:
 
     def __init__(self, workspace: Workspace, keep: int = _KEPT) -> None:
         self.workspace = workspace
-        self._keep = keep
-        self._kept: OrderedDict[tuple[int, int], OpenDecoder] = OrderedDict()
-        self._references: OrderedDict[tuple[int, int], Reference] = OrderedDict()
+        self._decoders: LruCache[tuple[int, int], OpenDecoder] = LruCache(keep)
+        self._references: LruCache[tuple[int, int], Reference] = LruCache(keep)
 
     def get(self, run_id: int | str, step: int | None = None) -> OpenDecoder:
         """Return a decoder at a checkpoint, the newest if `step` is None.
@@ -133,22 +132,12 @@ class OpenDecoders:
             opened = open_run(self.workspace, run_row.id, step)
         except checkpoint.CheckpointError as error:
             raise AnswerError("no_checkpoint", str(error)) from error
-        key = (run_row.id, opened.step)
-        if key not in self._kept:
-            self._kept[key] = _opened(run_row, run_config, opened)
-            while len(self._kept) > self._keep:
-                self._kept.popitem(last=False)
-        self._kept.move_to_end(key)
-        return self._kept[key]
+        return self._decoders.obtain((run_row.id, opened.step), lambda: _opened(run_row, run_config, opened))
 
     def reference(self, decoder: OpenDecoder, progress: Progress) -> Reference:
         """Return the reference pairs of a decoder, embedded."""
         key = (decoder.row.id, decoder.of_step)
-        if key not in self._references:
-            self._references[key] = _reference(self.workspace, decoder, progress)
-            while len(self._references) > self._keep:
-                self._references.popitem(last=False)
-        return self._references[key]
+        return self._references.obtain(key, lambda: _reference(self.workspace, decoder, progress))
 
 
 @dataclass(frozen=True)

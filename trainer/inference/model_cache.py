@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -10,6 +9,7 @@ import numpy as np
 from jaxtyping import Float
 
 from trainer.analysis.class_prompts import captioned
+from trainer.analysis.lru_cache import LruCache
 from trainer.analysis.progress import Progress
 from trainer.errors import UserError
 from trainer.inference.embed import embed_sentences
@@ -102,8 +102,7 @@ class ModelCache:
 
     def __init__(self, workspace: Workspace, keep: int = MODELS_KEPT) -> None:
         self.workspace = workspace
-        self._keep = keep
-        self._kept: OrderedDict[tuple[int, str], CachedModel] = OrderedDict()
+        self._models: LruCache[tuple[int, str], CachedModel] = LruCache(keep)
 
     def get(self, run_id: int | str, step: int | None = None) -> CachedModel:
         """Return the model of a run at a checkpoint, the newest if `step` is None.
@@ -140,13 +139,8 @@ class ModelCache:
                 "no_checkpoint", f"Run {row.name!r} has no checkpoint at step {step}.", f"Choose {steps}."
             )
         chosen = checkpoints[max(checkpoints) if step is None else step]
-        key = (row.id, str(chosen.folder))
-        if key not in self._kept:
-            self._kept[key] = self._open(row.id, chosen.step if step is not None else None)
-            while len(self._kept) > self._keep:
-                self._kept.popitem(last=False)
-        self._kept.move_to_end(key)
-        return self._kept[key]
+        opened_step = chosen.step if step is not None else None
+        return self._models.obtain((row.id, str(chosen.folder)), lambda: self._open(row.id, opened_step))
 
     def _open(self, run_id: int, step: int | None) -> CachedModel:
         from trainer import methods

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
@@ -15,6 +14,7 @@ from explorer.event_loop.background import Background
 from explorer.thumbnails import NoThumbnail, thumbnail
 from explorer.widgets import layouts
 from explorer.widgets.image_box import ImageBox
+from trainer.analysis.lru_cache import LruCache
 
 EDGE: Final = 960
 KEPT: Final = 6
@@ -30,7 +30,7 @@ class ImagePreview(QWidget):
         super().__init__(parent)
         self._background, self._thumbnail_of = background, thumbnail_of
         self._path = ""
-        self._known: OrderedDict[str, tuple[QPixmap | None, str]] = OrderedDict()
+        self._known: LruCache[str, tuple[QPixmap | None, str]] = LruCache(KEPT)
         self.picture = ImageBox()
         self.picture.setObjectName("classifyPreview")
         self.name = layouts.text(role="strong", name="classifyName")
@@ -51,7 +51,6 @@ class ImagePreview(QWidget):
         self.name.setText(Path(path).name if path else "")
         self.name.setToolTip(path)
         if path in self._known:
-            self._known.move_to_end(path)
             pixmap, caption = self._known[path]
             self.picture.show_picture(pixmap, broken=pixmap is None)
             self.caption.setText(caption)
@@ -63,8 +62,6 @@ class ImagePreview(QWidget):
 
     def _keep(self, path: str, image: QImage | None, caption: str) -> None:
         self._known[path] = (QPixmap.fromImage(image) if image is not None else None, caption)
-        while len(self._known) > KEPT:
-            self._known.popitem(last=False)
         if path == self._path:
             self.look_at(path)
 

@@ -16,7 +16,6 @@ SIDE = 64
 RAMP = np.tile(np.linspace(0, 1, SIDE), (SIDE, 1))
 """Dark on the left, bright on the right."""
 GREY = np.rint(RAMP * 255).astype(np.uint8)
-FLAT = np.full_like(GREY, 255)
 COLOUR = np.stack([GREY, GREY.T, 255 - GREY], axis=-1)
 HALF = np.rint(128 * np.ones_like(RAMP)).astype(np.uint8)
 

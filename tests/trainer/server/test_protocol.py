@@ -15,7 +15,6 @@ from trainer.messages import Cancel, EmbedTexts, Question, WarmUp, encode
 from trainer.server.protocol import serve
 
 Say = Callable[[str | bytes], None]
-Hear = Callable[[], dict[str, Any]]
 
 
 class Room:
