@@ -524,7 +524,9 @@ class RunsModel(QAbstractTableModel):
             return status if run.last is None and standing(run) else ""
         if run.status != "running" or run.out_of_reach or gravest(run) or self._why_silent(run) or run.asked:
             return status
-        return run.phase.partition(":")[0] if preparing(run) else quantities.steps_of(run.step, run.total_steps)
+        if preparing(run):
+            return run.phase.partition(":")[0]
+        return watch_note(run) or quantities.steps_of(run.step, run.total_steps)
 
     def _why_silent(self, run: RunRow) -> str:
         return self._silent.get(run.id, "") if working(run) else ""
@@ -771,6 +773,11 @@ def gravest(run: RunRow) -> str:
 def preparing(run: RunRow) -> str:
     """Return what the trainer does before the first step (`Drawing Scenes: 384 of 12,288`); empty once it trains."""
     return run.phase if working(run) and not run.step and run.phase != "training" else ""
+
+
+def watch_note(run: RunRow) -> str:
+    """Return what the watch of another program's training says, `nothing new for 9 min`; empty while it reads on."""
+    return run.phase if run.is_watched and working(run) and run.step and run.phase != "watching" else ""
 
 
 def share_of(run: RunRow) -> float:

@@ -95,14 +95,15 @@ class TrainingNow(QWidget):
         super().__init__(objectName="training-now")
         self.curves = QPushButton("Show curves", clicked=lambda: self.followed.emit(next(iter(self._cells))))
         self._column = layouts.column(gap=theme.SPACE)
-        heading = layouts.text("Training now", "heading")
-        layouts.column(heading, self._column, layouts.row(self.curves, layouts.STRETCH), of=self)
+        self._heading = layouts.text("", "heading")
+        layouts.column(self._heading, self._column, layouts.row(self.curves, layouts.STRETCH), of=self)
         self._cells: dict[int, RunCell] = {}
 
     def show_runs(self, runs: Sequence[RunRow], ends: Mapping[int, float | None]) -> None:
         """Show these runs, those that train before those that wait; `ends` are the seconds until each ends."""
         first = sorted(runs, key=lambda run: run.status == "queued")[:MOST_TRAINING]
         self.setVisible(bool(first))
+        self._heading.setText("Watching" if all(run.is_watched for run in first) else "Training now")
         if [run.id for run in first] != list(self._cells):
             while (item := self._column.takeAt(0)) is not None:
                 if (label := item.widget()) is not None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from PySide6.QtWidgets import QLabel, QProgressBar, QWidget
 
 from explorer import theme
-from explorer.models.runs import ASKED, last_at_step, ordinal, preparing, share_of
+from explorer.models.runs import ASKED, last_at_step, ordinal, preparing, share_of, watch_note
 from explorer.widgets import layouts
 from explorer.widgets.legend import Legend, LegendEntry
 from explorer.widgets.progress_row import show_share
@@ -141,7 +141,7 @@ class RunCell(QWidget):
 
     def show_run(self, run: RunRow, end: float | None, turn: int) -> None:
         self.words.setText(state_text(run, end, turn))
-        self.bar.setVisible(run.status == "running")
+        self.bar.setVisible(run.status == "running" and bool(run.total_steps or preparing(run)))
         self.bar.setAccessibleName(f"Progress of {run.short_name}")
         show_share(self.bar, share_of(run), at_work=False)
 
@@ -163,7 +163,7 @@ def state_text(run: RunRow, end: float | None, turn: int) -> str:
     measure = RECALL_HEADING if run.metric == HEADLINE else metric(run.metric).label
     so_far = f"{measure} {value} so far, " if value else ""
     does = ASKED[run.asked].lower() if run.asked in ASKED else time_left(end) if end is not None else ""
-    left = f", {does}" if does else ""
+    left = "".join(f", {part}" for part in (does, watch_note(run)) if part)
     return preparing(run) or f"{so_far}step {steps_of(run.step, run.total_steps).removeprefix('step ')}{left}"
 
 

@@ -48,7 +48,7 @@ class Notifications(QObject):
         self._warm = warm
         self._services, self._bar, self._status, self._banner = services, bar, status, banner
         self._selection: Selection = services.context.selection
-        self._known: frozenset[int] = frozenset()
+        self._known: frozenset[tuple[int, bool]] = frozenset()
         self._told_queue = False
         self._settings = services.context.settings
         self._before: list[int] | None = self._settings.value(WORKING_KEY, [])
@@ -101,7 +101,7 @@ class Notifications(QObject):
         self._bar.show_runs(runs)
         self._status.show_runs(runs)
         self._show_meanwhile(runs)
-        ids = frozenset(run.id for run in runs)
+        ids = frozenset((run.id, not run.curves_only) for run in runs)
         if ids != self._known:
             self._known = ids
             run_a, run_b = first_choice(runs, self._selection.run_a, self._selection.run_b)

@@ -42,7 +42,7 @@ def facts_of(workspace: Workspace, runs: Sequence[int]) -> PickerChoices:
 def first_choice(runs: Sequence[RunRow], run_a: int | None, run_b: int | None) -> tuple[int | None, int | None]:
     """Return A and B with empty places filled: first CLIP run in A, first CLOOB run in B, else the first free one.
 
-    Runs that are no more leave their place empty before it is filled; archived ones fill none.
+    Runs that are no more leave their place empty before it is filled; archived ones and mere curves fill none.
     """
     run_ids = {run.id for run in runs}
     a = run_a if run_a in run_ids else None
@@ -83,7 +83,7 @@ def partner(runs: Sequence[RunRow], run_a: int | None, run_b: int | None) -> int
 
 def _first(runs: Sequence[RunRow], objective: str, *, taken: int | None, spare: str = "") -> int | None:
     """Return the first free run with this objective, else the first with any but `spare`; None if all are taken."""
-    free = [run for run in runs if run.id != taken and run.archived_at is None]
+    free = [run for run in runs if run.id != taken and run.archived_at is None and not run.curves_only]
     matching = [run.id for run in free if run.objective.casefold() == objective]
     others = [run.id for run in free if run.objective.casefold() != spare]
     return next(iter([*matching, *others]), None)

@@ -204,17 +204,19 @@ class _Job(QWidget):
         layouts.row(*((part, 0, Qt.AlignmentFlag.AlignVCenter) for part in parts), of=self)
 
     def show_run(self, run: RunRow) -> None:
-        from explorer.models.runs import share_of  # it loads the store, and no run is read before the first paint
+        # It loads the store, and no run is read before the first paint.
+        from explorer.models.runs import share_of, watch_note
 
         share = share_of(run)
-        self._name.setText(run.short_name)
+        self._name.setText(f"Watching {run.short_name}" if run.is_watched else run.short_name)
         self._bar.setValue(round(1000 * share))
         self._bar.setAccessibleName(f"Progress of {run.short_name}")
         left = f", {time_left(run.eta_s)}" if run.eta_s is not None else ""
         # Another program may not tell how many steps it will make.
-        self._bar.setVisible(bool(run.total_steps) or run.step == 0)
+        self._bar.setVisible(bool(run.total_steps) or (run.step == 0 and not run.is_watched))
         done = f"{100 * share:.0f} %" if self._bar.isVisibleTo(self) else f"step {run.step:,}"
-        steps = " · ".join(filter(None, (f"{done}{left}", run.beside)))
+        note = watch_note(run)
+        steps = ", ".join(filter(None, (" · ".join(filter(None, (f"{done}{left}", run.beside))), note)))
         working = run.phase if run.step == 0 and run.phase else steps
         self._rest.setText(working if run.status == "running" else run.status)
 

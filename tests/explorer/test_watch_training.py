@@ -2,16 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QLabel, QProgressBar
+from pytestqt.qtbot import QtBot
 
 from explorer.import_sheet.dropped_files import dropped
+from explorer.models.runs import RunsModel
+from explorer.views.evaluate import EvaluateView
+from explorer.views.last_runs_card import TrainingNow
+from explorer.views.quality.load import load_quality
+from explorer.views.seed_rows import RunCell
+from explorer.views.view import Context
+from explorer.window.picker_choices import first_choice
+from explorer.window.status_bar import StatusBar
 from explorer.window.watch_training_sheet import WatchTrainingSheet
 from tests.explorer.dropped_files import mime_of
+from trainer import config
+from trainer.charts import ChartError
+from trainer.charts.snapshots import choose_snapshot
+from trainer.checkpoints.checkpoint import CheckpointError
+from trainer.experiments.seed_truth import seed_truth
+from trainer.inference.model_cache import AnswerError, ModelCache
+from trainer.inference.open_model import open_run
 from trainer.scheduling import launch
-from trainer.store import Workspace
+from trainer.store import RunLog, RunRow, Workspace
+from trainer.store.rows import COMPANION, WATCHED
 
 LINE = "2026-11-28,12:00:0{update} | INFO | Train Epoch: 0 [ {update}/2 (50%)] LR: 0.1 Loss: {update}.5 ({update}.5)\n"
 
@@ -129,3 +148,71 @@ def test_a_second_watch_and_missing_pairs_are_refused_before_there_is_a_run(shee
     with watched_run(workspace, watched_folder(training), name="", dataset=""):
         assert main(command) == 2
     assert "is watched by another process" in capsys.readouterr().err
+
+
+def watched(workspace: Workspace, *, phase: str = "watching") -> RunRow:
+    """Return a run that shows the curves of another program, in this state of its watch."""
+    run = workspace.runs.create(config.run_elsewhere("mylog", config.NoData(called="training log")))
+    workspace.runs.add_facts(run, {WATCHED: "/tmp/mylog.csv", COMPANION: "trainer watch, process 1"})
+    workspace.runs.change(run, status="running")
+    with RunLog.claim(workspace, run) as log:
+        log.scalars(1_995, {"val_loss": 0.5})
+        log.progress(step=1_995, total_steps=0, phase=phase)
+    workspace.runs.change(run, status="running", phase=phase)
+    return workspace.runs.get(run)
+
+
+def test_a_run_of_curves_alone_is_not_chosen_and_everything_says_the_same_of_it(
+    qtbot: QtBot, make_context: Callable[[], Context], two_runs: tuple[int, int]
+) -> None:
+    context = make_context()
+    workspace = context.workspace
+    curves, others = watched(workspace), [workspace.runs.get(run) for run in two_runs]
+    sentence = "mylog has curves only: choose a run with a model."
+    assert [row.curves_only for row in (curves, *others)] == [sentence, "", ""]
+    assert first_choice([curves, others[0]], None, None) == (others[0].id, None)
+    assert first_choice([curves], curves.id, None) == (curves.id, None), "a person may choose it"
+    for error, call in (
+        (ChartError, lambda: choose_snapshot(workspace, curves)),
+        (AnswerError, lambda: ModelCache(workspace).get(curves.id)),
+        (CheckpointError, lambda: open_run(workspace, curves.id)),
+    ):
+        with pytest.raises(error) as caught:
+            call()
+        assert str(caught.value) == sentence
+    assert load_quality(workspace, [(others[0].id, None), (curves.id, None)], None).no_model == sentence
+    assert seed_truth(workspace, others[0].id, curves.id).text == sentence.rstrip(".")
+    view = EvaluateView(context)
+    qtbot.addWidget(view)
+    context.jobs.watch()
+    qtbot.waitUntil(lambda: len(context.jobs.runs) == 3)
+    context.selection.select_runs(curves.id, None)
+    view.refresh()
+    assert (view.area.kind, view.area.page.text.text()) == ("empty", sentence)
+    assert view.controls.go.toolTip() == sentence
+    context.selection.select_runs(others[0].id, curves.id)
+    assert view.question_now().runs == (others[0].id,)
+
+
+def test_a_watch_without_news_says_so_wherever_the_run_stands(
+    qtbot: QtBot, make_context: Callable[[], Context]
+) -> None:
+    quiet = "nothing new for 9 min"
+    workspace = make_context().workspace
+    run = watched(workspace, phase=quiet)
+    now = TrainingNow()
+    qtbot.addWidget(now)
+    now.show_runs([run], {})
+    (cell,) = now.findChildren(RunCell)
+    assert now.findChild(QLabel).text() == "Watching"
+    assert cell.words.text().endswith(f"step 1,995, {quiet}")
+    assert cell.bar.isHidden(), "of no known total"
+    table = RunsModel()
+    assert table.state_text(run) == quiet
+    bar = StatusBar(workspace.folder)
+    qtbot.addWidget(bar)
+    bar.show_runs([run])
+    texts = [label.text() for label in bar.findChildren(QLabel)]
+    assert "Watching mylog" in texts
+    assert f"step 1,995, {quiet}" in texts
+    assert not [each for each in bar.findChildren(QProgressBar) if each.isVisibleTo(bar)]

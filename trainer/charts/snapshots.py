@@ -26,6 +26,12 @@ class NoSnapshotYetError(ChartError, NotYetError):
     title = "No snapshot yet"
 
 
+class CurvesOnlyError(NoSnapshotYetError):
+    """Another program trains the run, and its curves are all that is here."""
+
+    title = "Curves only"
+
+
 class NoSnapshotOfSplitError(ChartError, NotYetError):
     """A run has snapshots, but none of the chosen data: other data or other runs show it, no second try."""
 
@@ -46,6 +52,8 @@ def choose_snapshot(
             raise NoSnapshotYetError(
                 f"The embeddings of {run.short_name}, if it has any, are on their way from its computer."
             )
+        if run.curves_only:
+            raise CurvesOnlyError(run.curves_only)
         opens = isinstance(workspace.runs.config_of(run.id).data, config.Vectors)
         what_next = "its vectors are being read" if opens else "wait for its first evaluation"
         if not run.active:

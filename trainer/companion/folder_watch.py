@@ -34,7 +34,7 @@ VOID: Final = "watched_void_files"
 """Fact of a run: what identifies those of a time that the training went back before; they are no step of it."""
 NOTES: Final = "import_notes"
 QUIET_S: Final = 60.0
-"""After so long without news, the row says since when there are none."""
+"""After so long without news, the row says for how long there are none."""
 _AT_ONCE: Final = 2_000
 
 
@@ -145,7 +145,7 @@ class FolderWatch:
         self._seen = _seen_files(log.run.facts.get(SEEN))
         self._void = _void_files(log.run.facts.get(VOID))
         self._incomplete: set[Path] = set()
-        self._news_at, self._news_clock = time.monotonic(), time.time()
+        self._news_at = time.monotonic()
         self.has_measure = measure is not None
         self.reading_s = 0.0
         self.failures: dict[str, str] = {}
@@ -185,7 +185,7 @@ class FolderWatch:
             is_new = True
         self.has_ended = len(pending) <= 1 and self._is_at_end(checkpoints)
         if is_new:
-            self._news_at, self._news_clock = time.monotonic(), time.time()
+            self._news_at = time.monotonic()
         self.report("watching")
         return is_new
 
@@ -193,8 +193,9 @@ class FolderWatch:
         """Report what the watch does at present."""
         if phase == "watching" and self.trouble:
             phase = self.trouble
-        elif phase == "watching" and time.monotonic() - self._news_at >= QUIET_S:
-            phase = f"nothing new since {time.strftime('%H:%M', time.localtime(self._news_clock))}"
+        elif phase == "watching" and (quiet := time.monotonic() - self._news_at) >= QUIET_S:
+            minutes = int(quiet / 60)
+            phase = f"nothing new for {minutes} min" if minutes < 100 else f"nothing new for {minutes // 60} h"
         total = self._curves.total_steps
         self._log.progress(step=self.step, total_steps=max(total, self.step) if total else 0, phase=phase)
 

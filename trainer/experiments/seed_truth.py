@@ -14,6 +14,7 @@ from trainer.metrics import data_label, dataset_label
 from trainer.store import RunRow, SplitKey, StoreError, Workspace
 
 ONE_EACH: Final = "1 seed each"
+TRAINING: Final = ("starting", "running")
 NONE_COUNTS: Final = "No seed counts yet"
 DIFFERENT_DATA: Final = "A and B were measured on different data"
 TRAINED_APART: Final = "A and B were trained on different data, so a difference may come from the data"
@@ -61,6 +62,8 @@ def seed_truth(
         rows = [workspace.runs.get(run) for run in (run_a, run_b)]
     except StoreError:
         return SeedTruth()
+    if curves := next(filter(None, (row.curves_only for row in rows)), ""):
+        return SeedTruth(verdict=curves.rstrip("."), comparable=False)
     flaws = tuple(f"{row.short_name} {flaw}" for row in rows if (flaw := flaw_of(row)))
     return replace(_truth_of(workspace, rows, of_evaluations=of_evaluations), flaws=flaws)
 
@@ -162,6 +165,8 @@ def _none_counts(groups: Sequence[RunGroup], experiment: str) -> SeedTruth | Non
     if not members or not all(member.reason for member in members):
         return None
     runs = [member.run for member in members]
+    if len(runs) == 2 and all(run.status in TRAINING for run in runs):
+        return SeedTruth("", f"{NONE_COUNTS}: both runs are still training", "", experiment)
     if len(runs) == 2 and all(run.status == "stopped" and run.total_steps for run in runs):
         steps = ", ".join(f"{run.step:,} of {run.total_steps:,}" for run in runs)
         return SeedTruth("", f"{NONE_COUNTS}: both runs stopped early (step {steps})", "", experiment)

@@ -61,6 +61,8 @@ def open_run(workspace: Workspace, run_id: int, step: int | None = None, *, on: 
         ModelError: The run does not tell what its towers are built from.
     """
     row = workspace.runs.get(run_id)
+    if row.curves_only:
+        raise checkpoint.CheckpointError(row.curves_only)
     if workspace.runs.config_of(row.id).model.is_missing:
         saved = row.facts.get(CHECKPOINTS)
         model = shell.quote(str([*saved.values()][-1])) if isinstance(saved, dict) and saved else "MODEL"

@@ -39,6 +39,9 @@ COMPANION: Final = "logged_by"
 
 WATCHED: Final = "watched_folder"
 """Fact of a run that `trainer watch` logs: the folder whose training it shows."""
+IMPORTED: Final = "imported"
+"""Fact of a run whose curves were imported: the program and its files."""
+CHOOSE_MODEL: Final = "choose a run with a model"
 CHECKPOINTS: Final = "checkpoints_elsewhere"
 """Fact of a companion: step -> where the other program keeps the model."""
 VAL_BATCH: Final = "val_batch"
@@ -92,6 +95,7 @@ class RunRow:
         reason: Why the run ended, a sentence; empty while nothing is wrong.
         metric: The headline metric of which `last` and `best` are values.
         last_step: At which step a run that ended early has its `last`; None for others and where no curve says it.
+        has_snapshots: Whether there are embeddings; looked up for runs of other programs only, True for all others.
         facts: What the trainer noted about the run: device, parameters, fingerprints.
         device: What the configuration asks for: `auto`, `cpu`, `cuda`, `mps`.
         slot: Where the queue put it: `cpu`, `gpu:0`, `gpu:1`; empty for a run that was started by hand.
@@ -148,6 +152,7 @@ class RunRow:
     archived_at: float | None = None
     label: str = ""
     last_step: int | None = None
+    has_snapshots: bool = True
 
     @property
     def beside(self) -> str:
@@ -178,6 +183,12 @@ class RunRow:
     def is_elsewhere(self) -> bool:
         """Whether another program trains or trained it."""
         return self.objective.startswith("elsewhere")
+
+    @property
+    def curves_only(self) -> str:
+        """That there are only its curves, and what to do: the sentence of every view; empty for any other run."""
+        is_logged = not {COMPANION, WATCHED, IMPORTED}.isdisjoint(self.facts)
+        return "" if self.has_snapshots or not is_logged else f"{self.short_name} has curves only: {CHOOSE_MODEL}."
 
     @property
     def is_watched(self) -> bool:

@@ -33,12 +33,15 @@ _SHOWN: Final = tuple(name for name in RunRow.__dataclass_fields__ if name in _R
 _READ: Final = (*_SHOWN, *(name for name in schema.run.c.keys() if name not in {*_SHOWN, "config"}))  # noqa: SIM118
 """Columns of a run's row as it is read: what is shown, and what else decides whether it is sound."""
 _COLUMNS: Final = [_RUN[name] for name in _READ]
-_STATUS: Final = _READ.index("status")
+_STATUS, _OBJECTIVE = _READ.index("status"), _READ.index("objective")
 _ENDED_EARLY: Final = {*ENDED} - {"finished"}
 _OF_METRIC: Final = (schema.scalar.c.run == _RUN.id) & (schema.scalar.c.name == _RUN.metric)
 _LAST_STEPS: Final = select(
     _RUN.id, select(func.max(schema.scalar.c.step)).where(_OF_METRIC).correlate(schema.run).scalar_subquery()
 ).where(_RUN.status.in_(_ENDED_EARLY) & _RUN.last.is_not(None))
+_WITHOUT_SNAPSHOTS: Final = select(_RUN.id).where(
+    _RUN.objective.startswith("elsewhere") & _RUN.id.not_in(select(schema.snapshot.c.run))
+)
 _sound: Final = cells.checker("run", _READ)
 _MOST_OF_ONE: Final = 1 << 20
 """Characters of a value that are read where the rows hold too much."""
@@ -179,7 +182,8 @@ class RunTable:
         with self.database.read() as connection:
             for condition in self._conditions(text):
                 for row in _read(connection, condition):
-                    return self._row(tuple(row))
+                    bare = _without_snapshots(connection, [row], _RUN.id == row[0])
+                    return self._row(tuple(row), has_snapshots=row[0] not in bare)
             query = select(_RUN.id, _RUN.name).where(_RUN.deleted_at.is_(None)).order_by(_RUN.id)
             names = [f"{number} ({cells.shown(name)})" for number, name in fetch(connection, query)]
         if is_path(text) and not folder_in(self.folder, text):
@@ -512,14 +516,16 @@ class RunTable:
         with self.database.read() as connection:
             rows = _read(connection, condition)
             last_steps = _last_steps(connection, condition) if any(row[_STATUS] in _ENDED_EARLY for row in rows) else {}
+            bare = _without_snapshots(connection, rows, condition)
         if len(self._known) > 4 * len(rows) + 1_000:
             self._known.clear()
-        return [self._row(tuple(row), last_steps.get(row[0])) for row in rows]
+        return [self._row(tuple(row), last_steps.get(row[0]), has_snapshots=row[0] not in bare) for row in rows]
 
-    def _row(self, row: tuple[Any, ...], last_step: int | None = None) -> RunRow:
+    def _row(self, row: tuple[Any, ...], last_step: int | None = None, *, has_snapshots: bool = True) -> RunRow:
         """Return the row for display, cached until it changes."""
         cached = self._known.get(row[0])
-        if cached is not None and cached[0] == row and cached[1].last_step == last_step:
+        looked_up = last_step, has_snapshots
+        if cached is not None and cached[0] == row and (cached[1].last_step, cached[1].has_snapshots) == looked_up:
             return cached[1]
         values = dict(zip(_SHOWN, row, strict=False))
         facts, alerts = cells.document(values["facts"]), cells.document(values["alerts"])
@@ -527,7 +533,7 @@ class RunTable:
         if not surely and (wrong := cells.faults("run", dict(zip(_READ, row, strict=True)))):
             return self._damaged(values, wrong)
         values |= {"facts": facts, "alerts": alerts, "folder": self.folder / values["folder"]}
-        read = RunRow(**values, last_step=last_step)
+        read = RunRow(**values, last_step=last_step, has_snapshots=has_snapshots)
         self._known[read.id] = (row, read)
         return read
 
@@ -612,6 +618,16 @@ def _last_steps(connection: Connection, condition: Any) -> dict[int, int]:
         return {row[0]: row[1] for row in fetch(connection, _LAST_STEPS.where(condition))}
     except (StoreError, DBAPIError):
         return {}
+
+
+def _without_snapshots(connection: Connection, rows: Sequence[Any], condition: Any) -> set[int]:
+    """Return which of these runs are of other programs and have no embeddings; none where that cannot be read."""
+    if not any(str(row[_OBJECTIVE]).startswith("elsewhere") for row in rows):
+        return set()
+    try:
+        return {row[0] for row in fetch(connection, _WITHOUT_SNAPSHOTS.where(condition))}
+    except (StoreError, DBAPIError):
+        return set()
 
 
 def _only_short(connection: Connection, run: int, name: str, most: int) -> Any:

@@ -20,7 +20,7 @@ from trainer.config.run_name import repaired_name
 from trainer.errors import UserError
 from trainer.metrics import best_value, judge_of
 from trainer.store import RunLog, Workspace
-from trainer.store.rows import VAL_BATCH
+from trainer.store.rows import IMPORTED, VAL_BATCH
 from trainer.store.run_texts import MOST_SETTINGS, MOST_WORDS, SETTINGS, plain_settings
 from trainer.trackers.curves import Curve, Curves
 from trainer.trackers.event_folders import join_parts
@@ -423,7 +423,7 @@ def _store(workspace: Workspace, source: _Origin, name: str, curves: Curves) -> 
         for some in range(0, len(entries), _AT_ONCE):
             log.entries(entries[some : some + _AT_ONCE])
         counts = [entry.values["num_samples"] for entry in entries if "num_samples" in entry.values]
-        facts: dict[str, object] = {"imported": f"{LABELS[source.kind]}: {encodable(str(source.path.absolute()))}"}
+        facts: dict[str, object] = {IMPORTED: f"{LABELS[source.kind]}: {encodable(str(source.path.absolute()))}"}
         if source.settings:
             facts[SETTINGS] = plain_settings(source.settings)
         if source.kind == "open_clip" and (batch := whole_setting(source.settings, "batch_size")):

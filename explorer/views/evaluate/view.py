@@ -44,6 +44,7 @@ from trainer.charts.evaluation_scores import CHART as SCORES
 from trainer.charts.groups import CHART as GROUPS
 from trainer.charts.protocol import CHART as PROTOCOL
 from trainer.charts.published_numbers import references
+from trainer.charts.snapshots import CurvesOnlyError
 from trainer.charts.spec import Request, Target, request_words, targets_of
 from trainer.errors import UserError, reason_words
 from trainer.experiments.run_data import RunData, trained_data
@@ -174,6 +175,10 @@ class EvaluateView(View):
             set_refusal(self.controls.go, "Choose a run in the bar above.")
             self.show_no_run()
             return
+        if not self._sides_with_model:
+            set_refusal(self.controls.go, self._curves_only)
+            self.show_empty(self.icon, CurvesOnlyError.title, self._curves_only)
+            return
         self.show_content()
         self._propose()
         self._show()
@@ -227,7 +232,10 @@ class EvaluateView(View):
         self._ask(question)
 
     def _missing_question(self, chart: EvaluationChart) -> Evaluate | None:
-        sides = [self.context.selection.sides[run.index] for run in chart.unmeasured]
+        of_model = self._sides_with_model
+        sides = [side for run in chart.unmeasured if (side := self.context.selection.sides[run.index]) in of_model]
+        if not sides:
+            return None
         question = self.controls.question_about(chart.dataset, chart.split, sides)
         tasks = tuple(dict.fromkeys(task for run in chart.runs for task in run.tasks))
         return None if question is None else replace(question, tasks=tasks, shift="")
@@ -296,7 +304,9 @@ class EvaluateView(View):
                 self.area.ready()
             return
         able = self._missing_question(chart) is not None and not self.context.jobs.look_only and not self.asking.busy
-        self.area.partial(unmeasured_text(chart), ("Measure", self._measure_missing) if able else None)
+        self.area.partial(
+            self._curves_only or unmeasured_text(chart), ("Measure", self._measure_missing) if able else None
+        )
 
     def _draw_curves(self) -> None:
         self.no_curves.setVisible(self.chart is None)
@@ -422,7 +432,18 @@ class EvaluateView(View):
     # -- the rest ----------------------------------------------------------------------------------------------
 
     def question_now(self) -> Evaluate:
-        return self.controls.question(self.context.selection.sides)
+        return self.controls.question(self._sides_with_model)
+
+    @property
+    def _sides_with_model(self) -> list[Side]:
+        """The runs shown without those of which there are only curves."""
+        rows = self.context.jobs.run
+        return [side for side in self.context.selection.sides if not ((row := rows(side.run)) and row.curves_only)]
+
+    @property
+    def _curves_only(self) -> str:
+        rows = map(self.context.jobs.run, self.context.selection.runs)
+        return next((row.curves_only for row in rows if row is not None and row.curves_only), "")
 
     def _on_tab(self, tab: int) -> None:
         self.stack.setCurrentIndex(tab)

@@ -43,6 +43,8 @@ def load_quality(
 
 def _no_model(rows: Sequence[RunRow]) -> str:
     """Return which of the runs has only embeddings, and which one can check the data; empty where each has a model."""
+    if curves := next(filter(None, (row.curves_only for row in rows)), ""):
+        return curves
     missing = [row.short_name for row in rows if row.is_elsewhere]
     if not missing:
         return ""

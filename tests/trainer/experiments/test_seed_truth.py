@@ -96,6 +96,10 @@ def test_two_runs_that_stopped_early_are_no_seed(workspace: Workspace, stored: E
         workspace.runs.change(run, status="stopped", step=step, total_steps=504, experiment=experiment)
     said = "No seed counts yet: both runs stopped early (step 14 of 504, 64 of 504)"
     assert seed_truth(workspace, *runs).text == said
+    for run in runs:
+        workspace.runs.change(run, status="running")
+    assert seed_truth(workspace, *runs).text == "No seed counts yet: both runs are still training"
+    workspace.runs.change(runs[0], status="stopped")
     workspace.runs.change(runs[1], status="failed", reason="No memory.")
     names = [workspace.runs.get(run).short_name for run in runs]
     assert seed_truth(workspace, *runs).text == (
