@@ -7,6 +7,7 @@ import contextlib
 import hashlib
 import importlib.metadata
 import io
+import itertools
 import json
 import os
 import platform
@@ -51,6 +52,7 @@ KINDS: Final = ("svg", "pdf", "png", "csv", "parquet")
 Run = Callable[[Sequence[str]], int]
 MOST_LETTERS: Final = 48
 """Of what a figure shows, in the name of its file."""
+INPUTS: Final = "inputs"
 INTERRUPTED: Final = 130
 """Status of a command that Ctrl+C ended."""
 _README: Final = """\
@@ -58,6 +60,7 @@ Evidence bundle, made by Contrastive Explorer
 
 report.html       the comparison on one self-contained page
 figures/          every figure as SVG, PDF and PNG, and its numbers as CSV and Parquet
+inputs/           pictures and lists of pairs that the commands read, where there are any
 runs/             configuration, seed and provenance of every run
 environment.json  Python, packages, system and the state of the source
 commands.sh       commands that draw each figure again, in a workspace that has the runs
@@ -181,7 +184,7 @@ def _fill(
     live: bool,
 ) -> dict[str, Any]:
     (folder / "figures").mkdir(parents=True)
-    drawn, failed, lines = [], [], []
+    drawn, failed, lines, inputs = [], [], [], _Inputs(folder)
     for index, command in enumerate(figures):
         stem = figure_stem(command)
         name = f"{index + 1:02d}-{stem}"
@@ -189,6 +192,7 @@ def _fill(
         files = [folder / "figures" / f"{name}.{kind}" for kind in KINDS]
         problem = _draw(workspace, command, files, run_command)
         written = [f"figures/{file.name}" for file in files if file.is_file()]
+        command = command if problem else inputs.take(command)
         command, problem = shortener.document(command), shortener.sentence(problem)
         line = shell.join(["trainer", *command, "--out", *(written or [f"figures/{name}.svg"])], posix=True)
         lines.append(line if not problem else f"# not drawn ({spelled(problem)}):\n# {line}")
@@ -219,6 +223,33 @@ def _fill(
     }
     _write_json(folder / FACTS, values)
     return values
+
+
+class _Inputs:
+    """Files that commands read, pictures and lists of pairs, copied into the bundle: it runs on other computers."""
+
+    def __init__(self, bundle: Path) -> None:
+        self._bundle = bundle
+        self._copies: dict[Path, str] = {}
+
+    def take(self, command: Sequence[str]) -> list[str]:
+        """Return a command with each file that it names copied, and named as its copy."""
+        return [self._copy(Path(word)) if self._is_file(word) else word for word in command]
+
+    @staticmethod
+    def _is_file(word: str) -> bool:
+        # A label may be called as a file of the current folder.
+        return Path(word).suffix != "" and os.sep in word and Path(word).is_file()
+
+    def _copy(self, file: Path) -> str:
+        file = file.resolve()
+        if file not in self._copies:
+            (self._bundle / INPUTS).mkdir(exist_ok=True)
+            names = {*map(str.casefold, self._copies.values())}
+            candidates = (f"{INPUTS}/{f'{n}-' if n else ''}{spelled(file.name)}" for n in itertools.count())
+            self._copies[file] = name = next(each for each in candidates if each.casefold() not in names)
+            confined.copy(file, self._bundle, name)
+        return self._copies[file]
 
 
 def _report_page(workspace: Workspace, rows: Sequence[RunRow], file: Path, *, live: bool) -> str:

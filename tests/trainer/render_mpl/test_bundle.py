@@ -5,11 +5,14 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import os
+import subprocess
 import zipfile
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from PIL import Image
 from sqlalchemy import Connection
 
 from trainer import config
@@ -17,6 +20,7 @@ from trainer.__main__ import main
 from trainer.analysis.progress import rising
 from trainer.charts.figure_choices import FigureChoices
 from trainer.cli import bundle
+from trainer.config import default_paths
 from trainer.errors import UserError
 from trainer.render_mpl.files import NumberRows, write_csv, write_parquet
 from trainer.store import Workspace, run_files
@@ -65,6 +69,44 @@ def test_a_bundle_holds_figures_numbers_runs_versions_and_commands(
     (missing,) = values["not_drawn"]
     assert "77" in missing["problem"]
     assert [run["seed"] for run in values["runs"]] == [0, 0]
+
+
+def test_the_commands_of_a_bundle_run_where_it_was_unpacked(
+    tmp_path: Path, quick: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pictures that were dropped on the window are in it; a stand-in for `trainer` notes what the script runs."""
+    pictures = [tmp_path / name / "my cat.png" for name in ("one", "two")]
+    for picture in pictures:
+        picture.parent.mkdir()
+        Image.new("RGB", (64, 64), "red").save(picture)
+    words = ["--runs", "1", "--labels", "red", "blue"]
+    figures = [["classify", *map(str, pictures), *words], ["classify", str(pictures[0]), *words]]
+    sample = Workspace(default_paths.sample_workspace())
+    values = bundle.write_bundle(sample, [1], tmp_path / "b.zip", main, figures=figures)
+    assert values["not_drawn"] == []
+    unpacked = tmp_path / "there"
+    with zipfile.ZipFile(tmp_path / "b.zip") as archive:
+        archive.extractall(unpacked)
+    for picture in pictures:
+        picture.unlink()
+    tool = tmp_path / "bin" / "trainer"
+    tool.parent.mkdir()
+    tool.write_text('#!/bin/sh\nprintf "%s\\n" "$@" END >> ran.txt\n', encoding="utf-8")
+    tool.chmod(0o755)
+    environment = {**os.environ, "PATH": f"{tool.parent}{os.pathsep}{os.environ['PATH']}"}
+    subprocess.run(["bash", "commands.sh"], cwd=unpacked, env=environment, check=True)
+    first, second, report = (
+        part.strip("\n").split("\n") for part in (unpacked / "ran.txt").read_text().removesuffix("END\n").split("END\n")
+    )
+    assert report[0] == "report"
+    assert first[1:3] == ["inputs/my cat.png", "inputs/1-my cat.png"]
+    assert second[1] == "inputs/my cat.png"
+    monkeypatch.chdir(unpacked)
+    made = [Path(word) for word in second if word.startswith("figures/")]
+    for file in made:
+        file.unlink()
+    assert main([*second, "--workspace", str(sample.folder)]) == 0
+    assert all(file.is_file() for file in made)
 
 
 def test_a_bundle_tells_neither_the_computer_nor_paths_of_the_user(
