@@ -24,6 +24,10 @@ def table_of(runs: Sequence[SimilarityRun], names: list[str], *, chance: bool) -
     for field, label, hint, digits in _comparable(runs):
         values = tuple(getattr(run, field) for run in runs)
         lines.append(NumberRow(label, hint, values, digits, strong=True, percent=field in SHARES))
+        wholes = {run.of_split for run in runs}
+        if field == "auc" and len(wholes) == 1 and any(run.whole_auc == run.whole_auc for run in runs):
+            hint = "As the training measured it, in its curves and in reports; the rows around it are of stored pairs."
+            lines.append(NumberRow(f"AUC, n = {wholes.pop():,}", hint, tuple(run.whole_auc for run in runs), digits))
         if any(field in run.intervals for run in runs):
             hint = "95 % bootstrap interval over the pictures, each with its captions."
             lines.append(NumberRow(f"{label}, interval", hint, tuple(_interval(run, field, digits) for run in runs)))
@@ -49,7 +53,11 @@ def _comparable(runs: Sequence[SimilarityRun]) -> list[tuple[Separation, str, st
     recall = recall_name("image_to_text", split=[run.split for run in runs], n=[run.pictures for run in runs])
     wholes = {run.of_split for run in runs}
     recall += f" of {max(wholes):,}" if len(wholes) == 1 and max(wholes) else ""
-    return [(name, recall if name == "recall1" else label, hint, digits) for name, label, hint, digits in COMPARABLE]
+    pictures = {run.pictures for run in runs}
+    is_sample = len(wholes) == len(pictures) == 1 and max(wholes) > 0
+    of = f", n = {max(pictures):,} of {max(wholes):,}" if is_sample else ""
+    labels = {"recall1": recall, "auc": f"AUC{of}"}
+    return [(name, labels.get(name, label), hint, digits) for name, label, hint, digits in COMPARABLE]
 
 
 def _interval(run: SimilarityRun, field: str, digits: int) -> str:

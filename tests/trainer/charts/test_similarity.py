@@ -17,6 +17,7 @@ from trainer.charts.settings import checked
 from trainer.charts.similarity import CHART
 from trainer.charts.snapshots import choose_snapshot
 from trainer.charts.spec import PerRun, Request, targets_of
+from trainer.config import default_paths
 from trainer.store import Workspace, read_snapshot
 
 pytestmark = pytest.mark.slow
@@ -102,6 +103,8 @@ def test_a_sample_of_a_split_says_of_how_many(charted):
     table = panel.mark("numbers")
     line = next(line for line in table.lines if "R@1" in line.words)
     assert line.words.endswith("n = 240 of 1,024")
+    lines = {row.words: row for row in panel.mark("numbers").lines}
+    assert "AUC, n = 240 of 1,024" in lines
     assert line.text(0) == f"{100 * run.recall1:.1f} %"
     assert "Pictures" not in [line.words for line in table.lines], "as many as n matched"
 
@@ -173,3 +176,12 @@ def test_facets(charted):
         similarity(charted, 1, facet="color")
     with pytest.raises(ChartError, match="Choose another value"):
         similarity(charted, 1, facet="label", only="whale")
+
+
+def test_the_sample_names_the_auc_of_the_report_beside_that_of_its_stored_pairs() -> None:
+    workspace = Workspace(default_paths.sample_workspace())
+    panel = CHART.draw(similarity(workspace, 1, 2), SimilaritySettings())
+    rows = {row.words: row.values for row in panel.mark("numbers").lines}
+    stored = [each.metrics.get("auc_hard10") for each in workspace.results.evaluations(1)]
+    assert rows["AUC, n = 1,024"][0] in stored
+    assert rows["AUC, n = 512 of 1,024"][0] != rows["AUC, n = 1,024"][0]

@@ -131,6 +131,7 @@ class SimilarityRun(SnapshotLabel):
     pictures: int  # How many distinct pictures ask: the independent items behind every number.
     drawn: bool  # Whether these were drawn from more.
     of_split: int  # Pairs of the split that the snapshot is a sample of, as noted; 0: of none, or unknown.
+    whole_auc: float  # As the training measured it on all of these, in reports and curves; NaN where it did not.
     intervals: dict[str, tuple[float, float]]  # Of `auc` and `d_prime`: the bootstrap interval of 95 % over pictures.
     # Of `auc`, `d_prime`, `overlap` and `ks`: the level of shuffled pairs, which no relation would give.
     shuffled: Mapping[str, float]
@@ -188,6 +189,7 @@ def similarity(
         pictures=len(cosines.asked.pictures),
         drawn=cosines.asked.drawn,
         of_split=(noted_pairs(split, opened.run.facts) or 0) if opened.snapshot.sampled else 0,
+        whole_auc=float("nan") if settings.only else _whole_auc(workspace, opened, cosines.hardest.cosines.shape[1]),
         intervals=counting.intervals(first, second, cosines.bins),
         shuffled=cosines.shuffled,
         grid=grid,
@@ -197,6 +199,14 @@ def similarity(
         ),
         facets=cosines.facets,
     )
+
+
+def _whole_auc(workspace: Workspace, opened: OpenedSnapshot, k: int) -> float:
+    """Return the AUC that was stored of the split that the snapshot is a sample of; NaN for none."""
+    row = opened.row
+    stored = workspace.results.evaluations(row.run) if opened.snapshot.sampled else ()
+    same = (each for each in stored if (each.step, each.dataset, each.split) == (row.step, row.dataset, row.split))
+    return next((each.metrics.get(f"auc_hard{k}", float("nan")) for each in same), float("nan"))
 
 
 class _Cosines(Struct, frozen=True):
