@@ -52,7 +52,9 @@ def compute(
 def draw(data: PerRun[PromptRun], settings: PromptSettings) -> Panel:
     """Draw each run's templates by class and its confusion matrix, then the ensembles' accuracies."""
     mixed = [_weighted(run, settings) for run in data.found]
-    rows = [_maps(run, weighted, settings) for run, weighted in zip(data.found, mixed, strict=True)]
+    maps = [_maps(run, weighted, settings) for run, weighted in zip(data.found, mixed, strict=True)]
+    # The names of templates are sentences: only a row of its own has room for them.
+    rows: list[tuple[HeatMap | NumberTable, ...]] = [*((matrix,) for matrix, _ in maps), tuple(m for _, m in maps)]
     names = " · ".join(f"{run.name}: n = {run.n:,} of {run.pairs:,}, class from {run.column}" for run in data.found)
     notes = ("The mean ensemble weighs all templates equally.",)
     return Panel(title="Prompt templates and classes", head=(names,), rows=(*rows, (_table(data, mixed),)), notes=notes)
@@ -70,7 +72,8 @@ def _maps(run: PromptRun, weighted: Mixture, settings: PromptSettings) -> tuple[
     reach = max(float(np.nanmax(np.abs(cells), initial=0.0)), 2.0)
     classes, unit = ("All", *run.labels), "points vs. the mean ensemble" if difference else "accuracy in percent"
     weights = settings.weights or (1.0,) * len(accuracy)
-    templates = tuple(f"{weight:g} × {template}" for weight, template in zip(weights, run.templates, strict=True))
+    weighted_names = (f"{weight:g} × {template}" for weight, template in zip(weights, run.templates, strict=True))
+    templates = tuple(weighted_names) if len({*weights}) > 1 else run.templates
     same: dict[str, Any] = {"x_label": "", "y_label": "", "named": True}
     matrix = HeatMap(
         f"templates-{run.index}",
@@ -90,7 +93,7 @@ def _maps(run: PromptRun, weighted: Mixture, settings: PromptSettings) -> tuple[
     names = _ticks(run.labels, 16)
     confusion = HeatMap(
         f"confusion-{run.index}",
-        "Confusion",
+        f"{run.name}, confusion",
         shares,
         x_ticks=names,
         y_ticks=names,

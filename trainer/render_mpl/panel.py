@@ -86,6 +86,8 @@ LEAST_SMALL_IN, SMALL_IN = 1.4, 1.45
 """The same of small plots, and the height of one."""
 LARGEST_MAP_IN, LARGEST_SMALL_IN = 4.4, 1.8
 """Of a map that stands alone, and of a small one."""
+NAMED_IN, NAMED_PT, NAMED_LETTERS = 0.15, 7.0, 56
+"""Of a row of a heat map whose rows have names: its height, and the size and the most letters of its name."""
 LEGEND_LINE_IN: Final = 0.16
 LETTERS_PER_IN: Final = 132 / PAGE_IN
 """Of a line of notes."""
@@ -315,9 +317,9 @@ def _height(mark: Mark, wide: float, *, compact: bool = False) -> float:
         names = max((len(line) for lines in lying_names(mark, columns) for line in lines), default=0) * mark.lying
         head = _heading_lines(wide - LETTER_IN * names, mark.title, mark.note)
         return least + 0.15 * (max(0, legend_lines(mark, columns) - 3) + max(0, head - 2))
-    if mark.named:
-        return 4.4
     square = mark.values.shape[0] == mark.values.shape[1]
+    if mark.named:
+        return min(4.4, wide + 0.3) if square else 1.1 + NAMED_IN * len(mark.values)
     return min(2.7, 0.8 + 0.62 * wide) if square else 2.7
 
 
@@ -389,7 +391,7 @@ def _draw_heat_map(axes: Axes, grid: HeatMap) -> None:
     image = axes.imshow(values, cmap=scale, norm=norm, aspect="auto", interpolation="nearest")
     # Cells that are square stand at the left of their place, and their bar stays beside them.
     beside: dict[str, Any] = {"ax": axes, "pad": 0.02, "fraction": 0.06}
-    square = grid.named or grid.values.shape[0] == grid.values.shape[1]
+    square = grid.values.shape[0] == grid.values.shape[1]
     if square:
         axes.set_aspect("equal", anchor="W")
         beside = {"cax": axes.inset_axes((1.02, 0, 0.05, 1))}
@@ -405,15 +407,18 @@ def _draw_heat_map(axes: Axes, grid: HeatMap) -> None:
     axes.set_xticks([at for at, _ in grid.x_ticks], [text for _, text in grid.x_ticks])
     axes.set_yticks([at for at, _ in grid.y_ticks], [text for _, text in grid.y_ticks])
     if grid.named:
-        _name_cells(axes, grid)
+        _name_cells(axes, grid, square=square)
     if np.isfinite(grid.cursor):
         axes.axvline(grid.cursor, color="white", linewidth=0.8, linestyle=(0, (4, 3)))
     heading(axes, grid.title, grid.note, swatch=tone_color(grid.tone) if grid.tone else None)
 
 
-def _name_cells(axes: Axes, grid: HeatMap) -> None:
+def _name_cells(axes: Axes, grid: HeatMap, *, square: bool) -> None:
     axes.tick_params("x", rotation=90)
-    axes.tick_params(length=0, labelsize=min(6.0, 180 / max(grid.values.shape)))
+    axes.tick_params(length=0, labelsize=min(6.0, 180 / max(grid.values.shape)) if square else NAMED_PT)
+    if grid.rows and not square:
+        names = [textwrap.shorten(name, NAMED_LETTERS, placeholder="…") for name in grid.rows]
+        axes.set_yticks(range(len(names)), names)
     for divider in grid.dividers:
         axes.axhline(divider - 0.5, color="white", linewidth=1.2)
         axes.axvline(divider - 0.5, color="white", linewidth=1.2)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import io
+from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -104,6 +107,26 @@ def test_templates_of_two_runs(charted: Workspace) -> None:
     header, rows = PROMPTS.records(data, settings)
     alone = [row[-2] for row in rows if row[8] == "template" and row[header.index("class")] is None]
     assert alone == pytest.approx([*runs[0].overall, *runs[1].overall])
+
+
+def test_a_figure_writes_templates_whole_and_large_enough_to_be_read(charted: Workspace) -> None:
+    """They were cut to 32 letters, "1 × a {} circle left of a turqu…", in 6 pt and less."""
+    run = prompts(charted, class_texts(charted, 1), index=0)
+    count, long = 24, "a {} circle left of a turquoise square number 00"
+    many = replace(
+        run,
+        templates=tuple(f"{long[:-2]}{at:02d}" for at in range(count)),
+        overall=np.resize(run.overall, count),
+        accuracy=np.resize(run.accuracy, (count, run.accuracy.shape[1])),
+    )
+    figure = panel_figure.draw(PROMPTS.panel(PerRun((many,), (0,)), PromptSettings()))
+    figure.savefig(io.BytesIO(), format="svg")
+    labels = next(axes.get_yticklabels() for axes in figure.axes if len(axes.get_yticklabels()) == count)
+    assert [label.get_text() for label in labels] == [*many.templates]
+    assert {label.get_fontsize() for label in labels} == {7.0}
+    boxes = [label.get_window_extent() for label in labels]
+    assert min(box.x0 for box in boxes) > 0
+    assert all(upper.y0 >= lower.y1 for upper, lower in pairwise(boxes))
 
 
 def test_maps_are_compared_by_shape_and_not_by_size() -> None:
