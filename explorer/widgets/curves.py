@@ -138,8 +138,9 @@ class CurvePlot(QWidget):
         self.unit.unit = panel.unit
         self.unit.setText(f"{panel.unit}  {panel.about}".strip())
         self.plot.setAccessibleName(" ".join(filter(None, (panel.title, panel.unit, panel.about))))
-        # A point at 0 or 100 is drawn as a whole.
-        low, high = (-SHARE_PAD, 100 + SHARE_PAD) if panel.percent else (None, None)
+        # A point at 0 or 100 is drawn as a whole; without one at 0 the axis begins there.
+        lowest = min((np.nanmin(line.raw, initial=100.0) for line in panel.lines), default=0.0)
+        low, high = (-SHARE_PAD * (lowest < SHARE_PAD), 100 + SHARE_PAD) if panel.percent else (None, None)
         span = LEAST_SHARES if panel.percent else _span_of_constant(panel.lines)
         self.plot.setLimits(yMin=low, yMax=high, minYRange=span, maxYRange=None if panel.percent else span)
         drawn = any(len(line.x) for line in panel.lines)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -22,6 +23,9 @@ MOST_SHARE: Final = 3
 SEPARATOR: Final = " · "
 LEADER_PX: Final = 12
 """Between the ends of curves and names, some of which lie higher or lower than their curve ends."""
+LEAST_AHEAD, LONGEST_AHEAD = 0.1, 0.99
+"""Of an axis behind the longest curve: less is no room for names, and one that has just begun has no more."""
+GUTTER_STEP_PX: Final = 24
 
 
 @dataclass(frozen=True)
@@ -63,6 +67,20 @@ class EndLabels(QWidget):
         """Write the names without these parts of them."""
         self._left_out = parts
         self.update()
+
+    def gutter_px(self, panel_px: int) -> int:
+        """Return the width that the names need beside the plot of a panel, in coarse steps.
+
+        A curve that is being trained leaves room for its name in the plot, which becomes narrower with each step.
+        """
+        (low, high), _ = self._plot.getViewBox().viewRange()
+        last = max((label.x for label in self.labels), default=high)
+        ahead = min((high - last) / (high - low), LONGEST_AHEAD)
+        if ahead < LEAST_AHEAD:
+            return self.room_px
+        plot_px = panel_px - EDGE_PX - self._plot.getPlotItem().getAxis("left").width()
+        lacking = max(0.0, (self.room_px - ahead * plot_px) / (1 - ahead))
+        return min(self.room_px, math.ceil(lacking / GUTTER_STEP_PX) * GUTTER_STEP_PX)
 
     def show_labels(self, labels: Sequence[EndLabel]) -> None:
         """Show these names; of more than `MOST` none."""
@@ -120,7 +138,7 @@ def give_room(ends: Sequence[EndLabels], panel_px: int) -> None:
     for parts in (frozenset[str](), shared):
         for end in ends:
             end.leave_out(parts)
-        room = max((end.room_px for end in ends), default=0)
+        room = max((end.gutter_px(panel_px) for end in ends), default=0)
         if room <= panel_px // MOST_SHARE:
             break
     for end in ends:

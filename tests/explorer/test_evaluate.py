@@ -17,6 +17,7 @@ from pytestqt.qtbot import QtBot
 from explorer import theme
 from explorer.intents import EvaluateBoth
 from explorer.views.evaluate import EvaluateView
+from explorer.views.evaluate.controls import OWN_DATA
 from explorer.views.evaluate.seeds_pane import group_pattern, seeded
 from explorer.views.evaluate.view import READ_ONLY
 from explorer.views.view import Context
@@ -505,6 +506,21 @@ def test_a_page_without_a_result_says_that_one_is_being_measured(view: EvaluateV
     QTest.mouseClick(view.empty.button, Qt.MouseButton.LeftButton)
     assert view.context.client.cancelled == [1]
     qtbot.waitUntil(lambda: view.empty.title.text() == "Not evaluated yet")
+
+
+def test_the_controls_are_whole_in_a_narrow_panel_and_evaluate_is_offered_once(view: EvaluateView, qtbot: QtBot):
+    controls = view.controls
+    qtbot.waitUntil(lambda: controls.data.currentText() == OWN_DATA)
+    view.more_panel.show()
+    view.more_panel.setFixedWidth(max(340, view.more_panel.minimumSizeHint().width()))
+    QApplication.processEvents()
+    edit = controls.data.lineEdit()
+    assert edit.width() > edit.fontMetrics().horizontalAdvance(OWN_DATA)
+    assert [label.text() for label in controls.findChildren(QLabel)] == [
+        "Evaluate on", "Split", "Classes", "Tasks", "Images at most",
+    ]  # fmt: skip
+    assert "Evaluate the runs" not in [action.text() for action in view.actions_for_more()]
+    assert "Evaluate the runs" in [action.text() for action in view.actions_for_palette()]
 
 
 def test_the_command_on_the_clipboard_measures_the_same(view: EvaluateView, monkeypatch: pytest.MonkeyPatch):

@@ -258,11 +258,23 @@ def test_names_at_ends_of_curves_do_not_overlap_and_lose_what_all_share_where_ro
     assert (min(tops), max(tops)) == (10.0, 200.0 - LINE_PX)
     plots = [EndLabels(Plot()) for _ in range(2)]
     for run, end in zip(("CLIP", "CLOOB"), plots, strict=True):
-        end.show_labels([EndLabel(f"{run} · clothes · s0", "text", 0.0, 0.0)])
+        end.show_labels([EndLabel(f"{run} · clothes · s0", "text", 1.0, 0.0)])
     for panel_px, written in (
         (900, ["CLIP · clothes · s0", "CLOOB · clothes · s0"]),
         (300, ["CLIP", "CLOOB"]),
     ):
         give_room(plots, panel_px)
         assert [end.written(end.labels[0]) for end in plots] == written
+
+
+def test_a_curve_that_has_just_begun_leaves_its_name_room_in_the_plot(dressed):
+    """At 16 % of its axis the name stood in the plot, and an empty gutter took a third of it."""
+    names, margins = EndLabels(plot := Plot()), []
+    plot.setXRange(0.0, 100.0, padding=0)
+    for step in (0.0, 16.0, 80.0, 100.0):
+        names.show_labels([EndLabel("CLIP · mypairs · s0", "text", step, 0.0)])
+        give_room([names], 375)
+        margins.append(plot.getPlotItem().layout.getContentsMargins()[2])
+    assert margins[:2] == [0, 0]
+    assert 0 < margins[2] < margins[3]
     assert [ordinal(n) for n in (1, 2, 3, 4, 11, 21)] == ["1st", "2nd", "3rd", "4th", "11th", "21st"]

@@ -644,6 +644,22 @@ def test_a_change_of_size_while_panels_change_finds_those_that_are_left(qtbot: Q
     assert set(grid.plots) == {"recall"}
 
 
+def test_a_recall_that_is_never_0_has_an_axis_that_begins_at_0(qtbot: QtBot):
+    """One value of 2.5 % had an axis from -1.5 to 8.5."""
+    grid = CurveGrid()
+    qtbot.addWidget(grid)
+    lows = []
+    for value in (2.5, 0.0):
+        line = CurveLine(1, "run", "#336699", *(np.array([each]) for each in (0.0, value, value)))
+        grid.show_panels([CurvePlotData("recall", "Recall", "%", 1, (line,), percent=True)], Axis("step", 0, 1))
+        qtbot.waitUntil(lambda: grid.is_complete)
+        (plot,) = grid.plots.values()
+        plot.plot.setYRange(value - 5, value + 5)
+        lows.append(plot.plot.viewRange()[1][0])
+    assert lows[0] == 0
+    assert lows[1] < 0, "a point at 0 is drawn as a whole"
+
+
 def test_panels_of_other_data_have_a_range_of_steps_of_their_own(qtbot: QtBot):
     grid = CurveGrid()
     qtbot.addWidget(grid)
@@ -750,7 +766,7 @@ def test_a_share_stays_between_0_and_100_percent(qtbot: QtBot, context: Context,
         # As around one value of 0, where all there is to see has no height.
         plot.setYRange(-20, 120)
         low, high = plot.viewRange()[1]
-        assert -4 <= low < 0, "a point at 0 is not cut by the frame"
+        assert -4 <= low <= 0, "a point at 0 is not cut by the frame"
         assert 100 < high <= 104
 
 

@@ -10,14 +10,13 @@ from typing import Any, Final
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QComboBox, QFileDialog, QMenu, QPushButton, QToolButton, QWidget
+from PySide6.QtWidgets import QComboBox, QFileDialog, QMenu, QPushButton, QWidget
 
 from explorer import theme
 from explorer.state.selection import Side
 from explorer.state.settings import Settings
 from explorer.widgets import layouts
 from explorer.widgets.finder import Choice
-from explorer.widgets.flow_row import FlowRow
 from explorer.widgets.searchable_combo_box import SearchableComboBox
 from explorer.widgets.still import StillComboBox, StillSpinBox
 from trainer.charts.evaluation import TASK_WORDS
@@ -27,8 +26,6 @@ from trainer.messages import Evaluate
 from trainer.prompt_suites import prompt_suites
 from trainer.untrusted import safe_subprocess, shell
 
-DATA_PX: Final = 640
-"""The name of a folder needs no more."""
 OWN_DATA: Final = "Each run's own data"
 NAMED: Final = ("cifar10", "cifar100", "mnist", "fashionmnist", "gtsrb", "flowers102", "country211")
 """Data sets that torchvision knows and that are classified by name."""
@@ -50,7 +47,7 @@ _SAMPLE: Final = re.compile(r"(.+)-(\d+)-of-\d+")
 
 
 class EvaluateControls(QWidget):
-    """What is measured: data and tasks in one row, split and class names in another."""
+    """What is measured: data, split, class names, tasks and how many images, a line each."""
 
     wanted = Signal()  # The runs are to be measured now.
     data_picked = Signal()  # Data were chosen from the list.
@@ -62,7 +59,7 @@ class EvaluateControls(QWidget):
         self._trained: dict[str, RunData] = {}
         self.data = StillComboBox(objectName="evaluate-data", accessibleName="Data to evaluate on")
         self.browse = QPushButton("Folder…", objectName="evaluate-browse")
-        self.tasks = QToolButton(objectName="evaluate-tasks", accessibleName="Tasks to measure")
+        self.tasks = QPushButton(objectName="evaluate-tasks", accessibleName="Tasks to measure")
         self.split = StillComboBox(objectName="evaluate-split", accessibleName="Split to evaluate")
         self.suite = SearchableComboBox(name="evaluate-suite", label="Class names and templates", width=170)
         self.most = StillSpinBox(objectName="evaluate-most", accessibleName="Max samples")
@@ -176,7 +173,8 @@ class EvaluateControls(QWidget):
         chosen = self.chosen_tasks()
         every = len(chosen) == len(TASK_WORDS)
         names = " + ".join(TASK_WORDS[name] for name in chosen)
-        self.tasks.setText("All tasks" if every else names if 0 < len(chosen) < 3 else f"{len(chosen)} tasks")
+        text = "All tasks" if every else names if 0 < len(chosen) < 3 else f"{len(chosen)} tasks"
+        self.tasks.setText(f"{text}   ")  # before the arrow of its menu
 
     def _menu(self) -> QMenu:
         menu = QMenu(self.tasks)
@@ -218,30 +216,34 @@ class EvaluateControls(QWidget):
         for box in (self.data, self.split):
             box.setEditable(True)
             box.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
+        self.data.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
+        self.data.setMinimumContentsLength(len(OWN_DATA))
         self.data.lineEdit().setPlaceholderText("A folder, table, tars or the name of a data set")
         self.split.addItems([OWN_SPLIT, *SPLITS])
         self.split.setToolTip("Split to evaluate; any split name of the data can be typed")
         suites = [Choice("", "Data set classes"), *(Choice(name, f"Suite {name}") for name in prompt_suites())]
         self.suite.show_choices(suites, "")
-        for widget in (self.split, self.suite):
-            widget.setFixedWidth(180)
         self.most.setRange(0, 1_000_000)
         self.most.setSingleStep(500)
         self.most.setAlignment(Qt.AlignmentFlag.AlignRight)
         self.most.setSpecialValueText("all")
         self.tasks.setMenu(self.task_menu)
-        self.tasks.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
-        self.tasks.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
-        theme.keep_icon(self.tasks, "list-checks", 16, "secondary")
 
     def _lay_out(self) -> None:
-        most = layouts.text("At most", "secondary", buddy=self.most)
-        first = FlowRow()
-        self.data.setMaximumWidth(DATA_PX)
-        first.add(self.data, stretch=True)
-        for widget in (self.browse, self.tasks, most, self.most):
-            first.add(widget, gap=theme.INSIDE)
-        layouts.column(first, layouts.row(self.split, self.suite), of=self)
+        lines = layouts.grid(theme.INSIDE, theme.SPACE, stretch=1, of=self)
+        # What the foot of the view shows may have been measured on other data.
+        for index, (label, control) in enumerate(
+            (
+                ("Evaluate on", self.data),
+                ("Split", self.split),
+                ("Classes", self.suite),
+                ("Tasks", self.tasks),
+                ("Images at most", self.most),
+            )
+        ):
+            lines.addWidget(layouts.text(label, "secondary", buddy=control), index, 0)
+            lines.addWidget(control, index, 1, 1, 1 if control is self.data else 2)
+        lines.addWidget(self.browse, 0, 2)
 
 
 def _named(data: RunData) -> dict[str, str]:

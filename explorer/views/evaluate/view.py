@@ -169,6 +169,10 @@ class EvaluateView(View):
     def actions_for_palette(self) -> list[QAction]:
         return [*self.chart_actions, *self._actions]
 
+    def actions_for_more(self) -> list[QAction]:
+        """Return the commands behind the bar's `...`, without the one that has its button in the view."""
+        return [action for action in super().actions_for_more() if action is not self._actions[0]]
+
     def refresh(self) -> None:
         selection = self.context.selection
         if not selection.runs:
