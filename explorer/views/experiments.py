@@ -318,7 +318,7 @@ class ExperimentsView(ChartView):
         """Return what the first start offers as well, in one line."""
         ways: dict[str, Intent] = {
             "Use my pairs…": OpenImport(compare=True),
-            "Open a published CLIP…": ChooseModel(FIRST_MODEL.specification),
+            "Open a pretrained model…": ChooseModel(FIRST_MODEL.specification),
             "Watch a training…": WatchTraining(),
         }
         links = [QPushButton(text, objectName="experiments-way") for text in ways]

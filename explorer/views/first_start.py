@@ -51,7 +51,7 @@ class FirstStart(QWidget):
         self.ways = {
             "scenes": WayButton("first-experiment", "play", "Try it on drawn scenes", SCENES_COST, primary=True),
             "pairs": WayButton("first-import", "folder-open", "Use my pairs…", PAIRS),
-            "published": WayButton("first-published", "globe", "Open a published CLIP…", published),
+            "published": WayButton("first-published", "globe", "Open a pretrained model…", published),
         }
         self.watch = QPushButton("Watch a training…", objectName="first-watch")
         theme.set_role(self.watch, "link")

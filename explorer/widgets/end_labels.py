@@ -69,7 +69,7 @@ class EndLabels(QWidget):
         self.update()
 
     def gutter_px(self, panel_px: int) -> int:
-        """Return the width that the names need beside the plot of a panel, in coarse steps.
+        """Return the width that the names need outside the plot of a panel, in coarse steps.
 
         A curve that is being trained leaves room for its name in the plot, which becomes narrower with each step.
         """

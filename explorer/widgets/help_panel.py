@@ -7,7 +7,15 @@ from pathlib import Path
 from typing import Any, Final
 
 from PySide6.QtCore import Qt, QUrl
-from PySide6.QtGui import QDesktopServices, QFont, QTextBlockFormat, QTextCharFormat, QTextCursor, QTextDocument
+from PySide6.QtGui import (
+    QDesktopServices,
+    QFont,
+    QTextBlock,
+    QTextBlockFormat,
+    QTextCharFormat,
+    QTextCursor,
+    QTextDocument,
+)
 from PySide6.QtWidgets import QTextBrowser, QToolButton, QWidget
 
 from explorer import theme
@@ -105,8 +113,24 @@ def _set_apart(document: QTextDocument) -> None:
             letters.setFont(theme.pixel_font(HEADING_PX.get(level, theme.BODY_PX), weight=QFont.Weight.DemiBold))
             cursor.movePosition(QTextCursor.MoveOperation.EndOfBlock, QTextCursor.MoveMode.KeepAnchor)
             cursor.mergeCharFormat(letters)
+        else:
+            _lighten(block, cursor)
         block = block.next()
     cursor.setPosition(0)
+
+
+def _lighten(block: QTextBlock, cursor: QTextCursor) -> None:
+    """Give strong words the strongest weight that the font has: of another, Qt prints the letters twice."""
+    part = block.begin()
+    while not part.atEnd():
+        fragment = part.fragment()
+        if fragment.charFormat().fontWeight() > QFont.Weight.DemiBold:
+            cursor.setPosition(fragment.position())
+            cursor.setPosition(fragment.position() + fragment.length(), QTextCursor.MoveMode.KeepAnchor)
+            letters = QTextCharFormat()
+            letters.setFontWeight(QFont.Weight.DemiBold)
+            cursor.mergeCharFormat(letters)
+        part += 1
 
 
 def escape(text: str) -> str:

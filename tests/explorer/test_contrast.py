@@ -5,11 +5,12 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Iterator
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QRect, Qt
-from PySide6.QtGui import QColor, QImage
+from PySide6.QtCore import QObject, QRect, QRectF, Qt
+from PySide6.QtGui import QColor, QImage, QPainter
 from PySide6.QtWidgets import (
     QApplication,
     QCheckBox,
@@ -33,7 +34,7 @@ from explorer.views.prompts.heat_table import HeatData, HeatTable
 from explorer.widgets.bars import BarChart, BarColumn
 from explorer.widgets.cells import ProgressCell
 from explorer.widgets.legend import Legend, LegendEntry
-from explorer.widgets.point_map.labels import Label, Labels
+from explorer.widgets.point_map.labels import Label, Labels, place_without_overlap
 from explorer.widgets.point_map.point_map import PointMap
 from explorer.widgets.run_badge import RunBadge
 from explorer.widgets.switch import Switch
@@ -354,6 +355,28 @@ def test_words_on_a_map_can_be_read_also_behind_a_selection(qtbot, mode: str, di
     qtbot.wait(20)
     ground, contrast = against(pixels(qtbot, points, points.rect().adjusted(110, 80, -110, -80)))
     assert contrast >= TEXT, ground
+
+
+def test_words_on_points_of_their_own_color_can_be_read(qtbot, mode: str) -> None:
+    """The name "white" on white points had a thin and translucent ground in dark."""
+    paints = []
+    labels = Labels(SimpleNamespace(add_overlay=paints.append, update=lambda: None), QObject())
+    labels.show([Label("HHH MMM", 0.5, 0.5)])
+    image = QImage(120, 60, QImage.Format.Format_RGB32)
+    image.fill(theme.color("text"))
+    scene = SimpleNamespace(width=120, height=60, ratio=1.0, to_pixels=lambda _xy: np.array([[60.0, 30.0]]))
+    painter = QPainter(image)
+    paints[0](painter, scene)
+    painter.end()
+    colors = [image.pixelColor(column, row) for column in range(120) for row in range(60)]
+    assert colors.count(theme.color("surface")) > 200, "of a translucent ground no pixel has the color"
+
+
+def test_no_words_stand_on_a_picture() -> None:
+    picture = QRectF(40, 40, 20, 20)
+    (rect,) = place_without_overlap([(50.0, 50.0)], [(24.0, 12.0)], QRectF(0, 0, 100, 100), [picture])
+    assert rect is not None
+    assert not rect.intersects(picture)
 
 
 @pytest.mark.slow

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PySide6.QtCore import QPoint, Qt, QTimer
-from PySide6.QtGui import QAction, QDesktopServices, QFontMetrics, QImage, QKeySequence, QPaintEvent
+from PySide6.QtGui import QAction, QDesktopServices, QFont, QFontMetrics, QImage, QKeySequence, QPaintEvent
 from PySide6.QtWidgets import (
     QApplication,
     QDoubleSpinBox,
@@ -380,6 +380,11 @@ def test_pages_of_views_lead_to_each_other(dressed: QApplication, qtbot) -> None
     assert panel.isHidden()
     panel.show_view("map", "")
     assert panel.text.toPlainText().startswith("Map\n")
+    block, weights = panel.text.document().begin(), set()
+    while block.isValid():
+        weights |= {each.format.fontWeight() for each in block.textFormats()}
+        block = block.next()
+    assert max(weights) == QFont.Weight.DemiBold, "of a heavier one the font has no letters: they are printed twice"
     panel.text.anchorClicked.emit("timeline.md")
     assert panel.text.toPlainText().startswith("Timeline\n")
     panel.text.anchorClicked.emit("../../../../pyproject.toml")

@@ -376,7 +376,7 @@ def test_clip_and_cloob_are_compared_on_data_from_the_first_start(
     )
     start = _first_start(home, qtbot)
     assert [way.accessibleName() for way in start.ways.values()] == [
-        "Try it on drawn scenes", "Use my pairs…", "Open a published CLIP…"]  # fmt: skip
+        "Try it on drawn scenes", "Use my pairs…", "Open a pretrained model…"]  # fmt: skip
     qtbot.mouseClick(start.ways["pairs"], Qt.MouseButton.LeftButton)
     sheet = _sheet(home)
     assert "Which pairs?" in words(sheet)

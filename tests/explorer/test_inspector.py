@@ -62,7 +62,7 @@ def test_it_shows_the_first_selected_pair_as_both_runs_see_it(qtbot, inspector: 
         assert inspector.ranks.text(1, column) == f"{one.image_rank:,}"
     for row in range(3):  # the name of a measure explains it as its values do
         assert inspector.ranks.cells[row, 1].toolTip() in inspector.ranks.cells[row, 0].toolTip() != ""
-    assert inspector.place.text() == "1 of 3 selected"
+    assert inspector.place.text() == "1 of 3"
     assert "n\u00a0=\u00a048" in inspector.about.text()
     inspector.about.setText("class orange of scenes " * 9)
     for label in (inspector.caption, inspector.about):
@@ -95,7 +95,7 @@ def test_it_walks_the_selected_pairs_and_every_view_rings_the_one_that_is_shown(
     wait_for(qtbot, inspector, 20)
     inspector.context.selection.pairs = (1, 20)
     wait_for(qtbot, inspector, 20)
-    assert inspector.place.text() == "2 of 2 selected"
+    assert inspector.place.text() == "2 of 2"
 
 
 def test_a_click_on_a_neighbor_selects_it(inspector, qtbot) -> None:

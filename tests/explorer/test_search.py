@@ -104,14 +104,14 @@ def test_typing_finds_the_nearest_in_both_runs(qtbot, view: SearchView, two_runs
         caption, words = panel.tiles.cell.texts(long, panel.tiles.fontMetrics())
         assert (len(caption), caption[0].endswith("…"), len(words)) == (2, False, 1)
         assert "48 of 48 images" in panel.note.text()
-        assert "48 also found by" in panel.note.text()
+        assert "all shared with" in panel.note.text()
         assert not any(tile.marked for tile in panel.tiles.tiles.items), "a frame around each would say nothing"
         for shared, frames in ((12, {"shared": 12}), (40, {f"only {'AB'[panel.index]}": 8})):
             panel.show_hits(panel.hits, set(panel.hits.rows[:shared].tolist()))
             marked = [tile.marked for tile in panel.tiles.tiles.items if tile.marked]
             assert {mark: marked.count(mark) for mark in set(marked)} == frames
-        assert "40 also found by" in panel.note.text()
-        assert "(the other 8 are framed)" in panel.note.text()
+        assert "40 shared with" in panel.note.text()
+        assert "; framed: only here" in panel.note.text()
     command = view.command()
     assert command[:2] == ["export", "search"]
     assert command[command.index("--query-text") + 1] == "text 7"

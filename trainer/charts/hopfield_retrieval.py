@@ -110,7 +110,7 @@ def draw(data: PerRun[Retrieval], settings: RetrievalSettings) -> Panel:
     drawn = list(zip(retrievals, data.places, names, strict=True))
     strips = tuple((_strip(retrieval, index),) for retrieval, index, _ in drawn)
     lines = [_facts(retrieval) for retrieval in retrievals]
-    table = tuple(NumberRow(w, h, tuple(line[w] for line in lines), digits, strong) for w, h, digits, strong in _LINES)
+    table = tuple(NumberRow(w, h, tuple(line[w] for line in lines), digits) for w, h, digits in _LINES)
     numbers = NumberTable("numbers", "This retrieval", tuple(names), table)
     energy = _energy(retrievals, data.places, names)
     query = (settings.query_text and f"“{settings.query_text}”") or Path(settings.query_image).name
@@ -125,16 +125,16 @@ def draw(data: PerRun[Retrieval], settings: RetrievalSettings) -> Panel:
 
 
 _LINES: Final = (
-    ("Effective patterns", "Patterns that this retrieval averages: exp of the entropy, from 1 to n.", 2, True),
-    ("Stored patterns", "n: how many are stored.", 0, False),
-    ("Entropy (nats)", "Of the weights; at most ln n.", 3, False),
-    ("Largest weight", "Of the nearest stored pattern.", 4, False),
-    ("Weight of its own pair", "Where the query's pair is stored, too; nothing masks it.", 4, False),
-    ("Fixed point", NOTE_KIND, 0, True),
-    ("Effective patterns, fixed point", "Patterns that the fixed point averages.", 2, False),
-    ("Updates", "Until a state is nearer than 1e-5 to its limit.", 0, False),
-    ("Energy of the query", "Ramsauer et al., 2020, equation 1.", 4, False),
-    ("Energy of the fixed point", "Never above that of the query.", 4, False),
+    ("Effective patterns", "Patterns that this retrieval averages: exp of the entropy, from 1 to n.", 2),
+    ("Stored patterns", "n: how many are stored.", 0),
+    ("Entropy (nats)", "Of the weights; at most ln n.", 3),
+    ("Largest weight", "Of the nearest stored pattern.", 4),
+    ("Weight of its own pair", "Where the query's pair is stored, too; nothing masks it.", 4),
+    ("Fixed point", NOTE_KIND, 0),
+    ("Effective patterns, fixed point", "Patterns that the fixed point averages.", 2),
+    ("Updates", "Until a state is nearer than 1e-5 to its limit.", 0),
+    ("Energy of the query", "Ramsauer et al., 2020, equation 1.", 4),
+    ("Energy of the fixed point", "Never above that of the query.", 4),
 )
 
 

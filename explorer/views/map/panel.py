@@ -52,7 +52,7 @@ class MapPanel(MapCard):
         self.glyphs = ClassGlyphs(self.map.layer, self)
         self.contours = Contours(self.map.layer, self)
         self.sprites = Sprites(self.map.layer, self._picture, self._ink, self)
-        self.labels = Labels(self.map.layer, self)
+        self.labels = Labels(self.map.layer, self, taken=self.sprites.rects)
         self.pins = Pins(self.map.layer, pictures.get, lambda: theme.color(theme.run_color(index, self)), self)
 
     def show_side(self, side: MapSide, colors: Coloring, projection: str) -> None:

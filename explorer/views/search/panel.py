@@ -32,11 +32,10 @@ class HitsPanel(QFrame):
         self.hits = hits
         alone = len(hits.rows) - len(shared)
         frames_shared = len(shared) <= alone
-        parts = [f"{len(hits.rows)} of {hits.n:,} {hits.target}s"]
-        framed = "framed" if frames_shared else f"the other {alone} are framed" if alone else "all"
-        parts += [f"{len(shared)} also found by {'BA'[self.index]} ({framed})"] if shared else []
-        parts.append("by CSLS" if hits.csls else "by cosine")
-        parts += ["a sample"] if hits.sampled else []
+        drawn = f"{hits.n:,} {'sampled ' * hits.sampled}{hits.target}s"
+        parts = [f"Top {len(hits.rows)} of {drawn} by {'CSLS' if hits.csls else 'cosine'}"]
+        framed = "; framed" if frames_shared else "; framed: only here" if alone else ""
+        parts += [f"{len(shared) if alone else 'all'} shared with {'BA'[self.index]}{framed}"] if shared else []
         self.title.setText(f"{hits.name} · step {hits.step:,}")
         self.note.setText(" · ".join(parts))
         items, text = hits.items, hits.target == "text"

@@ -190,7 +190,7 @@ class PairInspector(QWidget):
 
     def _show_place(self) -> None:
         pairs = self.context.selection.pairs
-        self.place.setText(f"{self._place + 1:,} of {len(pairs):,} selected" if len(pairs) > 1 else "")
+        self.place.setText(f"{self._place + 1:,} of {len(pairs):,}" if len(pairs) > 1 else "")
         for button in (self.back, self.forth):
             button.setVisible(len(pairs) > 1)
 

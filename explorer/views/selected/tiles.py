@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final, cast
 
 from PySide6.QtCore import QItemSelection, QItemSelectionModel, QRect, QSignalBlocker, QSize, Qt, Signal
-from PySide6.QtGui import QColor, QFontMetrics, QPainter, QPen, QResizeEvent
+from PySide6.QtGui import QFontMetrics, QPainter, QPen, QResizeEvent
 from PySide6.QtWidgets import QListView, QStyle, QStyledItemDelegate, QStyleOptionViewItem, QWidget
 
 from explorer import theme
@@ -30,7 +30,7 @@ class PairTile:
     path: str  # Of its image; empty if there is none.
     caption: str
     words: str = ""  # Numbers under it, in one line or more.
-    marked: str = ""  # What the frame in the accent says that is drawn around it, such as `shared`; empty for none.
+    marked: str = ""  # What the frame says that is drawn around it, such as `shared`; empty for none.
 
 
 class TilesModel(ItemListModel):
@@ -235,5 +235,5 @@ class _Cell(QStyledItemDelegate):
             painter.drawPixmap(target, picture)
         if tile.marked:
             painter.setBrush(Qt.BrushStyle.NoBrush)
-            painter.setPen(QPen(QColor(theme.color("accent")), 2))
+            painter.setPen(QPen(theme.color("text"), 2))
             painter.drawRect(room.adjusted(0, 0, -1, -1))

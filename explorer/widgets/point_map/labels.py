@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import ceil
 from typing import Final
 
 from msgspec import Struct
 from PySide6.QtCore import QObject, QPointF, QRectF, Qt
-from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPainterPath, QPen, QPixmap
+from PySide6.QtGui import QFontMetricsF, QPainter, QPainterPath, QPen, QPixmap
 
 from explorer.theme import SMALL_PX, SPACE, color, pixel_font, smooth_painter, theme
 from explorer.widgets.point_map.layer import PointLayer
@@ -18,7 +18,7 @@ NUDGES: Final = ((0.0, 0.0), (0.0, -1.0), (0.0, 1.0), (0.0, -2.0), (0.0, 2.0))
 """Where a label may stand, in its own widths and heights from its group's middle; the first free place is taken."""
 
 
-HALO_PX: Final = 2
+HALO_PX: Final = 3
 """Width of the ground's color around the words."""
 
 
@@ -33,9 +33,12 @@ class Label(Struct, frozen=True):
 class Labels(QObject):
     """The labels of one map."""
 
-    def __init__(self, layer: PointLayer, parent: QObject) -> None:
+    def __init__(
+        self, layer: PointLayer, parent: QObject, *, taken: Callable[[MapScene], Sequence[QRectF]] = lambda _scene: ()
+    ) -> None:
+        """Create them without a label; none is written over what is `taken`, in widget pixels."""
         super().__init__(parent)
-        self._layer = layer
+        self._layer, self._taken = layer, taken
         self.labels: tuple[Label, ...] = ()
         self._dimmed = False
         self._pictures: dict[tuple[str, float, bool, bool], QPixmap] = {}
@@ -63,8 +66,9 @@ class Labels(QObject):
             return []
         middles = scene.to_pixels([(label.x, label.y) for label in self.labels])
         room = QRectF(0, 0, scene.width, scene.height)
-        taken = place_without_overlap([(float(x), float(y)) for x, y in middles], sizes, room)
-        return [(label.text, rect) for label, rect in zip(self.labels, taken, strict=True) if rect is not None]
+        positions = [(float(x), float(y)) for x, y in middles]
+        rects = place_without_overlap(positions, sizes, room, self._taken(scene))
+        return [(label.text, rect) for label, rect in zip(self.labels, rects, strict=True) if rect is not None]
 
     def _paint(self, painter: QPainter, scene: MapScene) -> None:
         for text, rect in self.placed(scene):
@@ -85,10 +89,9 @@ class Labels(QObject):
             picture.fill(Qt.GlobalColor.transparent)
             outline = QPainterPath()
             outline.addText(QPointF(SPACE + HALO_PX, HALO_PX + metrics.ascent()), self._font, text)
-            halo = QColor(color("surface"))
-            halo.setAlphaF(0.86)
             painter = smooth_painter(picture)
-            pen = QPen(halo, 2 * HALO_PX, Qt.PenStyle.SolidLine, Qt.PenCapStyle.RoundCap, Qt.PenJoinStyle.RoundJoin)
+            style = Qt.PenStyle.SolidLine, Qt.PenCapStyle.RoundCap, Qt.PenJoinStyle.RoundJoin
+            pen = QPen(color("surface"), 2 * HALO_PX, *style)
             painter.strokePath(outline, pen)
             painter.fillPath(outline, color("secondary" if self._dimmed else "text"))
             painter.end()
@@ -97,7 +100,10 @@ class Labels(QObject):
 
 
 def place_without_overlap(
-    middles: Sequence[tuple[float, float]], sizes: Sequence[tuple[float, float]], room: QRectF
+    middles: Sequence[tuple[float, float]],
+    sizes: Sequence[tuple[float, float]],
+    room: QRectF,
+    taken: Sequence[QRectF] = (),
 ) -> list[QRectF | None]:
     """Return a free rectangle for each label nearest to its center, or None if there is no space.
 
@@ -105,8 +111,9 @@ def place_without_overlap(
         middles: Where each would stand, in pixels; one that is outside the room gets no place.
         sizes: Width and height of each.
         room: What is seen.
+        taken: Where none may stand.
     """
-    taken: list[QRectF] = []
+    taken = [*taken]
     rects: list[QRectF | None] = []
     for (x, y), (width, height) in zip(middles, sizes, strict=True):
         rect = None

@@ -106,6 +106,12 @@ class Sprites(QObject):
         if not np.array_equal(before, self.points):
             self._layer.update()
 
+    def rects(self, scene: MapScene) -> list[QRectF]:
+        """Return the squares that the pictures take, in widget pixels."""
+        middles = scene.to_pixels(self._layer.grid.xy[self.points]) if len(self.points) else ()
+        half = (SIDE_PX - SPACE) / 2
+        return [QRectF(float(x) - half, float(y) - half, 2 * half, 2 * half) for x, y in middles]
+
     def _paint(self, painter: QPainter, scene: MapScene) -> None:
         if not len(self.points):
             return
