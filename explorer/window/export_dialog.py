@@ -295,6 +295,7 @@ class ExportDialog(QDialog):
             room = FORM_PX - 2 * theme.AROUND - BOX_PX - size.sizeHint().width()
             text = "\n".join(wrapped(title, self.fontMetrics(), room, 2))
             box = QCheckBox(text, checked=part["name"] in self._usual_parts, accessibleName=title, toolTip=title)
+            box.setMinimumHeight(box.fontMetrics().lineSpacing() * len(text.split("\n")) + theme.SPACE)  # both lines
             box.setObjectName(f"export-part-{part['name']}")
             box.toggled.connect(lambda _on, box=box: self._on_part(box))
             self.parts[str(part["name"])] = box

@@ -52,7 +52,7 @@ def draw(data: PerRun[MeasuredRun], _settings: Any) -> Panel:
     """Draw one plot per measure, over a table of the values at the requested steps."""
     runs = [at_step.run for at_step in data.found]
     cursor = data.found[0].step if len({at_step.step for at_step in data.found}) == 1 else math.nan
-    plots = [measure_plot(measure, runs, cursor=cursor) for measure in MEASURES]
+    plots = [measure_plot(measure, runs, cursor=cursor) for measure in measures_of(runs)]
     facts = [f"{at_step.run.name}: {data_label(at_step.run)}, n = {at_step.run.n:,}" for at_step in data.found]
     rows = tuple(tuple(plots[at : at + 2]) for at in range(0, len(plots), 2))
     return Panel(title="Geometry over training", head=("; ".join(facts),), rows=((_table(data),), *rows))
@@ -81,6 +81,11 @@ def measure_plot(measure: TimelineMeasure, runs: Sequence[TimelineRun], *, curso
     x = Axis("step", 0, max(last, 1) * 1.02, integer=True)
     y = axis_over(label, [curve.y for curve in curves], margin=0.12, percent=measure.unit == "%")
     return XYPlot(measure.key, title, x, y, tuple(curves), cursor=cursor, note=_origin(measure, runs))
+
+
+def measures_of(runs: Sequence[TimelineRun]) -> tuple[TimelineMeasure, ...]:
+    """Return the measures that one of the runs has: axes of the others would be empty."""
+    return tuple(measure for measure in MEASURES if any(measure.key in run.curves for run in runs))
 
 
 def by_data(runs: Sequence[TimelineRun]) -> tuple[tuple[TimelineRun, ...], ...]:

@@ -36,7 +36,7 @@ from trainer.charts.pair_colors import (
     words,
 )
 from trainer.charts.point_placement import PointPlacement
-from trainer.charts.snapshot_curves import by_data, measure_plot
+from trainer.charts.snapshot_curves import by_data, measure_plot, measures_of
 from trainer.charts.snapshot_label import data_notes
 from trainer.charts.snapshot_series import MEASURES, TimelineRun, measured, snapshots_of, timeline_run
 from trainer.store import Workspace
@@ -145,7 +145,7 @@ def draw(chart: TimelineChart, choices: FigureChoices = WHOLE) -> Panel:
     steps = _chosen(chart.steps, min(MOST_STEPS, int(choices.layout_in / MAP_IN)))
     rows: list[tuple[Mark, ...]] = [*_maps(chart, steps, in_columns=choices.arrange == "column")]
     for number, runs in enumerate(by_data(chart.runs)):
-        plots = [measure_plot(measure, runs) for measure in MEASURES]
+        plots = [measure_plot(measure, runs) for measure in measures_of(runs)]
         if number:
             plots = [replace(plot, key=f"{plot.key}-{number}") for plot in plots]
         rows += [(*plots[:4],), (*plots[4:],)]

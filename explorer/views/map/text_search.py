@@ -22,7 +22,7 @@ from explorer.widgets.accessible import announce
 from trainer.store.columns import containing, taken
 from trainer.store.snapshot_files import Items
 
-FIELD_PX: Final = 248
+FIELD_PX: Final = 216
 HINT: Final = "Find pairs by text: caption, class or file name (/ or Ctrl+F). Enter selects them, Esc shows all again"
 
 

@@ -343,3 +343,10 @@ def test_the_command_writes_figure_numbers_and_frames(charted: Workspace, tmp_pa
     assert {line.split(",")[7] for line in lines[1:]} == {m.key for m in MEASURES}
     for wrong in (["--runs", "1"], ["--runs", "1", "--out", "x.avi"], ["--out", "x.gif"]):
         assert main(["export", "timeline", "--workspace", str(charted.folder), *wrong]) != 0
+
+
+def test_what_no_run_has_gets_no_axes(charted: Workspace):
+    chart = timeline(charted, [1])
+    assert "tau" not in chart.runs[0].curves
+    assert "tau" not in [mark.key for mark in draw(chart).marks]
+    assert "tau" in [mark.key for mark in draw(timeline(charted, [1, 2])).marks]
