@@ -49,7 +49,9 @@ def draw(data: ChangesData, settings: ChangesSettings) -> Panel:
 
 def words(of: SnapshotLabel) -> str:
     """Return a short description of a snapshot."""
-    return f"{of.name}, {objective_label(of.objective)}, step {of.step:,}"
+    objective = objective_label(of.objective)
+    trained = "" if of.name.startswith(objective) else f"{objective}, "
+    return f"{of.name}, {trained}step {of.step:,}"
 
 
 def _scatter(changes: Changes, index: int, name: str, settings: ChangesSettings) -> Iterator[XYPlot]:
