@@ -193,7 +193,7 @@ def _run(folder: Path, options: argparse.Namespace, *, log_folder: Path) -> tupl
     from explorer.window import MOTION_KEY, THEME_KEY, Window
     from explorer.window.sample_window import window_on_sample
     from explorer.window.zoom import ZOOM_KEY, set_scale, zoom_of
-    from trainer.config.default_paths import is_sample
+    from trainer.config.default_paths import is_sample, user_folder
 
     if options.safe:
         # Neither drivers nor compiled code: what the window then draws, it draws slowly and by itself.
@@ -202,7 +202,7 @@ def _run(folder: Path, options: argparse.Namespace, *, log_folder: Path) -> tupl
     interrupted: list[bool] = []
     # From here on Ctrl-C is no exception: raised in a function that Qt calls, it would end nothing.
     signal.signal(signal.SIGINT, lambda *_: interrupted.append(True))
-    remembered = Settings(folder, remember=not options.safe)
+    remembered = Settings(user_folder(), remember=not options.safe)
     set_scale(zoom_of(remembered.value(ZOOM_KEY)))  # before the application is made, which reads it
     application = QApplication.instance() or _application(QApplication)
     application.setApplicationName("Contrastive Explorer")

@@ -7,9 +7,10 @@ from typing import Final
 
 from PySide6.QtCore import QSize, Signal
 from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QMenu, QPushButton, QTabBar, QWidget
+from PySide6.QtWidgets import QPushButton, QTabBar, QWidget
 
 from explorer import theme
+from explorer.widgets.window_menu import ChoiceMenu
 
 INDENT: Final = "  "
 
@@ -34,7 +35,7 @@ class TabMenu(QPushButton):
         """Hide the bar; `is_offered` says whether the menu offers a chart while it is not open."""
         super().__init__(parent, objectName=f"{tabs.objectName() or 'tab'}-menu")
         prefix = tabs.objectName().partition("-")[0]
-        self.tabs, self.charts, self._is_offered, self._menu = tabs, tuple(charts), is_offered, QMenu(self)
+        self.tabs, self.charts, self._is_offered, self._menu = tabs, tuple(charts), is_offered, ChoiceMenu(self)
         self.chart_actions = [self._chart_action(prefix, index) for index in range(len(self.charts))]
         self._menu.setToolTipsVisible(True)
         self._menu.aboutToShow.connect(self._fill)

@@ -1,4 +1,4 @@
-"""A menu that stays inside the window of its button."""
+"""Menus that stay inside the window of their button, or open on what is chosen."""
 
 from __future__ import annotations
 
@@ -6,6 +6,15 @@ from collections.abc import Sequence
 
 from PySide6.QtGui import QAction, QShowEvent
 from PySide6.QtWidgets import QMenu, QWidget
+
+
+class ChoiceMenu(QMenu):
+    """A menu of checkable entries that opens on the checked one, as a list does: Down goes to the next."""
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        if (checked := next((action for action in self.actions() if action.isChecked()), None)) is not None:
+            self.setActiveAction(checked)
 
 
 class WindowMenu(QMenu):

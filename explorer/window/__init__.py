@@ -99,7 +99,7 @@ class Window(CommandedFrame):
         )
         self.undo = Undo(self.selection.undo, self.banner)
         self._sample = SampleWindow(Window, self, self.hooks)
-        self.appearance = Appearance(self.settings, self.banner, self.open_again)
+        self.appearance = Appearance(self.personal, self.banner, self.open_again)
         self.state = WindowState(self, self.selection, self.settings)
         self.help_button = self.rail.add("showHelp", "circle-help", "Help")
         settings_button = self.rail.add("showSettings", "sliders-horizontal", "Settings")

@@ -1,7 +1,8 @@
-"""Theme, motion and zoom of the window, as the person chooses them."""
+"""Theme, motion and zoom of the window, as the person chooses them for every workspace."""
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from functools import partial
 from typing import Final
@@ -11,6 +12,7 @@ from explorer.state.settings import Settings
 from explorer.widgets.banner import Banner
 from explorer.window.actions import Actions, Command
 from explorer.window.zoom import ZOOM_KEY, next_zoom, rescale, zoom_of
+from trainer.untrusted import confined
 
 THEME_KEY: Final = "window/theme"
 MOTION_KEY: Final = "window/reducedMotion"
@@ -28,15 +30,21 @@ class Appearance:
     def __init__(self, settings: Settings, banner: Banner, restart: Callable[[], object]) -> None:
         self._settings, self._banner, self._restart = settings, banner, restart
 
+    def _keep(self, key: str, value: object) -> None:
+        # Where the folder cannot be made, the choice holds for this window.
+        with contextlib.suppress(OSError):
+            confined.make_folder(self._settings.file.parent.parent, self._settings.file.parent.name)
+        self._settings.set(key, value)
+
     def choose_theme(self, mode: theme.Mode) -> None:
         """Use this theme from now on."""
         theme.theme().mode = mode
-        self._settings.set(THEME_KEY, mode)
+        self._keep(THEME_KEY, mode)
 
     def switch_motion(self) -> None:
         """Reduce the motion, or allow it again."""
         theme.theme().reduced_motion = not theme.theme().reduced_motion
-        self._settings.set(MOTION_KEY, theme.theme().reduced_motion)
+        self._keep(MOTION_KEY, theme.theme().reduced_motion)
 
     @property
     def zoom_percent(self) -> int:
@@ -50,7 +58,7 @@ class Appearance:
     def zoom_to(self, zoom: int, *, quiet: bool = False) -> None:
         """Show and remember this zoom in percent; `quiet`: the number is seen anyway."""
         before = self.zoom_percent
-        self._settings.set(ZOOM_KEY, zoom)
+        self._keep(ZOOM_KEY, zoom)
         if zoom == before or rescale(zoom):
             if not quiet:
                 self._banner.show_message(f"Zoom {zoom} %.", tone="good")

@@ -15,8 +15,9 @@ from PySide6.QtWidgets import QWidget
 
 from explorer.export import Export, Exporter, file_stem, shell_command
 from explorer.state.settings import Settings
+from explorer.views import VIEWS
 from explorer.widgets.banner import Banner
-from trainer.charts import ChartError
+from trainer.charts import ChartError, registry
 from trainer.charts.figure_choices import FigureChoices, run_names
 from trainer.charts.settings import parse, words
 from trainer.distribution.bundle_files import DRAWING, USUAL
@@ -33,6 +34,7 @@ CHOICES_KEY: Final = "export/choices"
 ALSO_KEY: Final = "export/also"
 BUNDLES: Final = (("zip", "Zip archive"), ("folder", "New folder"))
 _NOTHING: Final = "There is nothing to export in this view yet."
+_COMPUTES: Final = ("The view still computes.", "Export it when the chart is there.")
 _NEXT: Final = "Choose a run with results for A or B first."
 
 
@@ -59,7 +61,9 @@ class Exports(QObject):
         """Ask for a file, `suffix` first; the dialog offers every format of the view, and does not block the window."""
         command = view.command_for(suffix or view.exports[0][0])
         if command is None:
-            self.banner.show_message(_NOTHING, _NEXT, tone="info")
+            # A view that computes has its runs: to choose others would not help.
+            computes = view.area.kind in ("unknown", "loading")
+            self.banner.show_message(*(_COMPUTES if computes else (_NOTHING, _NEXT)), tone="info")
             return
         # The one that is asked for comes first.
         formats = sorted(view.exports, key=lambda entry: entry[0] != suffix)
@@ -208,11 +212,20 @@ def drawings(views: Iterable[View]) -> list[list[str]]:
 
 def contents_of(figures: Sequence[Sequence[str]]) -> str:
     """Return what a bundle of these figures holds, as lines of text."""
-    kinds = dict.fromkeys(figure[figure[0] == "export"].replace("-", " ") for figure in figures)
+    names = dict.fromkeys(_name_of(figure[figure[0] == "export"]) for figure in figures)
     return (
-        f"{len(figures)} figures with their numbers: {', '.join(kinds)}\nReport as one page\n"
+        f"{len(figures)} figures with their numbers: {', '.join(names)}\nReport as one page\n"
         "Configuration of each run, package versions\nCommands that draw the figures again"
     )
+
+
+def _name_of(kind: str) -> str:
+    """Return what the window calls a figure: its view, and its chart there."""
+    labels = {entry.name: entry.label for entry in VIEWS}
+    view = next((view for view, charts in registry.BUILT_IN.items() if kind in charts), "")
+    if kind in labels or view not in labels:
+        return labels.get(kind, kind.replace("-", " ").capitalize())
+    return f"{labels[view]}: {registry.load(kind).label}"
 
 
 def with_usual(commands: Iterable[Sequence[str]], runs: Sequence[int]) -> list[list[str]]:

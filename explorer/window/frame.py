@@ -26,6 +26,7 @@ from explorer.window.rail import Rail
 from explorer.window.status_bar import StatusBar
 from explorer.window.view_menu import ViewMenu
 from explorer.window.window_state import FRAME
+from trainer.config import default_paths
 
 if TYPE_CHECKING:
     from explorer.widgets.command_palette import CommandPalette
@@ -54,6 +55,9 @@ class Frame(QMainWindow):
         super().__init__(objectName="window")
         self.folder, self.places = folder, rail_places
         self.settings = Settings(folder, self, remember=remember)
+        # Theme, motion and zoom are of the person, whatever workspace is open; the sample's window changes them, too.
+        is_kept = remember or default_paths.is_sample(folder)
+        self.personal = Settings(default_paths.user_folder(), self, remember=is_kept)
         self.selection = Selection(self)
         self._build_frame()
 

@@ -73,7 +73,7 @@ class SampleWindow:
             self._sample.move(geometry.topLeft())
             self._sample.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
             self._sample.destroyed.connect(self._forget)
-            self._sample.show()
+            self._sample.showMaximized() if self._window.isMaximized() else self._sample.show()
         self._sample.come_forward()
 
     def close(self) -> None:

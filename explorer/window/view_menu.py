@@ -7,11 +7,12 @@ from typing import Final
 
 from PySide6.QtCore import QPoint, Signal
 from PySide6.QtGui import QFont
-from PySide6.QtWidgets import QMenu, QToolButton, QWidget
+from PySide6.QtWidgets import QToolButton, QWidget
 
 from explorer import theme
 from explorer.state.settings import Settings
 from explorer.views import Place
+from explorer.widgets.window_menu import ChoiceMenu
 
 LAST_KEY: Final = "window/last_tabs"
 FONT_PX: Final = 14
@@ -26,7 +27,7 @@ class ViewMenu(QToolButton):
         super().__init__(parent, objectName="viewMenu")
         self._places, self._settings = tuple(rail_places), settings
         self._view = ""
-        self._menu = QMenu(self)
+        self._menu = ChoiceMenu(self)
         self.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
         # Set here and not by the sheet: the width that the button asks for before it is seen depends on it.
         self.setFont(theme.pixel_font(FONT_PX, weight=QFont.Weight.DemiBold))
@@ -70,7 +71,6 @@ class ViewMenu(QToolButton):
         """Open the menu, so that arrows and Enter choose."""
         if self.place.views:
             self._menu.popup(self.mapToGlobal(QPoint(0, self.height())))
-            self._menu.setActiveAction(self._menu.actions()[_names(self.place).index(self._view)])
 
     def _fill(self, rail_place: Place) -> None:
         self._menu.clear()

@@ -210,7 +210,8 @@ def test_a_bundle_holds_the_usual_figures_as_they_are_shown_and_none_of_no_run()
     assert ["export", "similarity", "--runs", "1", "2"] not in figures
     assert shown[1] not in figures
     assert figures[-1] == shown[2]
-    assert "6 figures with their numbers: curves, similarity, map, calibration, prompts, sal" in contents_of(figures)
+    names = "Runs: Curves, Similarity, Map, Prompts: Calibration, Prompts, Saliency"
+    assert f"6 figures with their numbers: {names}\n" in contents_of(figures)
 
 
 def test_the_process_of_previews_ends_with_the_dialog(qtbot: QtBot, make: Callable[..., ExportDialog]) -> None:

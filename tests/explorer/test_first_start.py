@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 from PySide6.QtCore import QPoint, QRect, Qt
-from PySide6.QtWidgets import QApplication, QLabel, QToolButton, QWidget
+from PySide6.QtWidgets import QApplication, QLabel, QMainWindow, QToolButton, QWidget
 from pytestqt.qtbot import QtBot
 
 from explorer import __main__ as explorer_main
@@ -20,7 +20,7 @@ from explorer.views.runs.new_run import NewRun
 from explorer.widgets.still_map import StillMap
 from explorer.window import Window
 from explorer.window.error_dialog import ErrorDialog
-from explorer.window.sample_window import OFFSET_PX, window_on_sample
+from explorer.window.sample_window import OFFSET_PX, SampleWindow, window_on_sample
 from trainer.config import default_paths
 from trainer.distribution.sample_card import read_card
 
@@ -68,6 +68,20 @@ def test_an_empty_workspace_opens_on_three_ways_and_a_result(qtbot: QtBot, windo
         qtbot.waitUntil(lambda: window.pages.open_view.area.kind == "empty", timeout=20_000)
         assert window.bar.controls.isHidden()
         assert not window.pages.open_view.main_panel.isVisible()
+
+
+def test_the_sample_opens_as_large_as_the_window_that_it_is_opened_from(
+    qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    window, made = QMainWindow(), QMainWindow()
+    for each in (window, made):
+        qtbot.addWidget(each)
+        each.come_forward = lambda: None  # type: ignore[attr-defined]
+    monkeypatch.setattr("explorer.window.sample_window.window_on_sample", lambda *_, **__: made)
+    window.showMaximized()
+    opened = SampleWindow(Window, window, None)  # type: ignore[type-var,arg-type]
+    opened.show()
+    assert made.isMaximized()
 
 
 def test_the_sample_is_refused_beside_a_workspace(capsys: pytest.CaptureFixture[str]):

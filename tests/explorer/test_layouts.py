@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import shiboken6
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QLineEdit, QMainWindow, QMenu, QPushButton, QWidget
 from pytestqt.qtbot import QtBot
@@ -14,7 +14,7 @@ from pytestqt.qtbot import QtBot
 from explorer import theme
 from explorer.widgets import layouts
 from explorer.widgets.flow_row import FlowRow
-from explorer.widgets.window_menu import WindowMenu
+from explorer.widgets.window_menu import ChoiceMenu, WindowMenu
 
 
 def test_parts_stand_in_their_order_with_their_stretch(qapp):
@@ -76,6 +76,20 @@ def test_ordering_tab_leaves_every_widget_with_its_parent(qapp, back: bool) -> N
 def test_no_other_module_calls_what_makes_a_widget_the_owner_of_its_window(method: str) -> None:
     files = Path(layouts.__file__).parents[1].rglob("*.py")
     assert {file.name for file in files if method in file.read_text(encoding="utf-8")} <= {"layouts.py"}
+
+
+def test_a_menu_of_choices_opens_on_the_one_that_holds(qtbot: QtBot) -> None:
+    menu = ChoiceMenu()
+    qtbot.addWidget(menu)
+    actions = [menu.addAction(text) for text in ("one", "two", "three")]
+    for action in actions:
+        action.setCheckable(True)
+    actions[1].setChecked(True)
+    menu.popup(QPoint())
+    assert menu.activeAction() is actions[1]
+    qtbot.keyClick(menu, Qt.Key.Key_Down)
+    assert menu.activeAction() is actions[2], "not the one that holds already"
+    menu.close()
 
 
 def test_a_line_is_cut_at_its_end(qapp):

@@ -261,6 +261,7 @@ def test_umap_of_both_runs_takes_their_place(qtbot, view: TimelineView, tmp_path
     assert (view.placing.ticket.share, view.placing.ticket.note) == (0.25, "UMAP: A, step 1 of 2: epoch 5 of 10")
     qtbot.waitUntil(view.placing.isVisible)
     assert view.placing.parentWidget() is view.job_slot
+    assert view.note.text() == "UMAP is being computed: the maps come with it.", "not of the axes of PCA"
     assert {panel.area.kind for panel in view.panels} == {"loading"}, "the old maps stay, dimmed"
     assert all(panel.area.has_result for panel in view.panels)
     rng = np.random.default_rng(0)

@@ -30,7 +30,7 @@ from explorer.event_loop.background import THREADS
 from explorer.event_loop.exception_hooks import Hooks
 from explorer.event_loop.idle_scheduler import PORTION_MS, idle_scheduler
 from explorer.intents import ClassifyPictures, CopyCommand, ShowMethod, ViewIntent
-from explorer.state.settings import FILE
+from explorer.state.settings import FILE, Settings
 from explorer.views import VIEWS, ViewEntry
 from explorer.views.runs.new_run import NewRun
 from explorer.views.view import View
@@ -43,6 +43,7 @@ from explorer.window.job_list import Job
 from explorer.window.picker_choices import PickerChoices, first_choice, partner
 from tests.explorer.dropped_files import mime_of
 from trainer import config
+from trainer.config import default_paths
 from trainer.config.default_paths import assets_dir
 from trainer.scheduling import queue
 from trainer.store import RunLog, RunRow, SplitKey, Workspace
@@ -551,6 +552,10 @@ def test_the_command_is_copied_and_an_empty_view_has_none(open_window) -> None:
     window.navigation.go_to("classify")
     window.pages.views["classify"].requested.emit(CopyCommand())
     assert "nothing to export" in window.banner.message.text()
+    view = window.pages.views["classify"]
+    view.area.loading()
+    window.view_commands.exports.ask(view, "")
+    assert "still computes" in window.banner.message.text(), "other runs would not help"
 
 
 def test_a_long_command_is_copied_whole_and_a_line_says_so(open_window) -> None:
@@ -577,7 +582,9 @@ def test_the_theme_is_chosen_and_remembered(open_window) -> None:
     window = open_window()
     window.appearance.choose_theme("dark")
     assert theme.theme().dark
-    assert window.settings.value("window/theme") == "dark"
+    of_the_person = Settings(default_paths.user_folder())
+    assert of_the_person.value("window/theme") == "dark", "in every workspace"
+    assert window.settings.value("window/theme") is None
 
 
 def _run(number: int, objective: str) -> RunRow:

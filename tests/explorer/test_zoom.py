@@ -22,6 +22,7 @@ from explorer.window import MOTION_KEY, Window, zoom
 from explorer.window.window_state import FRAME
 from explorer.window.zoom import STEPS, ZOOM_KEY, next_zoom, set_scale, zoom_of
 from tests.nightly import nightly_except
+from trainer.config import default_paths
 from trainer.untrusted.safe_subprocess import python
 
 SCALED = """
@@ -29,6 +30,7 @@ import sys
 from pathlib import Path
 from explorer.state.settings import Settings
 from explorer.window.zoom import ZOOM_KEY, set_scale, zoom_of
+from trainer.config import default_paths
 set_scale(zoom_of(Settings(Path(sys.argv[1])).value(ZOOM_KEY)))
 from PySide6.QtWidgets import QApplication, QWidget
 application, widget = QApplication([]), QWidget()
@@ -94,7 +96,7 @@ def test_ctrl_plus_minus_and_zero_zoom_the_open_window_at_once(window: Window) -
         press(window, "zoomIn")
         assert not hovered.underMouse()
         press(window, "zoomIn")
-        assert (window.settings.value(ZOOM_KEY), window.devicePixelRatioF()) == (125, 1.25)
+        assert (window.personal.value(ZOOM_KEY), window.devicePixelRatioF()) == (125, 1.25)
         room = window.screen().availableSize()
         assert (window.width(), window.height()) == (room.width() - FRAME[0], 560), "as large as before, on the screen"
         assert window.grab().width() == 1.25 * window.width()
@@ -109,7 +111,7 @@ def test_ctrl_plus_minus_and_zero_zoom_the_open_window_at_once(window: Window) -
         assert window.rail.width() < 80
     finally:
         press(window, "zoomReset")
-    assert (window.settings.value(ZOOM_KEY), window.devicePixelRatioF(), window.width()) == (100, 1.0, 784)
+    assert (window.personal.value(ZOOM_KEY), window.devicePixelRatioF(), window.width()) == (100, 1.0, 784)
     assert not window.opens_again
 
 
@@ -143,7 +145,7 @@ def test_a_zoom_is_chosen_from_a_list_of_the_settings(window: Window, qtbot: QtB
             needed = label.heightForWidth(label.width()) if label.wordWrap() else label.sizeHint().height()
             assert label.height() >= needed, f"“{label.text()}” is cut off"
             assert label.wordWrap() or label.width() >= label.sizeHint().width()
-        assert (window.settings.value(ZOOM_KEY), box.currentText()) == (200, "200 %")
+        assert (window.personal.value(ZOOM_KEY), box.currentText()) == (200, "200 %")
         qtbot.keyClick(box, Qt.Key.Key_Up)
         qtbot.waitUntil(lambda: window.devicePixelRatioF() == 1.75)
     finally:
@@ -191,12 +193,12 @@ def test_a_window_stays_at_its_place_on_the_screen(qtbot: QtBot, dressed: QAppli
 def test_where_qt_cannot_zoom_a_restart_is_offered(window: Window, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(zoom, "SETTERS", {})
     press(window, "zoomOut")
-    assert (window.settings.value(ZOOM_KEY), window.devicePixelRatioF()) == (90, 1.0)
+    assert (window.personal.value(ZOOM_KEY), window.devicePixelRatioF()) == (90, 1.0)
     restart = next(button for button in window.banner.findChildren(QPushButton) if "Restart" in button.text())
     restart.click()
     assert window.opens_again
     assert not window.isVisible()
-    assert Settings(window.folder).value(ZOOM_KEY) == 90
+    assert Settings(default_paths.user_folder()).value(ZOOM_KEY) == 90
 
 
 @pytest.mark.slow
@@ -204,7 +206,7 @@ def test_where_qt_cannot_zoom_a_restart_is_offered(window: Window, monkeypatch: 
 def test_reduced_motion_is_remembered(window: Window) -> None:
     press(window, "reducedMotion")
     assert theme.theme().reduced_motion
-    assert window.settings.value(MOTION_KEY) is True
+    assert window.personal.value(MOTION_KEY) is True
     press(window, "reducedMotion")
     assert not theme.theme().reduced_motion
 

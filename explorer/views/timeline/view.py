@@ -385,12 +385,14 @@ class TimelineView(View):
 
     def _show_progress(self, share: float, note: str) -> None:
         self.placing.show_progress(share, f"UMAP: {note}")
+        self.note.setText("UMAP is being computed: the maps come with it.")
         for panel in self.panels:
             if panel.run is not None:
                 panel.area.loading()
 
     def _end_progress(self) -> None:
         self.placing.end()
+        self.note.setText(self._reading.chart.note if self._reading.chart else "")
         for panel in self.panels:
             if panel.area.kind == "loading" and panel.run is not None:
                 panel.area.ready()
