@@ -53,7 +53,7 @@ FOLDER: Final = "folder"
 """In place of a suffix: a new folder."""
 _ALL_PARTS: Final = "{} holds everything that the view shows."
 _FIXED: Final = "The layout of this figure is fixed."
-_FILM: Final = "The film plays every step of the view, in a layout that is fixed."
+_FILM: Final = "Plays all snapshots of the view; fixed layout."
 
 
 class FigurePaper(QWidget):

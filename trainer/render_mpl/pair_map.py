@@ -143,8 +143,17 @@ def scale_of(points: ColoredPoints) -> ScalarMappable | None:
     return ScalarMappable(Normalize(*points.ends, clip=True), ListedColormap(colors_of_table(points)))
 
 
-def legend_of(marks: Sequence[Any], page_in: float) -> tuple[list[Any], int]:
-    """Return the entries of the legend and its columns: runs of plots without their own, modalities, classes."""
+def legend_of(marks: Sequence[Any], page_in: float, most: int = 99) -> tuple[list[Any], int]:
+    """Return the entries of the legend and its columns: runs of plots without their own, modalities, classes.
+
+    Args:
+        marks: Of the figure.
+        page_in: Width of the legend in inches.
+        most: Columns at most.
+
+    Returns:
+        The entries in the order in which matplotlib fills columns, so that they are read across.
+    """
     from matplotlib.lines import Line2D
 
     def entry(marker: str, color: str, label: str) -> Line2D:
@@ -160,9 +169,9 @@ def legend_of(marks: Sequence[Any], page_in: float) -> tuple[list[Any], int]:
     ]
     by_modality = maps[0].colors.by == MODALITY
     if any(mark.images is not None for mark in maps):
-        handles.append(entry("o", IMAGE_COLOR if by_modality else QUIET, "Images"))
+        handles.append(entry("o", IMAGE_COLOR if by_modality else QUIET, "Images" if by_modality else "image"))
     if any(mark.texts is not None for mark in maps):
-        handles.append(entry("D", TEXT_COLOR if by_modality else QUIET, "Texts"))
+        handles.append(entry("D", TEXT_COLOR if by_modality else QUIET, "Texts" if by_modality else "caption"))
     colored = next((mark.colors for mark in maps if mark.colors.names), maps[0].colors)
     names = colored.names
     colors = colors_of_table(colored) if names else []
@@ -170,4 +179,5 @@ def legend_of(marks: Sequence[Any], page_in: float) -> tuple[list[Any], int]:
     if len(names) > _MOST_CLASSES:
         handles.append(entry("", QUIET, f"and {len(names) - _MOST_CLASSES} more"))
     longest = max(len(str(handle.get_label())) for handle in handles)
-    return handles, max(1, min(len(handles), int(page_in / (_ENTRY_IN + _LETTER_IN * longest))))
+    columns = max(1, min(len(handles), most, int(page_in / (_ENTRY_IN + _LETTER_IN * longest))))
+    return [handle for first in range(columns) for handle in handles[first::columns]], columns

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
 
 from trainer.charts import objective_label
+from trainer.charts.marks import XYPlot
 from trainer.charts.snapshot_curves import by_data, measure_plot
-from trainer.charts.snapshot_series import MEASURES
+from trainer.charts.snapshot_series import MEASURES, TimelineRun
 from trainer.charts.timeline import TimelineChart, map_at, note_of
-from trainer.metrics import data_label
+from trainer.metrics import data_label, split_label
 from trainer.render_mpl.film import FilmFrame, pixels_of
 from trainer.render_mpl.pair_map import MOST_VECTOR_POINTS, draw_map, legend_of
 from trainer.render_mpl.style import INK, PAGE_IN, footnote, in_style, new_figure
@@ -46,12 +47,17 @@ def frames(
 
 
 class Film:
-    """A figure whose points and cursors are moved from frame to frame."""
+    """A figure whose points and cursors are moved from frame to frame.
+
+    Attributes:
+        figure: It.
+        marks: Of each run, the points of its images and texts.
+    """
 
     @in_style
     def __init__(self, chart: TimelineChart) -> None:
         self._chart = chart
-        self._figure = figure = new_figure(*FILM_IN)
+        self.figure = figure = new_figure(*FILM_IN)
         figure.set_dpi(FILM_DPI)
         figure.get_layout_engine().set(w_pad=0.05, h_pad=0.04, hspace=0.02, wspace=0.02)
         left, right = figure.subfigures(1, 2, width_ratios=(3.1, 1))
@@ -66,16 +72,16 @@ class Film:
             self.marks.append(draw_map(axes, maps[-1], rasterized=maps[-1].count > MOST_VECTOR_POINTS))
             box = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 1.5}
             self._titles.append(axes.text(0.02, 0.02, "", transform=axes.transAxes, fontsize=9, bbox=box))
-        handles, columns = legend_of(maps, PAGE_IN)
-        left.legend(
-            handles=handles, loc="outside lower left", ncols=min(columns, 7), columnspacing=1.0, handletextpad=0.2
-        )
+        handles, columns = legend_of(maps, PAGE_IN, most=7)
+        left.legend(handles=handles, loc="outside lower left", ncols=columns, columnspacing=1.0, handletextpad=0.2)
         self._cursors = []
         parts = by_data(chart.runs)
         panels = right.subplots(len(MEASURES), len(parts), sharex="col", squeeze=False)
         for index, (row, measure) in enumerate(zip(panels, MEASURES, strict=True)):
             for axes, runs in zip(row, parts, strict=True):
-                draw_small(axes, measure_plot(measure, runs), ticks=2, bottom=index == len(MEASURES) - 1)
+                draw_small(
+                    axes, _one_line(measure_plot(measure, runs), runs), ticks=2, bottom=index == len(MEASURES) - 1
+                )
                 self._cursors.append(axes.axvline(0, color=INK, linewidth=0.8))
         footnote(figure, note_of(chart, chart.steps))
         self.at(chart.steps[-1], chart.steps[-1], 0.0)
@@ -93,4 +99,12 @@ class Film:
             title.set_text(f"step {run.steps[after if share >= 0.5 else before]:,}")
         for cursor in self._cursors:
             cursor.set_xdata([step + share * (towards - step)] * 2)
-        return pixels_of(self._figure)
+        return pixels_of(self.figure)
+
+
+def _one_line(plot: XYPlot, runs: Sequence[TimelineRun]) -> XYPlot:
+    """Return the plot without the split in its title, which the maps name: a second line would lie on the plot."""
+    label = plot.y.label
+    for run in runs:
+        label = label.replace(f", {split_label(run.split)}", "")
+    return replace(plot, y=replace(plot.y, label=label))

@@ -15,13 +15,13 @@ from PIL import Image
 
 from tests.nightly import nightly_except
 from trainer.charts import ChartError
-from trainer.charts.figure_choices import FigureChoices
+from trainer.charts.figure_choices import FigureChoices, run_names
 from trainer.charts.marks import PairMap
 from trainer.charts.pair_changes import changes
 from trainer.charts.pair_colors import CHANGED, changed_columns
 from trainer.charts.point_placement import PointPlacement
 from trainer.charts.snapshot_series import MEASURES
-from trainer.charts.timeline import draw, note_of, pca_frames, point_colors, timeline
+from trainer.charts.timeline import draw, map_at, note_of, pca_frames, point_colors, timeline
 from trainer.errors import UserError
 from trainer.render_mpl import film
 from trainer.render_mpl import timeline_film as figure
@@ -160,6 +160,19 @@ def test_a_film_stands_at_each_step_and_glides_between(films):
 
 
 @pytest.mark.slow
+def test_titles_of_a_film_are_one_line_and_its_legend_is_read_across(charted: Workspace):
+    """The line "renderings, n = 1,024 (%)" lay on the first plot, and colors ran down the columns."""
+    chart = timeline(charted, [1])
+    drawn = figure.Film(chart)
+    titles = [title for axes in drawn.figure.axes if (title := axes.get_title("left") or axes.get_title())]
+    assert any(title.startswith("Image to text R@1") for title in titles)
+    assert not any("\n" in title for title in titles)
+    handles, columns = legend_of([map_at(chart, chart.runs[0], 0)], 7.2, most=4)
+    filled = np.array_split([handle.get_label() for handle in handles], columns)
+    assert [column[0] for column in filled][:2] == ["image", "caption"], "the first row, as matplotlib fills columns"
+
+
+@pytest.mark.slow
 def test_films_open_with_every_frame_and_what_made_them(films):
     drawn, folder = films
     file = folder / "film.gif"
@@ -181,7 +194,11 @@ def test_a_frame_is_the_last_one_of_the_film(charted: Workspace, films, tmp_path
     file = tmp_path / "last.png"
     line = ["export", "timeline", "--workspace", str(charted.folder), "--runs", "1", "--frame", "--out", str(file)]
     assert main(line) == 0
-    (last,) = figure.frames(timeline(charted, [1]), only_last=True)
+    chart = timeline(charted, [1])
+    (run,) = chart.runs
+    short = run_names([run.name], FigureChoices())[run.name]
+    assert short != run.name, "the labels of a film are those chosen, too"
+    (last,) = figure.frames(dataclasses.replace(chart, runs=(dataclasses.replace(run, name=short),)), only_last=True)
     with Image.open(file) as opened:
         assert np.array_equal(np.asarray(opened), last.pixels)
         assert "export timeline --runs 1" in opened.text["Description"]

@@ -57,7 +57,7 @@ def test_maps_draw_discs_and_diamonds(maps):
         assert colors == [class_colors(8)[i].lower() for i in chart.colors.place]
         assert len(images.get_paths()[0].vertices) > 10, "a disc is round"
         assert len(texts.get_paths()[0].vertices) == 5, "a diamond has four corners"
-    for expected in ("Images", "Texts", "circle", "n = 240 pairs", "principal components", "Colored by class"):
+    for expected in ("image", "caption", "circle", "n = 240 pairs", "principal components", "Colored by class"):
         assert expected in words(figure)
 
 

@@ -50,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
     """Write the files and print their names."""
     from dataclasses import replace
 
-    from trainer.charts.figure_choices import chosen_keys, parts_of
+    from trainer.charts.figure_choices import chosen_keys, parts_of, run_names
     from trainer.charts.settings import options
     from trainer.charts.spec import Request, request_words, targets_of
     from trainer.charts.timeline import curve_rows, draw, point_colors
@@ -81,7 +81,9 @@ def run(args: argparse.Namespace) -> int:
     line = shell.join([*arguments, "--out", *(file.name for file in args.out)])
     title = "Geometry timeline"
     if films:
-        pictures = list(frames(chart, report, only_last=args.frame))
+        labels = run_names([run.name for run in chart.runs], choices)
+        renamed = tuple(replace(run, name=labels.get(run.name, run.name)) for run in chart.runs)
+        pictures = list(frames(replace(chart, runs=renamed), report, only_last=args.frame))
         for file in films:
             film.write_film(file, pictures, command=line, title=title)
     panel, names = draw(chart, choices), [run.name for run in chart.runs]
