@@ -41,7 +41,7 @@ def make_actions(
         ("", "Color by…", "", "palette", toolbar.color.showPopup),
         ("", "Show PCA", "", "chart-scatter", lambda: toolbar.pca.setChecked(True)),
         ("", "Show UMAP", "", "chart-scatter", lambda: toolbar.umap.setChecked(True)),
-        ("Selection", "Find pairs by text", "Ctrl+F /", "search", text_search.begin),
+        ("", "Find pairs by text", "Ctrl+F /", "search", text_search.begin),
         ("Selection", "Select all pairs", "Ctrl+A", "list-checks", selecting.select_all),
         ("Selection", "Invert the selection", "Ctrl+I", "list-checks", selecting.invert),
         ("Selection", "Grow to nearest neighbors", "G", "waypoints", selecting.grow),

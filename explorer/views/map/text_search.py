@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from operator import is_
 from typing import Final
 
 import numpy as np
@@ -109,8 +110,12 @@ class TextSearch(QObject):
 
     def refresh(self) -> None:
         """Find again where other points are shown."""
-        if self._sides != tuple(self._selecting.sides):
+        if not self._is_current(self._sides):
             self._find()
+
+    def _is_current(self, sides: Sequence[MapSide]) -> bool:
+        current = self._selecting.sides
+        return len(sides) == len(current) and all(map(is_, sides, current))
 
     def _find(self) -> None:
         sides = self._sides = tuple(self._selecting.sides)
@@ -125,7 +130,7 @@ class TextSearch(QObject):
         )
 
     def _show(self, masks: dict[int, Bool[np.ndarray, " n"]], sides: tuple[MapSide, ...]) -> None:
-        if sides != tuple(self._selecting.sides):
+        if not self._is_current(sides):
             return
         self._matches = masks
         for panel in self._panels:
