@@ -7,7 +7,7 @@ from typing import Final
 
 from PySide6.QtCore import QPoint, Signal
 from PySide6.QtGui import QFont
-from PySide6.QtWidgets import QToolButton, QWidget
+from PySide6.QtWidgets import QMenu, QToolButton, QWidget
 
 from explorer import theme
 from explorer.state.settings import Settings
@@ -27,7 +27,7 @@ class ViewMenu(QToolButton):
         super().__init__(parent, objectName="viewMenu")
         self._places, self._settings = tuple(rail_places), settings
         self._view = ""
-        self._menu = ChoiceMenu(self)
+        self._menu: QMenu = ChoiceMenu(self)
         self.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
         # Set here and not by the sheet: the width that the button asks for before it is seen depends on it.
         self.setFont(theme.pixel_font(FONT_PX, weight=QFont.Weight.DemiBold))
