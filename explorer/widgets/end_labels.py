@@ -124,7 +124,8 @@ def leader(end: QPointF | QPoint, left: float, middle: float) -> QPolygonF:
         middle: Of the name's height.
     """
     gap = INSIDE // 2
-    if abs(middle - end.y()) <= LINE_PX / 3 and left - end.x() <= LINE_PX:
+    # From a curve that ends earlier it would lie over the others.
+    if abs(middle - end.y()) <= LINE_PX / 3 or left - end.x() > LINE_PX:
         return QPolygonF()
     # Level up to where the longest curve ends: it bends where no curve is.
     start, bend = QPointF(end.x() + 2, end.y()), QPointF(left - gap, end.y())

@@ -125,7 +125,8 @@ def _fit_axes(axes: Axes, measure: _Measure) -> None:
 def _beside(axes: Axes, measure: _Measure) -> float:
     """Return the width to the left of the axes, which long names of categories may widen."""
     labels = axes.get_yticklabels()
-    least = BESIDE_PT if labels and axes.get_ylabel() else BARE_PT
+    is_bare = not labels or (axes.get_title(loc="left") and not axes.get_ylabel())
+    least = BARE_PT if is_bare else BESIDE_PT
     return max([least, *(measure(label, label.get_text()) + 2 * AROUND_PT for label in labels)])
 
 
