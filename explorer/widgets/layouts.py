@@ -128,19 +128,19 @@ def focus_chain(widget: QWidget, *, back: bool = False) -> Iterator[QWidget]:
 
     PySide takes each widget for the owner of the next one. When an owner is deleted, all objects in what it owns that
     Qt has made count as deleted, actions of menus for one. So every widget is given back to its parent, and the window,
-    which has none, is never asked for.
+    which may have none, is never asked for. `parentWidget` alone gives nothing back.
 
     Args:
         back: Yield what is before the widget instead, the nearest first.
     """
     window = widget.window()
     end = window.nextInFocusChain() if back else window.previousInFocusChain()
-    at: QWidget | None = widget
-    while at is not None and at is not end:
+    QWidget.setParent(end, end.parentWidget())
+    at = widget
+    while at is not end:
         at = at.previousInFocusChain() if back else at.nextInFocusChain()
-        if at is not None:
-            at.parentWidget()
-            yield at
+        QWidget.setParent(at, at.parentWidget())  # Qt does nothing: it is its parent.
+        yield at
 
 
 def tab_in_order(*parts: QWidget) -> None:

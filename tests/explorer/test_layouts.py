@@ -72,6 +72,19 @@ def test_ordering_tab_leaves_every_widget_with_its_parent(qapp, back: bool) -> N
     layouts.tab_in_order(QWidget())
 
 
+@pytest.mark.parametrize("back", [False, True])
+def test_a_deleted_widget_takes_nothing_with_it_that_is_beside_it_in_the_focus_chain(qapp, back: bool) -> None:
+    window = QMainWindow()
+    widgets = [QPushButton(window), QWidget(window), QPushButton(window)]
+    actions = [QMenu(widget).addAction("of a widget") for widget in widgets]
+    owner = widgets.pop(-1 if back else 0)
+    del actions[-1 if back else 0]
+    for _ in layouts.focus_chain(owner if back else window, back=back):
+        pass
+    shiboken6.delete(owner)
+    assert [shiboken6.isValid(action) for action in actions] == [True, True]
+
+
 @pytest.mark.parametrize("method", ["InFocusChain()", ".topLevelWidget()", ".nativeParentWidget()"])
 def test_no_other_module_calls_what_makes_a_widget_the_owner_of_its_window(method: str) -> None:
     files = Path(layouts.__file__).parents[1].rglob("*.py")
