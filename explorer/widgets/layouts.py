@@ -23,6 +23,7 @@ from PySide6.QtWidgets import (
     QVBoxLayout,
     QWidget,
 )
+from shiboken6 import getCppPointer
 
 from explorer import theme
 from explorer.widgets.elided_label import ElidedLabel
@@ -136,8 +137,9 @@ def focus_chain(widget: QWidget, *, back: bool = False) -> Iterator[QWidget]:
     window = widget.window()
     end = window.nextInFocusChain() if back else window.previousInFocusChain()
     QWidget.setParent(end, end.parentWidget())
-    at = widget
-    while at is not end:
+    # On the way PySide may count the wrapper of the last one as deleted, and make another.
+    last, at = getCppPointer(end)[0], widget
+    while getCppPointer(at)[0] != last:
         at = at.previousInFocusChain() if back else at.nextInFocusChain()
         QWidget.setParent(at, at.parentWidget())  # Qt does nothing: it is its parent.
         yield at

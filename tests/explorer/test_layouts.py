@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from pathlib import Path
 
 import pytest
 import shiboken6
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QLineEdit, QMainWindow, QMenu, QPushButton, QWidget
+from PySide6.QtWidgets import QLineEdit, QMainWindow, QMenu, QPushButton, QScrollArea, QWidget
 from pytestqt.qtbot import QtBot
 
 from explorer import theme
@@ -133,6 +134,17 @@ def test_tabs_have_a_text_and_a_tip(qapp):
     assert [bar.tabText(index) for index in range(bar.count())] == ["One", "Two"]
     assert bar.tabToolTip(0) == "The first"
     assert (bar.objectName(), bar.accessibleName()) == ("kinds", "Kinds of charts")
+
+
+def test_the_focus_chain_ends_although_the_wrapper_of_its_last_widget_is_made_anew(qtbot: QtBot) -> None:
+    window = QWidget()
+    qtbot.addWidget(window)
+    layouts.row(QLineEdit(), QScrollArea(), of=window)
+    whole = len(list(layouts.focus_chain(window)))
+    chain = layouts.focus_chain(window)
+    next(chain)
+    shiboken6.invalidate(window.previousInFocusChain())  # as PySide does when what it takes for its owner is gone
+    assert 1 + len(list(islice(chain, 2 * whole))) == whole
 
 
 def test_a_menu_stays_inside_its_window(qtbot: QtBot, dressed) -> None:
