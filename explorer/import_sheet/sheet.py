@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -22,6 +23,7 @@ from explorer.import_sheet.survey_result import DataSource
 from explorer.intents import ClassifyPictures, TrainOnImport
 from explorer.model_client.client import ModelClient
 from explorer.model_client.one_shot import WAITS
+from explorer.views.runs.compared_runs import compared_on, compared_words
 from explorer.widgets import layouts
 from explorer.widgets.drop_overlay import refuse_drops
 from explorer.widgets.elided_label import ElidedLabel
@@ -30,6 +32,7 @@ from explorer.widgets.refusal import set_refusal
 from explorer.widgets.wrapped_label import WrappedLabel
 from trainer import config
 from trainer.messages import Failure, ReadData, ReadDataAnswer
+from trainer.scheduling.paces import Pace
 
 CHANGE_MS: Final = 500
 """After the last change of an option the data is read again."""
@@ -57,9 +60,13 @@ class ImportSheet(QDialog):
         *,
         path: str = "",
         compare: bool = False,
+        paces: Callable[[], tuple[Pace, ...]] = tuple,
         parent: QWidget | None = None,
     ) -> None:
-        """Build the dialog and start reading `path` if it is given; with `compare` two runs train on the data."""
+        """Build the dialog and start reading `path` if it is given; with `compare` two runs train on the data.
+
+        `paces` returns how fast earlier runs trained; called on a thread.
+        """
         super().__init__(parent, objectName="import-data", windowTitle="Import data", modal=True)
         self.setAcceptDrops(True)
         self._workspace, self._client, self._background = workspace, client, background
@@ -81,10 +88,11 @@ class ImportSheet(QDialog):
             "other": self._action("", self._read_other),
             "as_it_is": self._action("Train on these classes anyway", self._keep_as_it_is),
         }
-        self._compare = compare
+        self._compare, self._paces = compare, tuple[Pace, ...]()
         self._build()
         if compare:
             self.start.setText("Train CLIP and CLOOB on these pairs")
+            background.run(self, paces, done=self._take_paces, failed=lambda _: None, key="paces")
         room = (parent or self).size() if parent else None
         wide, high = (room.width(), room.height()) if room else (1_000, 780)
         self.resize(min(MOST_WIDE, max(760, wide - 240)), min(MOST_HIGH, max(520, high - 120)))
@@ -363,6 +371,16 @@ class ImportSheet(QDialog):
         used = reading is not None and reading.used > 0
         cost = summary_text.cost(reading, self.image_size) if reading and used else ""
         self.cost.show_cost(cost, can_open=bool(reading and used and not reading.opened and not pending))
+        self.trains.setVisible(self._compare and used)
+        if reading is not None and not self.trains.isHidden():
+            pairs = reading.to_train_on()
+            repeat = reading.captions_repeat
+            runs = compared_on(reading.data, self.image_size, pairs, captions_repeat=repeat).values()
+            self.trains.setText(compared_words([*runs], pairs, self._paces, guessed="train" not in reading.pairs))
+
+    def _take_paces(self, paces: tuple[Pace, ...]) -> None:
+        self._paces = paces
+        self._size_edited()
 
     def _say(self, text: str, *, wrong: bool = False) -> None:
         self.note.setText(text)
@@ -412,6 +430,8 @@ class ImportSheet(QDialog):
         self.cost.opened.connect(self.open_pictures)
         self.cost.edited.connect(self._size_edited)
         column.addWidget(self.cost)
+        self.trains = layouts.text(role="secondary", name="import-trains", wrap=True)
+        column.addWidget(self.trains)
         self.tabs = ResultTabs(self._background, self._actions, self)
         self.grid, self.report = self.tabs.grid, self.tabs.report
         column.addWidget(self.tabs, 1)

@@ -31,8 +31,6 @@ BESIDE_NUMBERS_PX = 300
 """How high a plot is at least while the tables of numbers are unfolded below it: the panel scrolls."""
 HIGHEST = 1.2
 """Of its width, how high a plot becomes where there is room."""
-NARROW_PX = 460
-"""How high also a narrow plot becomes."""
 TABLES_PX = 1_200
 """How wide a panel of small tables alone becomes."""
 EQUAL_PX = 340
@@ -68,6 +66,8 @@ class PanelWidget(QScrollArea):
     plot_brushed = Signal(str, object)  # Key of a plot, and the range of x or the rectangle that is brushed, or None.
     panel_shown = Signal(object)  # The panel, whose cards have their data.
     numbers_shown = Signal(bool)  # Whether the tables of numbers below the plots are seen now.
+    fills = False
+    """Whether plots fill the panel, however high it is."""
 
     def __init__(self, pictures: Thumbnails, name: str, parent: QWidget | None = None) -> None:
         super().__init__(parent, widgetResizable=True, objectName=f"{name}-panel")
@@ -243,7 +243,8 @@ class PanelWidget(QScrollArea):
                     # One scale in both directions: in a flat plot, all would lie in the middle of an empty width.
                     least = max(least, min(round(HIGHEST * wide), EQUAL_PX))
                 card.setMinimumHeight(least)
-                card.setMaximumHeight(max(least, round(HIGHEST * wide), NARROW_PX))
+                most = QWIDGETSIZE_MAX if self.fills else max(least, round(HIGHEST * wide), NARROW_PX)
+                card.setMaximumHeight(most)
             elif isinstance(card, HeatMapCard):
                 card.setMinimumHeight(card.least_height(wide))
 
@@ -253,6 +254,7 @@ class PanelWidget(QScrollArea):
         if panel is not None:
             folded = not self._shows_numbers and bool(folded_tables(panel))
             self.notes.setText("\n".join(panel.notes[panel.table_notes if folded else 0 :]))
+            self.notes.setVisible(bool(self.notes.text()))
 
     def _new_notes(self) -> None:
         self.notes = layouts.text("", "small", name=f"{self._name}-notes", wrap=True)
@@ -502,7 +504,7 @@ class NumberTableCard(QFrame):
         self._sideways = SidewaysScroll(self._inside)
         self._sideways.setObjectName(f"{name}-columns")
         self._grid.setHorizontalSpacing(theme.BETWEEN)
-        self._grid.setVerticalSpacing(theme.SPACE)
+        self._grid.setVerticalSpacing(theme.SPACE // 2)
         self._shape: object = None
         self._cells: dict[tuple[int, int], QLabel] = {}
         self._heads: list[QLabel] = []
@@ -510,7 +512,7 @@ class NumberTableCard(QFrame):
         self._letters = ""
         self._wide, self._gap, self.share = COLUMN_PX, theme.BETWEEN, 0
         self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Preferred)
-        layouts.column(self.title, self._sideways, layouts.STRETCH, of=self)
+        layouts.column(self.title, self._sideways, layouts.STRETCH, gap=theme.SPACE, of=self)
 
     def show_mark(self, mark: NumberTable) -> None:
         self.numbers = mark

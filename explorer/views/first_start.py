@@ -6,6 +6,7 @@ from itertools import pairwise
 from typing import Final
 
 from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QFrame, QLabel, QPushButton, QVBoxLayout, QWidget
 
 from explorer import theme
@@ -20,7 +21,9 @@ from trainer.distribution.sample_card import SampleCard, read_card
 from trainer.metrics import recall_name
 
 LEFT_PX: Final = 372
-CARD_PX: Final = (1360, 1040)
+READING_PX: Final = 480
+"""How wide the left column becomes where the card is as wide as it may be."""
+CARD_PX: Final = (1360, 860)
 LEAST_CARD_PX: Final = 280
 GAP_PX: Final = 48
 SENTENCE: Final = "Train two models on the same pairs and see what each one learns."
@@ -74,8 +77,7 @@ class FirstStart(QWidget):
         self.look.clicked.connect(lambda: ask(OpenSample()))
 
     def _lay_out(self) -> None:
-        left = layouts.scroll(layouts.panel(self._left()))
-        left.setFixedWidth(LEFT_PX)
+        self._left_side = left = layouts.scroll(layouts.panel(self._left()))
         self._row = row = layouts.row(layouts.STRETCH, left, gap=GAP_PX, margins=theme.BETWEEN, of=self)
         self.card: QFrame | None = None
         if (card := read_card(default_paths.sample_workspace())) is not None:
@@ -88,6 +90,11 @@ class FirstStart(QWidget):
         order = (*self.ways.values(), self.watch, self.look)
         for first, second in pairwise(order):
             QWidget.setTabOrder(first, second)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        spare = self.width() - CARD_PX[0] - GAP_PX - 2 * theme.BETWEEN
+        self._left_side.setFixedWidth(min(max(LEFT_PX, spare), READING_PX))
+        super().resizeEvent(event)
 
     def show_training(self, widget: QWidget) -> None:
         """Show this above the ways to begin."""
@@ -120,7 +127,7 @@ class FirstStart(QWidget):
         ways = layouts.column(*self.ways.values())
         self._column = layouts.column(
             *(
-                (layouts.STRETCH, 2),
+                (layouts.STRETCH, 1),
                 sentence,
                 theme.SPACE,
                 methods,
@@ -129,7 +136,7 @@ class FirstStart(QWidget):
                 theme.SPACE,
                 drop,
                 watch,
-                (layouts.STRETCH, 3),
+                (layouts.STRETCH, 1),
             )
         )
         return self._column

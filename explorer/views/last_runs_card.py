@@ -40,6 +40,7 @@ class LastRunsCard(QFrame):
         self._context = context
         self._runs: tuple[int, ...] = ()
         self._apart: tuple[int, ...] = ()
+        self._last: LastRuns | None = None
         self.title = layouts.text(role="heading")
         self.headline = layouts.text(role="title", name="last-runs-headline", wrap=True)
         self.about = layouts.text(role="small", name="last-runs-about", wrap=True)
@@ -51,6 +52,8 @@ class LastRunsCard(QFrame):
         theme.keep_icon(self.more, "plus")
         self.note = layouts.elided("", "small")
         self.pane = ChartPane(context, "last-runs")
+        self.pane.panel.fills = True
+        context.selection.runs_changed.connect(self._draw)
         inset = (theme.BETWEEN, 12, theme.BETWEEN, 12)
         # A row of hidden parts would take room.
         self.apart_row = layouts.panel(layouts.row((self.apart, 1), self.evaluate))
@@ -63,7 +66,7 @@ class LastRunsCard(QFrame):
 
     def show_runs(self, last: LastRuns) -> None:
         """Show these runs; their curves are those of values on held-out pairs, which have one scale."""
-        self._runs = tuple(run.id for run in last.repeated)
+        self._last, self._runs = last, tuple(run.id for run in last.repeated)
         both, drawn = len(self._runs) > 1, tuple(run.id for run in last.runs)
         self._apart = tuple(run.id for run in last.apart)
         compare = "The last two finished runs" if self._apart in ((), drawn) else "The last two runs that compare"
@@ -80,10 +83,18 @@ class LastRunsCard(QFrame):
         self.note.setText(last.note or f"Trains {what} seeds, until it is decided.")
         self.more.setVisible(bool(self._runs))
         set_refusal(self.more, self._context.jobs.read_only_reason)
-        metric = last.runs[0].metric
-        names = (HEADLINE, "val/text_to_image_R@1") if metric == HEADLINE else (metric,)
         self.pane.forget()
-        self.pane.ask(CURVES, Request(targets_of(drawn)), CURVES.settings(names))
+        self._draw()
+
+    def _draw(self) -> None:
+        """Draw the curves, A before B as everywhere."""
+        if self._last is None:
+            return
+        sides, drawn = self._context.selection.runs, (run.id for run in self._last.runs)
+        ordered = sorted(drawn, key=lambda run: (sides.index(run) if run in sides else len(sides), run))
+        metric = self._last.runs[0].metric
+        names = (HEADLINE, "val/text_to_image_R@1") if metric == HEADLINE else (metric,)
+        self.pane.ask(CURVES, Request(targets_of(ordered)), CURVES.settings(names))
 
 
 class TrainingNow(QWidget):

@@ -25,6 +25,8 @@ do_without_menus()
 
 LEAST_WORDS_PX: Final = 40
 """An axis that is shorter has not been laid out yet."""
+FIRST_TICK_PX: Final = 24, 16
+"""What most tick labels take: until they are drawn, two plots side by side would else have their axes apart."""
 EDGE_PX: Final = 18
 """Beyond its axis that a number may reach: pyqtgraph leaves out those at the ends, such as 100.0 %."""
 LINE_PX: Final = theme.SMALL_PX + 4
@@ -45,6 +47,7 @@ class _Axis(pg.AxisItem):
         self.names: tuple[str, ...] = ()
         self.integer = self.percent = False
         super().__init__(*args, **options)
+        self.textWidth, self.textHeight = FIRST_TICK_PX
 
     def setLabel(self, text: str | None = None, *args: Any, **options: Any) -> None:
         """Set the label as pyqtgraph does, elided to the room of the axis."""

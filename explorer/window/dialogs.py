@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -86,6 +87,7 @@ class Dialogs(QObject):
     def import_data(self, intent: intents.OpenImport) -> None:
         """Ask what of a folder, table or tar to train on."""
         from explorer.import_sheet.sheet import ImportSheet
+        from trainer.scheduling.paces import finished_paces
 
         assert self._services is not None
         assert self._job_list is not None
@@ -95,6 +97,7 @@ class Dialogs(QObject):
             self._background,
             path=intent.path,
             compare=intent.compare,
+            paces=partial(finished_paces, self._services.context.workspace),
             parent=self._window,
         )
         sheet.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)

@@ -147,6 +147,8 @@ def test_runs_without_an_experiment_are_seen_and_more_seeds_of_two_make_one(qtbo
         card.evaluate.click()
     assert asked.args == [EvaluateBoth()]
     assert view.context.selection.runs == tuple(run.id for run in last.runs[::-1])
+    drawn = lambda: [target.run for target in card.pane.answer.request.targets] if card.pane.answer else []  # noqa: E731
+    qtbot.waitUntil(lambda: drawn() == ids[1::-1])  # A before B
     workspace.runs.change(ids[2], status="stopped")
     context.jobs.poll()
     qtbot.waitUntil(lambda: (curves.property("role"), card.more.property("role")) == ("", "primary"))

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 from PySide6.QtCore import QPoint, QRect, Qt
-from PySide6.QtWidgets import QApplication, QLabel, QMainWindow, QToolButton, QWidget
+from PySide6.QtWidgets import QApplication, QLabel, QMainWindow, QScrollArea, QToolButton, QWidget
 from pytestqt.qtbot import QtBot
 
 from explorer import __main__ as explorer_main
@@ -16,6 +16,7 @@ from explorer import intents, theme
 from explorer.event_loop.exception_hooks import Hooks
 from explorer.event_loop.garbage_collector import GarbageCollector
 from explorer.views import VIEWS
+from explorer.views.first_start import CARD_PX, LEFT_PX, READING_PX
 from explorer.views.runs.new_run import NewRun
 from explorer.widgets.still_map import StillMap
 from explorer.window import Window
@@ -39,6 +40,22 @@ def garbage(dressed: QApplication) -> Iterator[None]:
 def window(window_of, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Window:
     monkeypatch.setattr("explorer.window.sample_window.VIEWS", FEW)
     return window_of(tmp_path, FEW, size=(1280, 800))
+
+
+def test_on_a_large_screen_the_left_column_is_as_wide_as_one_reads_and_both_are_centered(
+    qtbot: QtBot, window: Window
+) -> None:
+    page = window.pages.open_view.first_start
+    left = page.findChild(QScrollArea)
+    qtbot.waitUntil(lambda: left.width() == LEFT_PX)
+    window.resize(2560, 1440)
+    qtbot.waitUntil(lambda: (left.width(), page.card.width(), page.card.height()) == (READING_PX, *CARD_PX))
+    column = left.widget().layout().contentsRect()
+    shown = [widget for way in page.ways.values() for widget in (way, page.watch)]
+    middle = page.card.geometry().center().y()
+    assert abs(left.x() - (page.width() - page.card.geometry().right())) <= 2
+    assert abs(column.center().y() + left.y() - middle) <= 1
+    assert min(w.mapTo(page, QPoint()).y() for w in shown) < middle < max(w.mapTo(page, QPoint()).y() for w in shown)
 
 
 def test_an_empty_workspace_opens_on_three_ways_and_a_result(qtbot: QtBot, window: Window, monkeypatch):

@@ -384,7 +384,12 @@ def test_clip_and_cloob_are_compared_on_data_from_the_first_start(
     sheet.read_path()
     qtbot.waitUntil(lambda: sheet.reading is not None and sheet.reading.opened, timeout=90_000)
     assert sheet.start.text() == "Train CLIP and CLOOB on these pairs"
+    trains = sheet.trains.text()
     qtbot.mouseClick(sheet.start, Qt.MouseButton.LeftButton)
+    pairs, run = sheet.reading.pairs["train"], queued[0][0]
+    batch, steps = run.optimizer.batch_size, pairs // run.optimizer.batch_size * run.optimizer.epochs
+    assert trains.startswith(f"Trains CLIP and CLOOB, {steps:,} steps of {batch} pairs each, 1 seed. ")
+    assert trains.endswith("Their time is not known yet: no run like these has finished on this computer.")
     assert [preset for _, preset in queued] == ["clip-folder", "cloob-folder"]
     assert [run.objective.kind for run, _ in queued] == ["clip", "cloob"]
     for run, _ in queued:

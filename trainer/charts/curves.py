@@ -63,7 +63,7 @@ def _keys(panels: Sequence[CurvePanel]) -> list[str]:
 def _plot(key: str, panel: CurvePanel, x_label: str, scale: float, settings: CurveSettings) -> XYPlot:
     lines = [series for line in panel.series for series in _lines(line, scale, 100 if panel.percent else 1)]
     x = axis_over(x_label, [line.x for line in lines], margin=0.015, integer=settings.axis == "step")
-    y = axis_over(panel.unit if panel.percent else "", [line.y for line in lines], percent=panel.percent)
+    y = axis_over("", [line.y for line in lines], percent=panel.percent)
     title = f"{panel.label} ({panel.unit})" if panel.unit else panel.label
     return XYPlot(
         key,

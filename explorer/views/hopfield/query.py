@@ -15,7 +15,7 @@ from explorer.widgets import layouts
 from explorer.widgets.refusal import set_refusal
 
 SUFFIXES: Final = (".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff")
-PICTURE: Final = 52
+PICTURE: Final = 32
 
 
 class QueryBar(QFrame):

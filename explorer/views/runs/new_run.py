@@ -781,6 +781,11 @@ def on_data(
     return dataclasses.replace(run, data=data, model=model, optimizer=optimizer, name=name)
 
 
+def estimated_s(run: config.Run, pairs: int, pace: Pace) -> float:
+    """Return how many seconds a training on `pairs` pairs takes at the pace of an earlier run."""
+    return estimated_steps(run, pairs) * pace.step_s
+
+
 def estimated_steps(run: config.Run, pairs: int) -> int:
     """Return the number of training steps on `pairs` pairs; only whole batches count in each epoch."""
     return pairs // run.optimizer.batch_size * run.optimizer.epochs
@@ -807,7 +812,7 @@ def estimate_words(
     if pace is None or not steps:
         return text
     label = pace.label.replace(" ", "\u00a0")  # a name is not broken
-    return f"{text}, about {about(trainings * steps * pace.step_s)} at the speed of {label}"
+    return f"{text}, about {about(trainings * estimated_s(run, pairs, pace))} at the speed of {label}"
 
 
 def _first_ready(presets: dict[str, config.Run]) -> str:

@@ -31,10 +31,11 @@ from explorer.run_control.actions import DECODER
 from explorer.run_control.jobs import working
 from explorer.views.runs.actions import CONTEXT_MENU, RESUMABLE, RunActions
 from explorer.views.runs.arrangement import Arrangement, read_values
+from explorer.views.runs.compared_runs import compared_on
 from explorer.views.runs.config_pane import ConfigPane
 from explorer.views.runs.curves_pane import CurvesPane
 from explorer.views.runs.drawn_runs import DrawnRuns, choose_drawn, opened_by_sides, sides_first
-from explorer.views.runs.new_run import NewRun, on_data
+from explorer.views.runs.new_run import NewRun
 from explorer.views.runs.runs_table import RunsTable
 from explorer.views.runs.sheets import Sheets, queued_of
 from explorer.views.runs.toolbar import RunsToolbar
@@ -65,8 +66,6 @@ HIDDEN: Final = {
     "archived": "{:,} archived · Show archived",
 }
 """Why runs are not in the list -> the button that shows them."""
-COMPARED: Final = ("clip-folder", "cloob-folder")
-"""Presets of the two runs that are compared on imported data."""
 
 
 class RunsView(View):
@@ -227,14 +226,8 @@ class RunsView(View):
     def _compare_on(self, intent: TrainOnImport) -> None:
         """Queue a CLIP and a CLOOB run on imported data."""
         try:
-            for preset in COMPARED:
-                run_config = on_data(
-                    presets.preset(preset),
-                    intent.data,
-                    intent.image_size,
-                    intent.pairs,
-                    captions_repeat=intent.captions_repeat,
-                )
+            runs = compared_on(intent.data, intent.image_size, intent.pairs, captions_repeat=intent.captions_repeat)
+            for preset, run_config in runs.items():
                 config.check(run_config)
                 self.context.jobs.do(actions.enqueue, [run_config], preset, done=self._show_new)
         except UserError as problem:
