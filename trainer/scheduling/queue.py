@@ -192,7 +192,7 @@ def due(runs: Sequence[RunRow], room: QueueSlots) -> list[tuple[int, str]]:
     """Return queued runs that may start now, each with its slot, in order."""
     if room.held:
         return []
-    training = [run for run in runs if run.active and run.status != "queued"]
+    training = [run for run in runs if _takes_slot(run) and run.status != "queued"]
     taken = Counter(_slot_of(run, room) for run in training)
     waiting_for = {run.id for run in runs if run.active}
     starting = []
@@ -210,13 +210,13 @@ def due(runs: Sequence[RunRow], room: QueueSlots) -> list[tuple[int, str]]:
 
 def _beside(runs: Sequence[RunRow], room: QueueSlots) -> int:
     """Return how many runs train on the processor at the same time, now or when those that wait have started."""
-    active = [run for run in runs if run.active and _slot_of(run, room) == CPU]
+    active = [run for run in runs if _takes_slot(run) and _slot_of(run, room) == CPU]
     return min(_for_these(active, room).cpu, len(active))
 
 
 def _for_these(runs: Sequence[RunRow], room: QueueSlots) -> QueueSlots:
     """Return the slots, with more on the processor if all of these runs that train there share it."""
-    on_cpu = [run for run in runs if run.active and _slot_of(run, room) == CPU]
+    on_cpu = [run for run in runs if _takes_slot(run) and _slot_of(run, room) == CPU]
     shared = all(run.facts.get(_SHARES) is True for run in on_cpu)
     return replace(room, cpu=room.sharing) if shared and room.cpu == 1 else room
 
@@ -310,10 +310,9 @@ def forecast(runs: Sequence[RunRow], room: QueueSlots) -> dict[int, Expected]:
     free: dict[str, list[float]] = {}
     room = _for_these(runs, room)
     timed = [run for run in runs if run.trained_s > 0 or run.eta_s is not None]
+    training = [run for run in runs if _takes_slot(run) and run.status != "queued"]
     for name, capacity in room.names().items():
-        left = [
-            _left(run, timed) for run in runs if run.active and run.status != "queued" and _slot_of(run, room) == name
-        ]
+        left = [_left(run, timed) for run in training if _slot_of(run, room) == name]
         times = [*sorted(left), *[0.0] * max(0, capacity - len(left))]
         free[name] = times[-capacity:] if capacity else []
         heapq.heapify(free[name])
@@ -380,6 +379,11 @@ def _wanted(run: RunRow, room: QueueSlots) -> list[str]:
     if run.device in ("auto", ""):
         return gpus or [CPU]
     return [CPU]
+
+
+def _takes_slot(run: RunRow) -> bool:
+    """Return whether the run is active and trains here: a watch reads what another program writes, without end."""
+    return run.active and not run.is_watched
 
 
 def _slot_of(run: RunRow, room: QueueSlots) -> str:

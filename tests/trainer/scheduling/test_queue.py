@@ -22,6 +22,7 @@ from trainer.scheduling import launch, queue, system_usage
 from trainer.scheduling.queue import QueueSlots
 from trainer.store import DatabaseBusy, RunLog, RunRow, Workspace
 from trainer.store.process_lock import ProcessLock, identity
+from trainer.store.rows import WATCHED
 from trainer.store.run_table import RunTable
 
 pytestmark = pytest.mark.slow
@@ -102,6 +103,17 @@ def test_each_device_gets_its_share_and_a_cpu_run_does_not_wait_for_a_gpu():
     assert queue.due([row(1, "paused"), row(2)], QueueSlots()) == [], (
         "a paused run keeps its place: its model is in memory"
     )
+
+
+def test_a_watch_takes_no_slot():
+    watch = row(1, "running", device="auto", slot="cpu", facts={WATCHED: "/logs"})
+    assert queue.due([watch, row(2), row(3)], QueueSlots()) == [(2, "cpu")]
+    shared = [row(number, facts={"shares_processor": True}) for number in (2, 3)]
+    assert queue.due([watch, *shared], QueueSlots(sharing=2)) == [(2, "cpu"), (3, "cpu")]
+    done = row(4, "finished", trained_s=100.0)
+    expected = queue.forecast([watch, done, row(2), row(3, after=1)], QueueSlots())
+    assert (expected[2].start_s, expected[2].end_s) == (0, 100)
+    assert queue.due([watch, row(3, after=1)], QueueSlots()) == [], "what waits for it, waits until it ends"
 
 
 def test_a_run_waits_for_another_however_that_one_ends(workspace, queued):
