@@ -23,7 +23,7 @@ from PySide6.QtWidgets import (
     QVBoxLayout,
     QWidget,
 )
-from shiboken6 import getCppPointer
+from shiboken6 import createdByPython, getCppPointer
 
 from explorer import theme
 from explorer.widgets.elided_label import ElidedLabel
@@ -136,13 +136,25 @@ def focus_chain(widget: QWidget, *, back: bool = False) -> Iterator[QWidget]:
     """
     window = widget.window()
     end = window.nextInFocusChain() if back else window.previousInFocusChain()
-    QWidget.setParent(end, end.parentWidget())
-    # On the way PySide may count the wrapper of the last one as deleted, and make another.
-    last, at = getCppPointer(end)[0], widget
-    while getCppPointer(at)[0] != last:
+    _give_back(end)
+    last = getCppPointer(end)[0]
+    at: QWidget | None = widget
+    while at is not None and getCppPointer(at)[0] != last:
         at = at.previousInFocusChain() if back else at.nextInFocusChain()
-        QWidget.setParent(at, at.parentWidget())  # Qt does nothing: it is its parent.
-        yield at
+        if at is not None:
+            _give_back(at)
+            yield at
+
+
+def _give_back(widget: QWidget | None) -> None:
+    """Let the parent of a widget own it again, for which Qt does nothing.
+
+    So does the parent of a parent that Qt has made: Python would drop it, with what it owns.
+    """
+    at = widget
+    while at is not None and (parent := at.parentWidget()) is not None:
+        QWidget.setParent(at, parent)
+        at = None if createdByPython(parent) else parent
 
 
 def tab_in_order(*parts: QWidget) -> None:

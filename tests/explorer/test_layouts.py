@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from itertools import islice
 from pathlib import Path
 
@@ -84,6 +85,20 @@ def test_a_deleted_widget_takes_nothing_with_it_that_is_beside_it_in_the_focus_c
         pass
     shiboken6.delete(owner)
     assert [shiboken6.isValid(action) for action in actions] == [True, True]
+
+
+@pytest.mark.parametrize("back", [False, True])
+def test_what_lies_in_a_widget_that_qt_has_made_outlives_a_walk(qapp, back: bool) -> None:
+    """The viewport of a scroll area for one, whose wrapper nobody holds."""
+    window = QMainWindow()
+    area = QScrollArea(window)
+    area.setWidget(QWidget())
+    button, line = QPushButton(area.widget()), QLineEdit(area.widget())
+    action = QMenu(button).addAction("of the button")
+    for _ in range(2):
+        assert list(layouts.focus_chain(line if back else window, back=back))
+        gc.collect()
+    assert [shiboken6.isValid(each) for each in (area.widget(), button, line, action)] == [True] * 4
 
 
 @pytest.mark.parametrize("method", ["InFocusChain()", ".topLevelWidget()", ".nativeParentWidget()"])
