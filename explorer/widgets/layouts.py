@@ -137,7 +137,7 @@ def focus_chain(widget: QWidget, *, back: bool = False) -> Iterator[QWidget]:
     window = widget.window()
     end = window.nextInFocusChain() if back else window.previousInFocusChain()
     _give_back(end)
-    last = getCppPointer(end)[0]
+    last = None if end is None else getCppPointer(end)[0]
     at: QWidget | None = widget
     while at is not None and getCppPointer(at)[0] != last:
         at = at.previousInFocusChain() if back else at.nextInFocusChain()

@@ -232,6 +232,9 @@ class Menus:
         yield Command("Window", "Import curves…", "", import_curves, "importCurves")
         watch = partial(send, intents.WatchTraining())
         yield Command("Window", "Watch a training…", "", watch, "watchTraining")
+        if not default_paths.is_sample(window.folder):
+            look = partial(send, intents.OpenSample())
+            yield Command("Window", "Look at finished runs", "", look, "openSample")
         yield Command("Window", "About…", "", dialogs.show_about, "showAbout")
         yield Command("Window", "Jobs", "Ctrl+J", window.job_panel.toggle, "showJobs")
         yield Command("Window", "Import data…", "Ctrl+Shift+O", import_data, "importData")
