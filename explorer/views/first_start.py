@@ -7,11 +7,12 @@ from typing import Final
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QFrame, QLabel, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QBoxLayout, QFrame, QLabel, QPushButton, QStyle, QVBoxLayout, QWidget
 
 from explorer import theme
 from explorer.intents import ChooseModel, OpenImport, OpenSample, WatchTraining
 from explorer.widgets import layouts
+from explorer.widgets.min_size_scroll import MinSizeScroll
 from explorer.widgets.still_map import StillMap
 from explorer.widgets.way_button import WayButton
 from trainer.analysis.chance import chance_text
@@ -25,6 +26,8 @@ READING_PX: Final = 480
 """How wide the left column becomes where the card is as wide as it may be."""
 CARD_PX: Final = (1360, 860)
 LEAST_CARD_PX: Final = 280
+CARD_BELOW_PX: Final = 440
+"""How high the card is at least where it is below the ways in."""
 GAP_PX: Final = 48
 SENTENCE: Final = "Train two models on the same pairs and see what each one learns."
 METHODS: Final = (
@@ -77,8 +80,9 @@ class FirstStart(QWidget):
         self.look.clicked.connect(lambda: ask(OpenSample()))
 
     def _lay_out(self) -> None:
-        self._left_side = left = layouts.scroll(layouts.panel(self._left()))
-        self._row = row = layouts.row(layouts.STRETCH, left, gap=GAP_PX, margins=theme.BETWEEN, of=self)
+        self._left_side = left = layouts.scroll(layouts.panel(self._left()), "first-ways")
+        self._row = row = layouts.row(layouts.STRETCH, left, gap=GAP_PX, margins=theme.BETWEEN)
+        layouts.column(MinSizeScroll(layouts.panel(row)), of=self)
         self.card: QFrame | None = None
         if (card := read_card(default_paths.sample_workspace())) is not None:
             self.card = self._card(card)
@@ -86,15 +90,28 @@ class FirstStart(QWidget):
         else:
             self.look.setParent(self)
             self.look.hide()
+        self._result = self.card
         layouts.add(row, layouts.STRETCH)
         order = (*self.ways.values(), self.watch, self.look)
         for first, second in pairwise(order):
             QWidget.setTabOrder(first, second)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        spare = self.width() - CARD_PX[0] - GAP_PX - 2 * theme.BETWEEN
-        self._left_side.setFixedWidth(min(max(LEFT_PX, spare), READING_PX))
+        self._arrange()
         super().resizeEvent(event)
+
+    def _arrange(self) -> None:
+        """Put the result beside the ways in, or below them where both have no room; the page scrolls then."""
+        room = self.width() - 2 * theme.BETWEEN
+        is_narrow = room < LEFT_PX + GAP_PX + LEAST_CARD_PX
+        self._row.setDirection(QBoxLayout.Direction.TopToBottom if is_narrow else QBoxLayout.Direction.LeftToRight)
+        bar = self.style().pixelMetric(QStyle.PixelMetric.PM_ScrollBarExtent)
+        spare = room - bar if is_narrow else max(LEFT_PX, room - CARD_PX[0] - GAP_PX)
+        self._left_side.setFixedWidth(min(spare, READING_PX))
+        ways = self._column.totalHeightForWidth(self._left_side.width())
+        self._left_side.setMinimumHeight(ways if is_narrow else 0)
+        if self._result is not None:
+            self._result.setMinimumHeight(CARD_BELOW_PX if is_narrow else 0)
 
     def show_training(self, widget: QWidget) -> None:
         """Show this above the ways to begin."""
@@ -109,6 +126,8 @@ class FirstStart(QWidget):
             self._row.insertWidget(2, card, 20)
         if self.card is not None:
             self.card.hide()
+        self._result = card
+        self._arrange()
 
     def show_primary(self, button: QPushButton) -> None:
         """Make this button the primary one of the page, in place of drawn scenes, which are without runs."""

@@ -62,7 +62,7 @@ class FigurePaper(QWidget):
     def __init__(self) -> None:
         super().__init__(accessibleName="Preview of the figure")
         self.picture, self._size_mm = QPixmap(), (0.0, 0.0)
-        self.setMinimumSize(280, 280)
+        self.setMinimumSize(160, 160)
 
     def show_figure(self, file: str, size_mm: tuple[float, float]) -> None:
         self.picture, self._size_mm = QPixmap(file), size_mm

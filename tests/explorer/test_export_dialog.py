@@ -126,6 +126,12 @@ def test_the_preview_has_the_proportion_of_the_figure(qtbot: QtBot, make: Callab
     assert wide / image.devicePixelRatio() == pytest.approx(89 * PX_PER_MM, abs=4)
 
 
+def test_all_of_it_fits_on_a_screen_of_1280_by_800_at_twice_the_size(make: Callable[..., ExportDialog]) -> None:
+    least = make().minimumSizeHint()
+    assert least.width() <= 640
+    assert least.height() <= 370
+
+
 def test_a_figure_that_cannot_be_drawn_says_why(qtbot: QtBot, make: Callable[..., ExportDialog]) -> None:
     dialog = make()
     drawn(qtbot, dialog)

@@ -16,7 +16,7 @@ from explorer import intents, theme
 from explorer.event_loop.exception_hooks import Hooks
 from explorer.event_loop.garbage_collector import GarbageCollector
 from explorer.views import VIEWS
-from explorer.views.first_start import CARD_PX, LEFT_PX, READING_PX
+from explorer.views.first_start import CARD_BELOW_PX, CARD_PX, LEFT_PX, READING_PX, FirstStart
 from explorer.views.runs.new_run import NewRun
 from explorer.widgets.still_map import StillMap
 from explorer.window import Window
@@ -46,7 +46,7 @@ def test_on_a_large_screen_the_left_column_is_as_wide_as_one_reads_and_both_are_
     qtbot: QtBot, window: Window
 ) -> None:
     page = window.pages.open_view.first_start
-    left = page.findChild(QScrollArea)
+    left = page.findChild(QScrollArea, "first-ways")
     qtbot.waitUntil(lambda: left.width() == LEFT_PX)
     window.resize(2560, 1440)
     qtbot.waitUntil(lambda: (left.width(), page.card.width(), page.card.height()) == (READING_PX, *CARD_PX))
@@ -56,6 +56,22 @@ def test_on_a_large_screen_the_left_column_is_as_wide_as_one_reads_and_both_are_
     assert abs(left.x() - (page.width() - page.card.geometry().right())) <= 2
     assert abs(column.center().y() + left.y() - middle) <= 1
     assert min(w.mapTo(page, QPoint()).y() for w in shown) < middle < max(w.mapTo(page, QPoint()).y() for w in shown)
+
+
+def test_without_room_for_both_the_result_is_below_the_ways_and_the_page_scrolls(qtbot: QtBot, dressed) -> None:
+    """As in a window of 1280 x 800 at a zoom of 200 %."""
+    page = FirstStart()
+    qtbot.addWidget(page)
+    page.resize(560, 330)
+    page.show()
+    left = page.findChild(QScrollArea, "first-ways")
+    qtbot.waitUntil(lambda: page.card.y() > left.geometry().bottom())
+    assert left.verticalScrollBar().maximum() == 0, "the page scrolls and not a part of it"
+    assert page.card.height() >= CARD_BELOW_PX
+    assert page.card.geometry().right() < page.width()
+    page.resize(1200, 720)
+    qtbot.waitUntil(lambda: page.card.x() > left.geometry().right())
+    assert page.card.geometry().bottom() < page.height()
 
 
 def test_an_empty_workspace_opens_on_three_ways_and_a_result(qtbot: QtBot, window: Window, monkeypatch):
