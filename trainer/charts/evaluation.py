@@ -60,6 +60,7 @@ class EvaluatedRun:
     label: str = ""  # Its name beside the others'.
     records: tuple[TaskRecord, ...] = ()  # All that is stored, the oldest first.
     is_logged: bool = False  # Whether its training measured it on these data.
+    newest: int | None = None  # Step of its newest snapshot, where none was asked for and that is not measured yet.
 
     def record(self, task: str, question: Question | None) -> TaskRecord | None:
         """Return the stored record of a task for this question."""
@@ -120,6 +121,11 @@ class EvaluationChart:
     def unmeasured(self) -> tuple[EvaluatedRun, ...]:
         """The runs that no task was measured of on these data."""
         return tuple(run for run in self.runs if not run.records)
+
+    @property
+    def to_measure(self) -> tuple[EvaluatedRun, ...]:
+        """Those, and the runs that were measured before their newest snapshot."""
+        return tuple(run for run in self.runs if not run.records or run.newest is not None)
 
 
 class Confusion(Struct, frozen=True):
@@ -197,7 +203,14 @@ def evaluation_at(
         at = max(records, default=row.step if asked_at is None else asked_at)
         stored = tuple(records.get(at, ()))
         logged = any(same.shown(each.dataset, each.split) == key for each in workspace.results.evaluations(row.id))
-        runs.append(EvaluatedRun(index, row.id, row.short_name, row.objective, at, {}, "", stored, logged))
+        last = max((snapshot.step for snapshot in workspace.results.snapshots(row.id)), default=at)
+        # A run that has ended so has a checkpoint of its last step, which is what an evaluation reads.
+        is_outdated = asked_at is None and row.status == "finished" and bool(stored) and last > at
+        runs.append(
+            EvaluatedRun(
+                index, row.id, row.short_name, row.objective, at, {}, "", stored, logged, last if is_outdated else None
+            )
+        )
     if not any(run.records for run in runs):
         raise ChartError(_at_other_steps(workspace, rows, same, key, [at for _, at in shown_at]))
     runs = [replace(run, tasks=_tasks(run, runs)) for run in runs]
@@ -421,8 +434,12 @@ def about(chart: EvaluationChart) -> str:
 
 
 def unmeasured_text(chart: EvaluationChart) -> str:
-    """Return a sentence about the runs that were not measured on these data; empty where all were."""
-    sentences = []
+    """Return sentences about the runs that were not measured on these data, or earlier; empty where all were."""
+    sentences = [
+        f"{run.name} was measured at step {run.step:,}; its newest is {run.newest:,}."
+        for run in chart.runs
+        if run.newest is not None
+    ]
     for is_logged in (False, True):
         names = [run.name for run in chart.unmeasured if run.is_logged == is_logged]
         are = "is" if len(names) == 1 else "are"

@@ -237,7 +237,7 @@ class EvaluateView(View):
 
     def _missing_question(self, chart: EvaluationChart) -> Evaluate | None:
         of_model = self._sides_with_model
-        sides = [side for run in chart.unmeasured if (side := self.context.selection.sides[run.index]) in of_model]
+        sides = [side for run in chart.to_measure if (side := self.context.selection.sides[run.index]) in of_model]
         if not sides:
             return None
         question = self.controls.question_about(chart.dataset, chart.split, sides)
@@ -301,9 +301,9 @@ class EvaluateView(View):
         self._draw_if_seen()
 
     def _show_unmeasured(self) -> None:
-        """Say below the results which run was not measured on their data, with a button that measures it."""
+        """Say below the results which run was not measured on their data, or earlier, with a button for it."""
         chart = self.chart
-        if chart is None or not chart.unmeasured or not self.needs_data:
+        if chart is None or not chart.to_measure or not self.needs_data:
             if self.area.kind == "partial" and not self._failure:
                 self.area.ready()
             return

@@ -11,7 +11,7 @@ from trainer import config
 from trainer.__main__ import main
 from trainer.analysis.significance import holm
 from trainer.charts import ChartError
-from trainer.charts.evaluation import evaluated_data, evaluation
+from trainer.charts.evaluation import evaluated_data, evaluation, unmeasured_text
 from trainer.charts.matching_splits import same_splits
 from trainer.charts.measures.comparison import comparison
 from trainer.charts.measures.data_efficiency import efficiency, measured_data
@@ -100,6 +100,20 @@ def test_the_curve_goes_on_under_one_name_and_either_may_be_asked_for(workspace:
         evaluation(workspace, [1, 4], dataset="elsewhere")
     same = same_splits(workspace, workspace.runs.all())
     assert (same.also(VAL), same.also(STYLE)) == ((OWN,), ())
+
+
+def test_a_run_that_was_measured_before_its_newest_snapshot_is_told(workspace: Workspace):
+    named = {"dataset": VAL[0], "split": VAL[1]}
+    for run in (1, 4):
+        workspace.runs.change(run, status="finished")
+    assert evaluation(workspace, [1, 4], **named).to_measure == ()
+    workspace.results.add_snapshot(1, 40, *OWN, workspace.results.snapshots(1)[0].folder, n=N, d=N)
+    chart = evaluation(workspace, [1, 4], **named)
+    assert [(run.run, run.step, run.newest) for run in chart.to_measure] == [(1, 20, 40)]
+    assert unmeasured_text(chart) == f"{chart.runs[0].name} was measured at step 20; its newest is 40."
+    assert evaluation(workspace, [1, 4], **named, steps=[20, 20]).to_measure == (), "that step was asked for"
+    workspace.runs.change(1, status="running")
+    assert evaluation(workspace, [1, 4], **named).to_measure == (), "its newest checkpoint may be older"
 
 
 def test_other_captions_of_the_same_images_are_other_pairs(tmp_path: Path):
