@@ -27,7 +27,7 @@ READING_PX: Final = 480
 CARD_PX: Final = (1360, 860)
 LEAST_CARD_PX: Final = 280
 CARD_BELOW_PX: Final = 440
-"""How high the card is at least where it is below the ways in."""
+"""How high the card is at least where it is below the buttons."""
 GAP_PX: Final = 48
 SENTENCE: Final = "Train two models on the same pairs and see what each one learns."
 METHODS: Final = (
@@ -101,7 +101,7 @@ class FirstStart(QWidget):
         super().resizeEvent(event)
 
     def _arrange(self) -> None:
-        """Put the result beside the ways in, or below them where both have no room; the page scrolls then."""
+        """Place the result next to the buttons, or below them where both do not fit; then the page scrolls."""
         room = self.width() - 2 * theme.BETWEEN
         is_narrow = room < LEFT_PX + GAP_PX + LEAST_CARD_PX
         self._row.setDirection(QBoxLayout.Direction.TopToBottom if is_narrow else QBoxLayout.Direction.LeftToRight)
