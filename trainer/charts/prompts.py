@@ -70,7 +70,7 @@ def _maps(run: PromptRun, weighted: Mixture, settings: PromptSettings) -> tuple[
     base = np.concatenate([[run.mean.accuracy], run.mean.by_class])
     cells = 100 * (accuracy - base if difference else accuracy)
     reach = max(float(np.nanmax(np.abs(cells), initial=0.0)), 2.0)
-    classes, unit = ("All", *run.labels), "points vs. the mean ensemble" if difference else "accuracy in percent"
+    classes, unit = ("All", *run.labels), "points vs. ensemble" if difference else "accuracy in percent"
     weights = settings.weights or (1.0,) * len(accuracy)
     weighted_names = (f"{weight:g} × {template}" for weight, template in zip(weights, run.templates, strict=True))
     templates = tuple(weighted_names) if len({*weights}) > 1 else run.templates
