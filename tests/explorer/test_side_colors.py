@@ -161,9 +161,13 @@ def test_two_windows_of_two_workspaces_keep_the_colors_of_their_own_runs(
     assert {run: model.index(rows[run], RunColumn.NAME).data(SWATCH_ROLE) for run in shades} == shades
     window.navigation.go_to("similarity")
     panel = views["similarity"].cosines.pane.panel
-    qtbot.waitUntil(lambda: panel.panel is not None, timeout=20_000)
-    tones = [mark.tone for mark in panel.panel.marks if getattr(mark, "tone", None)]
-    assert {tone_color(tone).name() for tone in tones} == {shades[run] for run in two_runs}
+
+    def tones() -> set[str]:
+        marks = panel.panel.marks if panel.panel is not None else ()
+        return {tone_color(mark.tone).name() for mark in marks if getattr(mark, "tone", None)}
+
+    # A is drawn while B is computed.
+    qtbot.waitUntil(lambda: tones() == {shades[run] for run in two_runs}, timeout=20_000)
     window.navigation.go_to("experiments")
     home = views["experiments"]
     qtbot.waitUntil(lambda: "last_runs" in vars(home) and home.last_runs.pane.panel.panel is not None, timeout=20_000)

@@ -589,7 +589,7 @@ def test_the_theme_is_chosen_and_remembered(open_window) -> None:
 
 def _run(number: int, objective: str) -> RunRow:
     values = dict.fromkeys(RunRow.__dataclass_fields__)
-    return RunRow(**{**values, "id": number, "objective": objective})
+    return RunRow(**{**values, "id": number, "objective": objective, "facts": {}})
 
 
 @pytest.mark.slow

@@ -8,7 +8,6 @@ from typing import Any, Final
 
 import numpy as np
 from jaxtyping import Bool, Float
-from msgspec import Struct
 
 from trainer.analysis.intervals import wilson
 
@@ -39,7 +38,8 @@ class Paired:
     n: int
 
 
-class McNemar(Struct, frozen=True):
+@dataclass(frozen=True)
+class McNemar:
     """Samples that only one of two models gets right, and the probability of such a split if both are equal.
 
     Attributes:

@@ -10,7 +10,6 @@ from typing import Any, Final
 
 import numpy as np
 from jaxtyping import Float
-from msgspec import Struct
 
 from trainer.analysis.distinct import Matching
 from trainer.analysis.number_text import signed
@@ -58,7 +57,8 @@ class OpenSnapshot:
         return row_of_pair(self.snapshot.items, other.snapshot.items, row)
 
 
-class NearPair(Struct, frozen=True):
+@dataclass(frozen=True)
+class NearPair:
     """A neighbor: its row in the first run's snapshot (-1 if that lacks it), image file and caption."""
 
     row: int

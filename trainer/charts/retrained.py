@@ -7,7 +7,6 @@ from typing import Final, Literal
 
 import numpy as np
 from jaxtyping import Bool, Int
-from msgspec import Struct
 
 from trainer.analysis.distinct import Matching
 from trainer.analysis.number_text import signed, signed_ends
@@ -23,7 +22,8 @@ DIRECTIONS: Final = ("image to text", "text to image")
 CORRECTION: Final = "exact McNemar, Holm over both directions"
 
 
-class Direction(Struct, frozen=True):
+@dataclass(frozen=True)
+class Direction:
     """R@1 of both runs in one direction, on the same questions.
 
     Attributes:

@@ -12,7 +12,6 @@ from typing import Final
 
 import numpy as np
 from jaxtyping import Int, UInt8
-from msgspec import Struct
 
 from trainer.store.files import write_atomically, write_text
 from trainer.untrusted import confined
@@ -25,7 +24,8 @@ _LARGEST: Final = 1 << 22
 """Bytes of what is said of a comparison."""
 
 
-class ModelRow(Struct, frozen=True):
+@dataclass(frozen=True)
+class ModelRow:
     """One model of the table."""
 
     model: str
@@ -40,7 +40,8 @@ class ModelRow(Struct, frozen=True):
     high: float | None  # Of the same.
 
 
-class ReadClasses(Struct, frozen=True):
+@dataclass(frozen=True)
+class ReadClasses:
     """What the class-conditional model draws, and its answers next to those of discriminative classifiers."""
 
     classes: tuple[str, ...]

@@ -81,7 +81,7 @@ class ConceptsSettings:
     )
 
 
-class Concepts(Struct, frozen=True):
+class Concepts(Struct, frozen=True, weakref=True):
     """The concepts of some runs, most frequent first."""
 
     runs: tuple[SnapshotLabel, ...]  # Of which run and snapshot each space is.
