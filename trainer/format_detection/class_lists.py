@@ -240,7 +240,7 @@ def _folders_of(file: Path, rows: Sequence[ClassRow], root: Path) -> dict[Path, 
     folders: dict[Path, set[str]] = {}
     count = 0
     for row in some:
-        if picture := _picture(row.name, bases):
+        if picture := _picture(row.name, bases, root):
             count += 1
             folders.setdefault(picture.parent, set()).add(row.label)
             bases.sort(key=lambda base: not picture.is_relative_to(base))
@@ -249,13 +249,18 @@ def _folders_of(file: Path, rows: Sequence[ClassRow], root: Path) -> dict[Path, 
     return folders if count >= _LEAST_FOUND * len(some) else {}
 
 
-def _picture(name: str, bases: Iterable[Path]) -> Path | None:
-    """Return the picture that a list names, in one of the folders; None if it is in none."""
+def _picture(name: str, bases: Iterable[Path], root: Path) -> Path | None:
+    """Return the picture below a folder that a list names from one of the bases; None for none.
+
+    What lies elsewhere is no picture of the folder: a table of paths names it.
+    """
     names = [text for text in dict.fromkeys(itertools.islice(names_in(name), 8)) if text and len(text) < 1_000]
+    names = [text for text in names if ".." not in text.split("/")]
     endings = ("",) if os.path.splitext(name)[1].lower() in SUFFIXES else (*SUFFIXES, *map(str.upper, SUFFIXES))
     for base in bases:
         for text in names:
             for ending in endings:
-                if "\0" not in text and (picture := base / f"{text}{ending}").is_file():
+                picture = base / f"{text}{ending}"
+                if "\0" not in text and picture.is_relative_to(root) and picture.is_file():
                     return picture
     return None

@@ -275,3 +275,14 @@ def test_a_pipe_called_as_a_list_is_passed_over(root: Path) -> None:
     pictures(root, [f"{kind}/{row}.png" for kind in ("cat", "dog") for row in range(4)])
     os.mkfifo(root / "labels.csv")
     assert propose(root).data == config.ClassFolder(path=str(root))
+
+
+@pytest.mark.parametrize("above", ["{}/elsewhere/", "../elsewhere/"])
+def test_a_table_of_pictures_elsewhere_stays_a_table(root: Path, above: str) -> None:
+    pictures(root.parent / "elsewhere", [f"{row}.png" for row in range(8)])
+    pictures(root, [f"own_{row}.png" for row in range(8)])
+    rows = [f"{above.format(root.parent)}{row}.png,{'cat' if row % 2 else 'dog'}" for row in range(8)]
+    lines(root, "labels.csv", ["image,class", *rows])
+    data = propose(root).data
+    assert isinstance(data, config.Table)
+    assert sum(map(len, listed(data, root.parent).splits.values())) == 8
