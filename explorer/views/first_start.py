@@ -107,9 +107,9 @@ class FirstStart(QWidget):
         self._row.setDirection(QBoxLayout.Direction.TopToBottom if is_narrow else QBoxLayout.Direction.LeftToRight)
         bar = self.style().pixelMetric(QStyle.PixelMetric.PM_ScrollBarExtent)
         spare = room - bar if is_narrow else max(LEFT_PX, room - CARD_PX[0] - GAP_PX)
-        self._left_side.setFixedWidth(min(spare, READING_PX))
-        ways = self._column.totalHeightForWidth(self._left_side.width())
-        self._left_side.setMinimumHeight(ways if is_narrow else 0)
+        width = min(spare, READING_PX)
+        self._left_side.setFixedWidth(width)
+        self._left_side.setMinimumHeight(self._column.totalHeightForWidth(width) if is_narrow else 0)
         if self._result is not None:
             self._result.setMinimumHeight(CARD_BELOW_PX if is_narrow else 0)
 

@@ -12,7 +12,7 @@ V = TypeVar("V")
 
 
 class LruCache(OrderedDict[K, V]):
-    """Holds at most `most` entries: those that were set or read with `[key]` last. `get` and `in` are no use."""
+    """Holds at most `most` entries: those that were set or read by `[key]` last; `get` and `in` do not count."""
 
     def __init__(self, most: int) -> None:
         super().__init__()
