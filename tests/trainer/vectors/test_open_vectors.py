@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -299,6 +301,18 @@ def test_blocks_of_two_threads_arrive_in_order_and_are_summed_alike(tmp_path: Pa
     for one, other, expected in zip(made[0].scatter.axes(3), made[1].scatter.axes(3), principal_axes(unit(kept), 3)):
         np.testing.assert_array_equal(one, other)
         np.testing.assert_allclose(one, expected, atol=1e-4)
+
+
+def test_a_disk_that_fails_while_blocks_are_stored_ends_the_copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    def full(_descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, "no room")
+
+    monkeypatch.setattr("trainer.vectors.unit_copy.SYNCED_AFTER", 1)
+    monkeypatch.setattr("trainer.vectors.unit_copy.os", SimpleNamespace(fsync=full))
+    np.save(tmp_path / "a.npy", IMAGE)
+    (tmp_path / "copy").mkdir(mode=0o700)
+    with pytest.raises(OSError, match="no room"):
+        copy_unit_rows({"image": find(tmp_path / "a.npy").first}, np.arange(N), tmp_path / "copy")
 
 
 @pytest.mark.parametrize("dtypes", [(np.float16, np.float16), (np.float16, np.float32)])
