@@ -14,11 +14,13 @@ from trainer.distribution.bundle_files import is_bundle
 from trainer.distribution.model_folders import WEIGHTS, is_model
 from trainer.trackers.recognition import tracker_of
 from trainer.untrusted.files import open_ordinary
+from trainer.untrusted.texts import PACKED
 
 SUFFIXES: Final = frozenset((".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff"))
 """What the reader of images opens; the content is checked where it is read, in a process of its own."""
 TARS: Final = (".tar", ".tar.gz", ".tgz")
-DATA: Final = (".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".parquet", *TARS)
+_TEXTS: Final = (".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".jsonlines")
+DATA: Final = (*(text + packed for text in _TEXTS for packed in ("", *PACKED)), ".parquet", *TARS)
 """What tables and tars of pairs are called; the trainer judges their content."""
 VECTORS: Final = (".npy", ".npz", ".arrow", ".feather", ".vec")
 """What files of vectors are called that are nothing else."""

@@ -32,7 +32,8 @@ _USUAL: Final = {
 }
 """Values that are offered; any other may be typed."""
 _FILES: Final = (
-    "Tables and tars (*.csv *.tsv *.txt *.token *.json *.jsonl *.ndjson *.parquet *.tar *.tar.gz *.tgz);;All files (*)"
+    "Tables and tars (*.csv *.tsv *.txt *.token *.json *.jsonl *.ndjson *.parquet *.gz *.bz2 *.xz *.tar *.tgz);;"
+    "All files (*)"
 )
 _LISTS: Final = ("train_list", "heldout_list", "class_list", "queries")
 """Fields that name a text file."""

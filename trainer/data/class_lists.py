@@ -13,6 +13,7 @@ from trainer.format_detection import names_in
 from trainer.format_detection.class_lists import ClassRow, ListForm, form_of_list, lists_with
 from trainer.format_detection.splits import Part, StatedSplit, is_split, part_of, part_of_value
 from trainer.untrusted import files as untrusted_files
+from trainer.untrusted.texts import open_text
 
 
 def listed_classes(
@@ -77,7 +78,7 @@ def _lines(file: Path, form: ListForm) -> Iterator[tuple[str, Sequence[str] | st
         next(lines, None)
         yield from ((f"line {line.number}", line.reason or line.cells) for line in lines)
         return
-    with untrusted_files.open_ordinary(file) as opened:
+    with open_text(file) as opened:
         for number, raw in numbered(opened):
             text = raw if isinstance(raw, str) else raw.decode("utf-8-sig", "replace")
             if text.strip():

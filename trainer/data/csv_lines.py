@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from trainer.format_detection.tables import SEPARATOR_LINE
-from trainer.untrusted import files as untrusted_files
+from trainer.untrusted.texts import open_text, with_line_ends
 
 MOST_LINE: Final = 4 << 20
 """Bytes of a line; a longer one is passed over."""
@@ -23,7 +23,6 @@ _MOST_CELL: Final = 100_000
 _LOOKED_AT_AGAIN: Final = 4
 """How many times its length a table may be looked at again for the ends of cells: every line may open a quote."""
 _NOT_CLOSED: Final = "A quote is opened in it and not closed."
-UTF16: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 @dataclass(frozen=True)
@@ -42,7 +41,7 @@ def numbered(file: BinaryIO) -> Iterator[tuple[int, bytes | str]]:
     """
     start = file.peek(1) if isinstance(file, io.BufferedReader) else b""
     if b"\r" in start and b"\n" not in start:
-        file = recoded(file, "utf-8-sig")
+        file = with_line_ends(file)
     number = 0
     while raw := file.readline(MOST_LINE + 1):
         number += 1
@@ -61,27 +60,21 @@ def numbered(file: BinaryIO) -> Iterator[tuple[int, bytes | str]]:
 def read_lines(path: Path, separator: str, encoding: str = "utf-8") -> Iterator[CsvLine]:
     """Yield every nonblank row of a CSV or TSV, including the header.
 
-    UTF-8, or UTF-16 where it says so at its beginning. A quoted cell may go over several lines. Where a quote is wrong,
+    UTF-8, or UTF-16. A quoted cell may go over several lines. Where a quote is wrong,
     its line alone is reported and reading goes on with the next.
 
     Raises:
         OSError: It cannot be read, or is no ordinary file.
     """
-    with untrusted_files.open_ordinary(path) as file:
-        texts = itertools.dropwhile(lambda line: SEPARATOR_LINE.fullmatch(line[1]), _texts(file, encoding))
+    with open_text(path, encoding) as file:
+        texts = itertools.dropwhile(lambda line: SEPARATOR_LINE.fullmatch(line[1]), _texts(file))
         rows = _Rows(texts, separator)
         while (line := rows.next()) is not None:
             yield line
 
 
-def _texts(file: BinaryIO, encoding: str) -> Iterator[tuple[int, str, str]]:
+def _texts(file: BinaryIO) -> Iterator[tuple[int, str, str]]:
     """Yield (number, text, why it is invalid)."""
-    start = file.read(1 << 16)
-    file.seek(0)
-    if encoding not in ("utf-8", "utf-8-sig", "utf8"):
-        file = recoded(file, encoding)
-    elif start.startswith(UTF16):
-        file = recoded(file, "utf-16")
     for number, raw in numbered(file):
         if isinstance(raw, str):
             yield number, "", raw
@@ -99,32 +92,6 @@ def _texts(file: BinaryIO, encoding: str) -> Iterator[tuple[int, str, str]]:
             yield number, "", "It contains damaged characters."
         else:
             yield number, text, ""
-
-
-def recoded(file: BinaryIO, encoding: str) -> BinaryIO:
-    """Return the text as UTF-8 with LF line ends, in chunks; damaged bytes become U+FFFD."""
-    return io.BufferedReader(_Recoded(file, encoding), 1 << 16)
-
-
-class _Recoded(io.RawIOBase):
-    def __init__(self, file: BinaryIO, encoding: str) -> None:
-        self._file, self._decoder = file, codecs.getincrementaldecoder(encoding)("replace")
-        self._ready = b""
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: bytearray) -> int:
-        while not self._ready:
-            part = self._file.read(1 << 16)
-            text = self._decoder.decode(part, final=not part)
-            self._ready = text.replace("\r\n", "\n").replace("\r", "\n").encode("utf-8", "replace")
-            if not part:
-                break
-        taken = self._ready[: len(buffer)]
-        self._ready = self._ready[len(taken) :]
-        buffer[: len(taken)] = taken
-        return len(taken)
 
 
 class _Rows:

@@ -30,6 +30,7 @@ from trainer.format_detection.splits import SPLITS, is_split, part_of
 from trainer.format_detection.tables import TABLES, columns_of
 from trainer.prompt_suites import PromptSuite, learned_suite, prompt_suites
 from trainer.store.picture_paths import data_here
+from trainer.untrusted.texts import ending_of
 
 _MOST_TABLES: Final = 20
 
@@ -87,7 +88,7 @@ def _unread(data: config.Data, splits: dict[str, list[Source]], log: ImportLog) 
     with suppress(OSError):  # as without one
         notes.append(next(filter(None, (unread_split(at, is_split=bool(log.split)) for at in folders)), ""))
     if isinstance(data, config.ClassFolder) and path.is_dir() and not log.split:
-        files = [file for file in sorted(path.iterdir()) if file.suffix.lower() in TABLES]
+        files = [file for file in sorted(path.iterdir()) if ending_of(file) in TABLES]
         for file in files[:_MOST_TABLES]:
             if column := next((name for name in columns_of(file) if name.lower() in SPLITS), ""):
                 notes.append(f"The column {column!r} of {file.name} may state a split, which is not read.")

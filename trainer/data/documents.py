@@ -13,6 +13,7 @@ from trainer.format_detection.tables import flat, keyed_records
 from trainer.images import SUFFIXES
 from trainer.untrusted import files as untrusted_files
 from trainer.untrusted.bounded.json_elements import JsonElement, elements
+from trainer.untrusted.texts import open_text
 
 Row = tuple[str, dict[str, Any] | str]
 
@@ -83,7 +84,7 @@ _NEXT_STEP = "Write it again as a list of objects, or as JSONL, an object a line
 
 def _elements(path: Path, encoding: str) -> Iterator[JsonElement]:
     try:
-        with untrusted_files.open_ordinary(path) as file:
+        with open_text(path) as file:
             yield from elements(file, encoding)
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror}. {_NEXT_STEP}") from error

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import os
 import re
 from collections.abc import Sequence
@@ -16,6 +15,7 @@ from trainer.format_detection.encodings import NAMES
 from trainer.format_detection.proposal import CAPTION_SUFFIXES, text_tree
 from trainer.images import NOT_READ, SUFFIXES, not_read
 from trainer.untrusted import files as untrusted_files
+from trainer.untrusted.texts import OF_WIDE, wide_encoding
 
 _LONGEST_CAPTION: Final = 100_000
 """Bytes. A longer .txt beside an image is no caption of it."""
@@ -239,8 +239,8 @@ def _caption(path: Path, encoding: str) -> tuple[str, str]:
 
 
 def _decoded(path: Path, raw: bytes, encoding: str) -> tuple[str, str]:
-    if encoding == "auto" and raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        encoding = "utf-16"
+    if encoding == "auto" and (wide := wide_encoding(raw)):
+        return raw.decode(wide, "replace"), "" if wide == "utf-16" else f"Its caption {OF_WIDE}, which is a guess."
     try:
         return raw.decode("utf-8-sig" if encoding == "auto" else encoding), ""
     except UnicodeDecodeError as error:

@@ -16,11 +16,13 @@ from trainer.format_detection.splits import (
     StatedSplit,
     heldout_of,
     is_split,
-    part_of_value,
+    part_of,
+    parts_of_values,
     stated_split,
     unused_keywords,
 )
 from trainer.untrusted import files as untrusted_files
+from trainer.untrusted.texts import open_text
 
 Problems = list[tuple[str, str]]
 
@@ -93,7 +95,8 @@ def shared_by_column(sources: Sequence[Source], log: ImportLog) -> tuple[dict[st
     names = {name.strip().lower(): name for name in {name for source in sources for name in source.metadata}}
     for column in filter(names.__contains__, SPLITS):
         said = [source.metadata.get(names[column], "").strip().lower() for source in sources]
-        parts = [part_of_value(value) for value in said]
+        stated = parts_of_values(said)
+        parts = [stated.get(value) for value in said]
         if is_split(set(parts)) and 2 * sum(part is None for part in parts) <= len(parts):
             break
         if any(said) and column == SPLIT:
@@ -108,7 +111,7 @@ def shared_by_column(sources: Sequence[Source], log: ImportLog) -> tuple[dict[st
     problems: Problems = []
     for source, part, value in zip(sources, parts, said, strict=True):
         if part not in ("train", held):
-            lines = log.other_parts if part else problems
+            lines = log.other_parts if part or part_of(value) else problems
             lines.append((source.relative, f"Its split is {value!r}; {values[held]!r} is held out."))
     return splits, problems
 
@@ -203,7 +206,7 @@ def _index(sources: Iterable[Source]) -> dict[str, str]:
 
 def _trained_numbers(path: Path) -> set[str]:
     """Return the numbers of the images to train on of a list with lines of a number and 1 or 0."""
-    with untrusted_files.open_ordinary(path) as file:
+    with open_text(path) as file:
         rows = (raw.decode("utf-8", "replace").split() for _, raw in numbered(file) if not isinstance(raw, str))
         return {row[0] for row in rows if row[1:] == ["1"]}
 
@@ -230,7 +233,7 @@ def _lines(path: Path, part: Part) -> Iterator[tuple[int, str]]:
         yield from enumerate(listed_parts(path).get(part, ()), 1)
         return
     chosen = _trained_numbers(path) if (names := numbered_list(path)) else None
-    with untrusted_files.open_ordinary(names or path) as file:
+    with open_text(names or path) as file:
         for number, raw in numbered(file):
             line = raw if isinstance(raw, str) else raw.decode("utf-8-sig", "replace").strip()
             image_number, _, image = line.partition(" ")

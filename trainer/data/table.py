@@ -23,6 +23,7 @@ from trainer.format_detection import form_of, separator_of
 from trainer.format_detection.tables import SEPARATOR_LINE
 from trainer.images import SUFFIXES
 from trainer.untrusted import files as untrusted_files
+from trainer.untrusted.texts import open_text
 
 
 def table_sources(
@@ -64,11 +65,8 @@ def table_sources(
 
 def _first_line(path: Path, encoding: str) -> str:
     """Return the beginning of a table, to detect its separator."""
-    with untrusted_files.open_ordinary(path) as file:
-        start = file.read(1 << 16)
-    if encoding == "utf-8":
-        encoding = "utf-16" if start.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8-sig"
-    text = start.decode(encoding, "replace")
+    with open_text(path, encoding) as file:
+        text = file.read(1 << 16).decode("utf-8-sig", "replace")
     return next(itertools.dropwhile(SEPARATOR_LINE.fullmatch, text.splitlines()), "")
 
 

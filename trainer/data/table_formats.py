@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from trainer import config
 from trainer.analysis.progress import Progress, silent
-from trainer.data.csv_lines import UTF16, numbered, recoded
+from trainer.data.csv_lines import numbered
 from trainer.data.documents import document_rows
 from trainer.data.folder import TOLD_EVERY
 from trainer.data.pairs import DataError, ImportLog, Source
@@ -41,6 +41,7 @@ from trainer.format_detection.tables import (
 from trainer.images import SUFFIXES, Cell
 from trainer.untrusted import bounded
 from trainer.untrusted import files as untrusted_files
+from trainer.untrusted.texts import OF_WIDE, is_unmarked, open_text
 
 LABEL: Final = "label"
 """A column of this name, if there is one, gives each pair its class."""
@@ -148,6 +149,8 @@ def at_root(sources: list[Source], path: Path, table: config.Table, log: ImportL
     native = native_names(path, relatives, table.image_folder)
     ending = omitted_ending(path, native, SUFFIXES, table.image_folder)
     notes = log.notes if log is not None else []
+    if "*" not in path.name and path.is_file() and is_unmarked(path):
+        notes.append(f"{path.name} {OF_WIDE}, which is a guess. Set data.encoding if letters are wrong.")
     if ending:
         notes.append(f"The column {table.image_column!r} names pictures without an ending; {ending} is added.")
     named = [name + ending for name in native]
@@ -347,10 +350,8 @@ def _missing(column: str) -> str:
 def _line_rows(path: Path, read: Callable[[bytes], dict[str, Any] | str]) -> Iterator[tuple[str, dict[str, Any] | str]]:
     """Yield (line, object) or (line, reason), without blank lines."""
     try:
-        with untrusted_files.open_ordinary(path) as file:
-            is_wide = file.read(2) in UTF16
-            file.seek(0)
-            for number, raw in numbered(recoded(file, "utf-16") if is_wide else file):
+        with open_text(path) as file:
+            for number, raw in numbered(file):
                 if isinstance(raw, str):
                     yield f"line {number}", raw
                 elif raw.strip():

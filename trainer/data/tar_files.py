@@ -40,6 +40,7 @@ from trainer.images import NOT_READ, SUFFIXES, Member, not_read
 from trainer.store import derived
 from trainer.untrusted import confined
 from trainer.untrusted import files as untrusted_files
+from trainer.untrusted.texts import wide_encoding
 
 MOST_SHARDS: Final = 100_000
 MOST_TEXT: Final = 100_000
@@ -59,7 +60,6 @@ _LEAST_UNPACKED: Final = 64 << 20
 
 _MOST_LINES: Final = 2_000
 """Lines of a tar's texts that are looked at for their encoding."""
-_UTF16: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 _TEXT_KINDS: Final = ("txt", "text", "caption", "json", "cls")
 _CAPTION_KINDS: Final = ("txt", "text", "caption")
@@ -497,7 +497,7 @@ def _where(sample: _Sample, tar: str) -> str:
 
 def _is_odd(raw: bytes) -> bool:
     """Return whether the text is not UTF-8."""
-    if len(raw) > MOST_TEXT or raw.isascii() or raw.startswith(_UTF16):
+    if len(raw) > MOST_TEXT or wide_encoding(raw) or raw.isascii():
         return False
     try:
         raw.decode("utf-8")
@@ -510,7 +510,7 @@ def _decoded(kind: str, raw: bytes, encoding: str) -> str:
     if len(raw) > MOST_TEXT:
         raise ValueError(f"Its .{kind} is longer than {MOST_TEXT:,} bytes.")
     if encoding in ("auto", "utf-8"):
-        encoding = "utf-16" if raw.startswith(_UTF16) else "utf-8"
+        encoding = wide_encoding(raw) or "utf-8"
     try:
         # Python's own "utf-8-sig" takes three times as long.
         return raw.removeprefix(codecs.BOM_UTF8 if encoding == "utf-8" else b"").decode(encoding)

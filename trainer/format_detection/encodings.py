@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from trainer.untrusted import files as untrusted_files
+from trainer.untrusted.texts import open_text
 
 NAMES: Final = {
     "cp1252": "Windows-1252",
@@ -41,12 +41,10 @@ def encoding_of(path: Path) -> tuple[str, int]:
     Raises:
         OSError: It cannot be read.
     """
-    with untrusted_files.open_ordinary(path) as file:
-        start = file.read(4)
-        file.seek(0)
-        if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) or _is_utf8(file):
+    with open_text(path) as file:
+        if _is_utf8(file):
             return "utf-8", 0
-        file.seek(0)
+    with open_text(path) as file:
         sound, damaged = _parted(file)
     if sound >= len(damaged):
         return "utf-8", 0

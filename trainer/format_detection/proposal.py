@@ -55,6 +55,7 @@ from trainer.format_detection.unread import UNREAD, next_step, of_pixels, unread
 from trainer.images import SUFFIXES
 from trainer.untrusted import files as untrusted_files
 from trainer.untrusted.bounded.wandb_chart import OF_RUNS, is_table_of_runs
+from trainer.untrusted.texts import ending_of, plain_name
 
 TARS: Final = (".tar", ".tar.gz", ".tgz")
 CAPTION_SUFFIXES: Final = (".txt", ".caption")
@@ -102,7 +103,7 @@ _LIKELY: Final = (
     r"captions?\.(txt|csv|tsv|jsonl|json)",
     r"results\.csv",
     r"(?!.*lemma).*(\.token\.txt|\.token|captions?\.txt)|flickr\d+k(?!.*lemma).*\.txt",
-    r"[^.].*\.(csv|tsv|jsonl|ndjson|json|parquet)",
+    rf"[^.].*({'|'.join(map(re.escape, TABLES))})",
 )
 """Files of captions, the likeliest first."""
 _OF_TEXTS: Final = re.compile("text|caption", re.IGNORECASE)
@@ -228,7 +229,7 @@ def _at(path: Path, spec: str) -> Proposal:
         raise ConfigError(f"{path} does not exist. Choose a folder, a table or a tar.")
     if path.suffix.lower() == ".npz":
         return Proposal(Table(path=str(path), image_column="images", caption_column="labels"))
-    if path.suffix.lower() in TABLES or is_table(path):
+    if ending_of(path) in TABLES or is_table(path):
         return Proposal(_table(path))
     if (listed := with_class_list(path, ClassFolder(path=str(path.parent)), is_open=True)) is not None:
         return Proposal(listed)
@@ -774,7 +775,7 @@ def _might_be_pairs(file: Path) -> bool:
 
 
 def _rank(name: str) -> int | None:
-    plain = name.lower()
+    plain = plain_name(name.lower())
     if re.match("sample_?submission", plain):  # of Kaggle, with the same label everywhere
         return None
     return next((rank for rank, likely in enumerate(_LIKELY) if re.fullmatch(likely, plain)), None)

@@ -66,6 +66,16 @@ def part_of_value(value: str) -> Part | None:
     return _PART_OF.get(plain) or _COLUMN_ONLY.get(plain)
 
 
+def parts_of_values(values: Iterable[str]) -> dict[str, Part]:
+    """Return the part that each value of a column `split` names; of `test_a` and `test_b` the first is that part."""
+    distinct = sorted(set(values))
+    stated = {value: part for value in distinct if (part := part_of_value(value))}
+    for value in distinct:
+        if (part := part_of(value)) and part not in stated.values():
+            stated[value] = part
+    return stated
+
+
 def heldout_of(parts: Iterable[str]) -> Part:
     """Return the part to validate on, of those that are stated.
 

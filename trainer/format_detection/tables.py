@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import collections
 import contextlib
 import csv
 import functools
@@ -21,8 +22,10 @@ from trainer.format_detection.splits import KEYWORDS, part_of
 from trainer.images import SUFFIXES
 from trainer.untrusted import bounded
 from trainer.untrusted import files as untrusted_files
+from trainer.untrusted.texts import ending_of, open_text, wide_encoding
 
-TABLES: Final = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet")
+LINES: Final = (".jsonl", ".ndjson", ".jsonlines")
+TABLES: Final = (".csv", ".tsv", *LINES, ".json", ".parquet")
 IMAGES: Final = (
     *("filepath", "image", "image_path", "img", "path", "file", "file_name", "filename", "image_name", "image_file"),
     # img2dataset writes the pictures themselves by their ending, and their addresses.
@@ -113,10 +116,10 @@ def form_of(path: Path) -> Form:
     Raises:
         OSError: It cannot be opened.
     """
-    ending = path.suffix.lower()
+    ending = ending_of(path)
     if ending == ".parquet" or path.is_dir():
         return "parquet"
-    if ending in (".jsonl", ".ndjson"):
+    if ending in LINES:
         return "jsonl"
     if ending == ".json":
         return "jsonl" if _is_lines(_head(path)) else "json"
@@ -183,9 +186,9 @@ def encoding_and_separator(path: Path) -> tuple[str, str]:
     Raises:
         OSError: It cannot be opened.
     """
-    head = _head(path)
-    wide = head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-    return "utf-16" if wide else encoding_of(path)[0], separator_of(_first_line(head))
+    with untrusted_files.open_ordinary(path) as file:
+        wide = wide_encoding(file.read(_MOST_WORDS))
+    return wide or encoding_of(path)[0], separator_of(_first_line(_head(path)))
 
 
 def parquet_files(path: Path) -> list[Path]:
@@ -473,15 +476,13 @@ def subfolders(folder: Path) -> list[Path]:
 
 
 def _head(path: Path, most: int = _HEAD) -> bytes:
-    with untrusted_files.open_ordinary(path) as file:
+    with open_text(path) as file:
         return file.read(most)
 
 
 def beginning(path: Path) -> str:
     """Return the beginning of a text in its own encoding."""
     head = _head(path)
-    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        return head.decode("utf-16", "replace")
     try:
         codecs.getincrementaldecoder("utf-8")().decode(head)
     except UnicodeDecodeError:
@@ -491,14 +492,11 @@ def beginning(path: Path) -> str:
 
 
 def _first_line(head: bytes) -> str:
-    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
-        text = head.decode("utf-16", "replace")
-    else:
-        first = b"\n".join(head.removeprefix(codecs.BOM_UTF8).lstrip(b"\r\n").splitlines()[:2])
-        try:
-            text = first.decode("utf-8")
-        except UnicodeDecodeError:
-            text = first.decode("cp1252", "replace")
+    first = b"\n".join(head.removeprefix(codecs.BOM_UTF8).lstrip(b"\r\n").splitlines()[:2])
+    try:
+        text = first.decode("utf-8")
+    except UnicodeDecodeError:
+        text = first.decode("cp1252", "replace")
     return next((line for line in _LINES.split(text) if line and not SEPARATOR_LINE.fullmatch(line)), "")
 
 
@@ -531,10 +529,11 @@ def _delimiter(header: str, separator: str) -> str:
 
 def _is_coco(path: Path) -> bool:
     """Return whether a document has `images` and their captions, by its beginning and end."""
-    with untrusted_files.open_ordinary(path) as file:
+    with open_text(path) as file:
         head = file.read(_HEAD)
-        file.seek(max(0, os.fstat(file.fileno()).st_size - _HEAD))
-        ends = head + b"\n" + file.read(_HEAD)
+        if file.seekable():
+            file.seek(max(0, os.fstat(file.fileno()).st_size - _HEAD))
+        ends = b"\n".join((head, *collections.deque(iter(functools.partial(file.read, _HEAD), b""), 2)))
     return head.lstrip(b"\xef\xbb\xbf \r\n\t").startswith(b"{") and bool(
         _COCO_CAPTION.search(ends) and (_COCO_IMAGES.search(ends) or b'"image_id"' in ends)
     )

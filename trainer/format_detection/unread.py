@@ -7,6 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from trainer.untrusted.texts import PACKED
+
+_PACKED_TABLE: Final = re.compile(rf"\.(csv|tsv|json|jsonl|ndjson|jsonlines)({'|'.join(map(re.escape, PACKED))})$")
 _SHARD: Final = re.compile(r"(-\d+-of)?-\d+$")
 """What may stand behind an ending: `train.tfrecord-00000-of-00010`."""
 _AS_TARS: Final = "Write its pairs as tars in the WebDataset layout, or as pictures, each with a .txt of its name."
@@ -17,9 +20,9 @@ _OF_CELEBA: Final = (
 )
 TABLES: Final = {
     (".xlsx", ".xls", ".xlsm", ".ods", ".numbers"): "Save it as CSV.",
-    tuple(
-        f".{form}.{packed}" for form in ("csv", "tsv", "json", "jsonl", "txt") for packed in ("gz", "bz2", "xz", "zst")
-    ): "Unpack it first.",
+    (*(f".{form}.zst" for form in ("csv", "tsv", "json", "jsonl")), *(f".txt{end}" for end in (*PACKED, ".zst"))): (
+        "Unpack it first."
+    ),
     ("imagelabels.mat",): (
         'Write a list of its classes, which is read: python -c "from scipy.io import loadmat; '
         "[print(f'image_{n:05}.jpg', c - 1) for n, c in "
@@ -93,6 +96,8 @@ def of_pixels(columns: Sequence[str]) -> str:
 def next_step(name: str, kinds: Mapping[tuple[str, ...], str] = UNREAD) -> str:
     """Return what to do with a file that is not read; empty where its name is of no such kind."""
     plain = _SHARD.sub("", name.lower())
+    if _PACKED_TABLE.search(plain):
+        return ""
     return next((step for endings, step in kinds.items() if plain.endswith(endings)), "")
 
 

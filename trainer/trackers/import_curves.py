@@ -43,6 +43,7 @@ from trainer.trackers.unread_logs import unread_log
 from trainer.untrusted.bounded import Unreadable, read
 from trainer.untrusted.bounded.tracker_rows import MOST_STEP
 from trainer.untrusted.files import encodable, read_text
+from trainer.untrusted.texts import ending_of
 
 _MOST_FILES: Final = 2_000
 _MEMORY: Final = 400 * 2**20
@@ -270,8 +271,7 @@ def _wandb(path: Path) -> list[CurveSource]:
     # Exports of Parquet are numbered parts of one history.
     several = len(files) > 1 and not all(file.stem.isdigit() for file in files)
     return [
-        CurveSource(file, readers.get(file.suffix.lower(), "wandb_lines"), file.stem if several else "")
-        for file in files
+        CurveSource(file, readers.get(ending_of(file), "wandb_lines"), file.stem if several else "") for file in files
     ]
 
 

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, Literal, get_args
 
-from trainer.untrusted.bounded.wandb_chart import HISTORY_STEP, axis_of, is_table_of_runs, marked_encoding
-from trainer.untrusted.files import open_ordinary
+from trainer.untrusted.bounded.wandb_chart import HISTORY_STEP, axis_of, is_table_of_runs
+from trainer.untrusted.texts import ending_of, open_text
 
 Kind = Literal["tensorboard", "wandb", "mlflow", "open_clip", "log"]
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
@@ -165,17 +165,16 @@ def histories(folder: Path) -> list[Path]:
 
 def is_history(file: Path) -> bool:
     """Return whether a file is a table, JSON lines or records with steps as Weights & Biases names them."""
-    suffix = file.suffix.lower()
+    suffix = ending_of(file)
     if suffix not in (".csv", ".jsonl", ".ndjson", ".parquet", RECORDS) or not file.is_file():
         return False
     if suffix == RECORDS:
         return True
-    with open_ordinary(file) as opened:
+    with open_text(file) as opened:
         if suffix == ".parquet":  # its last bytes name the columns
             opened.seek(max(0, file.stat().st_size - _LOOKED_AT))
             return _STEP_COLUMN in opened.read(_LOOKED_AT)
-        begin = opened.read(_LOOKED_AT)
-        first = next(iter(begin.decode(marked_encoding(begin), "replace").splitlines()), "")
+        first = next(iter(opened.read(_LOOKED_AT).decode("utf-8-sig", "replace").splitlines()), "")
     if suffix == ".csv":
         headers = [[name.strip('"') for name in first.strip().split(sign)] for sign in ",;\t"]
         has_steps = any(HISTORY_STEP in header or axis_of(header) for header in headers)
@@ -240,12 +239,11 @@ def is_log_table(file: Path) -> bool:
     from trainer.untrusted.bounded.log_reading import DOCUMENT, first_record, log_columns
     from trainer.untrusted.bounded.tracker_rows import number_of
 
-    suffix = file.suffix.lower()
+    suffix = ending_of(file)
     if suffix not in (".csv", ".tsv", ".jsonl", ".ndjson", ".json", *text_log.SUFFIXES) or not file.is_file():
         return False
-    with open_ordinary(file) as opened:
-        begin = opened.read(_LOOKED_AT)
-    head = begin.decode(marked_encoding(begin), "replace")
+    with open_text(file) as opened:
+        head = opened.read(_LOOKED_AT).decode("utf-8-sig", "replace")
     if suffix == ".json" and DOCUMENT.search(head):
         return True
     record = flat(first_record(head, suffix))

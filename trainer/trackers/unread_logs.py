@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Final
 
 from trainer.format_detection.unread import next_step
-from trainer.untrusted.bounded.wandb_chart import OF_RUNS, is_table_of_runs, marked_encoding
-from trainer.untrusted.files import open_ordinary
+from trainer.untrusted.bounded.wandb_chart import OF_RUNS, is_table_of_runs
+from trainer.untrusted.texts import ending_of, open_text
 
 _AIM: Final = (
     "Aim's runs are not read. Write them as CSV: "
@@ -39,10 +39,10 @@ def unread_log(path: Path) -> str:
         return _SUMMARY
     if path.name.endswith(".table.json"):
         return _TABLE
-    if path.suffix.lower() in (".csv", ".tsv") and path.is_file():
-        with open_ordinary(path) as file:
-            head = file.read(_LOOKED_AT)
-        first = next(iter(head.decode(marked_encoding(head), "replace").splitlines()), "")
+    if ending_of(path) in (".csv", ".tsv") and path.is_file():
+        with open_text(path) as file:
+            head = file.read(_LOOKED_AT).decode("utf-8-sig", "replace")
+        first = next(iter(head.splitlines()), "")
         if any(is_table_of_runs(first.split(sign)) for sign in ",;\t"):
             return OF_RUNS.format("It")
     is_arrays = path.suffix.lower() in (".npz", ".npy", ".yaml", ".yml", ".parquet", ".feather", ".pt")

@@ -45,8 +45,8 @@ from trainer.format_detection import form_of
 from trainer.messages import CheckRanks, Failure, MeasureRun, RankDifference, RunCost
 from trainer.places.bindings import Binding
 from trainer.scheduling.paces import Pace, pace_like
-from trainer.untrusted import files as untrusted_files
 from trainer.untrusted import shell
+from trainer.untrusted.texts import open_text
 
 if TYPE_CHECKING:
     from explorer.model_client.client import ModelClient
@@ -849,7 +849,7 @@ def _lines_of(table: Path) -> int | None:
     try:
         if form_of(table) in ("json", "parquet") or table.stat().st_size > MOST_READ:
             return None
-        with untrusted_files.open_ordinary(table) as file:
+        with open_text(table) as file:
             # No line need have an end.
             parts = iter(partial(file.readline, _LONGEST_LINE), b"")
             rows = sum(1 for _ in csv.reader(part.decode("utf-8", "replace") for part in parts))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
 import re
@@ -466,3 +467,64 @@ def test_folders_of_numbered_images_are_a_question_and_a_column_of_parts_is_told
     pictures(root / "w", names := [f"{kind}/{n}.jpg" for kind in ("cat", "dog") for n in range(3)])
     write(root / "w/metadata.csv", "img_id,img_filename,y,split\n" + "".join(f"0,{name},1,2\n" for name in names))
     assert notes(root / "w") == "The column 'split' of metadata.csv may state a split, which is not read."
+
+
+@pytest.mark.parametrize("name", ["captions.csv.gz", "captions.tsv.bz2", "metadata.jsonl.gz", "captions.json.xz"])
+def test_compressed_tables_are_what_pandas_reads(root: Path, name: str) -> None:
+    import pandas as pd
+
+    pictures(root, names := [f"images/{number}.jpg" for number in range(6)] + ["other/x.jpg"])
+    table = pd.DataFrame({"file_name": names, "text": [f"ein großer Hund {n}" for n in range(7)], "split": "train"})
+    table.loc[4:, "split"] = "val"
+    if ".json" in name:
+        table.to_json(root / name, orient="records", lines="jsonl" in name)
+        peer = pd.read_json(root / name, lines="jsonl" in name)
+    else:
+        table.to_csv(root / name, index=False, sep="\t" if "tsv" in name else ",")
+        peer = pd.read_csv(root / name, sep=None, engine="python")
+    rows = sorted(peer[["file_name", "text"]].itertuples(index=False, name=None))
+    assert sorted(read(root)["train"] + read(root)["heldout"]) == rows
+    assert len(read(root)["heldout"]) == 3
+
+
+def test_a_document_of_coco_that_is_compressed(root: Path) -> None:
+    pictures(root / "images", names := [f"{number}.jpg" for number in range(6)])
+    images = [{"id": n, "file_name": name, "filler": "x" * 250_000} for n, name in enumerate(names)]
+    captions = [{"id": n, "image_id": n, "caption": f"a dog {n}"} for n in range(6)]
+    packed = gzip.compress(json.dumps({"images": images, "annotations": captions}).encode())
+    (root / "captions.json.gz").write_bytes(packed)
+    peer = [(f"images/{name}", f"a dog {n}") for n, name in enumerate(names)]
+    assert read(root, root / "captions.json.gz")["train"] == peer
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+@pytest.mark.parametrize("name", ["captions.csv", "metadata.jsonl", "captions.json", "beside"])
+def test_utf_16_without_a_mark_is_read_as_a_guess(root: Path, name: str, encoding: str) -> None:
+    pictures(root, names := [f"{number}.jpg" for number in range(4)])
+    rows = [{"file_name": name, "text": f"größe {name}"} for name in names]
+    made = {
+        "captions.csv": "file_name,text\n" + "".join(f"{row['file_name']},{row['text']}\n" for row in rows),
+        "metadata.jsonl": "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows),
+        "captions.json": json.dumps(rows, ensure_ascii=False),
+    }
+    for row in rows:
+        if name == "beside":
+            (root / row["file_name"]).with_suffix(".txt").write_text(row["text"], encoding=encoding)
+    if name != "beside":
+        (root / name).write_text(made[name], encoding=encoding)
+    assert read(root) == {"train": [(row["file_name"], row["text"]) for row in rows]}
+    log = listed(propose(root).data, root.parent).log
+    assert "read as such, which is a guess" in " ".join([*log.notes, *(odd for _, odd in log.remarks)])
+
+
+@pytest.mark.parametrize(
+    ("values", "heldout"), [(("train", "test_a", "test_b"), "test_a"), (("train", "test", "qual_dev"), "test")]
+)
+def test_of_several_values_of_one_part_the_first_is_held_out(root: Path, values: tuple[str, ...], heldout: str) -> None:
+    pictures(root, names := [f"{number}.jpg" for number in range(9)])
+    rows = [(name, f"a dog {name}", values[n % 3]) for n, name in enumerate(names)]
+    write(root / "captions.csv", "image,caption,split\n" + "".join(f"{','.join(row)}\n" for row in rows))
+    chosen = {"train": "train", "heldout": heldout}
+    assert read(root) == {part: [row[:2] for row in rows if row[2] == value] for part, value in chosen.items()}
+    index = listed(propose(root).data, root.parent)
+    assert (len(index.log.other_parts), index.problems) == (3, [])

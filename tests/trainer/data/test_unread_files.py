@@ -15,7 +15,7 @@ from trainer.vectors.matrices import VectorError, find
 
 NAMES = {
     "captions.xlsx": "Save it as CSV.",
-    "captions.csv.gz": "Unpack it first.",
+    "captions.txt.gz": "Unpack it first.",
     "metadata.jsonl.zst": "Unpack it first.",
     "setid.mat": "by scipy.io.loadmat.",
     "captions.pkl": "because it can run code.",
@@ -55,7 +55,7 @@ def test_what_may_hold_the_captions_of_pictures_is_a_question(tmp_path: Path, na
 
 def test_an_archive_beside_what_was_unpacked_is_no_question(tmp_path: Path) -> None:
     pictures(tmp_path, [f"{kind}/{number}.jpg" for kind in ("cat", "dog") for number in range(2)])
-    write(tmp_path / "cat.csv.gz", "x")
+    write(tmp_path / "cat.csv.zst", "x")
     write(tmp_path / "set.zip", "x")
     assert not propose(tmp_path).question
 
@@ -67,7 +67,7 @@ def test_an_archive_beside_what_was_unpacked_is_no_question(tmp_path: Path) -> N
         ("x.ann", "by the library that made it"),
         ("x.mat", "by scipy.io.loadmat"),
         ("x.pkl", "because it can run code"),
-        ("x.csv.gz", "Unpack it first."),
+        ("x.csv.zst", "Unpack it first."),
         ("x.json", "as JSON lines (.jsonl)"),
     ],
 )

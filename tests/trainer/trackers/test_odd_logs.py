@@ -244,7 +244,7 @@ def test_lines_of_mmcv_begin_with_what_the_run_was_made_by(tmp_path: Path) -> No
         ("preds_1_a.table.json", "It is a table that a run logged"),
         ("history.npz", "Write its numbers as CSV"),
         ("history.pkl", "it can run code"),
-        ("log.csv.gz", "Unpack it first."),
+        ("log.csv.zst", "Unpack it first."),
     ],
 )
 def test_what_is_not_read_of_trackers_has_its_next_step(tmp_path: Path, name: str, step: str) -> None:
@@ -391,3 +391,28 @@ def test_percent_of_a_table_is_read_without_its_sign(tmp_path: Path) -> None:
     curves, said = curves_of(tmp_path / "log.csv", tmp_path)
     assert curves == {"loss": {1: 0.5, 2: 0.25}, "acc": {1: 50.5, 2: 75}}
     assert said.startswith("Numbers of percent (2) were read without the sign.")
+
+
+@pytest.mark.parametrize("name", ["summary.csv.gz", "log.jsonl.bz2", "log.txt.xz", "history.json.gz"])
+def test_logs_that_are_compressed_have_the_numbers_that_pandas_reads(tmp_path: Path, name: str) -> None:
+    import pandas as pd
+
+    table = pd.DataFrame({"epoch": range(1, 6), "train_loss": [5.0, 4.0, 3.0, 2.0, 1.0]})
+    if "csv" in name:
+        table.to_csv(tmp_path / name, index=False)
+    else:
+        table.to_json(tmp_path / name, orient="records", lines="json.gz" not in name)
+    read, _ = curves_of(tmp_path / name, tmp_path / "w")
+    assert read == {"train_loss": dict(zip(table.epoch, table.train_loss, strict=True))}
+
+
+@pytest.mark.parametrize("name", ["summary.csv", "console.log"])
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_logs_in_utf_16_without_a_mark_are_a_guess(tmp_path: Path, name: str, encoding: str) -> None:
+    lines = ["epoch,loss", *(f"{n},{n / 2}" for n in range(4))]
+    if name == "console.log":
+        lines = [f"epoch {n} loss {n / 2}" for n in range(4)]
+    (tmp_path / name).write_text("\r\n".join([*lines, ""]), encoding=encoding)
+    read, said = curves_of(tmp_path / name, tmp_path / "w")
+    assert read == {"loss": {n: n / 2 for n in range(4)}}
+    assert "has no mark of UTF-16 and is read as such, which is a guess" in said

@@ -53,10 +53,10 @@ from trainer.untrusted.bounded.wandb_chart import (
     axis_of,
     columns_of,
     is_table_of_runs,
-    marked_encoding,
 )
 from trainer.untrusted.bounded.wandb_file import WandbFileReading, run_and_history
-from trainer.untrusted.files import check_ordinary, parse_json, read_text
+from trainer.untrusted.files import check_ordinary, parse_json
+from trainer.untrusted.texts import OF_WIDE, PACKED, ending_of, is_unmarked, open_text
 
 _EVENTS_AT_ONCE: Final = 1_000
 """Records that are read between two batches, if they hold no numbers: each batch has its own time limit."""
@@ -136,6 +136,8 @@ def log_table(path: Path, options: dict[str, Any]) -> Answer:
 def _logged_numbers(path: Path) -> Iterator[TrackerRow | None]:
     reading, notes = LogReading(_DOWNLOAD.sub("", path.stem)), list[TrackerRow]()
     groups = LogGroups()
+    if is_unmarked(path):
+        notes.append(remark(NOTE, text=f"{path.name} {OF_WIDE}, which is a guess."))
     for record in itertools.islice(_records_of_log(path, [], {}), _GROUPED_BY):
         groups.add(record)
         yield None  # who waits for rows counts the time
@@ -150,7 +152,7 @@ def _logged_numbers(path: Path) -> Iterator[TrackerRow | None]:
 
 
 def _records_of_log(path: Path, notes: list[TrackerRow], guesses: dict[str, None]) -> Iterable[dict[str, Any]]:
-    suffix, begin = path.suffix.lower(), "".join(itertools.islice(_lines(path), 16))
+    suffix, begin = ending_of(path), "".join(itertools.islice(_lines(path), 16))
     two = "".join(begin.splitlines(keepends=True)[:2])
     if suffix == ".json" and ("\n{" not in two or two.lstrip("\ufeff\r\n\t ").startswith("[")):
         return (dict(_flat(record, "", 0)) for record in document_records(_document(path), guesses))
@@ -163,7 +165,8 @@ def _records_of_log(path: Path, notes: list[TrackerRow], guesses: dict[str, None
 
 def _document(path: Path) -> dict[str, Any]:
     try:
-        document = parse_json(read_text(path, _MOST_DOCUMENT))
+        with open_text(path) as file:
+            document = parse_json(file.read(_MOST_DOCUMENT).decode("utf-8-sig"))
     except ValueError as error:
         raise Unreadable(f"{path.name} cannot be read as JSON: {error}. Write it again.") from error
     return {"log_history": document} if isinstance(document, list) else document if isinstance(document, dict) else {}
@@ -232,6 +235,8 @@ def _cells(path: Path, notes: list[TrackerRow]) -> Iterator[dict[str, str]]:
 def _is_ended(path: Path) -> bool:
     """Return whether the last line of a file has its end."""
     with path.open("rb") as file:
+        if path.suffix.lower() in PACKED:
+            return True
         file.seek(-min(2, path.stat().st_size), io.SEEK_END)
         return not {*b"\r\n"}.isdisjoint(file.read())
 
@@ -247,17 +252,16 @@ def _numbered(names: Sequence[str]) -> list[str]:
 
 
 def _lines(path: Path) -> Iterator[str]:
-    """Yield the lines of a text in UTF-8, or in UTF-16 if it begins with a mark of it.
+    """Yield the lines of a text in UTF-8 or UTF-16.
 
     Raises:
         Unreadable: One is too long.
     """
-    with path.open("rb") as file:
-        encoding = marked_encoding(begin := file.read(_LOOKED_AT))
-        file.seek(0)
+    with open_text(path) as file:
+        begin = file.peek(1) if isinstance(file, io.BufferedReader) else b""
         # Spreadsheets of old end lines by CR alone; in what is printed, a bar of progress goes back by it.
-        is_of_cr = b"\r" in begin and b"\n" not in begin and path.suffix.lower() not in text_log.SUFFIXES
-        text = io.TextIOWrapper(file, encoding, "replace", newline=None if is_of_cr else "\n")
+        is_of_cr = b"\r" in begin and b"\n" not in begin and ending_of(path) not in text_log.SUFFIXES
+        text = io.TextIOWrapper(file, "utf-8-sig", "replace", newline=None if is_of_cr else "\n")
         while line := text.readline(_MOST_LINE + 1):
             if len(line) > _MOST_LINE:
                 raise Unreadable(f"{path.name} has a line of more than {_MOST_LINE:,} characters. Export it again.")

@@ -6,7 +6,6 @@ by its name, and runs that cannot be told apart are not joined.
 
 from __future__ import annotations
 
-import codecs
 from collections import Counter
 from collections.abc import Sequence
 from typing import Final
@@ -110,11 +109,6 @@ def _pairs(names_at: dict[int, str], notes: list[str], *, is_history: bool) -> d
             f"(runs {some}), which is a guess."
         )
     return pairs
-
-
-def marked_encoding(begin: bytes) -> str:
-    """Return the encoding of a text that begins so: UTF-16 if a mark says so, as spreadsheets write it, else UTF-8."""
-    return "utf-16" if begin.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "utf-8-sig"
 
 
 def axis_of(header: Sequence[str]) -> str:
