@@ -1,7 +1,5 @@
 """What a person's Cancel does to a long computation, for tests."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 

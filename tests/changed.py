@@ -4,8 +4,6 @@ A file is affected if it imports, or names, a module that leads to a changed one
 number of imports between them. Commands, charts and views are loaded by name, so a test that uses one names it.
 """
 
-from __future__ import annotations
-
 import ast
 import functools
 import re

@@ -1,7 +1,5 @@
 """Processor time of child processes, for the test or fixture that started them, whenever and by whomever they end."""
 
-from __future__ import annotations
-
 import functools
 import json
 import os

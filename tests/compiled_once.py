@@ -4,8 +4,6 @@ numba keeps it by the path and the time of a source, and a new checkout would co
 Here the time says what the source holds, and the folder of the path is a link to one that does, too.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import importlib.util

@@ -1,7 +1,5 @@
 """All that a reader of a workspace sees, for tests that compare two of them."""
 
-from __future__ import annotations
-
 import dataclasses
 
 from trainer.store import Workspace

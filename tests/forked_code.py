@@ -1,7 +1,5 @@
 """Programs of a few lines that open a workspace: forked from a process that has imported the store."""
 
-from __future__ import annotations
-
 import sys
 
 

@@ -1,7 +1,5 @@
 """Libraries that a file of tests compares with: every process of the tests imports every file, but runs a few."""
 
-from __future__ import annotations
-
 import importlib
 import importlib.util
 from typing import Any

@@ -1,7 +1,5 @@
 """Parameters of which the plain suite tries a few, and the nightly tests all."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Any
 

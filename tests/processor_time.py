@@ -8,8 +8,6 @@ test comes first would pay for them; a process counts for the test or fixture th
 The times are kept in pytest's cache: by them the next run begins with the files that take longest.
 """
 
-from __future__ import annotations
-
 import contextlib
 import importlib.machinery
 import json

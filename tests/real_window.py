@@ -1,7 +1,5 @@
 """The real window, opened and closed as the program does it."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path

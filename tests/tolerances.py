@@ -1,7 +1,5 @@
 """Tolerances of floats from the precision, the length of sums and the condition of what is computed."""
 
-from __future__ import annotations
-
 import math
 from typing import Final
 

@@ -4,8 +4,6 @@ They lie in the user's cache, by a digest of the code that trains and stores, of
 that says what is made: a change of any of these makes them anew. Training itself is tested on runs of its own.
 """
 
-from __future__ import annotations
-
 import functools
 import hashlib
 import importlib.metadata

@@ -1,7 +1,5 @@
 """A workspace with two ended runs, written through the store alone."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from pathlib import Path
 

@@ -4,8 +4,6 @@ A benchmark is a module with `HELP`, `add_arguments` and `run`. Each is imported
 `losses` runs where torch is all there is.
 """
 
-from __future__ import annotations
-
 import argparse
 import importlib
 import sys

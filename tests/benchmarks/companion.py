@@ -1,7 +1,5 @@
 """What logging costs a training of another program: processor time of its steps, with and without, in turn."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import resource

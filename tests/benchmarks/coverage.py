@@ -1,7 +1,5 @@
 """Coverage of the confidence intervals shown, on samples with a known true value."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import math

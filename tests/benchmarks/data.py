@@ -1,7 +1,5 @@
 """Loading speed of pairs in training: the prepared cache against decoding each image again, as open_clip does."""
 
-from __future__ import annotations
-
 import argparse
 import itertools
 import json

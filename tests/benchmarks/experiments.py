@@ -6,8 +6,6 @@ Coverage is the share of experiments in which none of its intervals excludes the
 stop at any look; power is the share in which one of them excludes 0 on the right side.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

@@ -11,8 +11,6 @@ contradicted the claim; the hint that two of them gave for shares of .25 and .5 
 it, 10 to 14.
 """
 
-from __future__ import annotations
-
 import argparse
 import itertools
 import json

@@ -5,8 +5,6 @@ seconds to the first picture and to the one of all points, and the longest stret
 finds no layout on disk; those after it, each in a process of its own, do.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

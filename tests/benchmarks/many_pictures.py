@@ -10,8 +10,6 @@ Each measurement is a process of its own; its processor seconds include the proc
   of as many processes, `encode_image` of 64), with the same model, in turns.
 """
 
-from __future__ import annotations
-
 import argparse
 import importlib
 import io

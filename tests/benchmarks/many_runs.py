@@ -6,8 +6,6 @@ shows columns of fields and metrics, groups, filters by tags and fields, and pol
 the longest stretches of computing with their calls.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import sqlite3

@@ -1,7 +1,5 @@
 """`python -m tests.benchmarks map`: the map at one and ten million points, under mouse events, on this machine."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

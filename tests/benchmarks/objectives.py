@@ -1,7 +1,5 @@
 """Every objective on Scenes with the same number of pairs: results over seeds."""
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import json

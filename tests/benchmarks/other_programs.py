@@ -5,8 +5,6 @@ the checkout. A server counts until it answers with what its page draws, and is 
 browser, which is not measured: TensorBoard's asks for the first 100,000 rows, and computes UMAP of 5,000 of them.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shutil

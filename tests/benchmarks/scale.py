@@ -5,8 +5,6 @@ two events every step takes as long as the slowest rank of that step, and what t
 assumed to be, and where from, is in `Assumptions`; every one is an option.
 """
 
-from __future__ import annotations
-
 import argparse
 import heapq
 import json

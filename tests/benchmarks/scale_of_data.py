@@ -6,8 +6,6 @@ included. The vectors are a mixture (50 clusters and noise, `mixture`), or a smo
 With `--programs` follows a table of what the commands of other programs take for a map of the same vectors.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

@@ -1,7 +1,5 @@
 """word2vec's three softmaxes: processor time of a batch's loss and gradient, by the size of the vocabulary."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import time

@@ -1,7 +1,5 @@
 """The published coverage, in few samples: every row exists, and broken intervals would be detected."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """The comparison of loaders measures both on the same pairs and reports how long a step waits."""
 
-from __future__ import annotations
-
 import dataclasses
 from pathlib import Path
 

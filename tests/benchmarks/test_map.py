@@ -1,7 +1,5 @@
 """The benchmark `map` prints its measurements, and measures a real map."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """The table of objectives: what is trained, what is skipped, and how numbers are summarized."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """The simulation against a loop over single steps, and exchanges against counted bytes."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from pathlib import Path

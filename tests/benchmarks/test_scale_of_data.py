@@ -1,7 +1,5 @@
 """Each cost is measured on the same vectors, and the table has a line for each."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

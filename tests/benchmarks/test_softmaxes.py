@@ -1,7 +1,5 @@
 """The benchmark of word2vec's softmaxes measures all three and counts their products."""
 
-from __future__ import annotations
-
 import pytest
 import torch  # noqa: F401  (its import starts a process, which a quick test may not)
 

@@ -1,7 +1,5 @@
 """The studies that are experiments can be read, and their arms differ in what they say alone."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """A client of the model process that answers at once, in place of the process."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from PySide6.QtCore import QObject, QTimer, Signal

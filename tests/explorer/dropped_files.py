@@ -1,7 +1,5 @@
 """What a file manager or a browser drops on the window."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from PySide6.QtCore import QMimeData, QUrl

@@ -1,7 +1,5 @@
 """The dialog about the program: its version, and the libraries that are installed with their licenses."""
 
-from __future__ import annotations
-
 import importlib.metadata
 import json
 

@@ -1,7 +1,5 @@
 """The window without a mouse: focus rings, keys, legible texts (test_small_window.py asks all widgets for names)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A panel keeps every mark readable, however narrow the window is."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from PySide6.QtCore import QObject, QPoint, Signal

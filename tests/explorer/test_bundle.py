@@ -1,7 +1,5 @@
 """The evidence bundle from the window: figures, progress, cancel, and results."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The swaps of a caption in Inspect, and the groups of one run in Compare, through their widgets."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """Sums of fine cells against a loop over the points, and the pictures that are drawn of them."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Cells of tables that paint more than words."""
 
-from __future__ import annotations
-
 from PySide6.QtWidgets import QTableWidget, QTableWidgetItem
 
 from explorer import theme

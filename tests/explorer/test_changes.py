@@ -1,7 +1,5 @@
 """What changed: the table, both neighborhoods, the brush, mispairs and the matrix, through the real widgets."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What the screen shows is what is exported: every chart of the registry, with non-default settings."""
 
-from __future__ import annotations
-
 import csv
 import dataclasses
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """Strokes in the marks of a map and of its legend tell classes apart without their colors."""
 
-from __future__ import annotations
-
 import numpy as np
 from PySide6.QtGui import QImage
 from PySide6.QtWidgets import QApplication, QToolButton

@@ -1,7 +1,5 @@
 """The Classify view: requests, display, and the complete path with real models."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Texts typed and shown in the Classify view: pure functions."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from matplotlib.text import Text

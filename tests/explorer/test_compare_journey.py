@@ -1,7 +1,5 @@
 """Mouse and keys through the whole window: brush, a matrix cell, both maps, a search, its hits on the map."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

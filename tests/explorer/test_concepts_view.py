@@ -1,7 +1,5 @@
 """Concepts in the real Uniformity view: a click selects their pairs, switching off measures again, adding searches."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from PySide6.QtCore import QPointF, Qt

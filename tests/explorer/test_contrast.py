@@ -1,7 +1,5 @@
 """Contrast and patterns, measured on the pixels of real widgets: 3:1 for marks, 4.5:1 for texts, in both themes."""
 
-from __future__ import annotations
-
 import itertools
 from collections import Counter
 from collections.abc import Iterator

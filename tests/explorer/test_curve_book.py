@@ -1,7 +1,5 @@
 """Rows of a curve may come in any order: a watched training is filled in from its newest epoch to its oldest."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

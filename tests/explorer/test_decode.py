@@ -1,7 +1,5 @@
 """The Decode view through its real widgets, with pictures made here instead of a model process."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Names at the ends of curves: moved apart, and joined to their curves where they lie away from them."""
 
-from __future__ import annotations
-
 import pytest
 from PySide6.QtCore import QPoint, QPointF
 from PySide6.QtGui import QImage, QRegion

@@ -1,7 +1,5 @@
 """The Evaluate view through its real widgets; the server process is replaced by what it would store."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Callable
 from pathlib import Path

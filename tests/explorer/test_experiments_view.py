@@ -1,7 +1,5 @@
 """Home: nothing yet, the first button, the verdict as first look, stop and go on."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Sequence
 

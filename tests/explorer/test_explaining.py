@@ -1,7 +1,5 @@
 """Explaining away in its real widgets: panels, sliders, anchors, and the ablation from its button."""
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 

@@ -1,7 +1,5 @@
 """The export dialog: what is chosen is what is drawn, copied and exported; a preview by the exporter itself."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The form of a fine-tuning says where its settings come from; the view's slider chooses the snapshot of every view."""
 
-from __future__ import annotations
-
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest

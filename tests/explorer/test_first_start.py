@@ -1,7 +1,5 @@
 """Home in an empty workspace: three ways to begin, and finished runs that open at once and stay as they are."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """Forms generated from the configuration's dataclasses, and the New run dialog made of them."""
 
-from __future__ import annotations
-
 import dataclasses
 import shlex
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """The frame of the window: one bar, one stage, help, settings, and where the focus stays."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The slider closes the gap in both runs and shows the effect; the Geometry view shows the tests' numbers."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from threading import Event
 

@@ -1,7 +1,5 @@
 """Cycles are collected on the GUI thread, whichever thread creates them."""
 
-from __future__ import annotations
-
 import gc
 import threading
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The Hopfield view in its real widgets: the slider, the queries, stored patterns, and the analysis's numbers."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """An event-loop iteration performs a portion of the deferred work."""
 
-from __future__ import annotations
-
 import time
 
 import pytest

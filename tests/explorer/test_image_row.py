@@ -1,7 +1,5 @@
 """Images in a row: words above them that are too wide break into a second line."""
 
-from __future__ import annotations
-
 import pytest
 from PySide6.QtGui import QFontMetrics
 

@@ -1,7 +1,5 @@
 """Importing curves through the window: dropped, recognized, refused, and as a command."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The inspector: the selected pair in each run, neighbors, state and tags with undo, and its place in the window."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Each intent has one taker: a view that there is, or the window."""
 
-from __future__ import annotations
-
 import ast
 from pathlib import Path
 from typing import get_args

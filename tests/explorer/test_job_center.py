@@ -1,7 +1,5 @@
 """All long jobs are listed in one place, can be canceled there, and report their end."""
 
-from __future__ import annotations
-
 import html
 import http.server
 import json

@@ -1,7 +1,5 @@
 """Rows, columns, labels and tabs of one call each."""
 
-from __future__ import annotations
-
 import gc
 from itertools import islice
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The window of a workspace that is not this user's own."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterator
 from pathlib import Path

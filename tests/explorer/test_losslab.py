@@ -1,7 +1,5 @@
 """The Loss lab: controls and charts agree, respond immediately, and show the equivalent command."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import shlex

@@ -1,7 +1,5 @@
 """The window of a workspace whose database was lost or replaced tells of the run folders, and how they come back."""
 
-from __future__ import annotations
-
 import shlex
 from pathlib import Path
 

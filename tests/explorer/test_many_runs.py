@@ -1,7 +1,5 @@
 """The table of thousands of runs: updated in one step, sorted by keys computed once per sort."""
 
-from __future__ import annotations
-
 import random
 from collections import Counter
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The Many runs view: its filter, A and B first, and what it says where nothing fits."""
 
-from __future__ import annotations
-
 from explorer.state.view_link import ViewLink
 from explorer.views.run_comparison import ChosenRuns, RunComparisonView, runs_for
 from trainer.store import SplitKey

@@ -1,7 +1,5 @@
 """The Map view: two linked runs, one selection with undo, UMAP when it is ready."""
 
-from __future__ import annotations
-
 import dataclasses
 import re
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Contours, labels, thumbnails and brush against plain loops; the Map's tools under a real mouse and keys."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

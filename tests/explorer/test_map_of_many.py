@@ -1,7 +1,5 @@
 """The map of very many pairs: some points appear first, then all, from a layout on disk if there is one."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np

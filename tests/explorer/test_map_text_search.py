@@ -1,7 +1,5 @@
 """Find pairs on the map by text: matches stay in color in both maps, are counted, selected and let go by keys."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from PySide6.QtCore import Qt

@@ -1,7 +1,5 @@
 """The client with a scripted process: responses, truncated lines, crashes, cancel, close."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

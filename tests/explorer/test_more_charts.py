@@ -1,7 +1,5 @@
 """The gallery of all charts, the menus of few, the numbers folded below plots, and where views begin."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

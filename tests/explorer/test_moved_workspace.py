@@ -1,7 +1,5 @@
 """The pictures of a workspace that was moved are found, in the window and by a command."""
 
-from __future__ import annotations
-
 import shutil
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A run without texts opens in every view; views that do not apply show a message."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest

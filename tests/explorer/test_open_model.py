@@ -1,7 +1,5 @@
 """Opening a published model through the window: dropped, chosen, refused, and as a command."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Opening vectors through the window: dropped, described, refused, and as a command."""
 
-from __future__ import annotations
-
 import gzip
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What is double-clicked: a workspace, a file or a link reaches the window that shows it."""
 
-from __future__ import annotations
-
 from argparse import Namespace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Run B at its own step, and one run at two steps: displays of views, and their commands."""
 
-from __future__ import annotations
-
 import csv
 import dataclasses
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The places of the rail: every view is in one, tabs are walked and remembered, keys can be changed."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

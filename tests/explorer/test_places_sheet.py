@@ -1,7 +1,5 @@
 """Places in the window: the dialog that lists them, and Where in the New run form."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The behavior common to all plots of the window."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

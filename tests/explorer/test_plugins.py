@@ -1,7 +1,5 @@
 """The window beside plug-ins: fields of a sound one, and a sentence about a broken one."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The point map against brute force, one pixel at a time, and under a real mouse."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """What a poll of the store finds new."""
 
-from __future__ import annotations
-
 import sqlite3
 from contextlib import closing
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The Probe strip view: probes are typed, dropped, pinned in the inspector, shown and removed."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The age of a process lies between what it slept and what passed outside."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import time

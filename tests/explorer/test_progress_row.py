@@ -1,7 +1,5 @@
 """The time left, told from the pace of the progress."""
 
-from __future__ import annotations
-
 import pytest
 from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QStatusBar, QStyle, QStyleOptionButton, QWidget
 

@@ -1,7 +1,5 @@
 """Projections by the real process: PCA with new points, an aligned series of steps, UMAP, a real cancel."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

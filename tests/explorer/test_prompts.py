@@ -1,7 +1,5 @@
 """The Prompts and Inspect views through their real widgets, with vectors made here instead of models."""
 
-from __future__ import annotations
-
 import dataclasses
 import shutil
 from collections.abc import Callable

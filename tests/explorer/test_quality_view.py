@@ -1,7 +1,5 @@
 """Data quality: findings, decisions by key and undo, the filter, the shared selection, and the cleaned list."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The queue, alerts and closing, through the real table, dialogs and window."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Iterator

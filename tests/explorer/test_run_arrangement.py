@@ -1,7 +1,5 @@
 """Columns of one's own and groups of the table of runs: shown, sorted, kept, linked, and reached by keys."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Jobs with real trainer processes: they start, report, stop, queue, die and are found again."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

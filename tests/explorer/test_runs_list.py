@@ -1,7 +1,5 @@
 """The list of runs: what stands on top, which eyes are open, and what may share an axis; through the real widgets."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any

@@ -1,7 +1,5 @@
 """The Runs view: its table, curves, log, configuration and actions, through the real widgets."""
 
-from __future__ import annotations
-
 import contextlib
 import math
 import shutil

@@ -1,7 +1,5 @@
 """Search through the real widgets, with a fake model process that returns rows of the snapshot."""
 
-from __future__ import annotations
-
 import dataclasses
 import time
 from pathlib import Path

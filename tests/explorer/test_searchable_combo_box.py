@@ -1,7 +1,5 @@
 """A combo box with thousands of entries: none is created individually, and typing finds one."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 import pytest

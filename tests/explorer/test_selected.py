@@ -1,7 +1,5 @@
 """The table of pairs and the panel of saved selections, through the real widgets."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

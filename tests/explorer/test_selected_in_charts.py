@@ -1,7 +1,5 @@
 """The selected pairs in charts that are not of single pairs: ticked where they count, and selected by dragging."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Settings survive damaged files, invalid values, locks, full or read-only disks."""
 
-from __future__ import annotations
-
 import json
 import os
 import random

@@ -1,7 +1,5 @@
 """What is about run A or B has the color of the run, in whichever place, view or window it is."""
 
-from __future__ import annotations
-
 import dataclasses
 import re
 from collections.abc import Callable

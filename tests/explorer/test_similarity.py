@@ -1,7 +1,5 @@
 """The Similarity view shows exactly the analysis, and only valid comparisons."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from pytestqt.qtbot import QtBot

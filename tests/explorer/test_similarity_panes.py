@@ -1,7 +1,5 @@
 """Brush, facets, matrix, words and axes of the Similarity view, through the real widgets."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from PySide6.QtCore import QPoint, QPointF, Qt

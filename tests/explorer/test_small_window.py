@@ -1,7 +1,5 @@
 """All tabs of the window: names for screen readers, and below 1280 x 800 no clipped text, and scrolling."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import partial
 from itertools import combinations, pairwise

@@ -1,7 +1,5 @@
 """The arrow of a sorted column covers and cuts no words."""
 
-from __future__ import annotations
-
 import pytest
 from PySide6.QtCore import QRect, Qt
 from PySide6.QtGui import QImage, QPainter, QStandardItemModel

@@ -1,7 +1,5 @@
 """The real program, started like a user starts it."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """The state component: skeletons, old results while new ones are computed, error messages."""
 
-from __future__ import annotations
-
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QAction, QGuiApplication

@@ -1,7 +1,5 @@
 """Messages about runs that do not stop, their timing and text; no trainer is started here."""
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 from collections.abc import Iterator

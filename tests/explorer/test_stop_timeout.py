@@ -1,7 +1,5 @@
 """Runs that continue after a stop request: reported, terminated automatically in time, or waited for."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal

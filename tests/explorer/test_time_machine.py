@@ -1,7 +1,5 @@
 """The time machine in its real widgets: what it asks, what it shows, and the way from a curve to a replay."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The Timeline view: one frame for all steps, slider, keys, play and clicks on curves; UMAP; one run; none."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

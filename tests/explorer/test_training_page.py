@@ -1,7 +1,5 @@
 """The page that installs torch: in front where it is missing, with progress, a pause and another try."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

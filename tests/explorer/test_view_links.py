@@ -1,7 +1,5 @@
 """Links to views: they say all that is looked at, choose it again, and do nothing else."""
 
-from __future__ import annotations
-
 import threading
 
 import pytest

@@ -1,7 +1,5 @@
 """The colors of heat maps."""
 
-from __future__ import annotations
-
 import numpy as np
 from PySide6.QtGui import QFontMetrics
 

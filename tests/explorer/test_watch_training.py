@@ -1,7 +1,5 @@
 """Watching a training of another program through the window: dropped, recognized, started, stopped, refused."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

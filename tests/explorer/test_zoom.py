@@ -1,7 +1,5 @@
 """Zoom of the whole window and reduced motion."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from collections.abc import Iterator

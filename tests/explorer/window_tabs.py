@@ -1,7 +1,5 @@
 """The tabs of the open view, which a menu of the bar stands for in most views, and the wait for what they show."""
 
-from __future__ import annotations
-
 from PySide6.QtWidgets import QTabBar
 from pytestqt.qtbot import QtBot
 

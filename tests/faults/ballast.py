@@ -1,7 +1,5 @@
 """A file that takes what a small disk has left, to its last byte."""
 
-from __future__ import annotations
-
 import contextlib
 from pathlib import Path
 

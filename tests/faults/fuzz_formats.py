@@ -7,8 +7,6 @@ sentence, the end of the process, more than 20 s of the processor, or more than 
 1. Files are opened in a process of its own, which is started again when one of them ends it or takes two minutes.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import io

@@ -1,7 +1,5 @@
 """Decompression bombs in tables: little memory and time, an error message, and correct rows of valid tables."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """Limits on memory and time for untrusted arrays, tables and documents, with an error message."""
 
-from __future__ import annotations
-
 import io
 import json
 import os

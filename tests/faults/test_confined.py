@@ -1,7 +1,5 @@
 """Links and names that an attacker has put into a workspace lead to nothing outside it."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Promise 7: damage is detected and named, and the previous valid state is used instead."""
 
-from __future__ import annotations
-
 import random
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Promise 1 for decoders of runs: killed at any moment, they continue bit-identically."""
 
-from __future__ import annotations
-
 import time
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Promises 4 and 19: a run whose disk is full, read-only or missing waits, reports it, and continues automatically."""
 
-from __future__ import annotations
-
 import errno
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """A peer that never stops talking: its output is bounded while it is read, and its errors hold nobody up."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

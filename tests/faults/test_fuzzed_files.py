@@ -1,7 +1,5 @@
 """Mutated files of vectors, logs, tars and tables of pairs are read, or refused in words, in time and in bounds."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import fuzz_formats as fuzzing

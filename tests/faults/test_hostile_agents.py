@@ -1,7 +1,5 @@
 """What an agent says through `trainer mcp`: values stay values, and lead to nothing outside of the workspace."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import dataclasses

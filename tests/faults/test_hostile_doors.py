@@ -1,7 +1,5 @@
 """What comes in by the newer doors: vectors, definitions of experiments, links to views, words of agents, exports."""
 
-from __future__ import annotations
-
 import os
 import resource
 from pathlib import Path

@@ -1,7 +1,5 @@
 """No file that is opened runs code, fills the memory or blocks forever: each is refused with a message."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What commands print of a workspace whose every text is hostile: no sign that a terminal acts on; JSON stays JSON."""
 
-from __future__ import annotations
-
 import json
 import re
 import sqlite3

@@ -1,7 +1,5 @@
 """Every kind of image: correct pixels or a clear refusal, for any mode, depth, rotation or damage."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """`--plugin FILE` beside what a stranger made: the source that a person named is run, and nothing else."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import py_compile

@@ -1,7 +1,5 @@
 """Models and updates of a run folder that a stranger made: sizes, weights and moments that do not fit."""
 
-from __future__ import annotations
-
 import json
 import re
 import resource

@@ -1,7 +1,5 @@
 """Tables, tars and folders with faults: valid parts are used, the rest is reported, nothing is lost silently."""
 
-from __future__ import annotations
-
 import os
 import random
 from dataclasses import replace

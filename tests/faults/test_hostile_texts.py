@@ -1,7 +1,5 @@
 """TOML, journals of reviews and definitions of experiments that a stranger wrote are bounded, odd parts passed over."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Files of TensorBoard, Weights & Biases and open_clip that a stranger made: imported, or refused in words."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import sqlite3

@@ -1,7 +1,5 @@
 """Untrusted captions, labels, columns and names are plain text in the window, never HTML."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Untrusted captions, labels, columns and names are plain text in every file written."""
 
-from __future__ import annotations
-
 import csv
 import html.parser
 import io

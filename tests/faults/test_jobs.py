@@ -1,7 +1,5 @@
 """Promises 5, 14, 17 and 23: live processes, ownership, and clock changes; the store of jobs against a model."""
 
-from __future__ import annotations
-
 import importlib.util
 import multiprocessing
 import os

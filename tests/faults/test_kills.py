@@ -1,7 +1,5 @@
 """Promise 1: a trainer killed at any moment continues bit-identically, without duplicates."""
 
-from __future__ import annotations
-
 import random
 import shutil
 import time

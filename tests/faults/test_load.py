@@ -1,7 +1,5 @@
 """Promises 13 and 18: many trainers at once, and a locked database, lose no row and no time."""
 
-from __future__ import annotations
-
 import gc
 import math
 import multiprocessing

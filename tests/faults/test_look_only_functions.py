@@ -3,8 +3,6 @@
 Commands: tests/journeys/test_walk_look_only.py.
 """
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable
 from pathlib import Path

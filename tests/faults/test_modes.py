@@ -1,7 +1,5 @@
 """The contents of a workspace are private to its owner for any umask; exports follow the umask."""
 
-from __future__ import annotations
-
 import os
 import stat
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Promises 15 and 16: a NaN loss and running out of memory end the run with a message, and damage nothing."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,7 +1,5 @@
 """Promise 5 on untrusted files: a rebuild restores what is readable, reports the rest, and reads nothing endless."""
 
-from __future__ import annotations
-
 import json
 import os
 import random

@@ -1,7 +1,5 @@
 """Promise 25: another user of this computer makes nothing that is taken for one's own."""
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 import json

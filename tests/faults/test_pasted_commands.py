@@ -1,7 +1,5 @@
 """Untrusted words in copied commands: one word each in a real shell, without effect on a terminal."""
 
-from __future__ import annotations
-
 import ast
 import re
 import shlex

@@ -1,7 +1,5 @@
 """Promise 4 on untrusted files: whatever a cell of the database contains, all other runs stay visible."""
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import io

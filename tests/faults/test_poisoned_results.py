@@ -1,7 +1,5 @@
 """Poisoned JSON in a stranger's run folder and caches: a sentence or nothing, never a traceback."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import json

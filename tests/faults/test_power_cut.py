@@ -5,8 +5,6 @@ was not synced by then, every 4 KiB page of a file survives by a coin, and of ea
 entries a random beginning. That is more than most file systems lose.
 """
 
-from __future__ import annotations
-
 import os
 import random
 import re

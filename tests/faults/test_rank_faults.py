@@ -1,7 +1,5 @@
 """Promise 5: a run of which a rank is killed, stopped, poisoned or cannot write ends or waits, and resumes exactly."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import time

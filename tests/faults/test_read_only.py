@@ -1,7 +1,5 @@
 """Promise 26: a workspace that cannot be written is looked at with every command, and refuses in one sentence."""
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import io

@@ -1,7 +1,5 @@
 """Code in the current folder is run neither by a command nor by a process it starts."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

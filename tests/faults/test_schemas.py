@@ -1,7 +1,5 @@
 """Promise 6: a database of another schema is refused, and not one byte of it changes."""
 
-from __future__ import annotations
-
 import hashlib
 import sqlite3
 from contextlib import closing

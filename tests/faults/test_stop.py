@@ -1,7 +1,5 @@
 """Promise 5: Stop ends runs, and rows are corrected, even with a locked database or a hanging trainer."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sqlite3

@@ -1,7 +1,5 @@
 """Any failure in the window is logged and reported once; a crash is reported by the next window."""
 
-from __future__ import annotations
-
 import gc
 import itertools
 import subprocess

@@ -1,7 +1,5 @@
 """The window is killed at random moments and at every point of a launch; trainers continue and are found again."""
 
-from __future__ import annotations
-
 import os
 import random
 import signal

@@ -4,8 +4,6 @@ What it could do to this computer is padded in one place, `padded`: nothing is l
 window stays open.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 import random

@@ -1,7 +1,5 @@
 """A window opens with any content of its settings file."""
 
-from __future__ import annotations
-
 import json
 import os
 import random

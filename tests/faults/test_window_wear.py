@@ -3,8 +3,6 @@
 A soak is speeded: something is done ten times a second, where a person does something every few seconds.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

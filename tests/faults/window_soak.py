@@ -4,8 +4,6 @@ The process has opened nothing else, so what it holds is the window's. It does s
 writes what it has to its standard output, a line of JSON at a time.
 """
 
-from __future__ import annotations
-
 import gc
 import json
 import os

@@ -3,8 +3,6 @@
 Waits look at the store or at the widgets, never at the clock alone.
 """
 
-from __future__ import annotations
-
 import contextlib
 import csv
 import os

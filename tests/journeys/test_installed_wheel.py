@@ -1,7 +1,5 @@
 """The wheel in an empty environment: the window without torch, and what installs it, offline."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

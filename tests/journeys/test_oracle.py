@@ -6,8 +6,6 @@ One run is trained on a folder a class, one on a captioned table, one on COCO's 
 picture, repeated captions and copied pictures; all are made here.
 """
 
-from __future__ import annotations
-
 import csv
 import itertools
 import json

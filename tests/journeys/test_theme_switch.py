@@ -1,7 +1,5 @@
 """A window after a theme switch equals one started in that theme, pixel by pixel: every view."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable, Iterator
 from pathlib import Path

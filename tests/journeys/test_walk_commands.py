@@ -1,7 +1,5 @@
 """Every headless command with two real runs at two different steps: its output against values computed here."""
 
-from __future__ import annotations
-
 import csv
 import html
 import json

@@ -1,7 +1,5 @@
 """Every headless command on a copy of a workspace that is not this user's own: not one byte of it changes."""
 
-from __future__ import annotations
-
 import argparse
 import shutil
 import sqlite3

@@ -1,7 +1,5 @@
 """Every view of the real window while nothing answers, and while everything fails: it says so, and offers Retry."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Every view of the real window with two real runs at two different steps, on data other than Scenes."""
 
-from __future__ import annotations
-
 import csv
 import json
 from collections.abc import Callable, Iterator

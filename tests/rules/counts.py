@@ -1,7 +1,5 @@
 """`python -m tests.rules.counts`: size and uniformity of the code, in numbers for comparing changes."""
 
-from __future__ import annotations
-
 import ast
 import json
 import re

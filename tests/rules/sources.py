@@ -1,7 +1,5 @@
 """Syntax trees of source texts, read once for all rules: every rule looks through the whole tree of files."""
 
-from __future__ import annotations
-
 import ast
 import functools
 import gc

@@ -1,7 +1,5 @@
 """What `pytest --changed` runs."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests import changed, processor_time

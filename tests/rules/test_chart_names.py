@@ -1,7 +1,5 @@
 """One name per chart: its file, tab, kind of export, kind of analysis, test id and test; no aliases."""
 
-from __future__ import annotations
-
 import ast
 import itertools
 from collections.abc import Iterator

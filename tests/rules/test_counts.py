@@ -1,7 +1,5 @@
 """The code keeps the shape measured by `counts`."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.rules import counts
@@ -57,7 +55,7 @@ def test_tests_use_ever_fewer_private_names() -> None:
     assert counts.private_names_in_tests() <= MOST_PRIVATE, "give the class a public hook instead"
 
 
-MOST_SOURCE, MOST_CODE_OF_ALL, MOST_TESTS = 169_713, 104_254, 100_674
+MOST_SOURCE, MOST_CODE_OF_ALL, MOST_TESTS = 169_703, 104_254, 99_588
 """Lines of explorer and trainer, of these code (no documentation, imports, blank lines), and of tests.
 
 They only fall, but for a new capability by what it needs; its commit says so.

@@ -1,7 +1,5 @@
 """The READMEs mention everything that exists, and nothing that does not."""
 
-from __future__ import annotations
-
 import importlib.util
 import pkgutil
 import re

@@ -1,7 +1,5 @@
 """No opened file runs code: risky calls are banned outside of one module; no library has a known hole."""
 
-from __future__ import annotations
-
 import ast
 import importlib.metadata
 import re

@@ -1,7 +1,5 @@
 """A forked command is like one that is started."""
 
-from __future__ import annotations
-
 import os
 import signal
 import socket

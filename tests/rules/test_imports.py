@@ -1,7 +1,5 @@
 """The import contracts hold, and each of them can fail: a planted violation breaks its contract."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """There are no import cycles, direct or indirect: lower modules can be read without higher ones."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 
 import grimp

@@ -1,7 +1,5 @@
 """Files are written, moved and removed through one module; exceptions state why."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What commands print goes through one door, which spells what a terminal would act on."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Untrusted files are read by modules that limit them; exceptions state why."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from pathlib import Path

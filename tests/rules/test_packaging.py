@@ -1,7 +1,5 @@
 """What a desktop reads of the application: valid where the validators are installed, and equal to the project."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import re

@@ -1,7 +1,5 @@
 """The tested versions are listed twice, identically, and without URLs."""
 
-from __future__ import annotations
-
 import datetime
 import importlib.util
 import re

@@ -1,7 +1,5 @@
 """The rule of dear tests can fail, and a test is charged with the processes that it started alone."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Processes are started by trainer/untrusted/safe_subprocess.py: a safe path, and a trusted working folder."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The tests test the program, not the machine."""
 
-from __future__ import annotations
-
 import ast
 import re
 import sys

@@ -1,7 +1,5 @@
 """Rows of snapshots are drawn, permuted and drawn again by `trainer.analysis.units` alone: a pair is no unit."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from pathlib import Path

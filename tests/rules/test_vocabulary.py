@@ -1,7 +1,5 @@
 """Names are standard terms, and docstrings name what exists."""
 
-from __future__ import annotations
-
 import ast
 import builtins
 import subprocess

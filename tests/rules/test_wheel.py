@@ -1,7 +1,5 @@
 """The contents of the wheel: the two packages, without benchmarks and tests."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The words of the window: one format of percentages, and none of the phrases that a reader did not understand."""
 
-from __future__ import annotations
-
 import ast
 import functools
 import re

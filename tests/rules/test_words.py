@@ -1,7 +1,5 @@
 """Texts for users are plain English: the worst patterns of earlier texts do not come back."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator

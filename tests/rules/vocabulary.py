@@ -1,7 +1,5 @@
 """How far names are standard terms: private words, classes named unlike their files, stale names in docstrings."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator, Sequence

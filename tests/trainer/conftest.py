@@ -1,7 +1,5 @@
 """A workspace with two runs created through the store alone; and images of every unusual kind."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import itertools

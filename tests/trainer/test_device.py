@@ -1,7 +1,5 @@
 """The trainer's settings of its process: freed memory is kept for the next step, threads that wait sleep."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

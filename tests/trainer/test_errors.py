@@ -1,7 +1,5 @@
 """An error is told by its cause and the next step, whoever raised it; the words of Python stay in the details."""
 
-from __future__ import annotations
-
 import errno
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Optimization follows what the weights are, in every way a run is made."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

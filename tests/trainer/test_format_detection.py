@@ -1,7 +1,5 @@
 """Layouts of others' data: each gives exactly its pairs, or a question; never nonsense."""
 
-from __future__ import annotations
-
 import io
 import json
 import os

@@ -1,7 +1,5 @@
 """What CLOOB does in small batches is said of own data alone, and as long as its setting asks for it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

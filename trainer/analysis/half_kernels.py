@@ -1,7 +1,5 @@
 """Compiled: half precision made single, brought to unit length, and multiplied. Imported by `compiled` alone."""
 
-from __future__ import annotations
-
 import numba
 import numpy as np
 

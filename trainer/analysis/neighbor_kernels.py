@@ -4,8 +4,6 @@ The kept ones of a line are those that come first by cosine, then by number: wha
 the same. No `prange`: each thread of `worker_threads` has a tile of its own.
 """
 
-from __future__ import annotations
-
 import numba
 import numpy as np
 

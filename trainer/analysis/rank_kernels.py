@@ -3,8 +3,6 @@
 Imported by `compiled` alone.
 """
 
-from __future__ import annotations
-
 import numba
 import numpy as np
 

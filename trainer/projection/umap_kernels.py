@@ -1,7 +1,5 @@
 """Compiled: UMAP's weights of neighbors, and one step of its arranging. Imported by `compiled` alone."""
 
-from __future__ import annotations
-
 import numba
 import numpy as np
 

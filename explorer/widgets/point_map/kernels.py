@@ -8,8 +8,6 @@ Shared forms: `points` is (x, y, ink) in the order of the grid's cells, x and y 
 of the cells to read; `view` is left, top, pixels per unit across and down.
 """
 
-from __future__ import annotations
-
 import math
 
 import numba

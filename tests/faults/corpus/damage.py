@@ -1,7 +1,5 @@
 """Images damaged from a seed, like those from broken disks, partial downloads and attackers."""
 
-from __future__ import annotations
-
 import io
 import random
 import struct

@@ -1,7 +1,5 @@
 """The same ramp in every common image mode and format, and its expected appearance."""
 
-from __future__ import annotations
-
 import struct
 import zlib
 from collections.abc import Callable

@@ -3,8 +3,6 @@
 Nothing here is stored: every file is written when the test runs. Where code could run, it would touch the canary.
 """
 
-from __future__ import annotations
-
 import gzip
 import io
 import json

@@ -1,7 +1,5 @@
 """Data sets with one fault each, made from a seed: what is usable, and the first bad row."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import json

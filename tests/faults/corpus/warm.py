@@ -6,8 +6,6 @@ time of a trial is that of the opening alone, and a file that takes all memory o
 it.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import mmap

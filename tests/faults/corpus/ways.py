@@ -1,7 +1,5 @@
 """Ways of opening other than commands: what the window does with a dropped or shown file."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from trainer.errors import UserError

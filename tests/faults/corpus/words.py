@@ -1,7 +1,5 @@
 """Runs whose captions, labels, columns and names contain spreadsheet formulas or HTML."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The server against the SDK's own client, over pipes: read-only unless allowed, and values are never options."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

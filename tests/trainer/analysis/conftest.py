@@ -1,7 +1,5 @@
 """Unit rows shared by the analysis tests."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

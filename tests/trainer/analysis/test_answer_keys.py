@@ -1,7 +1,5 @@
 """Right answers of a batch are the edges of pictures and captions, counted by a double loop over pairs."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Anytime-valid tests against numeric integrals, their definition, and simulated experiments."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Batch analysis: naive weights, the identity of CLOOB's paper, torch's gradients, false negatives."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

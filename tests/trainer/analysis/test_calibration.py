@@ -1,7 +1,5 @@
 """Calibration against naive double loops."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Rotating a cloud keeps its distances, and the signs match the docstring."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

@@ -1,7 +1,5 @@
 """Swaps of Scenes against the scenes that they are captions of; of free captions against what a person wrote."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

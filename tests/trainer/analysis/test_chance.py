@@ -1,7 +1,5 @@
 """The chance level of R@k and of shared neighbors, against drawing at random."""
 
-from __future__ import annotations
-
 import itertools
 import math
 

@@ -1,7 +1,5 @@
 """Sentences of classes: what captions were made by, and labels taken from captions."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

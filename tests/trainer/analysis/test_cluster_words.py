@@ -1,7 +1,5 @@
 """Clusters are found, and their words match the formula written out."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

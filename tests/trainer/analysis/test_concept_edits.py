@@ -1,7 +1,5 @@
 """Concepts switched off and added: against float64 loops over planted concepts."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

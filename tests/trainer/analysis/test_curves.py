@@ -1,7 +1,5 @@
 """Smoothing against the recursion written out; thinning never loses an extreme."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

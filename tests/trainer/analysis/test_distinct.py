@@ -1,7 +1,5 @@
 """Rankings over distinct captions and images against float64 double loops over sets of items."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

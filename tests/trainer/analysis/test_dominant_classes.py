@@ -1,7 +1,5 @@
 """The point of a class's name against a double loop over all points."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

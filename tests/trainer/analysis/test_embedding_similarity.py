@@ -1,7 +1,5 @@
 """Changes between two embeddings, against double loops in float64."""
 
-from __future__ import annotations
-
 import math
 import tracemalloc
 

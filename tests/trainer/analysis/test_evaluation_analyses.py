@@ -1,7 +1,5 @@
 """Significance, corruptions and linear probes against naive implementations, scipy and scikit-learn."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

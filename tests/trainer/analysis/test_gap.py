@@ -1,7 +1,5 @@
 """Closing the gap: invariants, changes, and a sample that moves like the whole."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

@@ -1,7 +1,5 @@
 """Gap, alignment, uniformity, Ajne and eigenvalues: naive loops and published golden values."""
 
-from __future__ import annotations
-
 import math
 import tracemalloc
 

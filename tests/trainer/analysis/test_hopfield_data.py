@@ -1,7 +1,5 @@
 """Hopfield retrieval over real patterns: naive loops, a falling energy, fixed points, weights at the beta of CLOOB."""
 
-from __future__ import annotations
-
 import math
 import tracemalloc
 

@@ -1,7 +1,5 @@
 """Wilson's interval: published values and coverage."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """The numbers of the Loss lab: golden values, naive loops, and the real torch losses with their gradients."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

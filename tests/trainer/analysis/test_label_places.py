@@ -1,7 +1,5 @@
 """Labels lie beside their points and never on each other."""
 
-from __future__ import annotations
-
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st

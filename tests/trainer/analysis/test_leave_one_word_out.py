@@ -1,7 +1,5 @@
 """The importance of words, and text-defined axes."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

@@ -1,7 +1,5 @@
 """The numpy objectives: equal to torch's, to naive loops, and to the golden values."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

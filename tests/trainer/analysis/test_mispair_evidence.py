@@ -1,7 +1,5 @@
 """Evidence of mispairs, near images and outliers equals naive double loops in float64."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Ranks among a sample against plain loops; agreement and groups of ranks by hand."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

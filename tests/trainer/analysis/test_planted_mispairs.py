@@ -1,7 +1,5 @@
 """Planted mispairs: what is detected is what a search by hand finds, and what was learned by heart hides them."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

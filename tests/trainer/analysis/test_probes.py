@@ -1,7 +1,5 @@
 """Linear probes: the gradient, the optimum, and what they can and cannot predict."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Procrustes alignment inverts rotations; weights of new points match UMAP's own."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

@@ -1,7 +1,5 @@
 """Principal components against numpy's singular values, with deterministic signs."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

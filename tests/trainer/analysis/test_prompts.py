@@ -1,7 +1,5 @@
 """Templates and ensembles against naive loops."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

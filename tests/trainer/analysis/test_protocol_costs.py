@@ -1,7 +1,5 @@
 """Costs of a protocol against loops, McNemar's test of statsmodels' definition, and the spread over drawn data sets."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

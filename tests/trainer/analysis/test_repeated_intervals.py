@@ -1,7 +1,5 @@
 """Levels of repeated t tests against a plain simulation, and the interval and p against their definition."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Ranks against a naive double loop, and properties of any embeddings."""
 
-from __future__ import annotations
-
 import math
 import tracemalloc
 

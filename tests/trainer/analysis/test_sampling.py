@@ -1,7 +1,5 @@
 """Samples of rows: ascending, unique, reproducible."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from trainer.analysis.sampling import at_most

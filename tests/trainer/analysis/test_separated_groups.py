@@ -1,7 +1,5 @@
 """Groups of one embedding: planted ones are found, equal embeddings have none, the spectrum is the kernels' own."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Counts, separation, intervals and densities against naive loops, and against unbinned functions."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Labels by share, words for classes, and the pairs seen per score."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

@@ -1,7 +1,5 @@
 """Matched and hardest unmatched cosines against naive loops; separation on cases worked out by hand."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

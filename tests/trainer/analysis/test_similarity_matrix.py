@@ -1,7 +1,5 @@
 """Block means are means of cosines, and orders place similar rows together."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

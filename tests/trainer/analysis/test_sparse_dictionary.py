@@ -1,7 +1,5 @@
 """The sparse dictionary: gradients against differences, selection against a loop, and planted concepts."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Covariance spectra: golden values, numpy's own, and collapse."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

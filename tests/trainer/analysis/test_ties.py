@@ -1,7 +1,5 @@
 """What ranks rows takes equal cosines for equal, wherever the rows lie, and orders them by row number."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

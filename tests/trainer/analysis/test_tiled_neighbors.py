@@ -1,7 +1,5 @@
 """Neighbors from half of the tiles, by compiled functions, are those of a float64 loop, with ties by number."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import example, given

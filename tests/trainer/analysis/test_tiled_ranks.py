@@ -1,7 +1,5 @@
 """Ranks from tiles in single precision are those of a float64 loop, also where cosines nearly tie."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

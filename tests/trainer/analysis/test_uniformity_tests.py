@@ -1,7 +1,5 @@
 """Ajne's and Gine's statistics: golden values, naive loops, p-values and the density of angles."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Units of pairs against loops over sets; draws of whole units against the same draws over rows."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

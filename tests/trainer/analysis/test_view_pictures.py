@@ -1,7 +1,5 @@
 """Each augmentation of one picture is what training does to a batch with the same numbers."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """Tests of `trainer.analysis.worker_threads`: a decorated function runs with BLAS on one thread, and only it."""
 
-from __future__ import annotations
-
 import numpy as np
 from threadpoolctl import threadpool_info, threadpool_limits
 

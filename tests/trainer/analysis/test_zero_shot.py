@@ -1,7 +1,5 @@
 """Class weights, accuracies and confusion against naive loops."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

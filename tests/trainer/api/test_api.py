@@ -1,7 +1,5 @@
 """The public Python API, on a table of images drawn by the tests and on two runs on Scenes."""
 
-from __future__ import annotations
-
 import base64
 import csv
 import doctest

@@ -1,7 +1,5 @@
 """Pairs along two axes of texts, against products in double precision."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Changes, mispairs, representation similarity, hubs and search, from snapshots, against plain numpy."""
 
-from __future__ import annotations
-
 import csv
 import json
 import shutil

@@ -1,7 +1,5 @@
 """Pairs of two snapshots are the same by id and caption: data drawn with other sizes count their pairs alike."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import numpy as np

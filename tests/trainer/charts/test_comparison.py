@@ -1,7 +1,5 @@
 """The comparison uses each split's newest evaluation and marks the best."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Concepts of two runs: planted ones are found, named and given to their run; what is kept equals naive numbers."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

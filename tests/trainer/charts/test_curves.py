@@ -1,7 +1,5 @@
 """Curves come from the store as logged, and losses of two objectives never share a panel."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np

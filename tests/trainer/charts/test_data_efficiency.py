@@ -1,7 +1,5 @@
 """Data efficiency of groups: pairs seen are updates times batch size; the level, the budget and the files."""
 
-from __future__ import annotations
-
 import csv
 import json
 from dataclasses import replace

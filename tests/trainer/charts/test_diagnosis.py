@@ -1,7 +1,5 @@
 """Charts of Explaining away: spectra, saturation, batches and probes of real snapshots."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 import types

@@ -1,7 +1,5 @@
 """Runs of different data have no axis and no table in common, whichever chart draws them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

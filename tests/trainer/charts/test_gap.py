@@ -1,7 +1,5 @@
 """The gap of a run, and the effect of closing it, against the snapshot closed here."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """The geometry of a run is that of its snapshots."""
 
-from __future__ import annotations
-
 import itertools
 import math
 

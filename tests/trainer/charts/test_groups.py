@@ -1,7 +1,5 @@
 """Groups of runs over seeds, and published numbers."""
 
-from __future__ import annotations
-
 import csv
 from pathlib import Path
 

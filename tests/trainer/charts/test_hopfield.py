@@ -1,7 +1,5 @@
 """Charts of Hopfield retrieval show the analyses of the snapshot, sampled or not."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

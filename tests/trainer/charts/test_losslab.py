@@ -1,7 +1,5 @@
 """Charts of the Loss lab: settings through the command line and back, and figures of every kind."""
 
-from __future__ import annotations
-
 import csv
 import dataclasses
 import re

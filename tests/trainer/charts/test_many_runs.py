@@ -1,7 +1,5 @@
 """Charts over many runs, against plain computations: distances, the plane, who is odd, fields and their importance."""
 
-from __future__ import annotations
-
 import csv
 import dataclasses
 import json

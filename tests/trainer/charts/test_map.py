@@ -1,7 +1,5 @@
 """Maps pair points with their items and refuse layouts of other snapshots."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np

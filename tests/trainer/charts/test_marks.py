@@ -1,7 +1,5 @@
 """The marks of charts, in the window and in files."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

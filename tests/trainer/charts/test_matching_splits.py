@@ -1,7 +1,5 @@
 """One split under two names is one line of a table, one test in Holm's adjustment and one curve."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

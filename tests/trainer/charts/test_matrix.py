@@ -1,7 +1,5 @@
 """The chart of the matrix against naive computations over a snapshot."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """The layer of charts: tables of measures, printed columns, and snapshots that are opened once."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,7 +1,5 @@
 """Charts of logged numbers draw evaluated ones, too: of `evaluate --shift`, of probes, and of published models."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

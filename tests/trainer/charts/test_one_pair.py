@@ -1,7 +1,5 @@
 """One pair as two runs see it, against loops in float64; and what the command prints."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

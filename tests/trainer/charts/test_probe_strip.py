@@ -1,7 +1,5 @@
 """The probe strip against loops in float64: probes of the data, and probes that models embed at their own steps."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Every chart of the registry is complete, and another one needs a single file."""
 
-from __future__ import annotations
-
 import csv
 import importlib
 import json

@@ -1,7 +1,5 @@
 """Whether retraining helped: the paired test equals a plain count, and other pairs are refused."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

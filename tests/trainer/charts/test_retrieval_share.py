@@ -1,7 +1,5 @@
 """The dose-response of the retrieval share: the runs it includes, and its numbers against naive ones."""
 
-from __future__ import annotations
-
 import csv
 import dataclasses
 import json

@@ -1,7 +1,5 @@
 """The similarity chart against naive loops over a snapshot."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The chart of measures over training: its plots and table against the stored snapshots."""
 
-from __future__ import annotations
-
 import contextlib
 import math
 import shutil

@@ -1,7 +1,5 @@
 """The snapshot chosen by a chart for a missing or invalid request."""
 
-from __future__ import annotations
-
 import pytest
 
 from trainer import config

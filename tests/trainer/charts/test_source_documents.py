@@ -1,7 +1,5 @@
 """Charts of the source documents: noise of sampled gradients, prototypes, effective robustness; against loops."""
 
-from __future__ import annotations
-
 import json
 import math
 

@@ -1,7 +1,5 @@
 """Charts of stored accuracies: by the size of a run, and zero-shot against probe on each data set."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The geometry timeline: one frame for all steps, curves against naive numpy, films that can be opened."""
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 import json

@@ -5,8 +5,6 @@ and no interval may become narrower. All numbers that a chart prints are compare
 reason.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterator

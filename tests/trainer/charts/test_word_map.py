@@ -1,7 +1,5 @@
 """The map of words: which words, their nearest ones by a loop, and how well the map keeps them."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The importance of a caption's words, against cosines and ranks computed here."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Calibration, templates and saliency as charts and figures, on class vectors made here."""
 
-from __future__ import annotations
-
 import io
 from dataclasses import replace
 from itertools import pairwise

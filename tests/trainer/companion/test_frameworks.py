@@ -1,7 +1,5 @@
 """Lightning and transformers themselves log toy trainings; what they log is what they hand over, at our steps."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

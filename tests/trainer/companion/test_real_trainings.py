@@ -1,7 +1,5 @@
 """Trainings by the programs themselves, watched while they train: open_clip's script, Lightning, transformers."""
 
-from __future__ import annotations
-
 import csv
 import json
 import subprocess

@@ -1,7 +1,5 @@
 """A training on another computer is watched: its files come here, or the pairs are embedded there."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable

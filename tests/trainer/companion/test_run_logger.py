@@ -1,7 +1,5 @@
 """What a training of another program logs is a run, and logging never touches the training."""
 
-from __future__ import annotations
-
 import base64
 import copy
 import gzip

@@ -1,7 +1,5 @@
 """Trainings of open_clip and transformers are watched: real checkpoints, written as their programs write them."""
 
-from __future__ import annotations
-
 import csv
 import json
 import os

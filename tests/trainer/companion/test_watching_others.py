@@ -1,7 +1,5 @@
 """The curves of a person's own program are watched while they grow, at the steps that its files count."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Folders of transformers and Lightning are watched; whether a file is complete is told by its content."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

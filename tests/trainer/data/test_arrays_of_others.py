@@ -1,7 +1,5 @@
 """Pictures and classes in arrays are read by torchvision, or refused with a command that makes them readable."""
 
-from __future__ import annotations
-
 import csv
 import json
 import re

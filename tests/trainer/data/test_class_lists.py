@@ -1,7 +1,5 @@
 """Lists that name the class of each picture are read as torchvision, pandas and the archives' authors mean them."""
 
-from __future__ import annotations
-
 import itertools
 import os
 from collections.abc import Sequence

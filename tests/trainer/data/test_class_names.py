@@ -1,7 +1,5 @@
 """Class folder data sets: their names, and videos from which a frame is extracted."""
 
-from __future__ import annotations
-
 import csv
 import importlib.util
 import os

@@ -1,7 +1,5 @@
 """Downloads of data sets: progress, cancel, stalls, and messages without a network."""
 
-from __future__ import annotations
-
 import http.server
 import io
 import socket

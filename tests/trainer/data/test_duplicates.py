@@ -1,7 +1,5 @@
 """Near-duplicate images are found and reported; others are not."""
 
-from __future__ import annotations
-
 import itertools
 import json
 from pathlib import Path

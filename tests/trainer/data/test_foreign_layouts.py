@@ -1,7 +1,5 @@
 """Layouts of published data sets are read as their own libraries read them, or asked about."""
 
-from __future__ import annotations
-
 import io
 import json
 import struct

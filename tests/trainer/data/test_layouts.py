@@ -1,7 +1,5 @@
 """Layouts drawn from a seed are read as their own tools read them: `datasets`, torchvision, webdataset and Pillow."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

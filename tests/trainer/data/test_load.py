@@ -1,7 +1,5 @@
 """From folders, tables and Scenes to pairs: what is used, what is reported, and when images are decoded again."""
 
-from __future__ import annotations
-
 import contextlib
 import gc
 import json

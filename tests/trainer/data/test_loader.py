@@ -1,7 +1,5 @@
 """Images decoded again in every epoch: the same pixels, batches and losses as from the prepared cache."""
 
-from __future__ import annotations
-
 import dataclasses
 import io
 import json

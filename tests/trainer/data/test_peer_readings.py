@@ -1,7 +1,5 @@
 """What strangers' data mean is what their own tools read from them: both read the same files here."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import json

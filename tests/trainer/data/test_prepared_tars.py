@@ -1,7 +1,5 @@
 """Prepared pictures as tars: the same pixels, captions, classes and splits as the pictures themselves."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Scenes: reproducible, with separate held-out pairs, and captions that match the images."""
 
-from __future__ import annotations
-
 import collections
 import hashlib
 import itertools

@@ -1,7 +1,5 @@
 """All common layouts of pairs: what is used, what is reported, and nothing else."""
 
-from __future__ import annotations
-
 import gzip
 import http.server
 import io

@@ -1,7 +1,5 @@
 """What is held out where the data state it, what is counted, and what is said of a choice."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from pathlib import Path

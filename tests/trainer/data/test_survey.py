@@ -1,7 +1,5 @@
 """The contents of a folder, table or tar: every item used or reported, by the command and the window."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -1,7 +1,5 @@
 """Tokens, order and crops: the contents of a batch for (seed, epoch, index)."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """Files of known kinds that are not read are named with the next step, wherever they are met."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

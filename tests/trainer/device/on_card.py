@@ -3,8 +3,6 @@
 A process of its own, because the library is loaded before torch.
 """
 
-from __future__ import annotations
-
 import ctypes
 import functools
 import json

@@ -1,7 +1,5 @@
 """The path of a graphics card without one: every objective, whole runs and planted mistakes, on the stand-in."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

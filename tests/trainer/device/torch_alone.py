@@ -3,8 +3,6 @@
 A process of its own, because the library and what is absent come before torch and the trainer.
 """
 
-from __future__ import annotations
-
 import ctypes
 import sys
 from dataclasses import replace

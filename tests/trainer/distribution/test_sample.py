@@ -1,7 +1,5 @@
 """The sample workspace that comes with the application: small, of nobody, and as its card says."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

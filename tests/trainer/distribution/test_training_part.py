@@ -1,7 +1,5 @@
 """Without torch every command says so in a sentence, and `trainer install` brings it."""
 
-from __future__ import annotations
-
 import json
 import re
 import sys

@@ -1,7 +1,5 @@
 """Tiny wheels that are called as those of the part that trains."""
 
-from __future__ import annotations
-
 import zipfile
 from pathlib import Path
 from typing import Final

@@ -1,7 +1,5 @@
 """Runs of a few steps with stored features, and two that predict captions: as bags of words, and word by word."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Features before the projection: projected by the tower's own last layer they are the embeddings."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """Choice of captions against loops over embeddings of the model, in every published layout."""
 
-from __future__ import annotations
-
 import csv
 import json
 from pathlib import Path

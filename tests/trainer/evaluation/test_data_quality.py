@@ -1,7 +1,5 @@
 """The quality of a run's data: planted faults are found, flagged pairs are left out, captions stay exact."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Shards of embeddings: the numbers, written once, continued, left out, opened as vectors."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Features in snapshots, probes on them, and class prediction by words and captions: from training to the table."""
 
-from __future__ import annotations
-
 import json
 import math
 import re

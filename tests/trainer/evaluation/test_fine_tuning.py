@@ -1,7 +1,5 @@
 """Fine-tuning on few labels: above chance, reproducible, with every class, and without side effects."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

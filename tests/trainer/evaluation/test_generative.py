@@ -1,7 +1,5 @@
 """Generative models next to a tower: what they learn, what is measured, the command and its refusals."""
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 import json

@@ -1,7 +1,5 @@
 """Snapshots of independent Scenes: the same pairs for every run, in the store, and probed side by side."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

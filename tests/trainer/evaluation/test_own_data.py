@@ -1,7 +1,5 @@
 """`trainer evaluate` on a run's own data: test data were held out, and trained data are identified."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -1,7 +1,5 @@
 """Runs evaluated at one step each: every group of equal steps once, with all results reported together."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

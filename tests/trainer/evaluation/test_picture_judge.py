@@ -1,7 +1,5 @@
 """The judge of decoded pictures is trained once for each data set, size and version of its code."""
 
-from __future__ import annotations
-
 import dataclasses
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Every number of an explained protocol against open_clip alone: its model, transform, tokenizer and classifier."""
 
-from __future__ import annotations
-
 import contextlib
 import csv
 import io

@@ -1,7 +1,5 @@
 """A picture is one item of a classification, however many captions it was written with."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

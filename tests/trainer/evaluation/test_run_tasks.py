@@ -1,7 +1,5 @@
 """`trainer evaluate` end to end: tasks, stored results, and their shape; on drawn scenes and on real data."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from dataclasses import replace

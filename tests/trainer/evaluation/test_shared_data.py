@@ -1,7 +1,5 @@
 """`trainer evaluate` on real data, end to end, against readable loops and scikit-learn."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

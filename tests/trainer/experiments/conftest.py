@@ -1,7 +1,5 @@
 """A workspace with an experiment whose runs end with the outcomes that a test gives, without any training."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 
 import pytest

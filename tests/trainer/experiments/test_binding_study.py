@@ -1,7 +1,5 @@
 """The study of binding is a definition that the application takes, and its outcome is what caption choice stores."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from trainer.analysis.caption_swaps import KINDS

@@ -1,7 +1,5 @@
 """`trainer experiment`: made, stored and judged without training; and once with real runs in the queue."""
 
-from __future__ import annotations
-
 import csv
 import json
 import re

@@ -1,7 +1,5 @@
 """Which runs count: every chart, command and report leaves out the same run of an experiment and names it."""
 
-from __future__ import annotations
-
 import csv
 import dataclasses
 import html

@@ -1,7 +1,5 @@
 """Data efficiency as an experiment: arms over shares of the training pairs, their figure, and the command."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Experiments as files: whole, checked with helpful words, and never an instruction."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest

@@ -1,7 +1,5 @@
 """A collapse that was told while a run trained stays on the run when it has ended, in every sentence about it."""
 
-from __future__ import annotations
-
 import pytest
 from PySide6.QtGui import QGuiApplication
 

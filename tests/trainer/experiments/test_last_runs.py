@@ -1,7 +1,5 @@
 """What Home says of the last finished runs: the newest two that compare, and what so few held-out pairs can show."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,7 +1,5 @@
 """A run keeps one look: its hue is the arm, its tone the seed, and charts of many runs draw it in both."""
 
-from __future__ import annotations
-
 import json
 from itertools import combinations
 from pathlib import Path

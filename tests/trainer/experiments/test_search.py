@@ -1,7 +1,5 @@
 """A search: its definition, trials as ordinary runs, going on after any end, and stopping what is behind."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

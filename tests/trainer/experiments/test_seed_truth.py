@@ -1,7 +1,5 @@
 """The sentence over seeds: what the experiment of two runs knows, and which of its runs do not count."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """Verdicts on runs whose outcomes are given, against a plain computation; and the queue that adds seeds."""
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 import json

@@ -1,7 +1,5 @@
 """The decoding helper: the same pixels, and a malicious image affects only itself."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

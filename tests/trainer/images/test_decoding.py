@@ -1,7 +1,5 @@
 """The decoder: right pixels from every kind of image, and a reason for every file it refuses."""
 
-from __future__ import annotations
-
 import io
 import struct
 import zlib

@@ -1,7 +1,5 @@
 """The pixels of published models against open_clip's own transform, bit for bit."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Occlusion against a naive loop, the gradient against finite differences, in float64."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

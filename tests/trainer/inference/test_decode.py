@@ -1,7 +1,5 @@
 """Decoding by real decoders of tiny runs: equal noises, moves, priors, refusals, the command."""
 
-from __future__ import annotations
-
 import copy
 import dataclasses
 import io

@@ -1,7 +1,5 @@
 """A run's model in other libraries: opened by them, the embeddings are those of the run."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Predictions against the formula written out, with open models."""
 
-from __future__ import annotations
-
 import csv
 import json
 import math

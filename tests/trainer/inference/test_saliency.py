@@ -1,7 +1,5 @@
 """Saliency of two runs, each at its own step, through the code that serves the window."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Losses of a table of all pairs, with their scalars and options, for the tests of their other forms."""
 
-from __future__ import annotations
-
 import torch
 
 from trainer.losses import (

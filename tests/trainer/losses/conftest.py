@@ -1,7 +1,5 @@
 """Unit rows for the losses, in float64."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

@@ -1,7 +1,5 @@
 """Batches in which pictures and captions repeat, with their right answers by a double loop."""
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 from torch import Tensor

@@ -1,7 +1,5 @@
 """The cosine schedule and the identities of pictures, noise and velocity, against loops over plain floats."""
 
-from __future__ import annotations
-
 import itertools
 import math
 

@@ -1,7 +1,5 @@
 """The limits of float32 for the gradient of CLOOB, as `full_precision` documents."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

@@ -1,7 +1,5 @@
 """Properties of the losses for any input, on examples drawn by hypothesis."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 import torch.nn.functional as F

@@ -1,7 +1,5 @@
 """Signatures of the losses: parameters in a fixed order, positional; those with a default keyword-only."""
 
-from __future__ import annotations
-
 import inspect
 
 import pytest

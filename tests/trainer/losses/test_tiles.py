@@ -1,7 +1,5 @@
 """The tiled form of every loss equals the dense one, in value and gradient, without an n x n table."""
 
-from __future__ import annotations
-
 import contextlib
 
 import pytest

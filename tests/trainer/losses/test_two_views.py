@@ -1,7 +1,5 @@
 """What the losses of two views of images have in common: a double loop, gradients, and what they refuse."""
 
-from __future__ import annotations
-
 import math
 from functools import partial
 

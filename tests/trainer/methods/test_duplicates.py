@@ -1,7 +1,5 @@
 """Right answers of the training split are no negatives: exactly they, in every form of every loss."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Micro-batches: the gradients of the whole batch, to the last digits of float64."""
 
-from __future__ import annotations
-
 import contextlib
 
 import pytest

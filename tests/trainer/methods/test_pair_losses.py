@@ -1,7 +1,5 @@
 """The loss of every pair: their mean is the loss, and each equals a double loop's."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,7 +1,5 @@
 """Parts of methods: moving averages, clusters, class batches, words, views, sentences."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from collections import Counter

@@ -1,7 +1,5 @@
 """The networks of a decoder: sizes, and which inputs they heed."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 import torch.nn.functional as F

@@ -1,7 +1,5 @@
 """A training loads only what it uses of open_clip, torchvision and torch; everything else loads when it is used."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

@@ -1,7 +1,5 @@
 """Towers that compute only what is used of them, against open_clip's complete ones in float64."""
 
-from __future__ import annotations
-
 import copy
 
 import pytest

@@ -1,7 +1,5 @@
 """A run that trains elsewhere: written by a log of the store, with a clock of its own."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import time

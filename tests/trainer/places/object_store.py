@@ -1,7 +1,5 @@
 """A stand-in of S3, which pyarrow's own client speaks to."""
 
-from __future__ import annotations
-
 import re
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer

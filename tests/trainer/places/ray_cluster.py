@@ -1,7 +1,5 @@
 """A Ray cluster on this computer, started by a test."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shutil

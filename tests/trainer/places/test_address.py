@@ -1,7 +1,5 @@
 """Addresses of places: read as written, and nothing in them is an option or a command."""
 
-from __future__ import annotations
-
 import io
 import json
 import os

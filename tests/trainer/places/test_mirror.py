@@ -1,7 +1,5 @@
 """The mirrored database equals the other one row for row: after cuts, repeats, half lines and a day's difference."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import tracemalloc

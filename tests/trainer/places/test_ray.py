@@ -1,7 +1,5 @@
 """A run as a job of Ray: by a stand-in of its REST interface with real processes, and by Ray itself (`-m ray`)."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import shutil

@@ -1,7 +1,5 @@
 """A run by two nodes of a Ray cluster: losses and weights of one process, by a shared folder and by an object store."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from dataclasses import replace

@@ -3,8 +3,6 @@
 The cluster is started by its test where `slurmctld slurmd slurm-client munge` of Debian are installed.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

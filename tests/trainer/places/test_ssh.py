@@ -1,7 +1,5 @@
 """A run on another computer, which is this one behind an sshd of its own, on a free port with keys of its own."""
 
-from __future__ import annotations
-
 import contextlib
 import getpass
 import json

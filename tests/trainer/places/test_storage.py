@@ -1,7 +1,5 @@
 """Files in a folder and in an object store, the latter by a stand-in of S3 that pyarrow's own client speaks to."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The copy of a run in a store: mirrored row for row, asked, pruned, and restored for another node."""
 
-from __future__ import annotations
-
 import json
 import threading
 from pathlib import Path

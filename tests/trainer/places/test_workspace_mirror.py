@@ -1,7 +1,5 @@
 """A workspace of another computer is mirrored, read-only, and stays as it is while that computer is away."""
 
-from __future__ import annotations
-
 import json
 import signal
 import subprocess

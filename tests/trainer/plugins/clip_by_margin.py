@@ -1,7 +1,5 @@
 """A plug-in: an objective, a data set, towers and a metric in one file; CONTRIBUTING.md shows its parts."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Plug-ins of a file: fields, training, resume, memory of the run; broken ones are told and left out."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

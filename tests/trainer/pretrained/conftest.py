@@ -1,7 +1,5 @@
 """Tiny models in the formats of large published ones."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

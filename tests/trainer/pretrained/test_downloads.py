@@ -1,7 +1,5 @@
 """Downloads from a local server: progress, cancel, resume, and errors."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import http.server

@@ -1,7 +1,5 @@
 """What weights do not tell is named as a guess and can be chosen; names that training wraps are unwrapped."""
 
-from __future__ import annotations
-
 import copy
 import json
 from pathlib import Path

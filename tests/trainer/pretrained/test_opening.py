@@ -1,7 +1,5 @@
 """What opening a published model costs, in pictures; and how it ends when it is stopped."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

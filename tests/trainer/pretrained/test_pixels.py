@@ -1,7 +1,5 @@
 """Unusual images through the application, against the libraries of published models."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

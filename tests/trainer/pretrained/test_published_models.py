@@ -1,7 +1,5 @@
 """The list of published models: every one is open_clip's, of the size that it has, and the command tells it."""
 
-from __future__ import annotations
-
 import json
 
 import open_clip

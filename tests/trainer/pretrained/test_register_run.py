@@ -1,7 +1,5 @@
 """A published model becomes a run that can be inspected, fine-tuned and resumed like any other."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from dataclasses import replace

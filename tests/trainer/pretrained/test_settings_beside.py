@@ -1,7 +1,5 @@
 """JSON next to a weights file contains its settings only if it fits."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

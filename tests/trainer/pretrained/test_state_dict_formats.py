@@ -1,7 +1,5 @@
 """The published formats, against small separate forward passes written from their public definitions."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections import OrderedDict

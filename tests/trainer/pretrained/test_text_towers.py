@@ -1,7 +1,5 @@
 """Models with a Hugging Face text tower, and tokenizers in folders."""
 
-from __future__ import annotations
-
 import copy
 import importlib.util
 import json

@@ -1,7 +1,5 @@
 """The tokenizers of published models: their ids, their end tokens, and saving and loading."""
 
-from __future__ import annotations
-
 import json
 
 import open_clip

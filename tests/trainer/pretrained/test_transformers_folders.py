@@ -1,7 +1,5 @@
 """Folders that transformers saved, and a run's own exports, open with the embeddings that their library computes."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

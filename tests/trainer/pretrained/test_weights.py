@@ -1,7 +1,5 @@
 """Malicious and damaged weights files: refused with a message, and without running code."""
 
-from __future__ import annotations
-
 import argparse
 import io
 import pickle

@@ -1,7 +1,5 @@
 """Projections: exact neighbors, reproducible UMAP, and the cache of layouts."""
 
-from __future__ import annotations
-
 import importlib
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The own UMAP against umap-learn: the same graph, as good maps, and the same map on any number of threads."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from types import SimpleNamespace

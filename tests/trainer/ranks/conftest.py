@@ -1,7 +1,5 @@
 """Ranks that are threads of one process, so that every objective can be tried in the time of one import."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 from typing import Any

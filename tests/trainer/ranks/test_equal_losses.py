@@ -1,7 +1,5 @@
 """Several ranks make the updates of one process: every objective, in losses and in weights."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """Processes that torchrun, Kubernetes, MPI or srun started are ranks, or are refused in words."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """A run by two real processes: the curves of one, one store, and an end that says why."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import json

@@ -1,7 +1,5 @@
 """Losses by rows over ranks: loss and gradients of the dense form, in float64."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

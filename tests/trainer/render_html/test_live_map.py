@@ -1,7 +1,5 @@
 """Maps for a browser: what the page carries equals the chart, hostile captions stay text, and a browser draws them."""
 
-from __future__ import annotations
-
 import base64
 import gzip
 import json

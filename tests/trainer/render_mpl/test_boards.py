@@ -1,7 +1,5 @@
 """Charts in the terminal, from their real commands; and the ablation."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

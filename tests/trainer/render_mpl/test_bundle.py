@@ -1,7 +1,5 @@
 """The evidence bundle: complete, verifiable, and explicit about figures that could not be drawn."""
 
-from __future__ import annotations
-
 import dataclasses
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """The commands that draw and compare, through the real command line."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex

@@ -1,7 +1,5 @@
 """The comparison table in all of its formats."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 

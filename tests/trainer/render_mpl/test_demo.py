@@ -1,7 +1,5 @@
 """The demo from nothing to its report, with real training of a few steps."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

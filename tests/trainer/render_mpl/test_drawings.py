@@ -1,7 +1,5 @@
 """Figures show the chart's contents: the data in the artists, then the texts, and one color."""
 
-from __future__ import annotations
-
 import io
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """What is chosen of a figure: its parts, its true size, its labels; and previews by the same commands."""
 
-from __future__ import annotations
-
 import io
 import json
 import re

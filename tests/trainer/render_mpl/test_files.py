@@ -1,7 +1,5 @@
 """Files appear atomically, contain their command, and cannot run as formulas."""
 
-from __future__ import annotations
-
 import csv
 import json
 

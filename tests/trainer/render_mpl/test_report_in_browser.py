@@ -1,7 +1,5 @@
 """The report in a real browser: figures are drawn, both themes exist, it prints, and it needs no network."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

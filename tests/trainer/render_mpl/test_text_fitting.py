@@ -1,7 +1,5 @@
 """No figure clips, overlaps or squeezes anything: two and six runs with long names, measured as drawn."""
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 from collections.abc import Callable

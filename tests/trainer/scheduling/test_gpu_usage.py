@@ -1,7 +1,5 @@
 """Cards as answers in the documented form of their drivers tell of them, and the energy that is added up."""
 
-from __future__ import annotations
-
 import json
 import plistlib
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The queue: order, slots, races between real processes, forecasts, grids, and the headless runner."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import os

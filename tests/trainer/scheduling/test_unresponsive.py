@@ -1,7 +1,5 @@
 """Live trainers that do not respond: suspended ones, and those without a heartbeat."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

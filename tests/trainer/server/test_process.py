@@ -1,7 +1,5 @@
 """The real process: started, queried, canceled, killed, restarted."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

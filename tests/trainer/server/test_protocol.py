@@ -1,7 +1,5 @@
 """The protocol: for any input, every request gets exactly one response and nothing ends the loop."""
 
-from __future__ import annotations
-
 import json
 import os
 import threading

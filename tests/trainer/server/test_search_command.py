@@ -1,7 +1,5 @@
 """`trainer search` and prompt comparisons of two runs, through the commands and real models."""
 
-from __future__ import annotations
-
 import csv
 import dataclasses
 import json

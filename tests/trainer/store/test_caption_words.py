@@ -1,7 +1,5 @@
 """The words of training captions: counted by captions, and what none holds."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from trainer.store import caption_words

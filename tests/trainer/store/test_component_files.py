@@ -1,7 +1,5 @@
 """Components of large snapshots are computed once, found again, and never used for other embeddings."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A database that is removed, replaced or damaged while a run trains: nothing is lost, and what is alive stays so."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Differences of other systems and file systems, by fakes of their calls."""
 
-from __future__ import annotations
-
 import errno
 import os
 import signal

@@ -1,7 +1,5 @@
 """The question of a stored number: its key, what is merged and what is separate."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

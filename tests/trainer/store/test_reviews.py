@@ -1,7 +1,5 @@
 """Reviews of pairs persist, can be taken back, and survive a lost database."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 from contextlib import closing

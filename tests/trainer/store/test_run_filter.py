@@ -1,7 +1,5 @@
 """Filters as text, the values behind them, tags, notes and the archive."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 

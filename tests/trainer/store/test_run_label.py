@@ -1,7 +1,5 @@
 """Short labels of runs: what tells them apart, unique, fixed at creation, kept over a rebuild."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """What no command would take is cleaned where a run folder is imported or rebuilt."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

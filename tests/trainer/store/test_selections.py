@@ -1,7 +1,5 @@
 """Named selections persist, can be restored after deletion, and are written correctly."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from pathlib import Path

@@ -4,8 +4,6 @@ Promises 2, 5 and 14 of `tests/faults/README.md` at the level of the store: no d
 started twice, a wish reaches the trainer it was meant for, and what is on disk survives every reopening.
 """
 
-from __future__ import annotations
-
 import itertools
 import os
 import shutil

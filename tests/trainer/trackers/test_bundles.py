@@ -1,7 +1,5 @@
 """Evidence bundles come back as runs with curves; what is none, or hostile, is refused in words."""
 
-from __future__ import annotations
-
 import shutil
 import zipfile
 from pathlib import Path

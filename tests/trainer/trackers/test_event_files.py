@@ -1,7 +1,5 @@
 """Event files of several sessions, writers and forms: imported as TensorBoard's own readers show them."""
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Curves of TensorBoard, Weights & Biases and open_clip: written by their libraries or in their words, imported."""
 
-from __future__ import annotations
-
 import csv
 import json
 import logging

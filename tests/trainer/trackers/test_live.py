@@ -1,7 +1,5 @@
 """Logging beside the store: TensorBoard reads the same numbers, and what fails is left out with one warning."""
 
-from __future__ import annotations
-
 import sys
 import threading
 import types

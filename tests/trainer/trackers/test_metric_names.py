@@ -1,7 +1,5 @@
 """Metrics of other programs have our names where they are the same quantity, and only there."""
 
-from __future__ import annotations
-
 import pytest
 
 from trainer.metrics import metric

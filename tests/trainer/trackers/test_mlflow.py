@@ -1,7 +1,5 @@
 """Runs of MLflow, in its folder of files and in its database, have the numbers that MLflow itself reads."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import os

@@ -1,7 +1,5 @@
 """Logs whose numbers could be taken for others: thousands, several processes or runs, names that stand twice."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

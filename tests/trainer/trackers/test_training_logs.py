@@ -1,7 +1,5 @@
 """Logs that a person's own training writes: tables and JSON lines with a column of steps become curves."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Charts that Weights & Biases exported as CSV: their columns, separators, axes, and several files."""
 
-from __future__ import annotations
-
 import csv
 from pathlib import Path
 

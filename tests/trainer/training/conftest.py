@@ -1,7 +1,5 @@
 """A workspace with a tiny set of Scenes, and runs of a few steps on it."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

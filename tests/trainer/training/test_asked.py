@@ -1,7 +1,5 @@
 """User requests while a run trains or pauses: none replaces a lasting one, nor the best checkpoint."""
 
-from __future__ import annotations
-
 import threading
 import time
 

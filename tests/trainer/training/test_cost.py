@@ -1,7 +1,5 @@
 """The cost of a run is measured by real steps, and nothing is saved."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

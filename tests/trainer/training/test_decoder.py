@@ -1,7 +1,5 @@
 """Decoders of runs: bound to their source, trained, stopped and killed like any run."""
 
-from __future__ import annotations
-
 import json
 import math
 import os

@@ -1,7 +1,5 @@
 """Fine-tuning runs: defaults by what the weights are, what is forgotten, LoRA, mixes and soups."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The alert on what a fine-tuning forgets: raised by a fall beyond its interval, taken back, kept over a resume."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

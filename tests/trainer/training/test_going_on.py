@@ -1,7 +1,5 @@
 """A resumed run deletes no checkpoint that may be valid, and accepts no other pairs as its own."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

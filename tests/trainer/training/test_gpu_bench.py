@@ -1,7 +1,5 @@
 """`trainer bench gpu` in its small form, without a GPU; `tests/trainer/device` measures a stand-in of a card."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """Memory of an update on a card, predicted by tensors without values, and the micro-batch that fits."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

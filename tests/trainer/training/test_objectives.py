@@ -1,7 +1,5 @@
 """Every objective besides CLIP and CLOOB: a short training that learns, and runs that resume identically."""
 
-from __future__ import annotations
-
 import csv
 import json
 import os

@@ -1,7 +1,5 @@
 """A run records what trained it, and one command repeats it."""
 
-from __future__ import annotations
-
 import json
 import os
 import platform

@@ -1,7 +1,5 @@
 """Waiting for Ray Train: its result or error, and not for ever where it keeps workers whose run has ended."""
 
-from __future__ import annotations
-
 import threading
 from functools import partial
 

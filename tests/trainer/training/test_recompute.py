@@ -1,7 +1,5 @@
 """Blocks that are computed again: the same weights to the bit, and less that is kept for the backward pass."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Replay: a repeated update equals the run's own from any checkpoint, and reports its effect."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The untrained model is measured before the training pictures are drawn, with the same numbers as afterwards."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Updates that are enqueued before the loss of the first is read, and images on the device: the same bits."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Iterator
 from dataclasses import replace

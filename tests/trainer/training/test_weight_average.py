@@ -1,7 +1,5 @@
 """The moving average of the weights: against a loop in double precision, over a resume, and as what is opened."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

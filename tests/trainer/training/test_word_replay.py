@@ -1,7 +1,5 @@
 """Replay of word2vec: a repeated update equals the run's own, and says what it did to every pair and word."""
 
-from __future__ import annotations
-
 import json
 import math
 

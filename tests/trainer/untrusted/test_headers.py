@@ -1,7 +1,5 @@
 """Headers that misstate their file: detected before it is mapped or read, and reported with its name."""
 
-from __future__ import annotations
-
 import json
 import struct
 from collections.abc import Callable

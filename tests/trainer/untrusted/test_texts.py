@@ -1,7 +1,5 @@
 """Texts that are compressed or in UTF-16 are UTF-8 once they are opened, within limits."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import lzma

@@ -1,7 +1,5 @@
 """Files of vectors of other programs: what stands next to the vectors, tables of numbers, parts, and damaged ones."""
 
-from __future__ import annotations
-
 import gzip
 import os
 import random

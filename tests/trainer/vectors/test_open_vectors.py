@@ -1,7 +1,5 @@
 """Vectors of other programs: written by the real libraries, opened by the command, compared with float64 loops."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import json
