@@ -158,7 +158,7 @@ class ImportCurves(Struct, frozen=True):
 class WatchTraining(Struct, frozen=True):
     """Open the dialog that shows a training of another program as a run: its folder, None for one to choose."""
 
-    path: Path | None = None
+    path: Path | str | None = None
 
 
 class OpenLink(Struct, frozen=True):

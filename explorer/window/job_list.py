@@ -344,6 +344,8 @@ def _how_ended(row: RunRow | None) -> tuple[State, str]:
         return "finished", ""
     if row.status == "stopped":
         return "cancelled", f"Stopped at step {row.step:,}"
+    if row.status == "interrupted" and row.is_watched:
+        return "cancelled", row.reason
     return "failed", row.reason or f"Ended at step {row.step:,}"
 
 

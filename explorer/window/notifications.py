@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QObject, Qt, Signal
 
-from explorer.intents import EditAndRestart
+from explorer.intents import EditAndRestart, WatchTraining
 from explorer.widgets.banner import UNDO_MS
 from explorer.window.desktop_notifications import DesktopNotifications
 from explorer.window.picker_choices import PickerChoices, facts_of, first_choice
@@ -33,12 +33,13 @@ WORKING_KEY: Final = "runs/working"
 QUEUE_WAITS: Final = "The queue of this workspace is about to start."
 READ_ONLY: Final = "Read-only: "
 """What a banner says while the queue is not yet let go on."""
+KEPT: Final = "The curves until then are kept."
 
 
 class Notifications(QObject):
     """Listens to the jobs and the selection for the window."""
 
-    requested = Signal(object)  # An `EditAndRestart` of a run that failed.
+    requested = Signal(object)  # An `EditAndRestart` of a run that failed, a `WatchTraining` of a watch that ended.
 
     def __init__(
         self, services: Services, bar: Bar, status: StatusBar, banner: Banner, parent: QObject, *, warm: bool = True
@@ -202,7 +203,9 @@ class Notifications(QObject):
         self.read_facts()
         if self._stopping.show_end(run):
             return
-        if run.status in ("failed", "interrupted"):
+        if run.status in ("failed", "interrupted") and run.is_watched:
+            self._show_watch_ended(run)
+        elif run.status in ("failed", "interrupted"):
             # Not above: the window is painted before the store is loaded.
             from explorer.run_control.actions import continuation
 
@@ -223,7 +226,7 @@ class Notifications(QObject):
 
     def _show_stopped(self, run: RunRow) -> None:
         """Say where it stopped; where others train or wait, that Resume does not wait for them, with what does."""
-        text, jobs = f"{run.short_name} stopped at step {run.step:,}.", self._services.jobs
+        text, jobs = f"{_how_it_ended(run)}.", self._services.jobs
         if run.is_companion:
             self._banner.show_message(text, tone="info", ms=UNDO_MS)
             return
@@ -262,6 +265,19 @@ class Notifications(QObject):
             other=acts[1],
         )
 
+    def _show_watch_ended(self, run: RunRow) -> None:
+        """Say that a watch ended, why, and how to watch the folder again; the training is another program's."""
+        from trainer.store.rows import WATCHED
+
+        folder = str(run.facts[WATCHED])
+        self._banner.show_message(
+            f"{_how_it_ended(run)}.",
+            f"{run.reason} {KEPT}".strip() if run.status == "failed" else run.reason,
+            tone="warn",
+            details=f"{run.name} ({run.folder})\n{folder}\n{run.reason}",
+            action=("Watch again\u2026", lambda: self.requested.emit(WatchTraining(folder))),
+        )
+
     def _show_alert(self, run: RunRow, kind: str) -> None:
         """Show a banner, and a desktop notification when the window is not in front; failed runs report their end."""
         from explorer.run_control.jobs import STALLED_S
@@ -288,9 +304,11 @@ class Notifications(QObject):
 
 
 def _how_it_ended(run: RunRow) -> str:
-    """Return an outcome such as `CLIP demo finished` or `CLOOB demo failed at step 120 (1,203 MiB in use)`."""
+    """Return an outcome such as `CLOOB demo failed at step 120 (1,203 MiB in use)`; of a watch, that it ended."""
     if run.status == "finished":
         return f"{run.short_name} finished"
+    if run.is_watched:
+        return f"The watch of {run.short_name} ended at step {run.step:,}"
     memory = f" ({run.rss_mib:,.0f} MiB in use)" if run.rss_mib and run.status != "stopped" else ""
     verb = {"failed": "failed", "stopped": "stopped"}.get(run.status, "was interrupted")
     return f"{run.short_name} {verb} at step {run.step:,}{memory}"

@@ -63,7 +63,7 @@ class WatchTrainingSheet(OpenSheet):
     reading: ClassVar[str] = "Starting to watch…"
 
     def __init__(
-        self, workspace: Path, background: Background, folder: Path | None = None, parent: QWidget | None = None
+        self, workspace: Path, background: Background, folder: Path | str | None = None, parent: QWidget | None = None
     ) -> None:
         """Build the dialog; `folder` is what was dropped."""
         super().__init__("watch-training", "Watch a training", workspace, background, parent)

@@ -1,5 +1,7 @@
 """Watching a training of another program through the window: dropped, recognized, started, stopped, refused."""
 
+import os
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,6 +12,7 @@ from pytestqt.qtbot import QtBot
 
 from explorer.import_sheet.dropped_files import dropped
 from explorer.models.runs import RunsModel
+from explorer.views import VIEWS
 from explorer.views.evaluate import EvaluateView
 from explorer.views.last_runs_card import TrainingNow
 from explorer.views.quality.load import load_quality
@@ -23,12 +26,14 @@ from trainer import config
 from trainer.charts import ChartError
 from trainer.charts.snapshots import choose_snapshot
 from trainer.checkpoints.checkpoint import CheckpointError
+from trainer.companion.folder_watch import prepared_run
+from trainer.companion.watching_files import watched_folder
 from trainer.experiments.seed_truth import seed_truth
 from trainer.inference.model_cache import AnswerError, ModelCache
 from trainer.inference.open_model import open_run
 from trainer.scheduling import launch
 from trainer.store import RunLog, RunRow, Workspace
-from trainer.store.rows import COMPANION, WATCHED
+from trainer.store.rows import COMPANION, WATCH_ENDED, WATCHED
 
 LINE = "2026-11-28,12:00:0{update} | INFO | Train Epoch: 0 [ {update}/2 (50%)] LR: 0.1 Loss: {update}.5 ({update}.5)\n"
 
@@ -82,6 +87,43 @@ def test_the_sheet_starts_a_watch_that_a_stop_ends(sheet, qtbot, training: Path,
     assert launch.wait_until_ended(workspace, run, timeout_s=60)
     row = workspace.runs.get(run)
     assert (row.status, row.reason) == ("stopped", "The watch was stopped; the training is not affected.")
+
+
+@pytest.mark.slow
+def test_a_watch_that_is_killed_is_watched_again_from_the_banner(window_of, qtbot, training: Path, tmp_path: Path):
+    window = window_of(tmp_path / "ws", (VIEWS[0],))
+    workspace = window.services.context.workspace
+    number = prepared_run(workspace, watched_folder(training), name="Theirs", dataset="")
+    pid = launch.start_watch(workspace, number, str(training), [])
+    qtbot.waitUntil(lambda: [run.step for run in window.services.jobs.runs if run.active] == [2], timeout=60_000)
+    os.kill(pid, signal.SIGKILL)
+    banner, name = window.banner, workspace.runs.get(number).short_name
+    qtbot.waitUntil(lambda: banner.message.text() == f"The watch of {name} ended at step 2.", timeout=60_000)
+    assert banner.next.text() == WATCH_ENDED == workspace.runs.get(number).reason
+    assert banner.action.text() == "Watch again\u2026"
+    assert not banner.other.isVisible(), "nothing of it can be edited or restarted here"
+    assert [job.state for job in window.job_center.jobs.past] == ["cancelled"]
+    assert workspace.results.series(number, "train/loss")[0].tolist() == [1, 2]
+    qtbot.mouseClick(banner.action, Qt.MouseButton.LeftButton)
+    sheet = window.findChild(WatchTrainingSheet)
+    assert sheet.editors["folder"].text() == str(training)
+    qtbot.waitUntil(sheet.start.isEnabled)
+
+
+def test_a_watch_that_fails_says_why_and_names_a_folder_of_another_computer(window_of, qtbot, tmp_path: Path):
+    window = window_of(tmp_path / "ws", (VIEWS[0],))
+    workspace, source = window.services.context.workspace, "ssh://box/data/logs/toy"
+    number = workspace.runs.create(config.run_elsewhere("far", config.NoData(called="toy", source=source)))
+    workspace.runs.add_facts(number, {WATCHED: source})
+    with RunLog.claim(workspace, number) as log:
+        log.progress(step=3, total_steps=0, phase="watching")
+        qtbot.waitUntil(lambda: bool(window.job_center.jobs.active))
+        log.status("failed", "The folder is gone.")
+    name = workspace.runs.get(number).short_name
+    qtbot.waitUntil(lambda: window.banner.message.text() == f"The watch of {name} ended at step 3.")
+    assert window.banner.next.text() == "The folder is gone. The curves until then are kept."
+    qtbot.mouseClick(window.banner.action, Qt.MouseButton.LeftButton)
+    assert window.findChild(WatchTrainingSheet).editors["folder"].text() == source
 
 
 def test_the_sheet_says_what_it_cannot_watch(sheet, qtbot, training: Path, tmp_path: Path):

@@ -22,7 +22,7 @@ from trainer.store.process_lock import Identity, identity, is_held
 from trainer.store.question import question_from_key
 from trainer.store.rebuild import read_run
 from trainer.store.results_table import ResultsTable
-from trainer.store.rows import RunRow, StoreError
+from trainer.store.rows import WATCH_ENDED, RunRow, StoreError
 from trainer.store.run_files import folder_number
 from trainer.store.run_table import RunTable
 from trainer.store.run_texts import cleaned
@@ -53,7 +53,9 @@ def reconcile(facts: ResultsTable, runs: RunTable) -> list[RunRow]:
         # Without its folder (a drive that was unplugged) no lock can tell; the trainer may wait for it.
         if not folder.is_dir() and row["pid"] and _claimed(row).is_same(identity(row["pid"])):
             continue
-        if runs.interrupt(row["id"], expected=row, reason=_reason(row, folder), said=_said(row, folder)):
+        is_watch = row["status"] != "starting" and runs.get(row["id"]).is_watched
+        reason = WATCH_ENDED if is_watch else _reason(row, folder)
+        if runs.interrupt(row["id"], expected=row, reason=reason, said=_said(row, folder)):
             catch_up(facts, runs, runs.get(row["id"]))
             changed.append(runs.get(row["id"]))
     return changed

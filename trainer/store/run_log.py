@@ -21,7 +21,7 @@ from trainer.store.files import sweep_drafts
 from trainer.store.journal import Entry, Journal, number_to_json
 from trainer.store.process_lock import ProcessLock, identity
 from trainer.store.question import Question
-from trainer.store.rows import ENDED, DatabaseBusy, DatabaseGone, RunRow, StoreError, ValueRefused
+from trainer.store.rows import ENDED, WATCH_ENDED, DatabaseBusy, DatabaseGone, RunRow, StoreError, ValueRefused
 from trainer.store.snapshot_files import ArrayFile, Items, snapshot_name, write_snapshot
 from trainer.store.workspace import Workspace
 from trainer.untrusted import confined, shell
@@ -442,7 +442,8 @@ class RunLog:
         try:
             if error is not None and not self._ended and self._lock.is_mine:
                 interrupted = isinstance(error, KeyboardInterrupt | SystemExit) or self.is_moved
-                sentence = "Ended by a signal." if interrupted else (str(error) or type(error).__name__)
+                by_signal = WATCH_ENDED if self.run.is_watched else "Ended by a signal."
+                sentence = by_signal if interrupted else (str(error) or type(error).__name__)
                 self.status("interrupted" if interrupted else "failed", sentence)
         finally:
             self.close()
