@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import takewhile
 from typing import Final
 
@@ -89,7 +89,8 @@ def named_in_captions(captions: Sequence[str]) -> tuple[tuple[str, ...], tuple[s
     """Return the names that captions put into one sentence, and the sentence: `dress` and `a photo of a(n) {}`.
 
     Captions share their first or last words; what is left, without its article, is a name of at most three words, and
-    there are 2 to 40. Of more than 50,000 captions a sample is read. Both are empty for other captions.
+    there are 2 to 40, the commonest first. Of more than 50,000 captions a sample is read. Both are empty for other
+    captions.
     """
     distinct = _distinct(captions)
     words = [caption.rstrip(".").split() for caption in distinct]
@@ -101,29 +102,32 @@ def named_in_captions(captions: Sequence[str]) -> tuple[tuple[str, ...], tuple[s
     if not (first or last) or not are_names or not 2 <= len(names) <= MOST_NAMES:
         return (), ()
     templates = learned_templates(distinct, names)
-    return (tuple(sorted(names)), templates) if templates else ((), ())
+    return (tuple(names), templates) if templates else ((), ())
 
 
-def caption_labels(captions: Sequence[str], read_words: Iterable[str] = ()) -> tuple[str, ...]:
+def caption_labels(captions: Sequence[str], read_words: Mapping[str, int] | None = None) -> tuple[str, ...]:
     """Return labels to choose from for a model of captions: the captions where they are a few names, else their words.
 
-    Up to 40 distinct captions of at most three words are the labels, sorted. Else labels are the 12 words, without
-    numbers and stop words, in most distinct captions; words of more than half of them tell nothing apart and are left
-    out, as are those of one caption alone where other words are left. Captions without such words are labels as they
-    stand, at most 12. Of more than 50,000 captions a sample is read. Empty without two captions.
+    Up to 40 distinct captions of at most three words are the labels, the commonest first. Else labels are the 12 words,
+    without numbers and stop words, in most distinct captions, those of most training captions first where these are as
+    many; words of more than half of them tell nothing apart and are left out, as are those of one caption alone where
+    other words are left. Captions without such words are labels as they stand, at most 12. Of more than 50,000 captions
+    a sample is read. Empty without two captions.
 
     Args:
-        read_words: Of the training captions, where they are known: no others are labels.
+        read_words: Of the training captions, and how many hold each, where they are known: no others are labels.
     """
     distinct = _distinct(captions)
     if len(distinct) <= MOST_NAMES and all(len(caption.split()) <= _LONGEST_NAME for caption in distinct):
         return tuple(distinct) if len(distinct) > 1 else ()
-    counts = Counter(word for caption in distinct for word in set(words_of(caption)))
-    seen = {word for text in read_words for word in words_of(text)} or counts.keys()
+    counts = Counter(word for caption in distinct for word in dict.fromkeys(words_of(caption)))
+    seen = Counter[str]()
+    for text, times in (read_words or counts).items():
+        seen.update(dict.fromkeys(words_of(text), times))
     telling = {word: count for word, count in counts.items() if count <= len(distinct) / 2 and word in seen}
     repeated = {word: count for word, count in telling.items() if count > 1}
     ranked = repeated if len(repeated) > 1 else telling
-    labels = tuple(sorted(ranked, key=lambda word: (-ranked[word], word))[:MOST_WORDS])
+    labels = tuple(sorted(ranked, key=lambda word: (-ranked[word], -seen[word]))[:MOST_WORDS])
     as_they_stand = tuple(distinct[at] for at in at_most(len(distinct), MOST_WORDS))
     return next((some for some in (labels, as_they_stand) if len(some) > 1), ())
 
@@ -134,8 +138,9 @@ def _shared(captions: Sequence[Sequence[str]]) -> int:
 
 
 def _distinct(captions: Sequence[str]) -> list[str]:
-    read = (captions[at] for at in at_most(len(captions), MOST_READ))
-    return sorted({plain for caption in read if (plain := " ".join(caption.split()))})
+    """Return the distinct captions, the commonest first, as often as each other in their order."""
+    read = (" ".join(captions[at].split()) for at in at_most(len(captions), MOST_READ))
+    return [caption for caption, _ in Counter(filter(None, read)).most_common()]
 
 
 def _fitting(template: str, pairs: Sequence[tuple[str, str]]) -> Bool[np.ndarray, " n"]:

@@ -30,8 +30,9 @@ _SPARE: Final = 4
 """Further words of a group, taken where its best ones are another group's too."""
 _WORD: Final = re.compile(r"[^\W\d_]{2,}")
 _FILLERS: Final = """
-an the and or of in on at to by for with from into over under near is are was were be been has have had it its this
-that these those his her their there here one two three some as up down out very photo picture image
+an the and or of in on at to by for with from into over under near above below against between behind is are was were
+be been has have had it its this that these those his her their there here one two three some as up down out very
+photo picture image
 """
 _STOP: Final = frozenset(_WORD.findall(_FILLERS))
 
