@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 from PySide6.QtCore import QPoint, Qt, QTimer
 from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QLabel
 from pytestqt.qtbot import QtBot
 
 from explorer.intents import EvaluateBoth
 from explorer.views.changes import ChangesView
-from explorer.views.changes.group_chips import TITLES
+from explorer.views.changes.group_chips import ASKED, TITLES
 from explorer.views.changes.view import TABS
 from explorer.views.selected.table import MOST_CAPTION_PX
 from tests.explorer.conftest import unselected
@@ -18,11 +19,18 @@ from tests.two_runs import write_run_on_other_data
 from trainer import config
 from trainer.charts.mispairs import mispairs
 from trainer.charts.pair_changes import changes
+from trainer.charts.snapshot_label import SnapshotLabel
 from trainer.experiments.seed_truth import DIFFERENT_DATA
 from trainer.messages import decode_answer
-from trainer.store import SplitKey
+from trainer.store import SplitKey, Workspace
+from trainer.store.snapshot_files import Snapshot, read_snapshot
 
 FIXED = 2
+
+
+def of_split_at(workspace: Workspace, side: SnapshotLabel) -> Snapshot:
+    rows = workspace.results.snapshots(side.run)
+    return read_snapshot(next(row.folder for row in rows if (row.step, row.split) == (side.step, side.split)))
 
 
 @pytest.fixture
@@ -131,14 +139,39 @@ def test_the_heads_of_ranks_say_so_and_have_tips_and_three_lines_are_not_cut(sha
         assert header.sectionSize(column) >= max(map(header.fontMetrics().horizontalAdvance, lines[column]))
 
 
+def test_a_rank_and_a_predicted_class_are_told_as_two_questions(qtbot, shared: ChangesView):
+    """By the definition: the nearest mean of a class's captions, in float64, and whether the data say that class."""
+    changes, said = shared.found, shared.neighborhoods.note
+    labels = np.array(changes.items.label)[changes.rows]
+    names, predicted = np.unique(labels), []
+    for side in (changes.a, changes.b):
+        row = of_split_at(shared.context.workspace, side)
+        image, text = (np.asarray(vectors, np.float64)[changes.rows] for vectors in (row.image, row.text))
+        means = np.stack([text[labels == name].mean(0) for name in names])
+        predicted.append(names[(image @ (means / np.linalg.norm(means, axis=1, keepdims=True)).T).argmax(1)])
+    first = changes.values["image_rank_a"] == 1
+    both = [first & (predicted[0] != labels), predicted[0] == predicted[1]]
+    assert both[0].any(), "A ranks a caption first whose class it does not predict"
+    for index in (int(np.flatnonzero(each)[0]) for each in both):
+        shared.context.selection.pairs = [int(changes.rows[index])]
+        ranks = " · own caption ranked A {:.0f}, B {:.0f} · ".format(
+            *(changes.values[f"image_rank_{x}"][index] for x in "ab")
+        )
+        a, b = (f"{of[index]} ({'right' if of[index] == labels[index] else 'wrong'})" for of in predicted)
+        assert said.text().endswith(
+            ranks + (f"class predicted {a} by both" if a == b else f"class predicted A {a}, B {b}")
+        )
+
+
 def test_chips_leave_the_pairs_that_one_run_gets_right(qtbot, shared: ChangesView):
     values, model = shared.found.values, shared.table.pairs
     right_a, right_b = values["image_rank_a"] == 1, values["image_rank_b"] == 1
-    groups = {"only-a": right_a & ~right_b, "only-b": right_b & ~right_a, "both": ~right_a & ~right_b}
-    counts = [f"{title} ({groups[name].sum()})" for name, title in TITLES.items()]
+    groups = {"only-a": right_a & ~right_b, "only-b": right_b & ~right_a, "neither": ~right_a & ~right_b}
+    counts = [f"{title.capitalize()} ({groups[name].sum()})" for name, title in TITLES.items()]
+    assert ASKED in [label.text() for label in shared.groups.findChildren(QLabel)]
     assert [chip.text() for chip in shared.groups.chips.values()] == counts
     chips = shared.groups.chips
-    assert min(groups["only-a"].sum(), groups["both"].sum()) > 0
+    assert min(groups["only-a"].sum(), groups["neither"].sum()) > 0
     qtbot.mouseClick(chips["only-a"], Qt.MouseButton.LeftButton)
     assert sorted(model.pairs.tolist()) == np.flatnonzero(groups["only-a"]).tolist()
     shared.table.selectRow(0)
@@ -146,14 +179,14 @@ def test_chips_leave_the_pairs_that_one_run_gets_right(qtbot, shared: ChangesVie
     shared.table.scrollToBottom()
     assert shared.context.selection.pairs.tolist() == [pair]
     assert shared.neighborhoods.title.text() == f"Nearest images of “{shared.found.items.caption[pair]}”"
-    qtbot.mouseClick(chips["both"], Qt.MouseButton.LeftButton)
+    qtbot.mouseClick(chips["neither"], Qt.MouseButton.LeftButton)
     assert not chips["only-a"].isChecked()
-    assert sorted(model.pairs.tolist()) == np.flatnonzero(groups["both"]).tolist()
+    assert sorted(model.pairs.tolist()) == np.flatnonzero(groups["neither"]).tolist()
     assert shared.table.verticalScrollBar().value() == 0, "a list begins at its top, wherever the one before was"
     first = shared.found.items.caption[int(model.pairs[0])]
     assert pair not in model.pairs
     assert shared.neighborhoods.title.text() == f"Nearest images of “{first}”", "not of a pair that the list has not"
-    qtbot.mouseClick(chips["both"], Qt.MouseButton.LeftButton)
+    qtbot.mouseClick(chips["neither"], Qt.MouseButton.LeftButton)
     assert model.rowCount() == 48
 
 

@@ -98,7 +98,7 @@ MEASURES: Final[dict[str, PairMeasure]] = {
     "residual": PairMeasure(
         "Procrustes residual", "Remaining distance after aligning B to A; 1 is a typical item's distance to the center."
     ),
-    "verdict": PairMeasure("Same prediction", "1 if A and B predict the same class for the image, else 0.", 0),
+    "verdict": PairMeasure("Same predicted class", "1 if A and B predict the same class for the image, else 0.", 0),
 }
 
 

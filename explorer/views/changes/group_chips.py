@@ -1,4 +1,4 @@
-"""Chips that filter the pairs: right in A only, right in B only, wrong in both."""
+"""Chips that filter the pairs by whether the image ranks its own caption first: in A only, in B only, in neither."""
 
 from __future__ import annotations
 
@@ -12,8 +12,11 @@ from PySide6.QtWidgets import QPushButton, QWidget
 from explorer.widgets import layouts
 from explorer.widgets.refusal import set_refusal
 
-TITLES: Final = {"only-a": "Only A right", "only-b": "Only B right", "both": "Both wrong"}
-HINT: Final = "Right: of all captions the image's own is the nearest. Click again for all pairs."
+ASKED: Final = "Own caption ranked first:"
+TITLES: Final = {"only-a": "only in A", "only-b": "only in B", "neither": "in neither"}
+HINT: Final = (
+    "The image's own caption is the nearest of all. Its predicted class is another question. Click again for all pairs."
+)
 
 
 class GroupChips(QWidget):
@@ -27,8 +30,9 @@ class GroupChips(QWidget):
         self.chips = {name: QPushButton(title, checkable=True, toolTip=HINT) for name, title in TITLES.items()}
         for name, chip in self.chips.items():
             chip.setObjectName(f"changes-group-{name}")
+            chip.setAccessibleName(f"{ASKED} {TITLES[name]}")
             chip.clicked.connect(partial(self._choose, name))
-        layouts.row(*self.chips.values(), layouts.STRETCH, of=self)
+        layouts.row(layouts.text(ASKED, "secondary"), *self.chips.values(), layouts.STRETCH, of=self)
 
     def show_counts(self, counts: Mapping[str, int]) -> None:
         """Show how many pairs are in each group; no chips where there are no groups."""
@@ -36,7 +40,7 @@ class GroupChips(QWidget):
         if not counts:
             self.group = ""
         for name, chip in self.chips.items():
-            chip.setText(f"{TITLES[name]} ({counts.get(name, 0):,})")
+            chip.setText(f"{TITLES[name].capitalize()} ({counts.get(name, 0):,})")
             chip.setChecked(name == self.group)
             is_offered = name == self.group or counts.get(name, 0) > 0
             set_refusal(chip, "" if is_offered else "No pair is in this group.")

@@ -32,7 +32,7 @@ def columns_of(changes: Changes, indices: Int[np.ndarray, " k"]) -> list[PairCol
         if key in changes.values:
             about = MEASURES[key]
             hint = f"{about.words}. {about.hint}"
-            names, head = (("differs", "same"), "Prediction") if key == "verdict" else ((), about.words)
+            names, head = (("differs", "same"), "Predicted class") if key == "verdict" else ((), about.words)
             head = head.replace(", ", ",\n") if ", " in head else head.replace(" ", "\n", 1)
             head += f"\n({about.better} is better)" if about.better else ""
             values, spare = changes.values[key][indices], SPARE.get(key, 0)
@@ -53,15 +53,15 @@ def by_difference(changes: Changes) -> Int[np.ndarray, " n"]:
     return np.lexsort((np.nan_to_num(same, nan=1.0), -np.abs(values["image_rank_change"])))
 
 
-def right_and_wrong(changes: Changes) -> dict[str, Int[np.ndarray, " k"]]:
+def own_caption_first(changes: Changes) -> dict[str, Int[np.ndarray, " k"]]:
     """Return the indices of the pairs whose image finds its caption first in one run only, or in none, by group.
 
     Empty where a snapshot has no ranks.
     """
     if "image_rank_a" not in changes.values:
         return {}
-    right_a, right_b = (changes.values[f"image_rank_{side}"] <= 1 for side in "ab")
-    groups = {"only-a": right_a & ~right_b, "only-b": right_b & ~right_a, "both": ~right_a & ~right_b}
+    in_a, in_b = (changes.values[f"image_rank_{side}"] <= 1 for side in "ab")
+    groups = {"only-a": in_a & ~in_b, "only-b": in_b & ~in_a, "neither": ~in_a & ~in_b}
     return {name: np.flatnonzero(group) for name, group in groups.items()}
 
 

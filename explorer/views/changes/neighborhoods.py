@@ -79,12 +79,9 @@ class Neighborhoods(QWidget):
         parts = [f"{len(shared)} of {changes.k} nearest {changes.modality}s shared (Jaccard {jaccard:.2f}, {chance})"]
         if "image_rank_a" in changes.values:
             ranks = [f"{changes.values[f'image_rank_{side}'][index]:,.0f}" for side in "ab"]
-            parts.append(f"caption rank A {ranks[0]}, B {ranks[1]}")
+            parts.append(f"own caption ranked A {ranks[0]}, B {ranks[1]}")
         if len(changes.classes) and changes.verdict_a[index] >= 0:
-            names = [changes.classes[int(side[index])] for side in (changes.verdict_a, changes.verdict_b)]
-            parts.append(
-                f"predicted as {names[0]}" if names[0] == names[1] else f"predicted A {names[0]}, B {names[1]}"
-            )
+            parts.append(_predicted(changes, index))
         self.note.setText(" · ".join(parts))
         self.note.setToolTip(MEASURES["overlap"].hint)
         for row, neighbors in zip(self.rows, near, strict=True):
@@ -94,3 +91,12 @@ class Neighborhoods(QWidget):
     def _tile(self, changes: Changes, pair: int, shared: str) -> PairTile:
         items = changes.items
         return PairTile(pair, items.path[pair], items.caption[pair], items.label[pair], shared)
+
+
+def _predicted(changes: Changes, index: int) -> str:
+    """Return the class that each run predicts, and whether it is that of the data: the rank does not say that."""
+    label = changes.items.label[int(changes.rows[index])]
+    names = [changes.classes[int(side[index])] for side in (changes.verdict_a, changes.verdict_b)]
+    is_known = label in changes.classes
+    a, b = (f"{name} ({'right' if name == label else 'wrong'})" if is_known else name for name in names)
+    return f"class predicted {a} by both" if a == b else f"class predicted A {a}, B {b}"

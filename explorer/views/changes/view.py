@@ -18,7 +18,7 @@ from explorer.models.pair_table import PAIR_ROLE
 from explorer.models.thumbnails import Thumbnails
 from explorer.views.changes.compared import Compared
 from explorer.views.changes.group_chips import GroupChips
-from explorer.views.changes.load import by_difference, columns_of, right_and_wrong, steps_of
+from explorer.views.changes.load import by_difference, columns_of, own_caption_first, steps_of
 from explorer.views.changes.mispair_lists import MispairLists
 from explorer.views.changes.neighborhoods import Neighborhoods
 from explorer.views.changes.one_run_groups import OneRunGroups
@@ -176,7 +176,7 @@ class ChangesView(View):
         """List the pairs of the chosen group, those first that differ most until a header is clicked."""
         if (changes := self._shown) is None:
             return
-        groups = right_and_wrong(changes)
+        groups = own_caption_first(changes)
         self.groups.show_counts({name: len(indices) for name, indices in groups.items()})
         order = by_difference(changes)
         self._listed = order[np.isin(order, groups[self.groups.group])] if self.groups.group else order
