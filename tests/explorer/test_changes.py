@@ -154,13 +154,10 @@ def test_a_rank_and_a_predicted_class_are_told_as_two_questions(qtbot, shared: C
     assert both[0].any(), "A ranks a caption first whose class it does not predict"
     for index in (int(np.flatnonzero(each)[0]) for each in both):
         shared.context.selection.pairs = [int(changes.rows[index])]
-        ranks = " · own caption ranked A {:.0f}, B {:.0f} · ".format(
-            *(changes.values[f"image_rank_{x}"][index] for x in "ab")
-        )
+        rank_a, rank_b = (changes.values[f"image_rank_{x}"][index] for x in "ab")
         a, b = (f"{of[index]} ({'right' if of[index] == labels[index] else 'wrong'})" for of in predicted)
-        assert said.text().endswith(
-            ranks + (f"class predicted {a} by both" if a == b else f"class predicted A {a}, B {b}")
-        )
+        classes = f"class predicted {a} by both" if a == b else f"class predicted A {a}, B {b}"
+        assert said.text().endswith(f" · own caption ranked A {rank_a:.0f}, B {rank_b:.0f} · {classes}")
 
 
 def test_chips_leave_the_pairs_that_one_run_gets_right(qtbot, shared: ChangesView):
