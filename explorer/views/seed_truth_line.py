@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     from explorer.run_control.jobs import Jobs
     from explorer.state.selection import Selection
     from trainer.experiments.seed_truth import SeedTruth
-    from trainer.store import Workspace
+    from trainer.store import SplitKey, Workspace
 
 
 class SeedTruthLine(TruthLine):
     """A `TruthLine` of the selected runs; its link asks for their experiment.
 
     Attributes:
-        of_evaluations: Whether the view shows what was evaluated, and not the snapshots.
+        evaluated: Data whose evaluations the view shows; None where it shows snapshots.
         offers_evaluation: Whether runs of different data get a link to Evaluate; a view may have a button for it.
     """
 
@@ -36,7 +36,7 @@ class SeedTruthLine(TruthLine):
         self._workspace, self._selection, self._jobs, self._background = workspace, selection, jobs, background
         self._key: object = None
         self._comparable = True
-        self.of_evaluations = False
+        self.evaluated: SplitKey | None = None
         self.offers_evaluation = True
         self.opened.connect(lambda name: ask(ShowExperiment(name)))
         self.asked.connect(lambda: ask(AddSeeds(selection.runs) if self._comparable else EvaluateBoth()))
@@ -56,7 +56,7 @@ class SeedTruthLine(TruthLine):
             return
         self._key = key
         runs = self._selection.run_a, self._selection.run_b
-        args = self._workspace, *runs, self.of_evaluations
+        args = self._workspace, *runs, self.evaluated
         self._background.run(self, read_truth, *args, done=self._show, key="truth")
 
     def _show(self, truth: SeedTruth) -> None:
@@ -77,11 +77,11 @@ class SeedTruthLine(TruthLine):
             for run in jobs.runs
             if run.experiment in names or run.id in chosen
         ]
-        return chosen, states
+        return chosen, states, self.evaluated
 
 
-def read_truth(workspace: Workspace, run_a: int | None, run_b: int | None, of_evaluations: bool) -> SeedTruth:
+def read_truth(workspace: Workspace, run_a: int | None, run_b: int | None, evaluated: SplitKey | None) -> SeedTruth:
     """Return what is known over seeds of A and B. For a thread."""
     from trainer.experiments.seed_truth import seed_truth
 
-    return seed_truth(workspace, run_a, run_b, of_evaluations=of_evaluations)
+    return seed_truth(workspace, run_a, run_b, evaluated=evaluated)

@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock
 
 import numpy as np
 import pytest
@@ -14,10 +15,13 @@ from pytestqt.qtbot import QtBot
 
 from explorer import theme
 from explorer.intents import EvaluateBoth
+from explorer.views.changes import ChangesView
+from explorer.views.classify import ClassifyView
 from explorer.views.evaluate import EvaluateView
 from explorer.views.evaluate.controls import OWN_DATA
 from explorer.views.evaluate.seeds_pane import group_pattern, seeded
 from explorer.views.evaluate.view import READ_ONLY
+from explorer.views.map import MapView
 from explorer.views.view import Context
 from explorer.widgets.state_area import StatePage
 from tests.explorer.answering_client import AnsweringClient
@@ -33,7 +37,7 @@ from trainer.charts.measures.evaluation_scores import answer_of
 from trainer.config.default_paths import assets_dir
 from trainer.experiments.seed_truth import TRAINED_APART, evaluated_alike, seed_truth
 from trainer.messages import Evaluate, EvaluateAnswer, EvaluatedTask, Failure
-from trainer.metrics import metric
+from trainer.metrics import HEADLINE, metric
 from trainer.scheduling import queue
 from trainer.store import Question, SplitKey, Workspace
 from trainer.store.task_records import TaskRecord, evaluation_folder, read_records, write_task
@@ -141,6 +145,41 @@ def shared(qtbot: QtBot, dressed, _shared: EvaluateView) -> EvaluateView:
     _shared.tabs.setCurrentIndex(0)
     qtbot.waitUntil(lambda: _shared.chart is not None)
     return _shared
+
+
+def test_every_view_says_the_same_of_few_pairs_until_more_were_evaluated(context: Context, view: EvaluateView, qtbot):
+    workspace, runs = context.workspace, context.selection.runs
+    (key, *_) = {snapshot.key: None for snapshot in workspace.results.snapshots(runs[0])}
+    question, label = Question("zero_shot", 12, 3), np.arange(12) % 3
+    arrays = {
+        "path": label.astype(str),
+        "label": label,
+        "predicted": label,
+        "right": label == label,
+        "rank": 1 + 0 * label,
+    }
+    for run in runs:
+        workspace.runs.change(run, metric=HEADLINE, last=0.5)
+        workspace.runs.add_facts(run, {"heldout_pairs": {key.split: 12}})
+        at = evaluation_folder(workspace.runs.get(run).folder, key.dataset, key.split, 20)
+        details = {"classes": list(CLASSES), "suite": "toys", "templates": ["{}"]}
+        write_task(at, TaskRecord("zero_shot", {"zero_shot_acc1": 1.0}, 12, 100, details, arrays, question))
+        workspace.results.add_evaluation(
+            run, 20, key.dataset, key.split, {"zero_shot_acc1": 1.0}, {"zero_shot": question}
+        )
+    idle = dataclasses.replace(context, client=MagicMock())
+    others = [kind(idle) for kind in (MapView, ClassifyView, ChangesView)]
+    for other in others:
+        qtbot.addWidget(other)
+        other.show()
+    view.read(again=True)
+    qtbot.waitUntil(lambda: view.chart is not None and view.chart.dataset == key.dataset)
+    for shown in (*others, view):
+        shown.truth.read(again=True)
+        qtbot.waitUntil(lambda shown=shown: shown.truth.accessibleName() == "12 held-out pairs: too few to compare")
+    assert view.chart.undecided == "with 12 held-out pairs"
+    measured(view, qtbot)
+    qtbot.waitUntil(lambda: view.truth.accessibleName() == "1 seed each: undecided")
 
 
 def test_what_could_not_be_stored_is_refused_before_a_process_works(view: EvaluateView, monkeypatch) -> None:

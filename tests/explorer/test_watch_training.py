@@ -15,7 +15,9 @@ from explorer.models.runs import RunsModel
 from explorer.views import VIEWS
 from explorer.views.evaluate import EvaluateView
 from explorer.views.last_runs_card import TrainingNow
+from explorer.views.quality import QualityView
 from explorer.views.quality.load import load_quality
+from explorer.views.quality.view import NO_MODEL
 from explorer.views.seed_rows import RunCell
 from explorer.views.view import Context
 from explorer.window.picker_choices import first_choice
@@ -221,6 +223,13 @@ def test_a_run_of_curves_alone_is_not_chosen_and_everything_says_the_same_of_it(
             call()
         assert str(caught.value) == sentence
     assert load_quality(workspace, [(others[0].id, None), (curves.id, None)], None).no_model == sentence
+    quality = QualityView(context)
+    qtbot.addWidget(quality)
+    quality.show()
+    context.selection.select_runs(curves.id, None)
+    qtbot.waitUntil(lambda: quality.area.kind == "empty")
+    page = quality.area.page
+    assert (page.title.text(), page.text.text(), page.button.isVisible()) == (NO_MODEL, sentence, False)
     assert seed_truth(workspace, others[0].id, curves.id).text == sentence.rstrip(".")
     view = EvaluateView(context)
     qtbot.addWidget(view)

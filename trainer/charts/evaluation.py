@@ -219,7 +219,7 @@ def evaluation_at(
     runs = [replace(run, label=run.name if at_one_step else f"{run.name}, step {run.step:,}") for run in runs]
     seeds = over_seeds(workspace, [workspace.runs.get(run.run) for run in runs])
     pair = [run.run for run in runs[:2]]
-    undecided = seed_truth(workspace, *pair, of_evaluations=True).undecided if len(pair) == 2 else ""
+    undecided = seed_truth(workspace, *pair, evaluated=SplitKey(*key)).undecided if len(pair) == 2 else ""
     return EvaluationChart(
         *key, tuple(runs), _lines(runs), references(key[0]), seeds, undecided, _primary(workspace, rows)
     )

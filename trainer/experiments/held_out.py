@@ -16,13 +16,22 @@ LAST_K: Final = 10
 
 def too_few_of(rows: Iterable[RunRow]) -> int | None:
     """Return on how many pairs these runs were measured where that is too few; None where it is enough or unknown."""
-    counts = [n for row in rows if row.metric and (n := measured_on(row.metric, row.facts)[1]) is not None]
+    return fewest(n for row in rows if row.metric and (n := measured_on(row.metric, row.facts)[1]) is not None)
+
+
+def fewest(counts: Iterable[int]) -> int | None:
+    """Return the smallest of these numbers of pairs where it is too small; None where it is enough or there is none."""
     return min((n for n in counts if n < FEWEST_HELD_OUT), default=None)
 
 
 def too_few(n: int) -> str:
     """Return in a line that runs cannot be compared on so few held-out pairs."""
-    return f"{n:,} held-out pair{'s' * (n != 1)}: too few to compare"
+    return f"{pairs_in_words(n)}: too few to compare"
+
+
+def pairs_in_words(n: int) -> str:
+    """Return `4 held-out pairs`."""
+    return f"{n:,} held-out pair{'s' * (n != 1)}"
 
 
 def with_captions(captions: int, pairs: int) -> str:

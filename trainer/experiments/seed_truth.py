@@ -8,7 +8,7 @@ from typing import ClassVar, Final
 
 from trainer import config
 from trainer.experiments.counted import CountedRun, RunGroup, counted_line, flaw_of, standing
-from trainer.experiments.held_out import too_few, too_few_of
+from trainer.experiments.held_out import fewest, pairs_in_words, too_few, too_few_of
 from trainer.experiments.verdict import ArmComparison, ExperimentVerdict, judge
 from trainer.metrics import data_label, dataset_label
 from trainer.store import RunRow, SplitKey, StoreError, Workspace
@@ -33,7 +33,7 @@ class SeedTruth:
     experiment: str = ""  # Name of the experiment; empty without one.
     comparable: bool = True  # Whether further seeds of both can decide between them.
     apart: bool = False  # Whether no value of one compares with one of the other: they were measured on different data.
-    # Of how many seeds two runs or arms are undecided: `with 1 seed each`; empty where they are not.
+    # With what two runs or arms are undecided: `with 1 seed each`, `with 4 held-out pairs`; empty where they are not.
     undecided: str = ""
     # What the runs ended with that their values do not show, `CLIP · s0 collapsed at step 48`.
     flaws: tuple[str, ...] = ()
@@ -50,11 +50,15 @@ class SeedTruth:
 
 
 def seed_truth(
-    workspace: Workspace, run_a: int | None, run_b: int | None, *, of_evaluations: bool = False
+    workspace: Workspace, run_a: int | None, run_b: int | None, *, evaluated: SplitKey | None = None
 ) -> SeedTruth:
     """Return what is known over seeds of runs A and B; nothing where one is missing or both are one run.
 
-    With `of_evaluations` it is about what was evaluated, which runs of different data may have in common.
+    Args:
+        workspace: Of the runs.
+        run_a, run_b: Numbers of the runs.
+        evaluated: Data whose evaluations a view shows, which runs of other data may have in common and which may be
+            more pairs than were held out; None: of what training has measured.
     """
     if run_a is None or run_b is None or run_a == run_b:
         return SeedTruth()
@@ -65,19 +69,20 @@ def seed_truth(
     if curves := next(filter(None, (row.curves_only for row in rows)), ""):
         return SeedTruth(verdict=curves.rstrip("."), comparable=False)
     flaws = tuple(f"{row.short_name} {flaw}" for row in rows if (flaw := flaw_of(row)))
-    return replace(_truth_of(workspace, rows, of_evaluations=of_evaluations), flaws=flaws)
+    return replace(_truth_of(workspace, rows, evaluated), flaws=flaws)
 
 
-def _truth_of(workspace: Workspace, rows: Sequence[RunRow], *, of_evaluations: bool) -> SeedTruth:
+def _truth_of(workspace: Workspace, rows: Sequence[RunRow], evaluated: SplitKey | None) -> SeedTruth:
     arms = list(dict.fromkeys(row.arm for row in rows))
     name = rows[0].experiment
     if measured_apart(workspace, [row.id for row in rows]):
-        if of_evaluations and evaluated_alike(workspace, [row.id for row in rows]):
+        if evaluated is not None and evaluated_alike(workspace, [row.id for row in rows]):
             return SeedTruth(verdict=TRAINED_APART, comparable=False)
         keys = [dict.fromkeys(snapshot.key for snapshot in workspace.results.snapshots(row.id)) for row in rows]
         return SeedTruth(verdict=f"{DIFFERENT_DATA}: {_data_names(*keys)}", comparable=False, apart=True)
-    if not of_evaluations and (few := too_few_of(rows)) is not None:
-        return SeedTruth(verdict=too_few(few), experiment=name if rows[1].experiment == name else "", comparable=False)
+    if (few := _too_few(workspace, rows, evaluated)) is not None:
+        experiment, undecided = name if rows[1].experiment == name else "", f"with {pairs_in_words(few)}"
+        return SeedTruth(verdict=too_few(few), experiment=experiment, comparable=False, undecided=undecided)
     if not name or rows[1].experiment != name:
         both = RunGroup("", tuple(CountedRun(row, -1, standing(row)) for row in rows))
         return _none_counts([both], "") or SeedTruth(
@@ -102,6 +107,18 @@ def _truth_of(workspace: Workspace, rows: Sequence[RunRow], *, of_evaluations: b
     is_undecided = len(compared) == 1 and compared[0].decision == "undecided" and compared[0].differences
     undecided = f"{'with ' * is_single}{_of_seeds(compared[0], is_single=is_single)}" if is_undecided else ""
     return SeedTruth("" if is_single else seeds, ", ".join(said), not_counted, name, undecided=undecided)
+
+
+def _too_few(workspace: Workspace, rows: Sequence[RunRow], evaluated: SplitKey | None) -> int | None:
+    """Return on how many pairs the runs were measured where that is too few, of data that they were evaluated on."""
+    name = rows[0].metric.rpartition("/")[2]
+    counts = []
+    for row in rows if evaluated is not None else ():
+        answers = workspace.results.answers(row.id)
+        asked = [each.question for each in answers if SplitKey(each.dataset, each.split) == evaluated]
+        counts += [max((question.independent(name) for question in asked if question), default=0)]
+    measured = [*filter(None, counts)]
+    return fewest(measured) if measured else too_few_of(rows)
 
 
 def measured_apart(workspace: Workspace, runs: Iterable[int]) -> bool:

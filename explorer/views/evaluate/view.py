@@ -77,8 +77,6 @@ class EvaluateView(View):
 
     def build(self) -> Iterator[None]:
         context = self.context
-        if self.truth is not None:
-            self.truth.of_evaluations = True
         self.asking = SingleRequest(context.client, self)
         self.pictures = Thumbnails(context.background, self, edge=2 * PICTURE)
         self.chart: EvaluationChart | None = None
@@ -277,6 +275,9 @@ class EvaluateView(View):
             action.setText(f"Measure both on {data.label}")
         self.chart = chart if isinstance(chart, EvaluationChart) else None
         key = (self.chart.dataset, self.chart.split) if self.chart else None
+        if self.truth is not None:
+            self.truth.evaluated = SplitKey(*key) if key else None
+            self.truth.read()
         self.shown.show_choices([Choice(data_key, _label_of(data_key)) for data_key in evaluated], key)
         if self._read is not None:
             self._read = (*self._read[:1], self.shown.key)

@@ -56,6 +56,7 @@ REVIEW_ACTIONS: Final = (
 NO_RUN: Final = "Choose run A in the bar above. Its model searches its training data for problems."
 CHECKED_ELSEWHERE: Final = "Checked in a workspace of your own"
 READ_ONLY_DATA: Final = "Read-only: the data of your own runs can be checked."
+NO_MODEL: Final = "No model to check with"
 NOT_CHECKED: Final = (
     "The runs chosen above search the training and the held-out pairs for wrong captions, duplicate images and "
     "outliers. It takes minutes for tens of thousands of pairs, and continues if you leave this view."
@@ -232,8 +233,8 @@ class QualityView(View):
             if self.context.jobs.look_only:
                 self.show_empty("database", CHECKED_ELSEWHERE, READ_ONLY_DATA, self.own_runs)
             else:
-                text = self.loaded.no_model or NOT_CHECKED
-                self.show_empty("database", "Not checked yet", text, self._check_action)
+                missing = (NO_MODEL, loaded.no_model) if loaded.no_model else ()
+                self.show_empty("database", *(missing or ("Not checked yet", NOT_CHECKED, self._check_action)))
             return
         self.states = dict(loaded.states)
         for change in self._writes:

@@ -8,7 +8,7 @@ from tests.trainer.experiments.conftest import end
 from trainer import config
 from trainer.experiments.experiment import Experiment, to_toml
 from trainer.experiments.seed_truth import DIFFERENT_DATA, SeedTruth, seed_truth
-from trainer.store import Workspace
+from trainer.store import Question, SplitKey, Workspace
 
 CLIP, CLOOB = (0.80, 0.82, 0.84), (0.85, 0.78, 0.88)
 
@@ -117,6 +117,23 @@ def test_runs_on_different_data_are_no_pair(two_experiments: Workspace):
     two_experiments.results.add_snapshot(clip, 20, "own", "heldout", folder, n=20, d=8)
     truth = seed_truth(two_experiments, clip, cloob)
     assert (truth.text, truth.comparable) == ("1 seed each: undecided", True), "both know the own data"
+
+
+def test_few_pairs_are_told_of_the_data_whose_numbers_are_shown(two_experiments: Workspace):
+    runs = [ids(two_experiments, name, "CLIP")[0] for name in ("duel", "rematch")]
+    own, other = SplitKey("own", "heldout"), SplitKey("GTSRB", "test")
+    for run, n in zip(runs, (12, 10), strict=True):
+        two_experiments.runs.add_facts(run, {"heldout_pairs": {"heldout": n}})
+        questions = {"retrieval": Question("retrieval", 2 * n, gallery=9, protocol=f"{n} distinct pictures")}
+        two_experiments.results.add_evaluation(run, 20, "own", "heldout", {"image_to_text_R@1": 0.5}, questions)
+        questions = {"zero_shot": Question("zero_shot", 400, 43)}
+        two_experiments.results.add_evaluation(run, 20, "GTSRB", "test", {"zero_shot_acc1": 0.5}, questions)
+    few = seed_truth(two_experiments, *runs)
+    assert (few.text, few.comparable) == ("10 held-out pairs: too few to compare", False)
+    assert few.undecided == "with 10 held-out pairs"
+    assert seed_truth(two_experiments, *runs, evaluated=own) == few, "each picture of the 20 pairs asks once"
+    assert seed_truth(two_experiments, *runs, evaluated=SplitKey("own", "unmeasured")) == few
+    assert seed_truth(two_experiments, *runs, evaluated=other).text == "1 seed each: undecided"
 
 
 def test_where_nothing_is_compared_nothing_is_said(two_experiments: Workspace):
