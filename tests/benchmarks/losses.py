@@ -23,9 +23,9 @@ from typing import Any, Final
 
 from trainer.untrusted import safe_subprocess
 
-OBJECTIVES: Final = ("clip", "open_clip", "cloob", "dhn_nce", "sigmoid")
+OBJECTIVES: Final = ("clip", "open_clip", "cloob", "dhn_nce", "siglip")
 FORMS: Final = {"open_clip": ("dense",)}
-DENSE_TABLES: Final = {"clip": 5, "open_clip": 5, "cloob": 10, "dhn_nce": 10, "sigmoid": 5}
+DENSE_TABLES: Final = {"clip": 5, "open_clip": 5, "cloob": 10, "dhn_nce": 10, "siglip": 5}
 """How many n x n float32 tables the dense form holds at its peak, rounded up."""
 OPERATIONS: Final = {
     ("clip", "dense"): 6,
@@ -35,8 +35,8 @@ OPERATIONS: Final = {
     ("cloob", "tiled"): 72,
     ("dhn_nce", "dense"): 12,
     ("dhn_nce", "tiled"): 16,
-    ("sigmoid", "dense"): 6,
-    ("sigmoid", "tiled"): 8,
+    ("siglip", "dense"): 6,
+    ("siglip", "tiled"): 8,
 }
 """Floating-point operations of the matrix products of both passes, in n^2 d."""
 SIZES: Final = {"cpu": (1024, 4096, 16_384, 32_768), "cuda": (65_536, 262_144)}
@@ -121,7 +121,7 @@ def _loss(objective: str, form: str, pairs: int, device: str) -> Callable:
         "clip": lambda image, text: losses.info_nce(image, text, 14.0, tile=tile),
         "cloob": lambda image, text: losses.cloob(image, text, 30.0, 8.0, tile=tile),
         "dhn_nce": lambda image, text: losses.dhn_nce(image, text, 14.0, 0.15, 0.15, tile=tile),
-        "sigmoid": lambda image, text: losses.sigmoid(image, text, 10.0, -10.0, tile=tile),
+        "siglip": lambda image, text: losses.siglip(image, text, 10.0, -10.0, tile=tile),
     }[objective]
 
 
@@ -261,7 +261,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu", help="cuda: bfloat16 inputs (default: cpu)")
     parser.add_argument("--pairs", type=int, nargs="+", help="batch sizes (default: 1k to 32k, on a GPU 64k and 256k)")
     parser.add_argument("--dimension", type=int, help="of the embeddings (default: 512, on a GPU 1024)")
-    parser.add_argument("--objectives", nargs="+", help="clip, open_clip, cloob, dhn_nce, sigmoid (default: all)")
+    parser.add_argument("--objectives", nargs="+", help="clip, open_clip, cloob, dhn_nce, siglip (default: all)")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -6,7 +6,7 @@ import torch
 
 from tests.benchmarks import losses
 from tests.lazily import lazily
-from trainer.losses import cloob, dhn_nce, info_nce, sigmoid
+from trainer.losses import cloob, dhn_nce, info_nce, siglip
 from trainer.losses.precision import bfloat16_operands
 
 flop_counter = lazily("torch.utils.flop_counter")
@@ -69,7 +69,7 @@ def test_operations_are_those_of_the_matrix_products(objective, form):
             "clip": lambda a, b: info_nce(a, b, 14.0, tile=16),
             "cloob": lambda a, b: cloob(a, b, 30.0, 8.0, tile=16),
             "dhn_nce": lambda a, b: dhn_nce(a, b, 14.0, 0.15, 0.15, tile=16),
-            "sigmoid": lambda a, b: sigmoid(a, b, 10.0, -10.0, tile=16),
+            "siglip": lambda a, b: siglip(a, b, 10.0, -10.0, tile=16),
         }[objective]
     with bfloat16_operands(), flop_counter.FlopCounterMode(display=False) as counted:
         loss(*rows).backward()

@@ -83,7 +83,7 @@ WITHOUT = {
     "trainer/charts/published_numbers.py": OWN,
     "trainer/cli/bundle.py": OWN,
     "trainer/cli/report.py": OWN,
-    "trainer/render_mpl/report.py": OWN,
+    "trainer/render_html/report.py": OWN,
     "trainer/training/provenance.py": OWN,
     "trainer/store/process_lock.py": OWN,
     "explorer/event_loop/process_age.py": OWN,

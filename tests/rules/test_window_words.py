@@ -13,7 +13,7 @@ from tests.rules.sources import nodes
 ROOT = Path(__file__).parents[2]
 WINDOW_STRINGS = runpy.run_path(str(ROOT / "packaging" / "window_strings.py"))
 files, is_shown = WINDOW_STRINGS["files"], WINDOW_STRINGS["is_shown"]
-PLACES = ("explorer", "trainer/charts", "trainer/config", "trainer/experiments", "trainer/render_mpl")
+PLACES = ("explorer", *(f"trainer/{room}" for room in ("charts", "config", "experiments", "render_html", "render_mpl")))
 OLD = (
     "in all 2 arms",
     "they decide nothing",

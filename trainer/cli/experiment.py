@@ -199,7 +199,7 @@ def _verdict(args: argparse.Namespace) -> int:
     from trainer.charts.experiment_verdict import CHART, ExperimentSettings, as_values
     from trainer.charts.panel_tables import as_text
     from trainer.experiments.verdict import judge
-    from trainer.render_mpl.experiment_page import write_verdict
+    from trainer.render_html.experiment_page import write_verdict
     from trainer.render_mpl.files import check_suffixes, json_text
 
     files: list[Path] = getattr(args, "out", [])

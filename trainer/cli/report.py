@@ -21,7 +21,7 @@ from trainer.untrusted.terminal import say, say_json
 
 if TYPE_CHECKING:
     from trainer.charts.measures.comparison import Comparison
-    from trainer.render_mpl.report import LiveSection, ReportFigure
+    from trainer.render_html.report import LiveSection, ReportFigure
     from trainer.store import RunRow, Workspace
 
 GROUP = "Share"
@@ -96,8 +96,8 @@ def _write_folder(
 ) -> dict[str, Any]:
     from trainer.charts.comparison import CHART as COMPARISON
     from trainer.charts.measures.comparison import comparison
+    from trainer.render_html.report import Report, page
     from trainer.render_mpl.files import json_text
-    from trainer.render_mpl.report import Report, page
 
     folder = folder.absolute()
     rows = [workspace.runs.get(ref) for ref in runs]
@@ -132,7 +132,7 @@ def _write(file: Path, text: str) -> None:
 
 def _figures(workspace: Workspace, rows: list[RunRow], folder: Path) -> list[ReportFigure]:
     from trainer.charts.measures.curves import CurveSettings
-    from trainer.render_mpl.report import ReportFigure
+    from trainer.render_html.report import ReportFigure
 
     refs = [row.id for row in rows]
     logged = {name for row in rows for name in workspace.results.scalar_names(row.id)}
@@ -161,7 +161,7 @@ def _zero_shot(
     workspace: Workspace, rows: list[RunRow], folder: Path
 ) -> tuple[list[ReportFigure], list[tuple[str, str]]]:
     """Return figures that need a checkpoint, and why any could not be drawn."""
-    from trainer.render_mpl.report import ReportFigure
+    from trainer.render_html.report import ReportFigure
 
     paired = _paired(workspace, rows)
     kinds = (
@@ -191,7 +191,7 @@ def _maps(workspace: Workspace, rows: list[RunRow], folder: Path) -> tuple[list[
     """Return the maps, and which of them would take too long."""
     from trainer.charts.snapshots import choose_snapshot
     from trainer.charts.spec import Request, targets_of
-    from trainer.render_mpl.report import ReportFigure
+    from trainer.render_html.report import ReportFigure
 
     titles = {"pca": "Map, principal components", "umap": "Map, UMAP"}
     texts = {
@@ -219,7 +219,7 @@ def _live(workspace: Workspace, rows: list[RunRow], placement: export_map.Placem
     from trainer.cli._progress import report
     from trainer.projection.live_maps import live_maps
     from trainer.render_html import live_map
-    from trainer.render_mpl.report import LiveSection
+    from trainer.render_html.report import LiveSection
 
     color = placement.color or next(iter(_class_column(workspace, rows)), "modality")
     request = Request(targets_of([row.id for row in rows]))

@@ -29,7 +29,7 @@ from trainer.losses.nt_xent import nt_xent
 from trainer.losses.one_vs_all_logistic import one_vs_all_logistic
 from trainer.losses.pairwise_ranking import pairwise_ranking
 from trainer.losses.proto_nce import concentration, proto_nce
-from trainer.losses.sigmoid import sigmoid
+from trainer.losses.siglip import siglip
 from trainer.losses.simsiam import simsiam
 from trainer.losses.skip_gram import skip_gram
 from trainer.losses.skip_gram_softmax import skip_gram_softmax
@@ -65,7 +65,7 @@ __all__ = [
     "one_vs_all_logistic",
     "pairwise_ranking",
     "proto_nce",
-    "sigmoid",
+    "siglip",
     "simsiam",
     "skip_gram",
     "skip_gram_softmax",

@@ -18,7 +18,7 @@ from trainer.data.content import matching_of
 from trainer.data.views import JITTER, ViewStrength, augmented_view
 from trainer.device import sent
 from trainer.errors import UserError
-from trainer.losses import cloob, convirt, dhn_nce, hopfield_info_nce, info_loob_pair, info_nce, sigmoid
+from trainer.losses import cloob, convirt, dhn_nce, hopfield_info_nce, info_loob_pair, info_nce, siglip
 from trainer.losses.right_answers import Answers, RightAnswers
 from trainer.methods.batch import Batch
 from trainer.methods.method import Material, Method
@@ -204,7 +204,7 @@ class SigLipPairs(ImageText):
 
     def loss(self, image: Embeddings, text: Embeddings, *, answers: Answers = None) -> Float[Tensor, ""]:
         """Return the sigmoid loss at the current scale and bias."""
-        return sigmoid(image, text, self.log_scale.exp(), self.bias, answers=answers)
+        return siglip(image, text, self.log_scale.exp(), self.bias, answers=answers)
 
     @property
     def inv_tau_limits(self) -> tuple[float, float]:

@@ -85,7 +85,7 @@ def _hopfield_info_nce(method: ImageText, image: Tensor, text: Tensor, answers: 
     return (of_images + _surprise(*texts, method.inv_tau, _of_texts(answers))[0]) / 2
 
 
-def _sigmoid(method: Any, image: Tensor, text: Tensor, answers: Answers) -> Rows:
+def _siglip(method: Any, image: Tensor, text: Tensor, answers: Answers) -> Rows:
     logits = method.inv_tau * image @ text.T + float(method.bias.detach())
     matched = logits.diagonal().clone()
     mask(logits, 0, False, answers)
@@ -122,6 +122,6 @@ _ROWS: Final[dict[type[ImageText], Callable[[Any, Tensor, Tensor, Answers], Rows
     InfoLoobPairs: _info_loob,
     HopfieldInfoNcePairs: _hopfield_info_nce,
     CloobPairs: _cloob,
-    SigLipPairs: _sigmoid,
+    SigLipPairs: _siglip,
     DhnNcePairs: _dhn_nce,
 }

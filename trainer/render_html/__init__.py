@@ -1,1 +1,1 @@
-"""Maps that a browser draws: in a page that needs no server, and in notebooks."""
+"""Pages that a browser draws: maps, also in notebooks, reports of runs, verdicts of experiments."""

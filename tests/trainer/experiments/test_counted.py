@@ -20,7 +20,7 @@ from trainer.charts.spec import Request
 from trainer.experiments.counted import counted_line, run_groups
 from trainer.experiments.seed_truth import seed_truth
 from trainer.experiments.verdict import judge
-from trainer.render_mpl.report import Report, page
+from trainer.render_html.report import Report, page
 from trainer.store import RunLog, Workspace
 
 NAME = "image_to_text_R@1"

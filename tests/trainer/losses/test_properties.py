@@ -15,7 +15,7 @@ PAIRS = {
     "cloob": lambda a, b: losses.cloob(a, b, 8.0, 8.0),
     "hopfield_info_nce": lambda a, b: losses.hopfield_info_nce(a, b, 8.0, 8.0),
     "convirt": lambda a, b: losses.convirt(a, b, 8.0, 0.75),
-    "sigmoid": lambda a, b: losses.sigmoid(a, b, 8.0, -2.0),
+    "siglip": lambda a, b: losses.siglip(a, b, 8.0, -2.0),
     "dhn_nce": lambda a, b: losses.dhn_nce(a, b, 8.0, 0.15, 0.4),
     "nt_xent": lambda a, b: losses.nt_xent(a, b, 8.0),
     "nt_logistic": lambda a, b: losses.nt_logistic(a, b, 8.0),
@@ -28,7 +28,7 @@ LABELED = {
     "triplet": lambda rows, labels: losses.triplet(rows, labels, sampler="hard"),
     "margin": lambda rows, labels: losses.margin(rows, labels, sampler="hard"),
 }
-SYMMETRIC = {"info_nce", "info_loob_pair", "cloob", "hopfield_info_nce", "sigmoid", "nt_xent", "nt_logistic",
+SYMMETRIC = {"info_nce", "info_loob_pair", "cloob", "hopfield_info_nce", "siglip", "nt_xent", "nt_logistic",
              "dcl", "dclw", "margin_triplet"}  # fmt: skip
 EXAMPLES = settings(max_examples=15, deadline=None)
 

@@ -14,7 +14,7 @@ CALLS = {
     "hopfield_info_nce": "image text inv_tau beta",
     "info_loob_pair": "image text inv_tau",
     "convirt": "image text inv_tau image_weight",
-    "sigmoid": "image text scale bias",
+    "siglip": "image text scale bias",
     "dhn_nce": "image text inv_tau beta_image beta_text",
     "nt_xent": "view_a view_b inv_tau",
     "nt_logistic": "view_a view_b inv_tau",

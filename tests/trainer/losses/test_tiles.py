@@ -15,13 +15,13 @@ from trainer.losses import (
     cloob,
     dhn_nce,
     hopfield_retrieval,
-    sigmoid,
+    siglip,
 )
 from trainer.losses.precision import bfloat16_operands
 from trainer.losses.tiles import DENSE_CELLS, tile_rows
 
 LOSSES = ALL_PAIRS | {
-    "sigmoid": (sigmoid, (10.0, -3.0), {}),
+    "siglip": (siglip, (10.0, -3.0), {}),
     "dhn_nce detached": (dhn_nce, (2.0, 0.15, 0.4), {"detach_weights": True}),
 }
 
@@ -53,13 +53,13 @@ def test_tiled_gradients_are_right_for_every_scalar(unit_rows):
     image, text = unit_rows(5, 3, 0), unit_rows(5, 3, 1)
     scalars = [torch.tensor(v, dtype=torch.float64) for v in (4.0, -2.0)]
     arguments = [a.requires_grad_() for a in (image, text, *scalars)]
-    assert torch.autograd.gradcheck(lambda *a: sigmoid(*a, tile=2), arguments)
+    assert torch.autograd.gradcheck(lambda *a: siglip(*a, tile=2), arguments)
     assert torch.autograd.gradcheck(lambda *a: cloob(*a, 8.0, tile=2), arguments[:3])
     assert torch.autograd.gradcheck(lambda *a: hopfield_retrieval(*a, tile=2), arguments[:3])
     assert torch.autograd.gradcheck(lambda *a: dhn_nce(*a, 0.15, 0.4, tile=2), arguments[:3])
 
 
-@pytest.mark.parametrize("name", ["info_nce", "cloob", "sigmoid", "dhn_nce", "info_loob"])
+@pytest.mark.parametrize("name", ["info_nce", "cloob", "siglip", "dhn_nce", "info_loob"])
 def test_rounded_operands_cost_little(unit_rows, name):
     """For spread-out rows, rounding operands to bfloat16, with float32 sums, changes the gradient by 1 %."""
     loss, scalars, options = LOSSES[name]

@@ -80,7 +80,7 @@ def dhn_by_loops(image, text, scale, *betas):
     return total / N
 
 
-def sigmoid_by_loops(image, text, scale, bias):
+def siglip_by_loops(image, text, scale, bias):
     terms = [
         -F.logsigmoid((1 if i == j else -1) * (scale * image[i] @ text[j] + bias))
         for i in range(N)
@@ -123,9 +123,9 @@ LOSSES = {
         lambda a, b, **k: losses.dhn_nce(a, b, 5.0, 0.3, 0.2, **k),
         lambda a, b: dhn_by_loops(a, b, 5.0, 0.3, 0.2),
     ),
-    "sigmoid": (
-        lambda a, b, **k: losses.sigmoid(a, b, 5.0, -2.0, **k),
-        lambda a, b: sigmoid_by_loops(a, b, 5.0, -2.0),
+    "siglip": (
+        lambda a, b, **k: losses.siglip(a, b, 5.0, -2.0, **k),
+        lambda a, b: siglip_by_loops(a, b, 5.0, -2.0),
     ),
 }
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.nightly import few_plain, nightly_except
 from trainer.__main__ import main
-from trainer.render_mpl.report import _facts
+from trainer.render_html.report import _facts
 from trainer.scheduling import energy
 from trainer.store.results_table import ResultsTable
 

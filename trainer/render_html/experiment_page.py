@@ -15,9 +15,9 @@ from trainer.charts.marks import NumberTable, Panel, XYPlot
 from trainer.charts.spec import Request
 from trainer.experiments.experiment import to_toml
 from trainer.experiments.verdict import ExperimentVerdict
+from trainer.render_html.report import POLICY, STYLE
 from trainer.render_mpl import panel as figure
 from trainer.render_mpl.files import NumberRows, write_figure
-from trainer.render_mpl.report import POLICY, STYLE
 from trainer.store import Workspace
 from trainer.store.files import write_for_user
 from trainer.untrusted import shell

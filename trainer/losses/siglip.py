@@ -11,7 +11,7 @@ from trainer.losses.tiles import softplus_sum
 
 
 @full_precision
-def sigmoid(
+def siglip(
     image: Float[Tensor, "n d"],
     text: Float[Tensor, "n d"],
     scale: float | Float[Tensor, ""],
