@@ -53,7 +53,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     from explorer.event_loop.qt_import import import_qt
 
     import_qt()
-    from explorer.window.single_instance import claim, ring
+    from explorer.window.single_instance import claim, raise_running_window
     from trainer.config.default_paths import default_workspace
     from trainer.untrusted.local_settings import load_elsewhere
 
@@ -78,7 +78,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
     lock = claim(folder)
     if lock is None:
-        heard = ring(folder, options.open)
+        heard = raise_running_window(folder, options.open)
         say(
             "explorer: a window of this workspace is already open"
             + (" and was brought to the front." if heard else ", but it does not respond. Close it, then start again.")

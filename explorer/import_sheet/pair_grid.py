@@ -17,11 +17,11 @@ from explorer.widgets.image_box import LINE, draw_lines, paint_ground, paint_squ
 from explorer.widgets.item_list import ITEM_ROLE, Index, ItemListModel, Roles
 from trainer.messages import Example
 
-LOWEST, HIGHEST = 84, 132
-"""Of a cell, in pixels: as high as all pairs have room for."""
+MIN_HEIGHT_PX, MAX_HEIGHT_PX = 84, 132
+"""Of a cell, which is as high as all pairs have room for."""
 PAD: Final = theme.SPACE
-NARROWEST: Final = 340
-"""A cell is not narrower; from twice that on there are two columns, and so on."""
+MIN_WIDTH_PX: Final = 340
+"""Of a cell: from twice that on there are two columns, and so on."""
 EXAMPLES: Final = 10
 
 
@@ -49,7 +49,7 @@ class PairModel(ItemListModel):
         return self._pictures.problem(pair.path)
 
     def _tip(self, pair: Example) -> str:
-        return plain_tip("\n".join(filter(None, (pair.caption, pair.item, self.problem(pair)))))
+        return wrapped_tip("\n".join(filter(None, (pair.caption, pair.item, self.problem(pair)))))
 
     def _arrived(self, path: str) -> None:
         for row, pair in enumerate(self.items):
@@ -78,11 +78,11 @@ class PairGrid(QListView):
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         # With the scroll bar or without, the columns are the same: else they could flicker between two layouts.
-        wide = self.width() - self.style().pixelMetric(QStyle.PixelMetric.PM_ScrollBarExtent) - theme.SPACE
-        columns = max(1, wide // NARROWEST)
+        width = self.width() - self.style().pixelMetric(QStyle.PixelMetric.PM_ScrollBarExtent) - theme.SPACE
+        columns = max(1, width // MIN_WIDTH_PX)
         rows = -(-EXAMPLES // columns)
-        high = (self.height() - theme.SPACE) // rows
-        self.setGridSize(QSize(wide // columns, min(HIGHEST, max(LOWEST, high))))
+        height = (self.height() - theme.SPACE) // rows
+        self.setGridSize(QSize(width // columns, min(MAX_HEIGHT_PX, max(MIN_HEIGHT_PX, height))))
         super().resizeEvent(event)
 
 
@@ -108,11 +108,11 @@ class _Cell(QStyledItemDelegate):
         theme.text_pen(painter, theme.SMALL_PX, "bad" if problem else "secondary")
         below = QRect(room.left(), square.bottom() - LINE + 1, room.width(), LINE)
         text = problem or " · ".join(part for part in (pair.label, pair.item) if part)
-        side = Qt.TextElideMode.ElideRight if problem else Qt.TextElideMode.ElideMiddle
+        elide = Qt.TextElideMode.ElideRight if problem else Qt.TextElideMode.ElideMiddle
         painter.drawText(
             below,
             int(Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft),
-            painter.fontMetrics().elidedText(text, side, below.width()),
+            painter.fontMetrics().elidedText(text, elide, below.width()),
         )
         painter.restore()
 
@@ -120,6 +120,6 @@ class _Cell(QStyledItemDelegate):
         return option.widget.gridSize()
 
 
-def plain_tip(text: str) -> str:
-    """Wrap a tool tip to readable lines and escape tags, so that captions show as plain text."""
+def wrapped_tip(text: str) -> str:
+    """Return a tool tip in readable lines; that its tags are no HTML is the style sheet's, as of every tool tip."""
     return "\n".join(textwrap.fill(line, 90) for line in text.splitlines())

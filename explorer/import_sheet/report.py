@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QAbstractItemView, QFileDialog, QHeaderView, QPush
 
 from explorer import theme
 from explorer.event_loop.background import Background
-from explorer.import_sheet.pair_grid import plain_tip
+from explorer.import_sheet.pair_grid import wrapped_tip
 from explorer.import_sheet.survey_result import NOT_USED
 from explorer.widgets import layouts
 from explorer.widgets.elided_label import ElidedLabel
@@ -68,7 +68,7 @@ class ReportModel(QAbstractTableModel):
         if role == Qt.ItemDataRole.DisplayRole:
             return f"{text[:1].upper()}{text[1:]}" if index.column() == 1 else text
         if role == Qt.ItemDataRole.ToolTipRole:
-            return plain_tip(text)
+            return wrapped_tip(text)
         if role == Qt.ItemDataRole.ForegroundRole and index.column() == 1:
             return theme.color("bad" if text == NOT_USED else "warn")
         return None

@@ -13,15 +13,15 @@ from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 from explorer import theme
 from trainer.analysis.label_shares import percent
 
-ROW: Final = 32
+ROW_PX: Final = 32
 """Least height of a row; in a high window rows are up to three times as high, and bars twice."""
-HEAD: Final = 52
-BAR: Final = 14
-LEAST_BAR: Final = 12
-DOT: Final = 10
+HEAD_PX: Final = 52
+BAR_PX: Final = 14
+MIN_BAR_PX: Final = 12
+DOT_PX: Final = 10
 NAME_SHARE: Final = 0.28
-NAME_LEAST: Final = 72
-NAME_MOST: Final = 220
+MIN_NAME_PX: Final = 72
+MAX_NAME_PX: Final = 220
 PALE: Final = 0.38
 """Opacity of a bar that is not the largest of its column."""
 
@@ -67,7 +67,7 @@ class BarChart(QWidget):
         n = max(1, len(self.columns))
         left = self._name_width() + theme.BETWEEN
         width = (self.width() - left - (n - 1) * theme.AROUND) / n
-        return [QRectF(left + i * (width + theme.AROUND), 0, width, HEAD) for i in range(len(self.columns))]
+        return [QRectF(left + i * (width + theme.AROUND), 0, width, HEAD_PX) for i in range(len(self.columns))]
 
     def show_bars(
         self,
@@ -94,16 +94,16 @@ class BarChart(QWidget):
     @property
     def row_px(self) -> int:
         """The height of a row: the rows share what room there is."""
-        return min(3 * ROW, max(ROW, (self.height() - HEAD) // max(1, len(self.names))))
+        return min(3 * ROW_PX, max(ROW_PX, (self.height() - HEAD_PX) // max(1, len(self.names))))
 
     def sizeHint(self) -> QSize:
-        return QSize(480, HEAD + ROW * max(4, min(len(self.names), 10)) + 4)
+        return QSize(480, HEAD_PX + ROW_PX * max(4, min(len(self.names), 10)) + 4)
 
     def minimumSizeHint(self) -> QSize:
         number = QFontMetricsF(_font(strong=True)).horizontalAdvance("100.0 %") + theme.INSIDE
         columns = max(1, len(self.columns))
-        lanes = columns * (number + LEAST_BAR) + (columns - 1) * theme.AROUND
-        return QSize(round(NAME_LEAST + theme.BETWEEN + lanes), HEAD + 3 * ROW)
+        lanes = columns * (number + MIN_BAR_PX) + (columns - 1) * theme.AROUND
+        return QSize(round(MIN_NAME_PX + theme.BETWEEN + lanes), HEAD_PX + 3 * ROW_PX)
 
     def event(self, event: QEvent) -> bool:
         if event.type() == QEvent.Type.ToolTip and isinstance(event, QHelpEvent):
@@ -120,16 +120,16 @@ class BarChart(QWidget):
         if not self.columns:
             return
         painter.setPen(theme.color("line"))
-        painter.drawLine(QPointF(0, HEAD - 4.5), QPointF(self.width(), HEAD - 4.5))
+        painter.drawLine(QPointF(0, HEAD_PX - 4.5), QPointF(self.width(), HEAD_PX - 4.5))
         if self._stale:
             painter.setOpacity(0.5)
         for row in range(fitting):
-            top = HEAD + row * row_px
+            top = HEAD_PX + row * row_px
             tops = [column for column in self.columns if column.top == row]
             painter.setFont(_font(strong=bool(tops)))
             painter.setPen(theme.color("text" if tops else "secondary"))
             room = QRectF(0, top, name_width, row_px)
-            _draw_elided(painter, room, self.names[row], Qt.AlignmentFlag.AlignLeft)
+            _draw_elided(painter, room, self.names[row])
             if row in self._marked:
                 _draw_wave(painter, room, self.names[row])
             for column, lane in zip(self.columns, lanes, strict=True):
@@ -139,38 +139,37 @@ class BarChart(QWidget):
 
     def _fitting(self) -> int:
         """Return how many rows are drawn; if not all fit, the last line sums up the others."""
-        room = max(0, (self.height() - HEAD) // ROW)
+        room = max(0, (self.height() - HEAD_PX) // ROW_PX)
         return len(self.names) if len(self.names) <= room else max(0, room - 1)
 
     def _name_width(self) -> float:
         metrics = QFontMetricsF(_font(strong=True))
         widest = max((metrics.horizontalAdvance(name) for name in self.names), default=0.0) + 2
-        return min(max(widest, NAME_LEAST), NAME_MOST, max(NAME_LEAST, NAME_SHARE * self.width()))
+        return min(max(widest, MIN_NAME_PX), MAX_NAME_PX, max(MIN_NAME_PX, NAME_SHARE * self.width()))
 
     def _paint_head(self, painter: QPainter, lane: QRectF, column: BarColumn) -> None:
         theme.fill_with(painter, theme.color(column.color, self))
-        painter.drawEllipse(QRectF(lane.left(), 5, DOT, DOT))
+        painter.drawEllipse(QRectF(lane.left(), 5, DOT_PX, DOT_PX))
         painter.setPen(theme.color("text"))
         painter.setFont(_font(strong=True))
-        title = QRectF(lane.left() + DOT + theme.INSIDE, 0, lane.width() - DOT - theme.INSIDE, 20)
-        _draw_elided(painter, title, column.title, Qt.AlignmentFlag.AlignLeft)
+        title = QRectF(lane.left() + DOT_PX + theme.INSIDE, 0, lane.width() - DOT_PX - theme.INSIDE, 20)
+        _draw_elided(painter, title, column.title)
         theme.text_pen(painter, theme.SMALL_PX, "secondary")
-        _draw_elided(painter, title.translated(0, 20), column.note, Qt.AlignmentFlag.AlignLeft)
+        _draw_elided(painter, title.translated(0, 20), column.note)
 
     def _paint_bar(self, painter: QPainter, room: QRectF, column: BarColumn, row: int) -> None:
         share, is_top = column.shares[row], column.top == row
         number = QFontMetricsF(_font(strong=True)).horizontalAdvance("100.0 %")
-        thick = BAR * min(2.0, room.height() / ROW)
+        thick = BAR_PX * min(2.0, room.height() / ROW_PX)
         track = QRectF(room.left(), room.center().y() - thick / 2, room.width() - number - theme.INSIDE, thick)
         theme.fill_with(painter, theme.color("sunken"))
         painter.drawRoundedRect(track, 3, 3)
-        edge = theme.color(column.color, self)
-        fill = theme.color(column.color, self)
-        fill.setAlphaF(1.0 if is_top else PALE)
+        color = theme.color(column.color, self)
         if share * track.width() >= 0.5:
-            # The fill of the others is pale, but where it ends can be seen.
-            painter.setPen(edge)
-            painter.setBrush(fill)
+            # Bars that are not the largest are pale; their full edge shows where they end.
+            painter.setPen(color)
+            color.setAlphaF(1.0 if is_top else PALE)
+            painter.setBrush(color)
             bar = QRectF(track.left(), track.top(), share * track.width(), thick)
             painter.drawRoundedRect(bar.adjusted(0.5, 0.5, -0.5, -0.5) if bar.width() > 2 else bar, 3, 3)
         painter.setPen(theme.color("text" if is_top else "secondary"))
@@ -182,16 +181,16 @@ class BarChart(QWidget):
         if hidden <= 0:
             return
         theme.text_pen(painter, theme.SMALL_PX, "secondary")
-        room = QRectF(0, HEAD + fitting * ROW, name_width, ROW)
-        _draw_elided(painter, room, f"{hidden} more", Qt.AlignmentFlag.AlignLeft)
+        room = QRectF(0, HEAD_PX + fitting * ROW_PX, name_width, ROW_PX)
+        _draw_elided(painter, room, f"{hidden} more")
         for column, lane in zip(self.columns, lanes, strict=True):
             if column.shares and column.adds_up:
-                room = QRectF(lane.left(), room.top(), lane.width(), ROW)
+                room = QRectF(lane.left(), room.top(), lane.width(), ROW_PX)
                 text = percent(sum(column.shares[fitting:]))
                 painter.drawText(room, int(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter), text)
 
     def _row_in_words(self, y: float) -> str:
-        row = int((y - HEAD) // self.row_px)
+        row = int((y - HEAD_PX) // self.row_px)
         if not 0 <= row < self._fitting():
             return ""
         shares = [f"{column.title}: {column.words(row)}" for column in self.columns if column.shares]
@@ -225,6 +224,7 @@ def _draw_wave(painter: QPainter, room: QRectF, text: str) -> None:
     painter.restore()
 
 
-def _draw_elided(painter: QPainter, room: QRectF, text: str, side: Qt.AlignmentFlag) -> None:
+def _draw_elided(painter: QPainter, room: QRectF, text: str) -> None:
     elided = QFontMetricsF(painter.font()).elidedText(text, Qt.TextElideMode.ElideRight, room.width())
-    painter.drawText(room, int(side | Qt.AlignmentFlag.AlignVCenter | Qt.TextFlag.TextSingleLine), elided)
+    left = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
+    painter.drawText(room, int(left | Qt.TextFlag.TextSingleLine), elided)

@@ -31,7 +31,7 @@ from explorer.window.notifications import Notifications
 from explorer.window.sample_window import SampleWindow
 from explorer.window.saved_views import SavedViews
 from explorer.window.services import Services, build, load_readers
-from explorer.window.single_instance import answer_the_bell
+from explorer.window.single_instance import listen_for_second_start
 from explorer.window.undo import Undo
 from explorer.window.view_builder import ViewBuilder
 from explorer.window.view_commands import ViewCommands
@@ -178,7 +178,7 @@ class Window(CommandedFrame):
         if not training_part.is_there():
             self._offer_torch()
         self.status.watch_load()
-        answer_the_bell(self.folder, self._on_bell_link, self)
+        listen_for_second_start(self.folder, self._on_second_start, self)
         self.saved_views.begin(services.context.workspace, self.background, services.jobs)
         guarded(services.jobs, self.menus.actions.by_name()["saveView"])
         self.view_builder.build(services.context)
@@ -258,7 +258,7 @@ class Window(CommandedFrame):
         self.saved_views.open(intent.link)
         self.navigation.mark()
 
-    def _on_bell_link(self, link: str) -> None:
+    def _on_second_start(self, link: str) -> None:
         self.come_forward()
         if link:
             self.router.send(intents.OpenLink(link))

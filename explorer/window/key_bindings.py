@@ -17,7 +17,7 @@ from explorer.state.settings import Settings
 from trainer.untrusted import confined
 
 KEYS_KEY: Final = "window/keys"
-"""Name of an action -> its keys in Qt's portable words; only what differs from the first assignment."""
+"""Name of an action -> its keys as portable text of Qt; only what a person changed."""
 
 
 class KeyBindings(QObject):
@@ -31,18 +31,18 @@ class KeyBindings(QObject):
         """Apply the shortcuts kept in this user's folder; without `remember`, none is read or kept."""
         super().__init__(parent)
         self.actions = {action.objectName(): action for action in actions}
-        self._first = {name: list(action.shortcuts()) for name, action in self.actions.items()}
+        self._defaults = {name: list(action.shortcuts()) for name, action in self.actions.items()}
         self._folder, self._remember = folder, remember
         self._settings = Settings(folder, self, remember=remember)
         self._apply()
 
     def keys_of(self, name: str) -> str:
-        """Return the first shortcut of an action in portable words; empty if it has none."""
+        """Return the first shortcut of an action as portable text; empty if it has none."""
         return self.actions[name].shortcut().toString(QKeySequence.SequenceFormat.PortableText)
 
     def is_own(self, name: str) -> bool:
         """Return whether a person changed this action's shortcut."""
-        return name in self._changed()
+        return name in self._custom_keys()
 
     def assign(self, name: str, keys: QKeySequence, others: Iterable[QAction] = ()) -> str:
         """Give an action these keys (none: no shortcut); return why not, in words, or nothing.
@@ -51,31 +51,30 @@ class KeyBindings(QObject):
         """
         if refusal := self._refusal(name, keys, others):
             return refusal
-        self._keep({**self._changed(), name: keys.toString()})
+        self._save({**self._custom_keys(), name: keys.toString()})
         self.changed.emit()
         return ""
 
     def reset(self, name: str) -> str:
-        """Give an action its first shortcut; return why not, in words, or nothing."""
-        first = self._first[name]
-        for keys in first:
+        """Give an action its default shortcuts; return why not, in words, or nothing."""
+        for keys in self._defaults[name]:
             if refusal := self._refusal(name, keys, ()):
                 return refusal
-        self._keep({other: keys for other, keys in self._changed().items() if other != name})
+        self._save({other: keys for other, keys in self._custom_keys().items() if other != name})
         self.changed.emit()
         return ""
 
     def reset_all(self) -> None:
-        """Give every action its first shortcut."""
-        self._keep({})
+        """Give every action its default shortcuts."""
+        self._save({})
         self.changed.emit()
 
-    def _keep(self, changed: dict[str, str]) -> None:
+    def _save(self, custom: dict[str, str]) -> None:
         if self._remember:
             # Where it cannot be made, the shortcuts hold for this window.
             with contextlib.suppress(OSError):
                 confined.make_folder(self._folder.parent, self._folder.name)
-        self._settings.set(KEYS_KEY, changed)
+        self._settings.set(KEYS_KEY, custom)
         self._apply()
 
     def _refusal(self, name: str, keys: QKeySequence, others: Iterable[QAction]) -> str:
@@ -89,12 +88,12 @@ class KeyBindings(QObject):
                 return f"{keys.toString()} already belongs to “{label}”. Choose other keys, or change that first."
         return ""
 
-    def _changed(self) -> dict[str, str]:
+    def _custom_keys(self) -> dict[str, str]:
         saved = self._settings.value(KEYS_KEY, {})
         return {name: keys for name, keys in saved.items() if name in self.actions and isinstance(keys, str)}
 
     def _apply(self) -> None:
-        changed = self._changed()
+        custom = self._custom_keys()
         for name, action in self.actions.items():
-            keys = changed.get(name)
-            action.setShortcuts(self._first[name] if keys is None else [QKeySequence(keys)] if keys else [])
+            keys = custom.get(name)
+            action.setShortcuts(self._defaults[name] if keys is None else [QKeySequence(keys)] if keys else [])

@@ -22,9 +22,9 @@ from trainer.untrusted.files import read_bytes
 LOCK: Final = "explorer.lock"
 ANSWER_MS: Final = 1_500
 OPENING_S: Final = 5.0
-"""How long a window that has the lock may take until its bell is there."""
+"""How long a window that has the lock may take until its socket listens."""
 _MOST_BYTES: Final = 20_000
-_BELL: Final = "contrastive-explorer-"
+_SOCKET_PREFIX: Final = "contrastive-explorer-"
 
 
 def claim(folder: Path) -> QLockFile | None:
@@ -64,18 +64,18 @@ def is_lock(content: bytes) -> bool:
     return not content or (first.isdigit() and len(first) < 12)
 
 
-def ring(folder: Path, link: str = "") -> bool:
+def raise_running_window(folder: Path, link: str = "") -> bool:
     """Ask the window of this workspace to raise itself, and to show a link; return whether it was reached."""
     from PySide6.QtNetwork import QLocalSocket
 
     connection = QLocalSocket()
     deadline = time.monotonic() + OPENING_S
-    connection.connectToServer(_name(folder))
+    connection.connectToServer(_socket_name(folder))
     while not connection.waitForConnected(ANSWER_MS):
         if time.monotonic() > deadline:
             return False
         time.sleep(0.1)
-        connection.connectToServer(_name(folder))
+        connection.connectToServer(_socket_name(folder))
     if link:
         connection.write(f"{link}\n".encode()[:_MOST_BYTES])
         connection.flush()
@@ -84,7 +84,7 @@ def ring(folder: Path, link: str = "") -> bool:
     return answered
 
 
-def answer_the_bell(folder: Path, come_forward: Callable[[str], object], parent: QObject) -> None:
+def listen_for_second_start(folder: Path, come_forward: Callable[[str], object], parent: QObject) -> None:
     """Listen for a second start with this workspace, which raises this window, until the window is deleted.
 
     `come_forward` gets an empty text, and a second time the link that the second start was given, if any.
@@ -93,7 +93,7 @@ def answer_the_bell(folder: Path, come_forward: Callable[[str], object], parent:
 
     server = QLocalServer(parent)
     server.setSocketOptions(QLocalServer.SocketOption.UserAccessOption)
-    QLocalServer.removeServer(_name(folder))
+    QLocalServer.removeServer(_socket_name(folder))
 
     def answer() -> None:
         connection = server.nextPendingConnection()
@@ -109,18 +109,18 @@ def answer_the_bell(folder: Path, come_forward: Callable[[str], object], parent:
             come_forward(bytes(connection.readLine(_MOST_BYTES).data()).decode("utf-8", "replace").strip())
 
     server.newConnection.connect(answer)
-    server.listen(_name(folder))
+    server.listen(_socket_name(folder))
     # A folder for temporary files may hold thousands.
-    threading.Thread(target=take_dead_bells_down, args=(Path(QDir.tempPath()),), name="bells", daemon=True).start()
+    threading.Thread(target=remove_stale_sockets, args=(Path(QDir.tempPath()),), name="sockets", daemon=True).start()
     # The window may still be referred to when the program ends, and then nobody deletes the server.
     QCoreApplication.instance().aboutToQuit.connect(server.close)
 
 
-def take_dead_bells_down(folder: Path) -> None:
+def remove_stale_sockets(folder: Path) -> None:
     """Remove the sockets of killed windows, whatever their workspace."""
     if os.name == "nt":
         return  # its pipes are no files, and end with their process
-    for path in folder.glob(f"{_BELL}*"):
+    for path in folder.glob(f"{_SOCKET_PREFIX}*"):
         with contextlib.suppress(OSError):
             if path.is_socket() and path.stat().st_uid == os.getuid() and not _is_listening(path):
                 confined.remove(folder, path.name)
@@ -133,5 +133,5 @@ def _is_listening(path: Path) -> bool:
         return probe.connect_ex(str(path)) != errno.ECONNREFUSED
 
 
-def _name(folder: Path) -> str:
-    return _BELL + hashlib.sha256(str(folder.resolve()).encode()).hexdigest()[:16]
+def _socket_name(folder: Path) -> str:
+    return _SOCKET_PREFIX + hashlib.sha256(str(folder.resolve()).encode()).hexdigest()[:16]

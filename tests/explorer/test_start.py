@@ -14,7 +14,7 @@ import pytest
 from PySide6.QtCore import QDir, QObject, QRect
 
 from explorer.state.settings import FILE
-from explorer.window.single_instance import _name, answer_the_bell, claim, take_dead_bells_down
+from explorer.window.single_instance import _socket_name, claim, listen_for_second_start, remove_stale_sockets
 from explorer.window.window_state import FRAME, SELECTION_KEY, first_geometry
 from tests.nightly import few_plain
 
@@ -82,9 +82,9 @@ KILLED = """
 import os, sys
 from pathlib import Path
 from PySide6.QtCore import QCoreApplication
-from explorer.window.single_instance import answer_the_bell
+from explorer.window.single_instance import listen_for_second_start
 application = QCoreApplication([])
-answer_the_bell(Path(sys.argv[-1]), print, application)
+listen_for_second_start(Path(sys.argv[-1]), print, application)
 os.kill(os.getpid(), 9)
 """
 
@@ -97,7 +97,7 @@ class Start:
     ended: subprocess.CompletedProcess[str]
     folder: Path
     killed: subprocess.CompletedProcess[str]
-    bells: tuple[list[str], list[str]]
+    sockets: tuple[list[str], list[str]]
 
 
 @pytest.fixture(scope="module")
@@ -111,14 +111,14 @@ def start(tmp_path_factory: pytest.TempPathFactory) -> Start:
     with tempfile.TemporaryDirectory(prefix="b") as short, pytest.MonkeyPatch.context() as patch:
         patch.setenv("TMPDIR", short)
         killed = _start("--workspace", f"{short}/killed", program=KILLED)
-        before = _bells(Path(short))
+        before = _sockets(Path(short))
         ended = _start("--workspace", str(folder), program=LOOKS_AT_THREADS)
-        after = _bells(Path(short))
+        after = _sockets(Path(short))
     assert ended.returncode == 0, ended.stderr
     return Start(json.loads(ended.stdout.splitlines()[-1]), ended, folder, killed, (before, after))
 
 
-def _bells(folder: Path) -> list[str]:
+def _sockets(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir() if path.is_socket())
 
 
@@ -159,13 +159,13 @@ def test_a_second_window_of_a_workspace_says_so_and_leaves(qtbot, tmp_path: Path
 
 
 def test_a_second_start_brings_the_first_window_forward(qtbot, tmp_path: Path) -> None:
-    rung: list[bool] = []
+    raised: list[bool] = []
     lock = claim(tmp_path)
     owner = QObject()
-    answer_the_bell(tmp_path, lambda _link: rung.append(True), owner)
+    listen_for_second_start(tmp_path, lambda _link: raised.append(True), owner)
     command = [sys.executable, "-m", "explorer", "--workspace", str(tmp_path)]
     second = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-    qtbot.waitUntil(lambda: bool(rung) and second.poll() is not None, timeout=30_000)
+    qtbot.waitUntil(lambda: bool(raised) and second.poll() is not None, timeout=30_000)
     assert second.returncode == 0
     assert "was brought to the front" in second.communicate()[1]
     assert lock is not None
@@ -234,26 +234,26 @@ def test_ctrl_c_closes_the_window_at_any_moment_of_its_start(tmp_path: Path, mom
 @pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="its pipes are no files")
 def test_a_window_leaves_no_socket_and_takes_down_that_of_a_killed_one(start: Start) -> None:
-    before, after = start.bells
+    before, after = start.sockets
     assert start.killed.returncode == -signal.SIGKILL, start.killed.stderr
-    assert len(before) == 1, "the window was killed before it hung up its bell"
+    assert len(before) == 1, "the window was killed before it removed its socket"
     assert after == []
 
 
 @pytest.mark.skipif(os.name == "nt", reason="its pipes are no files")
-def test_the_bells_of_living_windows_stay_and_are_not_rung(qtbot, tmp_path: Path) -> None:
-    rung: list[bool] = []
+def test_the_sockets_of_living_windows_stay_and_raise_no_window(qtbot, tmp_path: Path) -> None:
+    raised: list[bool] = []
     owner = QObject()
-    answer_the_bell(tmp_path, lambda _link: rung.append(True), owner)
+    listen_for_second_start(tmp_path, lambda _link: raised.append(True), owner)
     folder = Path(QDir.tempPath())
     dead = folder / "contrastive-explorer-of-nobody"
     with socket.socket(socket.AF_UNIX) as left:
         left.bind(str(dead))
-    take_dead_bells_down(folder)
+    remove_stale_sockets(folder)
     assert not dead.exists()
-    assert _name(tmp_path) in _bells(folder)
+    assert _socket_name(tmp_path) in _sockets(folder)
     qtbot.wait(50)
-    assert not rung
+    assert not raised
 
 
 @pytest.mark.skipif(hasattr(os, "geteuid") and os.geteuid() == 0, reason="root may write anywhere")

@@ -3,28 +3,28 @@
 import numba
 import numpy as np
 
-_UP = np.float32(2.0**112)
-"""By which a half, its bits moved to where single precision has them, is too small."""
+_EXPONENT_SHIFT = np.float32(2.0**112)
+"""By which a half whose bits stand where single has them is too small: the biases of the exponents are 15 and 127."""
 
 
 @numba.njit(nogil=True, cache=True, inline="always")
-def _moved(half):
+def _single_bits(half):
     number = np.int32(half)
     return ((number & np.int32(0x8000)) << np.int32(16)) | ((number & np.int32(0x7FFF)) << np.int32(13))
 
 
 @numba.njit(nogil=True, cache=True, inline="always")
-def _move(half, bits):
-    """Fill `bits` with those of the halves, moved; return whether all are numbers."""
+def _fill_single_bits(half, bits):
+    """Fill `bits` with those of the halves, where single has them; return whether all are finite."""
     largest = np.uint16(0)
     for i in range(half.size):
         largest = max(largest, half[i] & np.uint16(0x7FFF))
-        bits[i] = _moved(half[i])
+        bits[i] = _single_bits(half[i])
     return largest < np.uint16(0x7C00)
 
 
 @numba.njit(nogil=True, cache=True, fastmath={"reassoc", "contract"})
-def _product(row, other):
+def _inner_product(row, other):
     total = np.float32(0)
     for i in range(row.size):
         total += row[i] * other[i]
@@ -40,12 +40,12 @@ def widen(half, bits, single):
     """
     for start in range(0, half.size, 1_024):
         part, to, numbers = half[start : start + 1_024], bits[start : start + 1_024], single[start : start + 1_024]
-        finite = _move(part, to)
+        finite = _fill_single_bits(part, to)
         for i in range(part.size):
-            numbers[i] *= _UP
+            numbers[i] *= _EXPONENT_SHIFT
         for i in range(0 if finite else part.size):
             if (part[i] & np.uint16(0x7C00)) == np.uint16(0x7C00):
-                to[i] = _moved(part[i]) | np.int32(0x7F800000)
+                to[i] = _single_bits(part[i]) | np.int32(0x7F800000)
 
 
 @numba.njit(nogil=True, cache=True)
@@ -61,10 +61,10 @@ def unit_rows(half, origin, sound, stored, centered):
     sums = np.empty(half.shape[1], np.float32)
     rounded = sums.view(np.int32)
     for i in range(half.shape[0]):
-        finite = _move(half[i], bits)
+        finite = _fill_single_bits(half[i], bits)
         for j in range(unit.size):
-            unit[j] *= _UP
-        square = _product(unit, unit)
+            unit[j] *= _EXPONENT_SHIFT
+        square = _inner_product(unit, unit)
         sound[i] = finite and square > 0
         length = np.float32(np.sqrt(square)) if sound[i] else np.float32(1)
         for j in range(unit.size):
@@ -72,12 +72,13 @@ def unit_rows(half, origin, sound, stored, centered):
             sums[j] = abs(unit[j]) + np.float32(0.5)
             centered[i, j] = unit[j] - origin[j]
         for j in range(unit.size):
-            number = bits[j] & np.int32(0x7FFFFFFF)
-            odd = (number >> np.int32(13)) & np.int32(1)
-            normal = ((number + np.int32(0xFFF) + odd) >> np.int32(13)) - np.int32(0x1C000)
-            below = rounded[j] - np.int32(0x3F000000)
+            number = bits[j] & np.int32(0x7FFFFFFF)  # without its sign
+            odd = (number >> np.int32(13)) & np.int32(1)  # a tie is rounded up to an even digit
+            normal = ((number + np.int32(0xFFF) + odd) >> np.int32(13)) - np.int32(0x1C000)  # 127 - 15
+            subnormal = rounded[j] - np.int32(0x3F000000)  # the bits of .5
             sign = (bits[j] >> np.int32(16)) & np.int32(0x8000)
-            stored[i, j] = (normal if number >= np.int32(0x38800000) else below) | sign
+            is_normal = number >= np.int32(0x38800000)  # the bits of 2^-14
+            stored[i, j] = (normal if is_normal else subnormal) | sign
 
 
 @numba.njit(nogil=True, cache=True)
@@ -89,12 +90,12 @@ def coordinates(half, axes, origin, points):
     bits = np.empty(half.shape[1], np.int32)
     single = bits.view(np.float32)
     for i in range(half.shape[0]):
-        finite = _move(half[i], bits)
+        finite = _fill_single_bits(half[i], bits)
         for j in range(single.size):
-            single[j] *= _UP
-        length = max(np.float32(np.sqrt(_product(single, single))), np.float32(1e-12))
+            single[j] *= _EXPONENT_SHIFT
+        length = max(np.float32(np.sqrt(_inner_product(single, single))), np.float32(1e-12))
         for k in range(axes.shape[0]):
-            points[i, k] = _product(single, axes[k]) / length - origin[k] if finite else np.nan
+            points[i, k] = _inner_product(single, axes[k]) / length - origin[k] if finite else np.nan
 
 
 @numba.njit(nogil=True, cache=True)
@@ -103,5 +104,5 @@ def products(half, query, scores):
     bits = np.empty(query.size, np.int32)
     single = bits.view(np.float32)
     for i in range(half.shape[0]):
-        finite = _move(half[i], bits)
-        scores[i] = _product(single, query) if finite else np.nan
+        finite = _fill_single_bits(half[i], bits)
+        scores[i] = _inner_product(single, query) if finite else np.nan

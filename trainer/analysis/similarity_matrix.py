@@ -14,7 +14,7 @@ from trainer.analysis.tiles import exact, row_blocks
 LEAVES: Final = 512
 """Most things that are put in order by a tree; more are put into clusters first, and the clusters in order."""
 
-_ROUNDS: Final = 12
+_ITERATIONS: Final = 12
 
 
 def block_means(
@@ -83,17 +83,17 @@ def seriate(
     n = len(vectors)
     if labels is None and n <= LEAVES:
         return leaf_order(exact(vectors[:]))
-    number = (
-        _clusters(vectors, progress) if labels is None else np.unique(np.asarray(labels, str), return_inverse=True)[1]
-    )
-    groups = [np.flatnonzero(number.ravel() == value) for value in np.unique(number)]
+    class_of = None if labels is None else np.unique(np.asarray(labels, str), return_inverse=True)[1].ravel()
+    group_of = _clusters(vectors, progress) if class_of is None else class_of
+    groups = [np.flatnonzero(group_of == group) for group in np.unique(group_of)]
     if labels is not None and len(groups) > LEAVES:
         return seriate(vectors, None, progress=progress)
     ordered = []
     for index, group in enumerate(leaf_order(group_means(vectors, groups))):
         if progress:
             progress(0.5 + index / len(groups) / 2, "ordering")
-        ordered.append(groups[group][_inside(exact(vectors[groups[group]]))])
+        rows = groups[group]
+        ordered.append(rows[_order_inside(exact(vectors[rows]))])
     return np.concatenate(ordered) if ordered else np.zeros(0, np.int64)
 
 
@@ -113,13 +113,13 @@ def leaf_order(vectors: Float[np.ndarray, "n d"]) -> Int[np.ndarray, " n"]:
     return leaves_list(optimal_leaf_ordering(linkage(flat, "average"), flat)).astype(np.int64)
 
 
-def _inside(vectors: np.ndarray) -> np.ndarray:
+def _order_inside(vectors: np.ndarray) -> np.ndarray:
     if len(vectors) <= LEAVES // 2:
         return leaf_order(vectors)
     centered = vectors - vectors.mean(0)
     # Power iteration: near enough for an order, and a hundred times as quick as all eigenvectors of wide embeddings.
     axis = centered[np.linalg.norm(centered, axis=1).argmax()]
-    for _ in range(_ROUNDS):
+    for _ in range(_ITERATIONS):
         axis = centered.T @ (centered @ axis)
         axis = axis / max(float(np.linalg.norm(axis)), 1e-30)
     return np.argsort(centered @ axis, kind="stable")
@@ -131,9 +131,9 @@ def _clusters(vectors: np.ndarray, progress: Progress | None) -> np.ndarray:
     k = int(min(256, max(2, round(n**0.5))))
     sample = exact(vectors[np.sort(rng.choice(n, min(n, 20_000), replace=False))])
     centers = sample[rng.choice(len(sample), k, replace=False)]
-    for turn in range(_ROUNDS):
+    for iteration in range(_ITERATIONS):
         if progress:
-            progress(0.4 * turn / _ROUNDS, "clustering")
+            progress(0.4 * iteration / _ITERATIONS, "clustering")
         nearest = (sample @ centers.T).argmax(1)
         sums = np.zeros((k, sample.shape[1]))
         np.add.at(sums, nearest, sample)

@@ -17,6 +17,7 @@ from trainer.untrusted.texts import open_text
 
 Row = tuple[str, dict[str, Any] | str]
 
+_NEXT_STEP: Final = "Write it again as a list of objects, or as JSONL, an object a line."
 _MOST_HELD: Final = 1_000
 """Captions of an image that are held; fewer are read."""
 
@@ -34,32 +35,32 @@ def document_rows(path: Path, encoding: str) -> Iterator[Row]:
         DataError: It cannot be read, or is no table.
     """
     names: dict[str, Any] = {}
-    lists: dict[str, bool] = {}
-    objects = 0
+    lists: dict[str, bool] = {}  # Key of each list -> whether it has objects.
+    has_objects = False  # Under keys of their own.
     stream = _elements(path, encoding)
     for element in stream:
         if Path(element.key).suffix.lower() in SUFFIXES:
-            yield from _by_name(itertools.chain([element], stream))
+            yield from _by_image_name(itertools.chain([element], stream))
             return
         if element.key == "" and element.kind != "value":
-            yield from _records(stream, "")
+            yield from _record_rows(stream, "")
             return
         if element.kind == "list":
             lists[element.key] = False
             if element.key == "annotations" and "images" in lists:
                 # The usual order: the document need not be read twice.
-                yield from _coco(names, _of(stream, "annotations"))
+                yield from _coco_rows(names, _values_under(stream, "annotations"))
                 return
         elif element.kind == "element":
             lists[element.key] |= isinstance(element.value, dict)
             if element.key == "images" and isinstance(element.value, dict):
                 names[_key(element.value.get("id"))] = element.value.get("file_name")
         elif isinstance(element.value, dict):
-            objects += 1
+            has_objects = True
         elif element.key == "":
             raise DataError(f"{path.name} holds no list of records. {_NEXT_STEP}")
     if {"images", "annotations"} <= lists.keys():
-        yield from _coco(names, _of(_elements(path, encoding), "annotations"))
+        yield from _coco_rows(names, _values_under(_elements(path, encoding), "annotations"))
         return
     records = [key for key, is_of_objects in lists.items() if is_of_objects]
     if len(records) > 1 and is_split({part_of_value(key) for key in records}):
@@ -67,7 +68,7 @@ def document_rows(path: Path, encoding: str) -> Iterator[Row]:
             if element.kind == "element" and part_of_value(element.key) and isinstance(element.value, dict):
                 yield element.key, {**flat(element.value), SPLIT: element.key}
         return
-    if not records and objects:
+    if not records and has_objects:
         values = (element for element in _elements(path, encoding) if isinstance(element.value, dict))
         yield from keyed_records((element.key, element.value) for element in values)
         return
@@ -76,10 +77,7 @@ def document_rows(path: Path, encoding: str) -> Iterator[Row]:
             f"{path.name} is a JSON document without a list of records. Choose one that is a list of objects with an "
             "image path and a caption each, or COCO's captions."
         )
-    yield from _records(_elements(path, encoding), records[0])
-
-
-_NEXT_STEP = "Write it again as a list of objects, or as JSONL, an object a line."
+    yield from _record_rows(_elements(path, encoding), records[0])
 
 
 def _elements(path: Path, encoding: str) -> Iterator[JsonElement]:
@@ -92,22 +90,22 @@ def _elements(path: Path, encoding: str) -> Iterator[JsonElement]:
         raise DataError(f"{path.name} cannot be read as JSON: {error}. {_NEXT_STEP}") from error
 
 
-def _by_name(elements: Iterator[JsonElement]) -> Iterator[Row]:
+def _by_image_name(elements: Iterator[JsonElement]) -> Iterator[Row]:
     for name, parts in itertools.groupby(elements, lambda element: element.key):
         captions = [part.value for part in itertools.islice(parts, _MOST_HELD) if part.kind != "list"]
         yield untrusted_files.spelled(name[:200]), {"image": name, "caption": captions}
 
 
-def _of(elements: Iterator[JsonElement], key: str) -> Iterator[Any]:
+def _values_under(elements: Iterator[JsonElement], key: str) -> Iterator[Any]:
     return (element.value for element in elements if element.key == key and element.kind == "element")
 
 
-def _records(elements: Iterator[JsonElement], key: str) -> Iterator[Row]:
-    for number, record in enumerate(_of(elements, key), 1):
+def _record_rows(elements: Iterator[JsonElement], key: str) -> Iterator[Row]:
+    for number, record in enumerate(_values_under(elements, key), 1):
         yield f"record {number}", flat(record) if isinstance(record, dict) else "It is not a JSON object."
 
 
-def _coco(names: dict[str, Any], captions: Iterator[Any]) -> Iterator[Row]:
+def _coco_rows(names: dict[str, Any], captions: Iterator[Any]) -> Iterator[Row]:
     noted: set[str] = set()
     for number, annotation in enumerate(captions, 1):
         where = f"annotation {number}"

@@ -18,9 +18,9 @@ from trainer.data.errors import DataError
 from trainer.data.workers import processes
 from trainer.images import Decoded, Decoder, Preprocessing, read_pictures, scratch_file
 
-_AT_ONCE: Final = 256
-_WORTH_A_HELPER: Final = 16
-"""Images; for fewer no other helper is started."""
+_BATCH: Final = 256
+_MIN_PER_HELPER: Final = 16
+"""Images; for fewer no other decoder process is started."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class KeptImages:
     """The prepared cache of listed images."""
 
     pixels: UInt8[np.ndarray, "m size size 3"]  # Of those that could be read.
-    at: Int[np.ndarray, " n"]  # Of each listed image its row in `pixels`; negative: it could not be read.
+    at: Int[np.ndarray, " n"]  # Row in `pixels` of each listed image; negative: it could not be read.
     reasons: dict[int, str]  # Row of each image that could not be read -> why.
     digests: Sequence[bytes] = ()  # Hash of each one's pixels.
 
@@ -104,8 +104,8 @@ class StreamedImages:
         return pixels[0] if rows.ndim == 0 else pixels
 
     def __iter__(self) -> Iterator[UInt8[np.ndarray, "size size 3"]]:
-        for start in range(0, len(self), _AT_ONCE):
-            yield from self[start : start + _AT_ONCE]
+        for start in range(0, len(self), _BATCH):
+            yield from self[start : start + _BATCH]
 
     def __array__(self, dtype: np.dtype | None = None, copy: bool | None = None) -> np.ndarray:
         if copy is False:
@@ -121,19 +121,19 @@ class StreamedImages:
 
     def decoded(self, locations: Sequence[str]) -> tuple[UInt8[np.ndarray, "n size size 3"], list[Decoded]]:
         """Return pixels and outcome of each image; unreadable ones are black."""
-        room = self.size * self.size * 3
-        count = max(1, min(processes(), len(locations) // _WORTH_A_HELPER))
+        image_bytes = self.size * self.size * 3
+        count = max(1, min(processes(), len(locations) // _MIN_PER_HELPER))
         self._decoders += [Decoder() for _ in range(count - len(self._decoders))]
         bounds = np.linspace(0, len(locations), count + 1).astype(int)
-        with scratch_file(len(locations) * room) as file, ThreadPoolExecutor(count) as threads:
+        with scratch_file(len(locations) * image_bytes) as file, ThreadPoolExecutor(count) as threads:
 
-            def decode(share: int) -> list[Decoded]:
-                first, last = int(bounds[share]), int(bounds[share + 1])
-                answers = self._decoders[share].decode(
+            def decode(helper: int) -> list[Decoded]:
+                first, last = int(bounds[helper]), int(bounds[helper + 1])
+                answers = self._decoders[helper].decode(
                     locations[first:last],
                     size=self.size,
                     file=file,
-                    offset=first * room,
+                    offset=first * image_bytes,
                     preprocessing=self.preprocessing,
                 )
                 return list(answers)
@@ -165,13 +165,13 @@ def pictures_ahead(
     """
     if not locations:
         return
-    if len(locations) < 2 * _WORTH_A_HELPER:
+    if len(locations) < 2 * _MIN_PER_HELPER:
         pixels, answers = read_pictures(locations, size, preprocessing)
         yield slice(0, len(locations)), pixels, [answer.reason for answer in answers], 0.0
         return
     images = StreamedImages(locations, size, "", preprocessing=preprocessing)
     rows = np.arange(len(locations))
-    waiting = deque(slice(start, min(start + _AT_ONCE, len(rows))) for start in range(0, len(rows), _AT_ONCE))
+    waiting = deque(slice(start, min(start + _BATCH, len(rows))) for start in range(0, len(rows), _BATCH))
     with ThreadPoolExecutor(1) as thread:
         begun: deque[tuple[slice, Future]] = deque()
         while waiting or begun:

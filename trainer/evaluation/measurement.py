@@ -8,10 +8,10 @@ from typing import Any, ClassVar, Final
 import torch
 
 from trainer.evaluation.caption_answers import prompt_likelihoods
-from trainer.evaluation.decoder_numbers import MOST, decoder_numbers
-from trainer.evaluation.decoder_numbers import question as decoder_question
+from trainer.evaluation.decoder_metrics import MOST, decoder_metrics
+from trainer.evaluation.decoder_metrics import question as decoder_question
 from trainer.evaluation.heldout import Embedded, HeldOut
-from trainer.evaluation.numbers import measure
+from trainer.evaluation.image_text_metrics import measure
 from trainer.evaluation.questions import By, of_training, sparing
 from trainer.evaluation.word_answers import class_numbers, word_logits, word_numbers
 from trainer.inference.batches import Alive
@@ -116,7 +116,7 @@ class DecoderMeasurement(Measurement):
 
     def numbers(self, towers: TwoTowers, heldout: HeldOut, embedded: Embedded, *, alive: Alive) -> dict[str, float]:
         """Return errors of the mean picture and the denoiser, and cosines of the prior."""
-        return decoder_numbers(heldout, embedded, self.method, alive=alive)
+        return decoder_metrics(heldout, embedded, self.method, alive=alive)
 
     def questions(self, heldout: HeldOut) -> dict[str, Question]:
         """Return the question about the pictures."""

@@ -8,8 +8,8 @@ from typing import Any, Final, Literal
 
 from trainer.analysis.neighbors import NEIGHBORS
 from trainer.evaluation.heldout import HeldOut
+from trainer.evaluation.image_text_metrics import GRADIENT_BATCHES, hardest_of
 from trainer.evaluation.neighbors import NeighborReference, asking_rows
-from trainer.evaluation.numbers import GRADIENT_BATCHES, hardest_of
 from trainer.prompt_suites import PromptSuite
 from trainer.store.question import Question, hash_of, retrieval_question
 

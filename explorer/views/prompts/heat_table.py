@@ -20,7 +20,8 @@ LINE_PX: Final = 24
 LEAST_COLUMN_PX: Final = 38
 EDITED_PX: Final = 56
 MOST_HEADER_PX: Final = 250
-PALEST, DEEPEST = 0.0, 0.62
+DEEPEST: Final = 0.62
+"""Opacity of the color behind a number whose shade is -1 or 1."""
 
 
 class HeatData(Struct, frozen=True):
@@ -60,17 +61,18 @@ class HeatTable(QTableView):
         )
         self.setHorizontalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
         self.setVerticalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
-        self.verticalHeader().setStyleSheet("QHeaderView::section { border: none; font-weight: normal; }")
-        self.verticalHeader().setDefaultSectionSize(LINE_PX)
-        self.verticalHeader().setMinimumSectionSize(LINE_PX)
-        self.verticalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
-        self.verticalHeader().setMaximumWidth(MOST_HEADER_PX)
-        self.verticalHeader().setDefaultAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
-        self.verticalHeader().setTextElideMode(Qt.TextElideMode.ElideRight)
-        self.horizontalHeader().setStyleSheet("QHeaderView::section { padding: 4px 1px; font-weight: normal; }")
-        self.horizontalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Stretch)
-        self.horizontalHeader().setMinimumSectionSize(LEAST_COLUMN_PX)
-        self.horizontalHeader().setTextElideMode(Qt.TextElideMode.ElideRight)
+        rows, columns = self.verticalHeader(), self.horizontalHeader()
+        rows.setStyleSheet("QHeaderView::section { border: none; font-weight: normal; }")
+        rows.setDefaultSectionSize(LINE_PX)
+        rows.setMinimumSectionSize(LINE_PX)
+        rows.setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
+        rows.setMaximumWidth(MOST_HEADER_PX)
+        rows.setDefaultAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
+        rows.setTextElideMode(Qt.TextElideMode.ElideRight)
+        columns.setStyleSheet("QHeaderView::section { padding: 4px 1px; font-weight: normal; }")
+        columns.setSectionResizeMode(QHeaderView.ResizeMode.Stretch)
+        columns.setMinimumSectionSize(LEAST_COLUMN_PX)
+        columns.setTextElideMode(Qt.TextElideMode.ElideRight)
         self.selectionModel().currentChanged.connect(self._current_changed)
         theme.theme().changed.connect(self.viewport().update)
 
@@ -102,10 +104,8 @@ class _Model(QAbstractTableModel):
         self.shown: HeatData | None = None
 
     def show(self, data: HeatData) -> None:
-        before, same = self.shown, False
-        if before is not None:
-            same = (before.rows, before.columns) == (data.rows, data.columns)
-        if same:
+        before = self.shown
+        if before is not None and (before.rows, before.columns) == (data.rows, data.columns):
             self.shown = data
             self.dataChanged.emit(self.index(0, 0), self.index(len(data.rows) - 1, len(data.columns) - 1))
             return
@@ -163,8 +163,8 @@ class _Cell(QStyledItemDelegate):
 
     def setEditorData(self, editor: QWidget, index: Index) -> None:
         """Fill the editor only once, so that updates do not overwrite what is being typed."""
-        if not editor.property("begun"):
-            editor.setProperty("begun", True)
+        if not editor.property("filled"):
+            editor.setProperty("filled", True)
             super().setEditorData(editor, index)
 
     def paint(self, painter: QPainter, option: Any, index: Index) -> None:
@@ -174,7 +174,7 @@ class _Cell(QStyledItemDelegate):
         painter.save()
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         ground = QColor(theme.color(data.colors[1] if shade >= 0 else data.colors[0], self.parent()))
-        ground.setAlphaF(PALEST + (DEEPEST - PALEST) * min(abs(shade), 1.0))
+        ground.setAlphaF(DEEPEST * min(abs(shade), 1.0))
         theme.fill_with(painter, ground)
         painter.drawRoundedRect(room, 3, 3)
         if editable and not strong:

@@ -1,4 +1,4 @@
-"""Metrics of a held-out split, by the names of `trainer.metrics` without their prefix."""
+"""Metrics of a held-out split of pairs, by the names of `trainer.metrics` without their prefix."""
 
 from __future__ import annotations
 
@@ -118,12 +118,12 @@ def _text_gradient_share(
 
     What stretches a text, which no unit row follows, is left out; float64, for in a narrow cone float32 is not enough.
     """
-    shares, where = [], _device(method)
+    shares, device = [], _device(method)
     # Published models are measured in inference mode, whose tensors have no gradients.
     with torch.inference_mode(mode=False), torch.enable_grad():
         for part in _batches(len(images), batch_size)[:GRADIENT_BATCHES]:
             image, text = (torch.from_numpy(rows[part].astype(np.float64)) for rows in (images, texts))
-            image, text = image.to(where), text.to(where).requires_grad_()
+            image, text = image.to(device), text.to(device).requires_grad_()
             (gradient,) = torch.autograd.grad(_masked_loss(method, image, text, heldout, part), text)
             text = text.detach()
             tangential = gradient - (gradient * text).sum(1, keepdim=True) * text
@@ -149,8 +149,8 @@ def _loss(
     heldout: HeldOut,
     batch_size: int,
 ) -> float:
-    where, parts = _device(method), _batches(len(images), batch_size)
-    image, text = (torch.from_numpy(rows).to(where) for rows in (images, texts))
+    device, parts = _device(method), _batches(len(images), batch_size)
+    image, text = (torch.from_numpy(rows).to(device) for rows in (images, texts))
     losses = [_masked_loss(method, image[part], text[part], heldout, part).item() for part in parts]
     return float(np.mean(losses))
 

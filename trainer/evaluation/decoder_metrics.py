@@ -27,7 +27,7 @@ _AT_ONCE: Final = 64
 
 
 @torch.inference_mode()
-def decoder_numbers(
+def decoder_metrics(
     heldout: HeldOut, embedded: Embedded, method: DecoderPictures, *, alive: Alive = None
 ) -> dict[str, float]:
     """Return errors of the mean picture and of the denoiser by noise level, and cosines of the prior.
