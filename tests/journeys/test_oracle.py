@@ -53,7 +53,7 @@ WITHOUT = {
         **dict.fromkeys(("robust_mean", "robust_kept"), "as `evaluate` stored it, and has its oracle there"),
         "linear_probe_acc1": "as `evaluate` stored it, and has its oracle there",
         "few_shot_1_acc1": DRAWN,
-        "knn_words": "of the words that captions share: tests/trainer/evaluation/test_numbers.py",
+        "knn_words": "of the words that captions share: tests/trainer/evaluation/test_heldout_metrics.py",
     },
 }
 """Command or analysis -> number without an oracle here -> why."""

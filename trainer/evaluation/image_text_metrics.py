@@ -100,7 +100,7 @@ def _retrieval(
 
 
 def _zero_shot(heldout: HeldOut, embedded: Embedded) -> dict[str, float]:
-    if embedded.prompts is None:
+    if embedded.prompts is None or embedded.image is None:
         return {}
     classified = heldout.classified
     ranks = class_ranks(embedded.image[classified], class_weights(embedded.prompts), heldout.labels[classified])

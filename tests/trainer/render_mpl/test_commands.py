@@ -105,8 +105,8 @@ def test_names_are_text_in_the_page():
 
 
 def test_charts_and_figures_load_no_torch_and_no_matplotlib():
-    modules = ["panel", "pair_map", "files", "report", "style"]
-    lines = [f"import trainer.render_mpl.{name}" for name in modules]
+    modules = ["render_mpl.panel", "render_mpl.pair_map", "render_mpl.files", "render_html.report", "render_mpl.style"]
+    lines = [f"import trainer.{name}" for name in modules]
     lines += [
         "import sys",
         "print([m for m in ('torch', 'matplotlib', 'umap', 'scipy', 'sqlalchemy') if m in sys.modules])",
