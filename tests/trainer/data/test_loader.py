@@ -277,7 +277,7 @@ def test_a_cache_that_is_made_beside_a_training_ends_with_it_and_is_continued(
 def test_pictures_are_decoded_while_those_before_are_used(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("trainer.data.streamed_images._AT_ONCE", 16)
+    monkeypatch.setattr("trainer.data.streamed_images._BATCH", 16)
     folder(root)
     (root / "20.png").write_bytes(png(20)[:90])
     paths = sorted(map(str, root.glob("*.png")))
