@@ -20,6 +20,9 @@ PORTION_MS: Final = 25.0
 """A turn that has lasted so long takes nothing more that can wait: half of what a person would feel, and room for what
 a portion began with."""
 
+MOST_RESTS: Final = 8
+"""Turns that were filled by others, after which what nobody sees is done in the next one all the same."""
+
 
 class IdleScheduler(QObject):
     """Measures the current event-loop iteration and runs deferred work in order, one portion per iteration.
@@ -38,7 +41,7 @@ class IdleScheduler(QObject):
         self._spent = 0.0
         self._computed = 0.0
         self._read = time.perf_counter()
-        self._rested = False
+        self._rests = 0
         self._waiting: deque[tuple[QObject, Callable[[], object]]] = deque()
         self._unseen: deque[tuple[QObject, Callable[[], object]]] = deque()
         # A timer, not a posted event: the loop comes to timers only after all that is posted, and to people before.
@@ -96,8 +99,9 @@ class IdleScheduler(QObject):
         self._tick.start()
         self.begin()
         # What was posted may have filled the turn; but whoever waits does not wait for ever.
-        self._rested = not self._rested and self._lasts_ms > PORTION_MS / 2
-        if self._rested:
+        most = 1 if self._waiting else MOST_RESTS
+        self._rests = self._rests + 1 if self._rests < most and self._lasts_ms > PORTION_MS / 2 else 0
+        if self._rests:
             return
         queue = self._waiting or self._unseen
         for _ in range(len(queue)):

@@ -81,7 +81,8 @@ class PanelWidget(QScrollArea):
         self._shape: object = None
         self._lines: list[QBoxLayout] = []
         self._spare: list[_PlotCard] = []
-        QTimer.singleShot(PREPARE_MS, self, self._prepare)
+        # Timers of many panels are due at once, in one turn.
+        QTimer.singleShot(PREPARE_MS, self, self._prepare_later)
         self.notes = QLabel()
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
@@ -303,11 +304,22 @@ class PanelWidget(QScrollArea):
         for row in sorted(panel.rows, key=lambda row: row[0] in tables):
             yield from (row[at : at + MOST_BESIDE] for at in range(0, len(row), MOST_BESIDE))
 
-    def _prepare(self) -> None:
+    def prepare_for(self, panel: Panel) -> bool:
+        """Create one of the plots that this panel lacks; return whether it then has all, and can be shown in a turn."""
+        plots = sum(isinstance(card, _PlotCard) for card in self.cards.values()) + len(self._spare)
+        lacking = sum(isinstance(mark, XYPlot) for mark in panel.marks) - plots
+        if lacking > 0:
+            self._keep(self._new_plot())
+        return lacking <= 1
+
+    def _prepare_later(self) -> None:
         """Create plots in advance, one per event-loop iteration; creating them together would block the window."""
         if len(self._spare) + len(self.cards) < PREPARED:
-            self._keep(self._new_plot())
             idle_scheduler().later(self, self._prepare, unseen=True)
+
+    def _prepare(self) -> None:
+        self._keep(self._new_plot())
+        self._prepare_later()
 
     def _new_plot(self) -> _PlotCard:
         card = _PlotCard(self._name, "")

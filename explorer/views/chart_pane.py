@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -11,6 +11,7 @@ from PySide6.QtCore import QTimer, Signal
 from PySide6.QtWidgets import QWidget
 
 from explorer import theme
+from explorer.event_loop.idle_scheduler import idle_scheduler
 from explorer.models.thumbnails import Thumbnails
 from explorer.render_qt.numbers_bar import NumbersBar
 from explorer.render_qt.panel import PanelWidget
@@ -245,10 +246,20 @@ class ChartPane(QWidget):
 
     def _done(self, work: Ticket, result: Answer) -> None:
         if work is self._work:
-            self.stop()
-            self._show(result)
+            self.computing.end()  # no part comes after the whole
+            self._draw(work, result, self._show)
+
+    def _draw(self, work: Ticket | None, result: Answer, show: Callable[[Answer], None]) -> None:
+        """Show a result once its plots are made, one in a turn, unless another is awaited then."""
+        if work is not self._work:
+            return
+        if self.panel.prepare_for(result.panel):
+            show(result)
+        else:
+            idle_scheduler().later(self, lambda: self._draw(work, result, show))
 
     def _show(self, result: Answer) -> None:
+        self.stop()
         self.answer, self._shown, self._shows_part = result, result.chart.name, False
         # Shown first: a panel that is seen is filled over several turns of the event loop.
         self.area.ready()
@@ -258,8 +269,10 @@ class ChartPane(QWidget):
 
     def _show_part(self, part: Answer) -> None:
         """Show what is known already, unless it would take the place of an earlier result of more runs."""
-        if self.area.has_result and not (self._shows_part or self.panel.has_cards_of(part.panel)):
-            return
+        if not self.area.has_result or self._shows_part or self.panel.has_cards_of(part.panel):
+            self._draw(self._work, part, self._draw_part)
+
+    def _draw_part(self, part: Answer) -> None:
         self.answer, self._shown, self._shows_part = None, part.chart.name, True
         self.area.growing(GROWS)
         self.panel.show_panel(part.panel)

@@ -11,7 +11,7 @@ import numpy as np
 import pyqtgraph as pg
 from jaxtyping import Float
 from msgspec import Struct
-from PySide6.QtCore import QEvent, QPoint, QPointF, Qt, QTimer, Signal
+from PySide6.QtCore import QEvent, QPoint, QPointF, Qt, Signal
 from PySide6.QtGui import QContextMenuEvent, QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import QFrame, QLabel, QVBoxLayout, QWidget
 
@@ -357,9 +357,8 @@ class CurveGrid(QWidget):
         self._spare: list[CurvePlot] = []
         self._work: Iterator[None] | None = None
         self._next: Iterator[None] | None = None
-        # A plot takes 30 ms to make: one at a time beforehand, or the first click on a run would be felt.
-        self._preparing = QTimer(self, interval=60, timeout=self._prepare)
-        self._preparing.start()
+        # A plot takes 30 ms to make: one in a turn beforehand, or the first click on a run would be felt.
+        idle_scheduler().later(self, self._prepare, unseen=True)
         self._grid = layouts.grid(BETWEEN, BETWEEN, of=self)
 
     @property
@@ -458,10 +457,9 @@ class CurveGrid(QWidget):
             give_room([each.names for each in members], self.width() // max(self._columns, 1))
 
     def _prepare(self) -> None:
-        if len(self._spare) + len(self._plots) >= PREPARED:
-            self._preparing.stop()
-        else:
+        if len(self._spare) + len(self._plots) < PREPARED:
             self._spare.append(self._new_plot())
+            idle_scheduler().later(self, self._prepare, unseen=True)
 
     def _new_plot(self) -> CurvePlot:
         curve_plot = CurvePlot(self)

@@ -1,10 +1,19 @@
 """A panel keeps every mark readable, however narrow the window is."""
 
+import time
+from typing import Any
+
 import numpy as np
 import pytest
 from PySide6.QtCore import QObject, QPoint, Signal
 
+from explorer.event_loop.idle_scheduler import PORTION_MS, idle_scheduler
+from explorer.render_qt import panel as panel_module
 from explorer.render_qt.panel import TABLES_PX, PanelWidget
+from explorer.widgets import curves
+from explorer.widgets.curves import CurveGrid
+from explorer.widgets.plot import Plot
+from tests.explorer.test_idle_scheduler import compute
 from trainer.charts.marks import Axis, Panel, Series, ShadedTable, XYPlot
 
 
@@ -89,3 +98,38 @@ def test_a_note_without_room_stands_below_the_title_and_no_number_of_either_is_c
             assert beside[wide](long, short)
 
         qtbot.waitUntil(is_whole, timeout=5_000)
+
+
+def turns_of_plots(monkeypatch) -> list[int]:
+    """Return a list of the turn in which each plot is made, each of which fills its turn."""
+    turns: list[int] = []
+    make = Plot.__init__
+
+    def slow(self: Plot, *arguments: Any) -> None:
+        turns.append(idle_scheduler().number)
+        make(self, *arguments)
+        compute(PORTION_MS)
+
+    monkeypatch.setattr(Plot, "__init__", slow)
+    return turns
+
+
+def test_plots_made_beforehand_come_one_in_a_turn_though_all_panels_are_due_at_once(qtbot, monkeypatch) -> None:
+    turns = turns_of_plots(monkeypatch)
+    monkeypatch.setattr(panel_module, "PREPARE_MS", 1)
+    monkeypatch.setattr(panel_module, "PREPARED", 2)
+    panes = [PanelWidget(NoPictures(), f"test-{number}") for number in range(3)]
+    for pane in panes:
+        qtbot.addWidget(pane)
+    time.sleep(0.01)
+    qtbot.waitUntil(lambda: len(turns) == 6)
+    assert len(set(turns)) == 6
+
+
+def test_plots_of_curves_made_beforehand_come_one_in_a_turn(qtbot, monkeypatch) -> None:
+    turns = turns_of_plots(monkeypatch)
+    grids = [CurveGrid() for _ in range(2)]
+    for grid in grids:
+        qtbot.addWidget(grid)
+    qtbot.waitUntil(lambda: len(turns) == 2 * curves.PREPARED)
+    assert len(set(turns)) == len(turns)

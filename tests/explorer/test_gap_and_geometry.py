@@ -7,10 +7,12 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 
+from explorer.render_qt.xy_plot import XYPlotCard
 from explorer.views import chart_pane
 from explorer.views.gap import GapView
 from explorer.views.geometry import GeometryView
 from explorer.widgets.progress_row import Cancelled, ProgressRow
+from tests.explorer.test_board import turns_of_plots
 from trainer.analysis.gap import close_gap
 from trainer.analysis.geometry import ajne, alignment, modality_gap
 from trainer.analysis.retrieval import ranks, recall_at
@@ -31,9 +33,9 @@ def test_moving_the_slider_closes_the_gap_at_once_and_then_exactly(qtbot, show_v
     monkeypatch.setattr(chart_pane, "REST_MS", 3_000)
     view = shown_gap(qtbot, show_view)
     cards = view.pane.panel.cards
-    panel = view.pane.panel
-    view.resize(view.width() + 1104 - panel.viewport().width(), view.height() + 692 - panel.viewport().height())
-    qtbot.waitUntil(lambda: not panel.verticalScrollBar().maximum())  # as in a window of 1280x800
+    board = view.pane.panel
+    view.resize(view.width() + 1104 - board.viewport().width(), view.height() + 692 - board.viewport().height())
+    qtbot.waitUntil(lambda: not board.verticalScrollBar().maximum())  # as in a window of 1280x800
     sizes = {entry.words: entry.size for entry in cards["clouds-0"].legend.entries}
     assert sizes["images"] < sizes["mean image"] == 11, "marks of the legend are as those of the plot"
     before = [list(cards[f"clouds-{place}"].shown()) for place in (0, 1)]
@@ -54,6 +56,13 @@ def test_moving_the_slider_closes_the_gap_at_once_and_then_exactly(qtbot, show_v
         recall = "Image to text R@1, unseen renderings, n = 48"
         assert cards["now"].text(recall, place) == f"{recall_at(ranks(image, text), 1):.3f}"
     assert view.command()[-2:] == ["--share", "95"]
+
+
+def test_the_plots_of_a_chart_are_made_one_in_a_turn(qtbot, show_view, monkeypatch):
+    turns = turns_of_plots(monkeypatch)
+    view = shown_gap(qtbot, show_view)
+    plots = [card for card in view.pane.panel.cards.values() if isinstance(card, XYPlotCard)]
+    assert len(turns) == len(set(turns)) == len(plots) > 2
 
 
 def test_all_pairs_are_measured_when_asked_and_those_of_other_runs_are_not(qtbot, show_view, monkeypatch):

@@ -5,7 +5,7 @@ import time
 import pytest
 from PySide6.QtCore import QCoreApplication, QEvent, QObject
 
-from explorer.event_loop.idle_scheduler import PORTION_MS, IdleScheduler
+from explorer.event_loop.idle_scheduler import MOST_RESTS, PORTION_MS, IdleScheduler
 
 
 @pytest.fixture
@@ -18,7 +18,7 @@ class Posted(QObject):
 
     def __init__(self, turns: IdleScheduler, *, again: int = 0) -> None:
         super().__init__()
-        self._turns, self._again, self.full_in = turns, again, 0
+        self._turns, self.again, self.full_in = turns, again, 0
 
     def post(self) -> None:
         QCoreApplication.postEvent(self, QEvent(QEvent.Type.User))
@@ -28,8 +28,8 @@ class Posted(QObject):
             return super().event(event)
         compute(PORTION_MS)
         self.full_in = self._turns.number
-        if self._again:
-            self._again -= 1
+        if self.again:
+            self.again -= 1
             self.post()
         return True
 
@@ -72,7 +72,7 @@ def test_nobody_waits_for_ever(qtbot, turns: IdleScheduler) -> None:
     posted, done = Posted(turns, again=20), []
     posted.post()
     for _ in range(3):
-        turns.later(posted, lambda: done.append(posted._again))
+        turns.later(posted, lambda: done.append(posted.again))
     qtbot.waitUntil(lambda: len(done) == 3)
     assert min(done) > 0, "only after all that was posted"
 
@@ -85,3 +85,16 @@ def test_sleep_fills_no_turn(qtbot, turns: IdleScheduler) -> None:
     posted.post()
     qtbot.waitUntil(lambda: bool(full))
     assert full == [False]
+
+
+def test_what_nobody_sees_waits_for_a_turn_that_others_leave_free(qtbot, turns: IdleScheduler) -> None:
+    posted, done = Posted(turns, again=4), []
+    posted.post()
+    turns.later(posted, lambda: done.append(posted.again), unseen=True)
+    qtbot.waitUntil(lambda: bool(done))
+    assert done == [0]
+    busy = Posted(turns, again=3 * MOST_RESTS)
+    busy.post()
+    turns.later(busy, lambda: done.append(busy.again), unseen=True)
+    qtbot.waitUntil(lambda: len(done) == 2)
+    assert done[1] > 0, "it does not wait for ever"

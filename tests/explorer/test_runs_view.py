@@ -819,7 +819,7 @@ def test_a_new_run_waits_for_its_first_step(qtbot: QtBot, context: Context, work
 
 def test_a_skeleton_stays_until_the_curves_are_drawn(qtbot: QtBot, context: Context, three: list[int], monkeypatch):
     turns: list[Callable[[], None]] = []
-    busy = SimpleNamespace(is_full=True, later=lambda _owner, go_on: turns.append(go_on))
+    busy = SimpleNamespace(is_full=True, later=lambda _owner, go_on, unseen=False: unseen or turns.append(go_on))
     monkeypatch.setattr(curves, "idle_scheduler", lambda: busy)
     view = shown(qtbot, context, 3)
     qtbot.waitUntil(lambda: bool(turns))
