@@ -29,6 +29,7 @@ import numpy as np
 import psutil
 from PIL import Image
 
+from tests.builders import add_members
 from trainer.analysis.progress import silent  # before torch: `trainer` lets its threads sleep while they wait
 
 HELP = "seconds before the first step, and pairs a second from tars and from the cache"
@@ -49,10 +50,8 @@ def made(folder: Path, pairs: int, side: int) -> Path:
         with tarfile.open(folder / f"{start // PAIRS_A_TAR:05d}.tar", "w", format=tarfile.USTAR_FORMAT) as tar:
             for row in range(start, min(pairs, start + PAIRS_A_TAR)):
                 caption = " ".join([*rng.choice(_WORDS, 6), str(row)])
-                for ending, content in (("jpg", pictures[row % 256]), ("txt", caption.encode())):
-                    member = tarfile.TarInfo(f"{row:09d}.{ending}")
-                    member.size = len(content)
-                    tar.addfile(member, io.BytesIO(content))
+                members = (("jpg", pictures[row % 256]), ("txt", caption.encode()))
+                add_members(tar, ((f"{row:09d}.{ending}", content) for ending, content in members))
     return folder
 
 

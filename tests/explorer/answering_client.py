@@ -1,4 +1,4 @@
-"""A client of the model process that answers at once, in place of the process."""
+"""Clients in place of the model process: one answers at once, one when a test says so."""
 
 from typing import Any
 
@@ -35,6 +35,34 @@ class AnsweringClient(QObject):
 
     def answer_of(self, question: Any) -> Any:
         raise NotImplementedError
+
+    def close(self) -> None:
+        """Do nothing, because there is no process."""
+
+
+class SilentClient:
+    """Keeps requests open until the test answers them: each by its number, the newest by `done` and `failed`."""
+
+    def __init__(self) -> None:
+        self.asked: dict[int, dict[str, Any]] = {}
+        self.cancelled: list[int] = []
+        self.warmed = 0
+
+    def ask(self, question: Any, **callbacks: Any) -> int:
+        self.asked[len(self.asked) + 1] = {"question": question, **callbacks}
+        self.done, self.failed, self.progress = (callbacks.get(name) for name in ("done", "failed", "progress"))
+        return len(self.asked)
+
+    @property
+    def questions(self) -> list[Any]:
+        return [request["question"] for request in self.asked.values()]
+
+    def cancel(self, number: int) -> None:
+        self.cancelled.append(number)
+        self.asked[number]["failed"](Failure("cancelled", "Cancelled."))
+
+    def warm_up(self, *_: Any, **__: Any) -> None:
+        self.warmed += 1
 
     def close(self) -> None:
         """Do nothing, because there is no process."""

@@ -28,10 +28,11 @@ from explorer.widgets.form import Form
 from explorer.widgets.number_box import NumberBox
 from explorer.widgets.still import StillDoubleSpinBox, StillSpinBox
 from explorer.widgets.switch import Switch
+from tests.explorer.answering_client import SilentClient
 from trainer import config
 from trainer.config import default_paths, presets
 from trainer.experiments.experiment import clip_and_cloob
-from trainer.messages import Failure, MeasureRun, RankDifference, RunCost
+from trainer.messages import Failure, RankDifference, RunCost
 from trainer.scheduling.paces import Pace
 
 KINDS = [kind for kinds in config.SECTIONS.values() for kind in kinds]
@@ -427,23 +428,6 @@ def test_a_run_is_queued_instead_of_started(qtbot: QtBot, sheet: NewRun):
     assert not sheet.isVisible()
 
 
-class ClientDouble:
-    """Keeps the single request for the test to answer."""
-
-    def __init__(self) -> None:
-        self.asked: list[MeasureRun] = []
-        self.cancelled: list[int] = []
-
-    def ask(self, question, *, done, failed, progress, owner) -> int:
-        self.asked.append(question)
-        self.done, self.failed, self.progress = done, failed, progress
-        return len(self.asked)
-
-    def cancel(self, number: int) -> None:
-        self.cancelled.append(number)
-        self.failed(Failure("cancelled", "Cancelled."))
-
-
 COST = RunCost(
     steps=480,
     pairs=12_288,
@@ -457,7 +441,7 @@ COST = RunCost(
 
 
 def test_what_a_run_takes_is_measured_on_request_and_old_once_the_run_is_another(qtbot: QtBot, background: Background):
-    client = ClientDouble()
+    client = SilentClient()
     made = NewRun(PRESETS, background, client=client)
     qtbot.addWidget(made)
     made.show()
@@ -467,7 +451,7 @@ def test_what_a_run_takes_is_measured_on_request_and_old_once_the_run_is_another
     for editor in (*first, data.editor("train_pairs"), *map(optimizer.editor, ("batch_size", "epochs"))):
         assert editor.visibleRegion().boundingRect() == editor.rect(), "it is in sight without scrolling"
     qtbot.mouseClick(made.foot.measure, Qt.MouseButton.LeftButton)
-    assert config.from_toml(client.asked[0].config) == made.run()
+    assert config.from_toml(client.questions[0].config) == made.run()
     client.progress(0.5, "step 1 of 3")
     assert made.estimate.text() == "step 1 of 3… 50 %"
     client.done(COST)
@@ -485,7 +469,7 @@ def test_what_a_run_takes_is_measured_on_request_and_old_once_the_run_is_another
 
 
 def test_measuring_ends_with_its_button_and_with_the_form(qtbot: QtBot, background: Background):
-    client = ClientDouble()
+    client = SilentClient()
     made = NewRun(PRESETS, background, client=client)
     qtbot.addWidget(made)
     made.show()
@@ -497,7 +481,7 @@ def test_measuring_ends_with_its_button_and_with_the_form(qtbot: QtBot, backgrou
 
 
 def test_several_processes_are_compared_with_one_on_request(qtbot: QtBot, background: Background):
-    client = ClientDouble()
+    client = SilentClient()
     made = NewRun(PRESETS, background, client=client)
     qtbot.addWidget(made)
     made.show()
@@ -506,8 +490,8 @@ def test_several_processes_are_compared_with_one_on_request(qtbot: QtBot, backgr
     made.top.editor("ranks").set_value(2)
     qtbot.waitUntil(made.foot.check.isVisible)
     qtbot.mouseClick(made.foot.check, Qt.MouseButton.LeftButton)
-    assert client.asked[0].ranks == 2
-    assert config.from_toml(client.asked[0].config).ranks == 2
+    assert client.questions[0].ranks == 2
+    assert config.from_toml(client.questions[0].config).ranks == 2
     client.progress(0.0, "Making updates by 2 processes, then by one")
     assert made.estimate.text() == "Making updates by 2 processes, then by one…"
     text = "2 processes and one made 20 updates of the same batches: equal, no loss differs by one bit."

@@ -5,7 +5,6 @@ import http.server
 import json
 import re
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -26,6 +25,7 @@ from explorer.window import job_hooks, job_list
 from explorer.window.job_hooks import JobHookRunner, JobHooks, JobHooksSheet
 from explorer.window.job_list import Job, JobList
 from explorer.window.job_panel import JobPanel, JobRow
+from tests.builders import served
 from trainer import config
 from trainer.charts.point_placement import PointPlacement
 from trainer.messages import Classify, CompareSwaps, EmbedTexts, Failure, Project, Saliency
@@ -411,13 +411,8 @@ def listener() -> Iterator[tuple[str, list[dict]]]:
         def log_message(self, *_args) -> None:
             pass
 
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}", heard
-    server.shutdown()
-    server.server_close()
-    thread.join()
+    with served(Handler) as address:
+        yield address, heard
 
 
 def test_a_webhook_gets_json_and_its_failure_is_told(qtbot, make_runner, listener) -> None:

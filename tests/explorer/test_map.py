@@ -22,6 +22,7 @@ from explorer.views.map.details import MapDetails
 from explorer.views.map.load import read_numbers, read_side
 from explorer.views.map.toolbar import MapToolbar
 from explorer.window.more_panel import EDGE_PX, MorePanel
+from tests.explorer.answering_client import SilentClient
 from tests.explorer.conftest import unselected
 from trainer.analysis.retrieval import ranks
 from trainer.analysis.similarity import matched_cosines
@@ -40,36 +41,13 @@ def laid_out(**files: Any) -> ProjectAnswer:
     return ProjectAnswer(images=N, texts=N, **about, **files)
 
 
-class FakeClient:
-    """Keeps requests open until the test answers them."""
-
-    def __init__(self) -> None:
-        self.asked: dict[int, dict[str, Any]] = {}
-        self.cancelled: list[int] = []
-        self.warmed = 0
-
-    def ask(self, question: Project, **callbacks: Any) -> int:
-        self.asked[len(self.asked) + 1] = {"question": question, **callbacks}
-        return len(self.asked)
-
-    def cancel(self, number: int) -> None:
-        self.cancelled.append(number)
-        self.asked[number]["failed"](Failure("cancelled", "Cancelled."))
-
-    def warm_up(self, *_: Any, **__: Any) -> None:
-        self.warmed += 1
-
-    def close(self) -> None:
-        """Do nothing, because there is no process."""
+@pytest.fixture
+def client() -> SilentClient:
+    return SilentClient()
 
 
 @pytest.fixture
-def client() -> FakeClient:
-    return FakeClient()
-
-
-@pytest.fixture
-def view(qtbot, show_view, client: FakeClient) -> MapView:
+def view(qtbot, show_view, client: SilentClient) -> MapView:
     shown = show_view(MapView, 900, 600, client=client)
     qtbot.addWidget(shown.details_pane)
     qtbot.waitUntil(lambda: all(panel.numbers is not None for panel in shown.panels), timeout=5000)
@@ -78,7 +56,7 @@ def view(qtbot, show_view, client: FakeClient) -> MapView:
 
 @pytest.fixture(scope="module")
 def _shared(share_view) -> Iterator[MapView]:
-    shown = share_view(MapView, 900, 600, lambda _: FakeClient())
+    shown = share_view(MapView, 900, 600, lambda _: SilentClient())
     yield shown
     shown.details_pane.close()
 
@@ -108,7 +86,7 @@ def shown_map(qtbot, context, two_runs: tuple[int, int]) -> MapView:
 
 @pytest.mark.parametrize(("chosen", "method"), [(None, "umap"), (["pca", 15, 0.1], "pca")])
 def test_umap_is_shown_where_it_is_there_and_nothing_else_was_chosen(
-    qtbot, make_context, two_runs: tuple[int, int], client: FakeClient, monkeypatch, chosen, method
+    qtbot, make_context, two_runs: tuple[int, int], client: SilentClient, monkeypatch, chosen, method
 ) -> None:
     monkeypatch.setattr(load, "has_layout", lambda *_: True)
     context = dataclasses.replace(make_context(), client=client)
@@ -121,7 +99,7 @@ def test_umap_is_shown_where_it_is_there_and_nothing_else_was_chosen(
 
 @pytest.mark.parametrize(("status", "method"), [("finished", "umap"), ("running", "pca")])
 def test_the_map_of_a_finished_run_goes_on_to_umap_and_the_note_fits_the_points(
-    qtbot, make_context, two_runs: tuple[int, int], client: FakeClient, monkeypatch, tmp_path: Path, status, method
+    qtbot, make_context, two_runs: tuple[int, int], client: SilentClient, monkeypatch, tmp_path: Path, status, method
 ) -> None:
     context = dataclasses.replace(make_context(), client=client)
     rows = {run: dataclasses.replace(context.workspace.runs.get(run), status=status) for run in two_runs}
@@ -385,9 +363,9 @@ def umap(tmp_path: Path, name: str) -> tuple[ProjectAnswer, np.ndarray]:
     return laid_out(layout=str(tmp_path / name)), points
 
 
-def test_umap_shows_progress_and_moves_the_points(qtbot, view: MapView, client: FakeClient, tmp_path: Path):
+def test_umap_shows_progress_and_moves_the_points(qtbot, view: MapView, client: SilentClient, tmp_path: Path):
     view.toolbar.umap.setChecked(True)
-    assert [a["question"].placement.method for a in client.asked.values()] == ["umap", "umap"]
+    assert [question.placement.method for question in client.questions] == ["umap", "umap"]
     assert client.asked[1]["question"].snapshot == str(view.panels[0].side.row.folder)
     client.asked[1]["progress"](0.4, "epoch 200 of 500")
     progress = view.placing
@@ -428,7 +406,7 @@ def test_what_the_sample_workspace_keeps_is_shown_without_the_projection_process
         assert re.search(r"^UMAP · [\w ]+ · trustworthiness 0\.\d{3}$", panel.note.text())
 
 
-def test_umap_is_shown_from_its_first_epochs_on(qtbot, view: MapView, client: FakeClient, tmp_path: Path):
+def test_umap_is_shown_from_its_first_epochs_on(qtbot, view: MapView, client: SilentClient, tmp_path: Path):
     view.toolbar.umap.setChecked(True)
     question = client.asked[1]
     before = view.panels[0].map.layer.grid.xy.copy()
@@ -443,7 +421,7 @@ def test_umap_is_shown_from_its_first_epochs_on(qtbot, view: MapView, client: Fa
     qtbot.waitUntil(lambda: np.allclose(view.panels[0].map.layer.grid.xy, final, atol=1e-4))
 
 
-def test_b_faces_a(view: MapView, client: FakeClient):
+def test_b_faces_a(view: MapView, client: SilentClient):
     """PCA of B is aligned to A's; UMAP of B is initialized with A's."""
     a, b = (panel.side for panel in view.panels)
     own = read_side(view.context.workspace, b.run, None, None)
@@ -457,7 +435,7 @@ def test_b_faces_a(view: MapView, client: FakeClient):
     assert [client.asked[i]["question"].onto for i in (1, 2)] == ["", str(a.row.folder)]
 
 
-def test_further_methods_and_parameters(qtbot, view: MapView, client: FakeClient, tmp_path: Path):
+def test_further_methods_and_parameters(qtbot, view: MapView, client: SilentClient, tmp_path: Path):
     form, tools = view.toolbar.methods, view.toolbar.tools
     method_at, legend_px = form.other.x(), view.details_pane.legend.width()
     assert [entry.words for entry in view.details_pane.marks.entries] == ["image", "caption"]
@@ -488,7 +466,7 @@ def test_further_methods_and_parameters(qtbot, view: MapView, client: FakeClient
     assert tools.mapTo(view.foot, tools.rect().bottomLeft()) == view.foot.rect().bottomLeft()
 
 
-def test_umap_can_be_cancelled(qtbot, view: MapView, client: FakeClient):
+def test_umap_can_be_cancelled(qtbot, view: MapView, client: SilentClient):
     view.toolbar.umap.setChecked(True)
     qtbot.waitUntil(view.placing.isVisible)
     assert view.placing.parentWidget() is view.job_slot
@@ -502,7 +480,7 @@ def test_umap_can_be_cancelled(qtbot, view: MapView, client: FakeClient):
     assert "PCA" in view.panels[0].note.text()
 
 
-def test_a_failed_umap_says_why_and_goes_back(qtbot, view: MapView, client: FakeClient):
+def test_a_failed_umap_says_why_and_goes_back(qtbot, view: MapView, client: SilentClient):
     view.toolbar.umap.setChecked(True)
     with qtbot.waitSignal(view.failed) as failed:
         client.asked[1]["failed"](Failure("memory", "Too little memory.", "Close something."))
@@ -510,7 +488,7 @@ def test_a_failed_umap_says_why_and_goes_back(qtbot, view: MapView, client: Fake
     assert view.toolbar.pca.isChecked()
 
 
-def test_other_parameters_give_up_the_old_question(qtbot, view: MapView, client: FakeClient):
+def test_other_parameters_give_up_the_old_question(qtbot, view: MapView, client: SilentClient):
     view.toolbar.umap.setChecked(True)
     view.toolbar.neighbors.setValue(30)
     qtbot.waitUntil(lambda: len(client.asked) == 4, timeout=3000)
@@ -574,7 +552,7 @@ def test_coloring_of_odd_columns():
 
 
 def test_without_any_run_finished_ones_are_offered_and_with_one_the_bar(
-    qtbot, make_context, client: FakeClient, monkeypatch
+    qtbot, make_context, client: SilentClient, monkeypatch
 ):
     context = dataclasses.replace(make_context(), client=client)
     shown = MapView(context)
@@ -662,11 +640,11 @@ def test_thumbnail_keeps_16_bit_gray_and_puts_alpha_on_white(tmp_path: Path):
             thumbnail(tmp_path / name, 8)
 
 
-def dropped(client: FakeClient, kind: type) -> list[dict[str, Any]]:
+def dropped(client: SilentClient, kind: type) -> list[dict[str, Any]]:
     return [asked for asked in client.asked.values() if isinstance(asked["question"], kind)]
 
 
-def test_dropped_images_are_pinned_to_both_maps(qtbot, view: MapView, client: FakeClient, tmp_path: Path):
+def test_dropped_images_are_pinned_to_both_maps(qtbot, view: MapView, client: SilentClient, tmp_path: Path):
     """Each run embeds the images itself; the response's layout may be rotated to the displayed one."""
     assert view.drop_words == "Drop to show where A and B put this picture"
     file = tmp_path / "new.png"
@@ -702,7 +680,7 @@ def test_dropped_images_are_pinned_to_both_maps(qtbot, view: MapView, client: Fa
     assert view.details_pane.placed.isHidden()
 
 
-def test_an_unreadable_image_is_told_and_the_others_are_placed(view: MapView, client: FakeClient, tmp_path: Path):
+def test_an_unreadable_image_is_told_and_the_others_are_placed(view: MapView, client: SilentClient, tmp_path: Path):
     told: list[str] = []
     view.failed.connect(lambda message, _next: told.append(message))
     view.take([tmp_path / "a.png", tmp_path / "b.png"])
@@ -717,7 +695,7 @@ def test_an_unreadable_image_is_told_and_the_others_are_placed(view: MapView, cl
     assert not view.placing.busy
 
 
-def test_b_stands_at_its_own_step(qtbot, shared: MapView, client: FakeClient):
+def test_b_stands_at_its_own_step(qtbot, shared: MapView, client: SilentClient):
     """A click on a cell of the Changes matrix shows the same run at two steps on both maps."""
     run = shared.panels[0].side.run
     steps = [row.step for row in shared.context.workspace.results.snapshots(run)]

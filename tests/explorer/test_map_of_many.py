@@ -7,7 +7,7 @@ import pytest
 
 from explorer.views.map import MapView, load, projecting
 from explorer.widgets.point_map import layer
-from tests.explorer.test_map import FakeClient
+from tests.explorer.answering_client import SilentClient
 from trainer.analysis.camera_3d import approximate_components
 from trainer.store import component_files, read_snapshot
 
@@ -26,7 +26,7 @@ def few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def view(qtbot, make_context, two_runs: tuple[int, int]) -> MapView:
     """Return the view before it is shown, when nothing has been read."""
-    context = dataclasses.replace(make_context(), client=FakeClient())
+    context = dataclasses.replace(make_context(), client=SilentClient())
     shown = MapView(context)
     qtbot.addWidget(shown)
     qtbot.addWidget(shown.details_pane)

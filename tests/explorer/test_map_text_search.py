@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QApplication
 
 from explorer.views.map import MapView
 from explorer.views.map.text_search import matching
-from tests.explorer.test_map import FakeClient
+from tests.explorer.answering_client import SilentClient
 from tests.two_runs import write_run_on_other_data
 from trainer.store import Items
 from trainer.store.columns import StoredColumn, containing, strings
@@ -18,7 +18,7 @@ RED = [i for i in range(N) if i % 3 == 0]
 
 @pytest.fixture
 def view(qtbot, show_view) -> MapView:
-    shown = show_view(MapView, 1000, 600, client=FakeClient())
+    shown = show_view(MapView, 1000, 600, client=SilentClient())
     qtbot.waitUntil(lambda: all(panel.numbers is not None for panel in shown.panels))
     return shown
 

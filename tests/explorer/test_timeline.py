@@ -15,9 +15,10 @@ from explorer.theme import BETWEEN, SMALL_PX, pixel_font, theme
 from explorer.views.timeline import TimelineView, load
 from explorer.views.timeline.load import UMAP
 from explorer.widgets.legend import MARK_PX, Legend
+from tests.explorer.answering_client import SilentClient
 from tests.two_runs import write_run_on_other_data
 from trainer.charts.pair_colors import BETTER_IN_B, CHANGED, changed_words
-from trainer.messages import Failure, Project, ProjectAnswer
+from trainer.messages import Failure, ProjectAnswer
 from trainer.store import layout_files
 
 N = 48
@@ -27,30 +28,9 @@ def laid_out(**files: Any) -> ProjectAnswer:
     return ProjectAnswer(images=N, texts=N, method="pca", seconds=0.1, note="", fitted=2 * N, **files)
 
 
-class FakeClient:
-    """Keeps requests open until the test answers them."""
-
-    def __init__(self) -> None:
-        self.asked: list[dict[str, Any]] = []
-        self.cancelled: list[int] = []
-
-    def ask(self, question: Project, **callbacks: Any) -> int:
-        self.asked.append({"question": question, **callbacks})
-        return len(self.asked) - 1
-
-    def cancel(self, number: int) -> None:
-        self.cancelled.append(number)
-
-    def warm_up(self, *_: Any, **__: Any) -> None:
-        """Do nothing."""
-
-    def close(self) -> None:
-        """Do nothing, because there is no process."""
-
-
 @pytest.fixture
 def view(qtbot, show_view) -> TimelineView:
-    shown = show_view(TimelineView, 1000, 700, client=FakeClient())
+    shown = show_view(TimelineView, 1000, 700, client=SilentClient())
     qtbot.waitUntil(lambda: shown.chart is not None and all(len(r.curves) > 4 for r in shown.chart.runs), timeout=8000)
     return shown
 
@@ -251,11 +231,11 @@ def test_umap_of_both_runs_takes_their_place(qtbot, view: TimelineView, tmp_path
     client = view.context.client
     qtbot.mouseClick(view.umap, Qt.MouseButton.LeftButton)
     qtbot.waitUntil(lambda: len(client.asked) == 2)
-    first, second = (one["question"] for one in client.asked)
+    first, second = client.questions
     folders = [[str(folder) for folder in run.folders] for run in view.chart.runs]
     assert (first.snapshot, list(first.series), first.onto) == (folders[0][1], folders[0][:1], "")
     assert (second.snapshot, second.onto) == (folders[1][1], folders[0][1])
-    client.asked[0]["progress"](0.5, "1 of 2: epoch 5 of 10")
+    client.asked[1]["progress"](0.5, "1 of 2: epoch 5 of 10")
     assert (view.placing.ticket.share, view.placing.ticket.note) == (0.25, "UMAP: A, step 1 of 2: epoch 5 of 10")
     qtbot.waitUntil(view.placing.isVisible)
     assert view.placing.parentWidget() is view.job_slot
@@ -263,7 +243,7 @@ def test_umap_of_both_runs_takes_their_place(qtbot, view: TimelineView, tmp_path
     assert {panel.area.kind for panel in view.panels} == {"loading"}, "the old maps stay, dimmed"
     assert all(panel.area.has_result for panel in view.panels)
     rng = np.random.default_rng(0)
-    for number, one in enumerate(client.asked):
+    for number, one in enumerate(client.asked.values()):
         files = [str(tmp_path / f"{number}-{step}.npy") for step in (0, 1)]
         for file, size in zip(files, (50, 5), strict=True):
             np.save(file, size * rng.normal(size=(2 * N, 2)).astype(np.float32))
@@ -306,7 +286,7 @@ def lay_out(view: TimelineView) -> None:
 
 def test_layouts_of_the_workspace_are_shown_without_the_projection_process(qtbot, view: TimelineView, show_view):
     lay_out(view)
-    later = show_view(TimelineView, 1000, 700, client=FakeClient())
+    later = show_view(TimelineView, 1000, 700, client=SilentClient())
     qtbot.waitUntil(lambda: later.chart is not None)
     assert later.umap.isChecked()
     assert later.chart.placement == UMAP, "it is the first thing shown"
@@ -314,7 +294,7 @@ def test_layouts_of_the_workspace_are_shown_without_the_projection_process(qtbot
     qtbot.waitUntil(lambda: later.chart.placement.method == "pca")
     qtbot.mouseClick(later.umap, Qt.MouseButton.LeftButton)
     qtbot.waitUntil(lambda: later.chart.placement == UMAP)
-    assert later.context.client.asked == []
+    assert later.context.client.asked == {}
 
 
 @pytest.mark.parametrize("is_kept", [True, False])
@@ -323,7 +303,7 @@ def test_it_begins_with_umap_where_it_is_kept_until_pca_is_chosen(
 ):
     asked = []
     monkeypatch.setattr(load, "has_layout", lambda _workspace, folders, method: asked.append(folders) or is_kept)
-    view = show_view(TimelineView, 1000, 700, client=FakeClient())
+    view = show_view(TimelineView, 1000, 700, client=SilentClient())
     qtbot.waitUntil(lambda: view.chart is not None, timeout=8000)
     assert asked[-1] == [folder for run in view.chart.runs for folder in run.folders], "all steps of both runs"
     assert view.umap.isChecked() is is_kept
@@ -341,15 +321,14 @@ def test_umap_can_be_cancelled_and_may_fail(qtbot, view: TimelineView):
     qtbot.mouseClick(view.umap, Qt.MouseButton.LeftButton)
     qtbot.waitUntil(lambda: len(client.asked) == 2 and view.placing.isVisible())
     qtbot.mouseClick(view.placing.button, Qt.MouseButton.LeftButton)
-    assert sorted(client.cancelled) == [0, 1]
+    assert sorted(client.cancelled) == [1, 2]
     assert view.pca.isChecked()
-    client.asked[0]["failed"](Failure("cancelled", "Cancelled."))
-    client.asked[0]["done"](laid_out(layout="nowhere.npy"))
+    client.asked[1]["done"](laid_out(layout="nowhere.npy"))
     assert view.chart.placement.method == "pca"
     qtbot.mouseClick(view.umap, Qt.MouseButton.LeftButton)
     qtbot.waitUntil(lambda: len(client.asked) == 4)
     with qtbot.waitSignal(view.failed) as failed:
-        client.asked[-1]["failed"](Failure("memory", "Too little memory.", "Close something."))
+        client.failed(Failure("memory", "Too little memory.", "Close something."))
     assert failed.args == ["Too little memory.", "Close something."]
     assert view.pca.isChecked()
 

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tests.builders import add_members
 from tests.nightly import few_plain
 from trainer.data import csv_lines
 from trainer.projection import ProjectError
@@ -234,10 +235,7 @@ def tar_names(folder: Path) -> tuple[str, str]:
     with tarfile.open(folder / "0.tar.gz", "w:gz", compresslevel=1) as archive:
         for number in range(60_000):
             archive.addfile(tarfile.TarInfo(f"{number}.txt"))
-        for name, content in (("p.png", picture.getvalue()), ("p.txt", b"a pair")):
-            info = tarfile.TarInfo(name)
-            info.size = len(content)
-            archive.addfile(info, io.BytesIO(content))
+        add_members(archive, (("p.png", picture.getvalue()), ("p.txt", b"a pair")))
     imports = "from trainer.data.tar_files import shard_sources\nfrom trainer import config"
     space = str(folder / "space")
     (folder / "space").mkdir()

@@ -13,6 +13,7 @@ import pytest
 import torch
 from conftest import SMALL
 
+from tests.builders import writable_copy
 from tests.nightly import few_plain, nightly_except
 from trainer import config
 from trainer.__main__ import main
@@ -235,8 +236,7 @@ def test_a_replay_of_hostile_moments_is_refused_in_words(which: str, imported: P
     left_out = [] if unused_too else [what for what in HOSTILE if what not in COMPARED][1:]
     tried = {what: HOSTILE[what] for what in faults.thin(list(HOSTILE), 3) if what not in left_out}
     for number, (what, change) in enumerate(tried.items()):
-        shutil.copytree(imported, folder := tmp_path / str(number))
-        Workspace(folder).adopt()
+        folder = writable_copy(imported, tmp_path / str(number)).folder
         kept = sorted(folder.glob("runs/*/checkpoints/step_*"))
         steps = {int(re.sub(r"\D", "", one.name)): one for one in kept}
         before, after = max(step for step in steps if step < 8), min(step for step in steps if step >= 8)
@@ -271,9 +271,7 @@ FACTS: dict[str, dict[str, Any]] = {
 
 @few_plain(1, "what", FACTS)
 def test_a_replay_of_odd_facts_ends_in_words(what: str, imported: Path, tmp_path, capsys) -> None:
-    shutil.copytree(imported, tmp_path / "w")
-    workspace = Workspace(tmp_path / "w")
-    workspace.adopt()
+    workspace = writable_copy(imported, tmp_path / "w")
     workspace.runs.add_facts(1, FACTS[what])
     workspace.close()
     code, said = _replayed(tmp_path / "w", capsys)

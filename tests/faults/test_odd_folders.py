@@ -7,6 +7,7 @@ import shutil
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -45,68 +46,59 @@ def made(tmp_path_factory) -> Path:
     return workspace.folder
 
 
-def change(key: str, value: object) -> Callable[[Path], None]:
-    """Return a function that changes a value in `run.json`."""
+def edited(edit: Callable[[dict[str, Any]], object]) -> Callable[[Path], None]:
+    """Return a function that edits the document in `run.json`."""
 
     def act(runs: Path) -> None:
         card = runs / VICTIM / "run.json"
-        card.write_text(json.dumps(json.loads(card.read_text()) | {key: value}))
+        document = json.loads(card.read_text())
+        edit(document)
+        card.write_text(json.dumps(document))
 
     return act
+
+
+def change(key: str, value: object) -> Callable[[Path], None]:
+    return edited(lambda document: document.update({key: value}))
 
 
 def change_row(table: str, key: str, value: object) -> Callable[[Path], None]:
     """Return a function that changes a value in a dependent row in `run.json`."""
-
-    def act(runs: Path) -> None:
-        card = runs / VICTIM / "run.json"
-        document = json.loads(card.read_text())
-        document[table][0][key] = value
-        card.write_text(json.dumps(document))
-
-    return act
+    return edited(lambda document: document[table][0].update({key: value}))
 
 
 def drop(key: str) -> Callable[[Path], None]:
+    return edited(lambda document: document.pop(key))
+
+
+def twice(table: str) -> Callable[[Path], None]:
+    return edited(lambda document: document.update({table: document[table] * 2}))
+
+
+def replaced(name: str, make: Callable[[Path], object]) -> Callable[[Path], None]:
+    """Return a function that makes something else where a file was."""
+
     def act(runs: Path) -> None:
-        card = runs / VICTIM / "run.json"
-        document = json.loads(card.read_text())
-        del document[key]
-        card.write_text(json.dumps(document))
+        (runs / VICTIM / name).unlink(missing_ok=True)
+        make(runs / VICTIM / name)
 
     return act
 
 
 def put(name: str, content: bytes) -> Callable[[Path], None]:
-    def act(runs: Path) -> None:
-        (runs / VICTIM / name).unlink(missing_ok=True)
-        (runs / VICTIM / name).write_bytes(content)
-
-    return act
+    return replaced(name, lambda file: file.write_bytes(content))
 
 
 def pipe(name: str) -> Callable[[Path], None]:
-    def act(runs: Path) -> None:
-        (runs / VICTIM / name).unlink()
-        os.mkfifo(runs / VICTIM / name)
-
-    return act
+    return replaced(name, os.mkfifo)
 
 
 def link(name: str, target: str) -> Callable[[Path], None]:
-    def act(runs: Path) -> None:
-        (runs / VICTIM / name).unlink()
-        (runs / VICTIM / name).symlink_to(target)
-
-    return act
+    return replaced(name, lambda file: file.symlink_to(target))
 
 
 def folder_for(name: str) -> Callable[[Path], None]:
-    def act(runs: Path) -> None:
-        (runs / VICTIM / name).unlink()
-        (runs / VICTIM / name).mkdir()
-
-    return act
+    return replaced(name, Path.mkdir)
 
 
 def copy_as(name: str) -> Callable[[Path], None]:
@@ -129,16 +121,6 @@ def flip(name: str, seed: int) -> Callable[[Path], None]:
         content = bytearray(file.read_bytes())
         content[chance.randrange(len(content))] ^= 1 << chance.randrange(8)
         file.write_bytes(bytes(content))
-
-    return act
-
-
-def twice(table: str) -> Callable[[Path], None]:
-    def act(runs: Path) -> None:
-        card = runs / VICTIM / "run.json"
-        document = json.loads(card.read_text())
-        document[table] *= 2
-        card.write_text(json.dumps(document))
 
     return act
 

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 import trainer.cli
+from tests.builders import writable_copy
 from tests.journeys.test_walk_commands import FIGURES, OF_AN_EXPERIMENT, OF_NO_RUN
 from trainer.__main__ import _modules_of, argument_parser, main
 from trainer.experiments.experiment import clip_and_cloob, to_toml
-from trainer.store import Workspace
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1_800)]
 
@@ -132,9 +132,7 @@ LEAVES = sorted(_leaves())
 def foreign(two_runs, tmp_path_factory) -> Path:
     """Return the copy of a workspace with two runs, a decoder, a run that waits, and something of each kind kept."""
     folder = tmp_path_factory.mktemp("foreign")
-    shutil.copytree(two_runs.workspace, folder / "original")
-    original = Workspace(folder / "original")
-    original.adopt()
+    original = writable_copy(two_runs.workspace, folder / "original")
     small = (
         "optimizer.batch_size=8",
         "objective.size=16",

@@ -40,10 +40,11 @@ def png(number: int) -> bytes:
     return buffer.getvalue()
 
 
-def pictures(folder: Path, names: Sequence[str]) -> None:
+def pictures(folder: Path, names: Sequence[str]) -> list[str]:
     for number, name in enumerate(names):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(png(number))
+    return list(names)
 
 
 def write(file: Path, text: str) -> Path:
@@ -76,8 +77,7 @@ def said(names: Sequence[str], each: int = 1) -> Pairs:
 def coco(root: Path) -> dict[str, Pairs]:
     made = {}
     for split, first in (("train", 0), ("val", 50)):
-        names = [f"{split}2017/{first + number:012}.jpg" for number in range(4)]
-        pictures(root, names)
+        names = pictures(root, [f"{split}2017/{first + number:012}.jpg" for number in range(4)])
         made[split] = said(names, 5)
         images = [{"id": first + n, "file_name": Path(name).name, "width": 16} for n, name in enumerate(names)]
         notes = [
@@ -91,8 +91,7 @@ def coco(root: Path) -> dict[str, Pairs]:
 
 
 def flickr8k_of_kaggle(root: Path) -> dict[str, Pairs]:
-    names = [f"Images/{number}_ab.jpg" for number in range(6)]
-    pictures(root, names)
+    names = pictures(root, [f"Images/{number}_ab.jpg" for number in range(6)])
     made = said(names, 5)
     rows = "".join(f'{Path(name).name},"{caption}"\n' for name, caption in made)
     write(root / "captions.txt", f"image,caption\n{rows}")
@@ -100,8 +99,7 @@ def flickr8k_of_kaggle(root: Path) -> dict[str, Pairs]:
 
 
 def flickr8k_of_its_makers(root: Path) -> dict[str, Pairs]:
-    names = [f"Flickr8k_Dataset/Flicker8k_Dataset/{number}_ab.jpg" for number in range(6)]
-    pictures(root, names)
+    names = pictures(root, [f"Flickr8k_Dataset/Flicker8k_Dataset/{number}_ab.jpg" for number in range(6)])
     made = said(names, 5)
     lines = [f"{Path(name).name}#{row % 5}\t{caption}" for row, (name, caption) in enumerate(made)]
     write(root / "Flickr8k_text" / "Flickr8k.token.txt", "\n".join(lines))
@@ -110,8 +108,7 @@ def flickr8k_of_its_makers(root: Path) -> dict[str, Pairs]:
 
 
 def flickr30k(root: Path) -> dict[str, Pairs]:
-    names = [f"flickr30k_images/{number}.jpg" for number in range(6)]
-    pictures(root, names)
+    names = pictures(root, [f"flickr30k_images/{number}.jpg" for number in range(6)])
     made = said(names, 5)
     rows = [f"{Path(name).name}| {row % 5}| {caption} ." for row, (name, caption) in enumerate(made)]
     write(root / "results.csv", "image_name| comment_number| comment\n" + "\n".join(rows))
@@ -122,8 +119,7 @@ def imagefolder(ending: str, parts: bool) -> Callable[[Path], dict[str, Pairs]]:
     def make(root: Path) -> dict[str, Pairs]:
         made = {}
         for split in ("train", "test") if parts else ("",):
-            names = [f"{split}/{number:04}.png".lstrip("/") for number in range(6)]
-            pictures(root, names)
+            names = pictures(root, [f"{split}/{number:04}.png".lstrip("/") for number in range(6)])
             told = said(names)
             rows = [{"file_name": Path(name).name, "text": caption} for name, caption in told]
             if ending == "jsonl":
@@ -138,8 +134,7 @@ def imagefolder(ending: str, parts: bool) -> Callable[[Path], dict[str, Pairs]]:
 
 
 def list_of_records(root: Path) -> dict[str, Pairs]:
-    names = [f"images/{number}.png" for number in range(6)]
-    pictures(root, names)
+    names = pictures(root, [f"images/{number}.png" for number in range(6)])
     made = said(names)
     records = [{"id": n, "image": name, "caption": words, "deep": {"x": 1}} for n, (name, words) in enumerate(made)]
     write(root / "all.json", json.dumps(records, indent=1))
@@ -162,8 +157,9 @@ def caltech101(root: Path) -> dict[str, Pairs]:
         "scissors": "scissors",
         "BACKGROUND_Google": "",
     }
-    names = [f"101_ObjectCategories/{kind}/image_{n:04}.jpg" for kind in sorted(kinds) for n in range(3)]
-    pictures(root, names)
+    names = pictures(
+        root, [f"101_ObjectCategories/{kind}/image_{n:04}.jpg" for kind in sorted(kinds) for n in range(3)]
+    )
     for kind in kinds:
         (root / "Annotations" / kind).mkdir(parents=True)
         (root / "Annotations" / kind / "annotation_0001.mat").write_bytes(b"MATLAB")
@@ -180,8 +176,7 @@ def numbered_classes(first: str) -> Callable[[Path], dict[str, Pairs]]:
             first.format(1, "Sooty_Albatross"): "Sooty Albatross",
             first.format(2, "red-eyed_Vireo"): "red-eyed Vireo",
         }
-        names = [f"images/{kind}/{n}.jpg" for kind in kinds for n in range(3)]
-        pictures(root, names)
+        names = pictures(root, [f"images/{kind}/{n}.jpg" for kind in kinds for n in range(3)])
         write(root / "README", "of its makers")
         return {"train": [(name, f"a photo of a {kinds[name.split('/')[1]]}.") for name in names]}
 
@@ -190,8 +185,7 @@ def numbered_classes(first: str) -> Callable[[Path], dict[str, Pairs]]:
 
 def karpathy(root: Path) -> dict[str, Pairs]:
     """Return Karpathy's list, which says itself what is held out; of COCO's, `filepath` is a folder."""
-    names = [f"val2014/{number}.jpg" for number in range(8)]
-    pictures(root, names)
+    names = pictures(root, [f"val2014/{number}.jpg" for number in range(8)])
     parts = dict(zip(names, ("train", "restval", "train", "train", "val", "test", "test", "train"), strict=True))
     made = said(names, 5)
     images = [
@@ -206,16 +200,14 @@ def karpathy(root: Path) -> dict[str, Pairs]:
 
 def of_windows(root: Path) -> dict[str, Pairs]:
     """Return a table as a German spreadsheet saves it, with names and columns of its own."""
-    names = [f"Bilder/{number}.jpg" for number in range(6)]
-    pictures(root, names)
+    names = pictures(root, [f"Bilder/{number}.jpg" for number in range(6)])
     rows = [f"Bilder\\{number}.jpg;Ein schönes Bild für {number} €" for number in range(6)]
     (root / "liste.csv").write_bytes("\r\n".join(["Bild;Überschrift", *rows]).encode("cp1252"))
     return {"train": [(name, f"Ein schönes Bild für {number} €") for number, name in enumerate(names)]}
 
 
 def in_utf16(root: Path) -> dict[str, Pairs]:
-    names = [f"{number}.png" for number in range(6)]
-    pictures(root, names)
+    names = pictures(root, [f"{number}.png" for number in range(6)])
     made = said(names)
     rows = "\n".join(f"{name}\t{caption}" for name, caption in made)
     (root / "list.tsv").write_text(f"image\tcaption\n{rows}", encoding="utf-16")
@@ -223,8 +215,7 @@ def in_utf16(root: Path) -> dict[str, Pairs]:
 
 
 def several_captions_a_row(root: Path) -> dict[str, Pairs]:
-    names = [f"{number}.png" for number in range(6)]
-    pictures(root, names)
+    names = pictures(root, [f"{number}.png" for number in range(6)])
     made = said(names, 2)
     rows = [{"file_name": name, "captions": [words for file, words in made if file == name]} for name in names]
     write(root / "metadata.jsonl", "\n".join(map(json.dumps, rows)))
@@ -260,8 +251,7 @@ def flickr8k_with_its_lists(root: Path) -> dict[str, Pairs]:
 
 
 def classes_with_lists(root: Path) -> dict[str, Pairs]:
-    names = [f"{kind}/image_{n:04}.jpg" for kind in ("cello", "crab", "wrench") for n in range(4)]
-    pictures(root, names)
+    names = pictures(root, [f"{kind}/image_{n:04}.jpg" for kind in ("cello", "crab", "wrench") for n in range(4)])
     held = [name for name in names if name.endswith("3.jpg")]
     write(root / "train.txt", "\n".join(name for name in names if name not in held))
     write(root / "test.txt", "\n".join(f"{root.name}/{name}" for name in held))
@@ -271,8 +261,7 @@ def classes_with_lists(root: Path) -> dict[str, Pairs]:
 
 def catalog_of_kaggle(root: Path) -> dict[str, Pairs]:
     """Return a catalog whose ids are the names of its pictures, beside a list of their addresses."""
-    names = [f"images/{1000 + number}.jpg" for number in range(6)]
-    pictures(root, names)
+    names = pictures(root, [f"images/{1000 + number}.jpg" for number in range(6)])
     made = said(names)
     rows = [f'{Path(name).stem},Men,Apparel,2011,"{caption}"' for name, caption in made]
     write(root / "styles.csv", "\n".join(["id,gender,masterCategory,year,productDisplayName", *rows]))
@@ -295,8 +284,7 @@ def of_another_computer(above: str, encoding: str) -> Callable[[Path], dict[str,
     """Return a table whose paths begin with a folder that is elsewhere; file names repeat in its folders."""
 
     def make(root: Path) -> dict[str, Pairs]:
-        names = [f"shop/{kind}/{number}.jpg" for kind in ("hats", "shoes") for number in range(3)]
-        pictures(root, names)
+        names = pictures(root, [f"shop/{kind}/{number}.jpg" for kind in ("hats", "shoes") for number in range(3)])
         made = said(names)
         sign = "\\" if "\\" in above else "/"
         rows = [f'{above}{name.replace("/", sign)},"{caption}"' for name, caption in made]
@@ -307,8 +295,7 @@ def of_another_computer(above: str, encoding: str) -> Callable[[Path], dict[str,
 
 
 def parquet_beside(root: Path) -> dict[str, Pairs]:
-    names = [f"{number}.jpg" for number in range(6)]
-    pictures(root, names)
+    names = pictures(root, [f"{number}.jpg" for number in range(6)])
     made = said(names)
     captions = [caption for _, caption in made]
     pq.write_table(pa.table({"filename": [*names, "5.jpg"], "caption": [*captions, None]}), root / "list.parquet")
@@ -316,8 +303,7 @@ def parquet_beside(root: Path) -> dict[str, Pairs]:
 
 
 def numbered_captions(root: Path) -> dict[str, Pairs]:
-    names = [f"in/{number}.jpg" for number in range(6)]
-    pictures(root, names)
+    names = pictures(root, [f"in/{number}.jpg" for number in range(6)])
     made = said(names, 5)[:-1]  # the last caption is missing
     texts = [[f'"{words}"' for file, words in made if file == name] for name in names]
     head = ",".join(["file_name", *(f"caption_{number}" for number in range(1, 6))])
@@ -328,8 +314,7 @@ def numbered_captions(root: Path) -> dict[str, Pairs]:
 
 def articles_of_hm(root: Path) -> dict[str, Pairs]:
     """Return a catalog whose ids have lost their leading zeros, as in a spreadsheet; pictures lie by their first."""
-    names = [f"images/0{11 + number // 3}/0{11 + number // 3}877501{number}.jpg" for number in range(6)]
-    pictures(root, names)
+    names = pictures(root, [f"images/0{11 + number // 3}/0{11 + number // 3}877501{number}.jpg" for number in range(6)])
     made = said(names)
     rows = [f'{int(Path(name).stem)},0108775,Strap top,Vest top,"{caption}"' for name, caption in made]
     head = "article_id,product_code,prod_name,product_type_name,detail_desc"
@@ -338,8 +323,9 @@ def articles_of_hm(root: Path) -> dict[str, Pairs]:
 
 
 def captions_of_reed(root: Path) -> dict[str, Pairs]:
-    names = [f"images/00{kind}.Black_Albatross/Black_{kind}_{n:04}.jpg" for kind in (1, 2) for n in range(3)]
-    pictures(root, names)
+    names = pictures(
+        root, [f"images/00{kind}.Black_Albatross/Black_{kind}_{n:04}.jpg" for kind in (1, 2) for n in range(3)]
+    )
     made = said(names, 10)
     for name in names:
         text = "".join(f"{caption}\n" for image, caption in made if image == name)
@@ -349,8 +335,7 @@ def captions_of_reed(root: Path) -> dict[str, Pairs]:
 
 def without_columns(file: str, line: str) -> Callable[[Path], dict[str, Pairs]]:
     def make(root: Path) -> dict[str, Pairs]:
-        names = [f"images/ROCO_{number:05}.jpg" for number in range(6)]
-        pictures(root, names)
+        names = pictures(root, [f"images/ROCO_{number:05}.jpg" for number in range(6)])
         made = said(names)
         lines = [line.format(name=Path(name).name, stem=Path(name).stem, caption=caption) for name, caption in made]
         write(root / file, "\n".join(lines))
@@ -361,8 +346,7 @@ def without_columns(file: str, line: str) -> Callable[[Path], dict[str, Pairs]]:
 
 def textcaps(root: Path) -> dict[str, Pairs]:
     """Return what https://textvqa.org/textcaps/dataset/ documents."""
-    names = [f"train_images/{number:04}ab.jpg" for number in range(6)]
-    pictures(root, names)
+    names = pictures(root, [f"train_images/{number:04}ab.jpg" for number in range(6)])
     made = said(names, 2)
     rows = [
         {
@@ -381,8 +365,7 @@ def textcaps(root: Path) -> dict[str, Pairs]:
 
 def by_names(each: int) -> Callable[[Path], dict[str, Pairs]]:
     def make(root: Path) -> dict[str, Pairs]:
-        names = [f"images/{number}.jpeg" for number in range(6)]
-        pictures(root, names)
+        names = pictures(root, [f"images/{number}.jpeg" for number in range(6)])
         made = said(names, each)
         texts = {Path(name).name: [caption for image, caption in made if image == name] for name in names}
         write(
@@ -394,8 +377,7 @@ def by_names(each: int) -> Callable[[Path], dict[str, Pairs]]:
 
 
 def of_a_camera(root: Path) -> dict[str, Pairs]:
-    names = [f"images/{number}.{'JPG' if number % 2 else 'jpg'}" for number in range(6)]
-    pictures(root, names)
+    names = pictures(root, [f"images/{number}.{'JPG' if number % 2 else 'jpg'}" for number in range(6)])
     made = said(names)
     rows = [f'{Path(name).stem}.jpg,"{caption}"' for name, caption in made]
     write(root / "captions.csv", "\n".join(["image,caption", *rows]))
@@ -548,8 +530,7 @@ def test_what_coco_has_no_image_or_caption_for_is_named(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("separator", ["|", ";", "\t", ",", "~"])
 def test_any_sign_may_part_the_columns(separator: str, tmp_path: Path) -> None:
-    names = [f"{number}.png" for number in range(6)]
-    pictures(tmp_path, names)
+    names = pictures(tmp_path, [f"{number}.png" for number in range(6)])
     rows = [f"{name}{separator}number {number}" for number, name in enumerate(names)]
     table = write(tmp_path / "pairs.csv", "\n".join([f"image{separator}caption", *rows]))
     data = config.Table(path=str(table), image_column="image", caption_column="caption", separator=separator)
@@ -754,8 +735,7 @@ def test_an_encoding_that_nobody_knows_is_a_sentence() -> None:
 
 @pytest.mark.slow
 def test_repeated_rows_long_captions_and_rare_scripts_are_counted(tmp_path: Path, capsys) -> None:
-    names = [f"{number}.png" for number in range(9)]
-    pictures(tmp_path, names)
+    names = pictures(tmp_path, [f"{number}.png" for number in range(9)])
     captions = [f"a dog number {number}" for number in range(6)] + ["word " * 400, "แมวสีดำนอนหลับ", "красная лиса"]
     rows = list(zip(names, captions, strict=True))
     rows += [rows[0], rows[0], rows[3], (names[0], "another of it")]
@@ -830,8 +810,7 @@ def test_fit_trains_at_once_on_data_alone(tmp_path: Path, capsys: pytest.Capture
 
 def test_a_run_fits_its_captions(tmp_path: Path) -> None:
     root = tmp_path / "long"
-    names = [f"{number}.png" for number in range(12)]
-    pictures(root, names)
+    names = pictures(root, [f"{number}.png" for number in range(12)])
     for name in names:
         write((root / name).with_suffix(".txt"), f"{name} " + "word " * 40)
     begun = replace(presets.preset("clip-folder"), data=recognize(root))
@@ -982,8 +961,7 @@ def test_file_names_are_offered_and_not_chosen(tmp_path: Path, capsys: pytest.Ca
 
 def test_captions_beside_pictures_stay_the_first_choice(tmp_path: Path) -> None:
     root = tmp_path / "both"
-    names = [f"{number}.png" for number in range(4)]
-    pictures(root, names)
+    names = pictures(root, [f"{number}.png" for number in range(4)])
     for name in names:
         write((root / name).with_suffix(".txt"), f"beside {name}")
     write(root / "metadata.csv", "file_name,text\n" + "".join(f"{name},in the table\n" for name in names))

@@ -14,6 +14,7 @@ import zipfile
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from PIL import Image
+
+from tests.builders import add_members
 
 Order = dict[str, Any]
 
@@ -688,10 +691,7 @@ for kind, name, start in (
 def tar(place: Place, members: dict[str, bytes], *links: tarfile.TarInfo) -> Path:
     path = place.folder / "evil.tar"
     with tarfile.open(path, "w") as archive:
-        for name, content in members.items():
-            info = tarfile.TarInfo(name)
-            info.size = len(content)
-            archive.addfile(info, io.BytesIO(content))
+        add_members(archive, members.items())
         for info in links:
             archive.addfile(info)
     return path
@@ -740,10 +740,23 @@ def _(place: Place) -> Order:
     return shown(place.folder / "evil.tar")
 
 
-@case("a pipe as a model")
-def _(place: Place) -> Order:
-    os.mkfifo(place.folder / "evil.pt")
-    return opened(place.folder / "evil.pt")
+def _pipe(name: str, order: Callable[[Path], Order]) -> Make:
+    def make(place: Place) -> Order:
+        os.mkfifo(place.folder / name)
+        return order(place.folder / name)
+
+    return make
+
+
+for kind, name, order in (
+    ("a model", "evil.pt", opened),
+    ("a configuration", "evil.toml", fitted),
+    ("a table", "evil.csv", shown),
+    ("a tar", "evil.tar", shown),
+    ("Parquet", "evil.parquet", shown),
+    ("coordinates", "evil.csv", partial(called, "coordinates")),
+):
+    case(f"a pipe as {kind}")(_pipe(name, order))
 
 
 @case("an endless device as a model")
@@ -752,21 +765,9 @@ def _(place: Place) -> Order:
     return opened(place.folder / "evil.safetensors")
 
 
-@case("a pipe as a configuration")
-def _(place: Place) -> Order:
-    os.mkfifo(place.folder / "evil.toml")
-    return fitted(place.folder / "evil.toml")
-
-
 @case("an endless device as a configuration")
 def _(place: Place) -> Order:
     return fitted("/dev/zero")
-
-
-@case("a pipe as a table")
-def _(place: Place) -> Order:
-    os.mkfifo(place.folder / "evil.csv")
-    return shown(place.folder / "evil.csv")
 
 
 @case("an endless device as JSONL")
@@ -775,44 +776,28 @@ def _(place: Place) -> Order:
     return shown(place.folder / "evil.jsonl")
 
 
-@case("a pipe as a tar")
-def _(place: Place) -> Order:
-    os.mkfifo(place.folder / "evil.tar")
-    return shown(place.folder / "evil.tar")
-
-
-@case("a pipe as Parquet")
-def _(place: Place) -> Order:
-    os.mkfifo(place.folder / "evil.parquet")
-    return shown(place.folder / "evil.parquet")
-
-
-@case("a pipe as coordinates")
-def _(place: Place) -> Order:
-    os.mkfifo(place.folder / "evil.csv")
-    return called("coordinates", place.folder / "evil.csv")
-
-
-@case("a pipe as a picture")
-def _(place: Place) -> Order:
-    folder = picture(place, b"")
-    (folder / "evil.png").unlink()
-    os.mkfifo(folder / "evil.png")
-    return shown(folder)
-
-
-@case("a pipe as a caption")
-def _(place: Place) -> Order:
-    folder = picture(place, sound())
-    (folder / "evil.txt").unlink()
-    os.mkfifo(folder / "evil.txt")
-    return shown(folder)
-
-
 def sound() -> bytes:
     buffer = io.BytesIO()
     Image.new("RGB", (8, 8), "red").save(buffer, "PNG")
     return buffer.getvalue()
+
+
+def _replaced(name: str, put: Callable[[Path], None]) -> Make:
+    """Return a factory of a pair whose image or caption is replaced."""
+
+    def make(place: Place) -> Order:
+        folder = picture(place, sound() if name.endswith(".txt") else b"")
+        (folder / name).unlink()
+        put(folder / name)
+        return shown(folder)
+
+    return make
+
+
+case("a pipe as a picture")(_replaced("evil.png", os.mkfifo))
+case("a pipe as a caption")(_replaced("evil.txt", os.mkfifo))
+case("a caption that is a link to itself")(_replaced("evil.txt", lambda file: file.symlink_to("evil.txt")))
+case("a picture that is a link to an endless device")(_replaced("evil.png", lambda file: file.symlink_to("/dev/zero")))
 
 
 @case("a caption that is a link to a secret")
@@ -820,22 +805,6 @@ def _(place: Place) -> Order:
     folder = picture(place, sound())
     (folder / "evil.txt").unlink()
     (folder / "evil.txt").symlink_to(place.file("id_ed25519", "the secret"))
-    return shown(folder)
-
-
-@case("a caption that is a link to itself")
-def _(place: Place) -> Order:
-    folder = picture(place, sound())
-    (folder / "evil.txt").unlink()
-    (folder / "evil.txt").symlink_to("evil.txt")
-    return shown(folder)
-
-
-@case("a picture that is a link to an endless device")
-def _(place: Place) -> Order:
-    folder = picture(place, b"")
-    (folder / "evil.png").unlink()
-    (folder / "evil.png").symlink_to("/dev/zero")
     return shown(folder)
 
 

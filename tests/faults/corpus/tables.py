@@ -14,6 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from PIL import Image
 
+from tests.builders import add_members
+
 ROWS = 8
 BIG = 100_000_000
 """Bytes of a cell that is no caption."""
@@ -435,10 +437,7 @@ def _(folder: Path, rng: random.Random) -> Faulty:
 def tar(members: Sequence[tuple[str | bytes, bytes]]) -> bytes:
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as archive:
-        for name, content in members:
-            info = tarfile.TarInfo(os.fsdecode(name))
-            info.size = len(content)
-            archive.addfile(info, io.BytesIO(content))
+        add_members(archive, members)
     return buffer.getvalue()
 
 

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import os
-import shutil
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -13,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.builders import writable_copy
 from tests.lazily import lazily
 from trainer.__main__ import main
 from trainer.store import Workspace
@@ -83,8 +83,7 @@ def test_the_sdk_lists_tools_and_reads_runs_and_numbers(workspace: Path):
 
 
 def test_training_is_offered_only_where_allowed(asked: Workspace, tmp_path: Path):
-    folder = shutil.copytree(asked.folder, tmp_path / "ws")
-    Workspace(folder).adopt()
+    folder = writable_copy(asked.folder, tmp_path / "ws").folder
     elsewhere = {"preset": "clip-scenes", "name": "x", "changes": ["data=folder"]}
     calls = [("stop_run", {"run": "clip"}), ("evaluate", {"run": "clip"}), ("train", elsewhere)]
     tools, (stopped, evaluated, refused) = talk(folder, calls, "--allow-train")

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.builders import writable_copy
 from trainer.__main__ import main
 from trainer.analysis import sampling
 from trainer.analysis.embedding_similarity import (
@@ -116,9 +117,7 @@ def test_a_run_against_itself_has_not_changed(charted: Workspace):
 
 
 def test_only_items_of_both_are_compared_by_their_ids(charted: Workspace, tmp_path: Path):
-    shutil.copytree(charted.folder, tmp_path / "w")
-    workspace = Workspace(tmp_path / "w")
-    workspace.adopt()
+    workspace = writable_copy(charted.folder, tmp_path / "w")
     whole = snapshot(workspace, 2)
     rows = np.random.default_rng(0).permutation(N)[:100]
     items = whole.items

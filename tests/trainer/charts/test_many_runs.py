@@ -3,13 +3,13 @@
 import csv
 import dataclasses
 import json
-import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy.spatial import procrustes as scipy_procrustes
 
+from tests.builders import writable_copy
 from trainer import config
 from trainer.__main__ import main
 from trainer.analysis.model_distances import apartness, plane_of, procrustes_distances
@@ -101,10 +101,7 @@ def sweep(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
 @pytest.fixture
 def own_sweep(sweep: Workspace, tmp_path: Path) -> Workspace:
     """Return a copy of `sweep`, to which a test may add runs."""
-    shutil.copytree(sweep.folder, tmp_path / "sweep")
-    copy = Workspace(tmp_path / "sweep")
-    copy.adopt()
-    return copy
+    return writable_copy(sweep.folder, tmp_path / "sweep")
 
 
 def targets(workspace: Workspace) -> list[Target]:

@@ -2,12 +2,12 @@
 
 import contextlib
 import math
-import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from tests.builders import writable_copy
 from trainer.analysis.progress import silent
 from trainer.charts import registry
 from trainer.charts.settings import NoSettings
@@ -54,9 +54,7 @@ def test_the_table_tells_the_values_of_the_step(charted: Workspace, found: PerRu
 
 
 def test_each_measure_names_the_n_that_it_was_measured_on(tmp_path: Path, charted: Workspace):
-    shutil.copytree(charted.folder, tmp_path / "own")
-    with contextlib.closing(Workspace(tmp_path / "own")) as own:
-        own.adopt()
+    with contextlib.closing(writable_copy(charted.folder, tmp_path / "own")) as own:
         with RunLog.claim(own, 1) as log:
             log.scalars(240, {"val/modality_gap": 0.1})
         own.runs.add_facts(1, {"heldout_pairs": {"renderings": 999}})

@@ -232,8 +232,7 @@ def test_lines_of_captions_without_names_are_refused_with_the_command_that_joins
 @pytest.mark.parametrize("name", ["captions.csv", "captions.txt", "metadata.jsonl", "lists"])
 def test_lines_that_end_by_a_carriage_return_alone_are_lines(tmp_path: Path, name: str) -> None:
     root = tmp_path / "field"
-    names = [f"{row}.png" for row in range(6)]
-    pictures(root, names)
+    names = pictures(root, [f"{row}.png" for row in range(6)])
     if name == "lists":
         for row, file in enumerate(names):
             write(root / f"{Path(file).stem}.txt", f"a dog {row}")

@@ -117,8 +117,7 @@ def test_variants_of_aircraft_are_those_of_torchvision(root: Path, pointed_at: s
 
 
 def synset_folders(root: Path, inner: str) -> list[tuple[str, str]]:
-    names = [f"train/{kind}{inner}/{kind}_{row}.JPEG" for kind in SYNSETS for row in range(4)]
-    pictures(root, names)
+    names = pictures(root, [f"train/{kind}{inner}/{kind}_{row}.JPEG" for kind in SYNSETS for row in range(4)])
     return sorted((name, SYNSETS[name.split("/")[1]]) for name in names)
 
 
@@ -186,8 +185,7 @@ def test_lists_of_caffe_state_the_split_and_the_classes(root: Path) -> None:
 
 
 def test_lists_of_parts_that_agree_with_the_folders_state_the_split(root: Path) -> None:
-    names = [f"{kind}/{kind}_{row}.jpg" for kind in ("Forest", "River") for row in range(6)]
-    pictures(root, names)
+    names = pictures(root, [f"{kind}/{kind}_{row}.jpg" for kind in ("Forest", "River") for row in range(6)])
     for part, rows in (("train", range(4)), ("test", (4, 5))):
         some = [name for name in names if int(name[-5]) in rows]
         lines(

@@ -4,7 +4,6 @@ import http.server
 import io
 import socket
 import tarfile
-import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +14,7 @@ import pytest
 import torchvision
 from PIL import Image
 
+from tests.builders import served
 from trainer import config
 from trainer.data import DataError, load, named
 
@@ -55,12 +55,9 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[Server]]:
     class Fresh(Server):
         pass
 
-    serving = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Fresh)
-    threading.Thread(target=serving.serve_forever, daemon=True).start()
-    monkeypatch.setattr(torchvision.datasets.CIFAR10, "url", f"http://127.0.0.1:{serving.server_port}/cifar.tar.gz")
-    yield Fresh
-    serving.shutdown()
-    serving.server_close()
+    with served(Fresh) as address:
+        monkeypatch.setattr(torchvision.datasets.CIFAR10, "url", f"{address}/cifar.tar.gz")
+        yield Fresh
 
 
 def read(root: Path, progress: object = lambda share, note: None) -> object:

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
+from tests.builders import add_members
 from tests.nightly import nightly_except
 from trainer.data import DataError, DataSplits, load
 from trainer.format_detection import propose
@@ -276,9 +277,7 @@ def tar_of(layout: Layout) -> bytes:
             text = layout.one_of((".txt", words), (".json", json.dumps({"caption": words})))
             for ending, content in [*((e, layout.picture()) for e in several), text, (".extra.npy", b"x")]:
                 raw = content.encode() if isinstance(content, str) else content
-                member = tarfile.TarInfo(f"{key}{ending.upper() if upper else ending}")
-                member.size = len(raw)
-                archive.addfile(member, io.BytesIO(raw))
+                add_members(archive, [(f"{key}{ending.upper() if upper else ending}", raw)])
     return buffer.getvalue()
 
 

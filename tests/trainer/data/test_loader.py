@@ -19,6 +19,7 @@ import pytest
 import torch
 from PIL import Image
 
+from tests.builders import add_members
 from tests.nightly import nightly_except
 from trainer import config
 from trainer.data import DataError, DataSplits, load, prepared
@@ -73,10 +74,7 @@ def tars(root: Path) -> config.Shards:
     for shard in range(2):
         with tarfile.open(root / f"{shard}.tar", "w") as archive:
             for number in range(shard, COUNT, 2):
-                for name, content in ((f"{number:02}.png", png(number)), (f"{number:02}.txt", b"picture %d" % number)):
-                    info = tarfile.TarInfo(name)
-                    info.size = len(content)
-                    archive.addfile(info, io.BytesIO(content))
+                add_members(archive, ((f"{number:02}.png", png(number)), (f"{number:02}.txt", b"picture %d" % number)))
     return config.Shards(path=str(root))
 
 

@@ -1,7 +1,6 @@
 """What strangers' data mean is what their own tools read from them: both read the same files here."""
 
 import gzip
-import io
 import json
 import re
 import tarfile
@@ -13,6 +12,7 @@ from typing import Any
 import pytest
 from PIL import Image
 
+from tests.builders import add_members
 from tests.trainer.data.test_stated_splits import listed
 from tests.trainer.test_format_detection import Pairs, pairs, pictures, png, write
 from trainer import config
@@ -49,15 +49,13 @@ def notes(root: Path) -> str:
 def tar(file: Path, members: Sequence[tuple[str, bytes]]) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
     with tarfile.open(file, "w") as archive:
-        for name, content in members:
-            info = tarfile.TarInfo(name)
-            info.size = len(content)
-            archive.addfile(info, io.BytesIO(content))
+        add_members(archive, members)
 
 
 def test_pictures_of_coco_lie_in_the_folders_that_karpathys_list_names(root: Path) -> None:
-    names = [f"{part}2014/COCO_{part}2014_{number:012}.jpg" for part in ("val", "train") for number in range(6)]
-    pictures(root, names)
+    names = pictures(
+        root, [f"{part}2014/COCO_{part}2014_{number:012}.jpg" for part in ("val", "train") for number in range(6)]
+    )
     records: list[dict[str, Any]] = [
         {"filepath": name.split("/")[0], "filename": name.split("/")[1], "split": "test" if n < 3 else "restval"}
         | {"sentences": [{"raw": f"{k} of {n} here", "tokens": []} for k in range(5)], "cocoid": n}
@@ -97,8 +95,7 @@ def test_cells_that_spell_lists_hold_several_captions(root: Path, spell: Any) ->
 
     import pandas as pd
 
-    names = [f"flickr30k-images/{number}.jpg" for number in range(6)]
-    pictures(root, names)
+    names = pictures(root, [f"flickr30k-images/{number}.jpg" for number in range(6)])
     texts = [spell([f'"{number}" isn\'t red.', f"{number}, a dog."]) for number in range(6)]
     split = ["train"] * 4 + ["test"] * 2
     table = pd.DataFrame({"raw": texts, "split": split, "filename": [Path(name).name for name in names]})
@@ -291,8 +288,9 @@ def test_a_guessed_column_does_not_overrule_folders_of_classes(root: Path) -> No
     from torchvision.datasets import ImageFolder
 
     kinds = ("ABBOTTS BABBLER", "ALBATROSS")
-    names = [f"{part}/{kind}/{number}.jpg" for part in ("train", "test") for kind in kinds for number in range(2)]
-    pictures(root, names)
+    names = pictures(
+        root, [f"{part}/{kind}/{number}.jpg" for part in ("train", "test") for kind in kinds for number in range(2)]
+    )
     rows = (f"1.0,{name},{name.split('/')[1]},{name.split('/')[0]},Turdus merula" for name in names)
     write(root / "birds.csv", "\n".join(["class id,filepaths,labels,data set,scientific name", *rows]))
     for split, part in (("train", "train"), ("heldout", "test")):

@@ -7,7 +7,6 @@ import json
 import math
 import os
 import tarfile
-import threading
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
+from tests.builders import add_members, served
 from tests.nightly import few_plain
 from trainer import config
 from trainer.analysis.progress import silent
@@ -51,10 +51,7 @@ def shades(splits: DataSplits) -> dict[str, int]:
 def tar_of(path: Path, members: dict[str, bytes]) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     with tarfile.open(path, "w") as archive:
-        for name, content in members.items():
-            info = tarfile.TarInfo(name)
-            info.size = len(content)
-            archive.addfile(info, io.BytesIO(content))
+        add_members(archive, members.items())
     return path
 
 
@@ -482,11 +479,8 @@ def site(tmp_path: Path) -> Iterator[str]:
         def log_message(self, *_: object) -> None:
             pass
 
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Quiet)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    server.server_close()
+    with served(Quiet) as address:
+        yield address
 
 
 def test_a_download_tells_how_far_it_is_and_can_be_cancelled(tmp_path: Path, site: str) -> None:

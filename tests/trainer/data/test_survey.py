@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from tests.builders import add_members
 from trainer import config
 from trainer.__main__ import main
 from trainer.data.survey import answer_read_data, report_lines, survey
@@ -135,10 +136,7 @@ def test_a_tar_is_read_in_place(tmp_path: Path) -> None:
         for number in range(12):
             made = io.BytesIO()
             Image.new("RGB", (8, 8), (number, 0, 0)).save(made, "PNG")
-            for name, content in ((f"{number:02}.png", made.getvalue()), (f"{number:02}.txt", b"red")):
-                info = tarfile.TarInfo(name)
-                info.size = len(content)
-                tar.addfile(info, io.BytesIO(content))
+            add_members(tar, ((f"{number:02}.png", made.getvalue()), (f"{number:02}.txt", b"red")))
     found = _read(recognize(tmp_path / "0.tar"), tmp_path, opened=True)
     assert (found.used, found.examples[0].item) == (12, "0.tar/00.png")
 

@@ -1,11 +1,11 @@
 """Runs of a few steps with stored features, and two that predict captions: as bags of words, and word by word."""
 
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tests.builders import writable_copy
 from trainer import config
 from trainer.store import Workspace
 from trainer.training.fit import fit
@@ -20,11 +20,7 @@ def keeping(trained_once: Callable[[str, Callable[[Path], object]], Workspace]) 
 @pytest.fixture(scope="module")
 def own(keeping: Workspace, tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     """Return a writable copy for the tests of a file."""
-    folder = tmp_path_factory.mktemp("own") / "workspace"
-    shutil.copytree(keeping.folder, folder)
-    workspace = Workspace(folder)
-    workspace.adopt()
-    return workspace
+    return writable_copy(keeping.folder, tmp_path_factory.mktemp("own") / "workspace")
 
 
 def _train(folder: Path) -> None:

@@ -1,7 +1,6 @@
 """The quality of a run's data: planted faults are found, flagged pairs are left out, captions stay exact."""
 
 import json
-import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,6 +8,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from tests.builders import writable_copy
 from trainer import config
 from trainer.__main__ import main
 from trainer.analysis.progress import silent
@@ -40,10 +40,7 @@ def test_a_report_is_read_as_it_was_written_and_a_damaged_one_is_skipped(tmp_pat
 @pytest.fixture
 def checked(asked: Workspace, tmp_path: Path) -> Workspace:
     """Return a copy of two runs with checkpoints."""
-    shutil.copytree(asked.folder, tmp_path / "w")
-    workspace = Workspace(tmp_path / "w")
-    workspace.adopt()
-    return workspace
+    return writable_copy(asked.folder, tmp_path / "w")
 
 
 @pytest.mark.slow

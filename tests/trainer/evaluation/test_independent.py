@@ -1,11 +1,11 @@
 """Snapshots of independent Scenes: the same pairs for every run, in the store, and probed side by side."""
 
-import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from tests.builders import writable_copy
 from trainer import config
 from trainer.charts import ChartError
 from trainer.charts.attribute_probes import CHART
@@ -25,11 +25,8 @@ pytestmark = pytest.mark.slow
 @pytest.fixture
 def workspace(asked: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace:
     """Return a copy of two short runs, with few independent Scenes."""
-    shutil.copytree(asked.folder, tmp_path / "copy")
     monkeypatch.setattr(independent, "INDEPENDENT_SCENES", config.Scenes(seed=77, train_pairs=80, heldout_pairs=40))
-    workspace = Workspace(tmp_path / "copy")
-    workspace.adopt()
-    return workspace
+    return writable_copy(asked.folder, tmp_path / "copy")
 
 
 def probes(workspace: Workspace) -> Panel:

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
+from tests.builders import writable_copy
 from tests.nightly import few_plain, nightly_except
 from trainer import config
 from trainer.__main__ import main
@@ -81,10 +82,7 @@ def trained(birds: Path, tmp_path_factory: pytest.TempPathFactory) -> Workspace:
 @pytest.fixture
 def bare(trained: Workspace, tmp_path: Path) -> Workspace:
     """Return a writable copy, evaluated only by training."""
-    shutil.copytree(trained.folder, tmp_path / "workspace")
-    workspace = Workspace(tmp_path / "workspace")
-    workspace.adopt()
-    return workspace
+    return writable_copy(trained.folder, tmp_path / "workspace")
 
 
 def parts(workspace: Workspace) -> tuple[set[str], set[str]]:

@@ -1,7 +1,6 @@
 """`trainer evaluate` end to end: tasks, stored results, and their shape; on drawn scenes and on real data."""
 
 import json
-import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,6 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from tests.builders import writable_copy
 from trainer import config
 from trainer.__main__ import main
 from trainer.analysis import corruptions
@@ -32,19 +32,13 @@ pytestmark = pytest.mark.slow
 @pytest.fixture
 def bare(asked: Workspace, tmp_path: Path) -> Workspace:
     """Return a writable copy, with nothing evaluated."""
-    shutil.copytree(asked.folder, tmp_path / "workspace")
-    workspace = Workspace(tmp_path / "workspace")
-    workspace.adopt()
-    return workspace
+    return writable_copy(asked.folder, tmp_path / "workspace")
 
 
 @pytest.fixture(scope="module")
 def own(asked: Workspace, tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     """Return a writable copy, with both runs evaluated on their own data."""
-    folder = tmp_path_factory.mktemp("evaluated") / "workspace"
-    shutil.copytree(asked.folder, folder)
-    workspace = Workspace(folder)
-    workspace.adopt()
+    workspace = writable_copy(asked.folder, tmp_path_factory.mktemp("evaluated") / "workspace")
     wanted = Evaluate(runs=(1, 2), split="renderings", tasks=("zero_shot", "retrieval", "linear_probe", "knn"))
     evaluate_runs(
         ModelCache(workspace),

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from tests.builders import served
 from tests.cancelled import cancelled
 from trainer.pretrained import PretrainedError, downloads
 from trainer.pretrained.downloads import fetch, hub_file
@@ -61,12 +62,9 @@ def server(monkeypatch):
     class Fresh(Handler):
         asked: list = []  # noqa: RUF012
 
-    serving = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Fresh)
-    threading.Thread(target=serving.serve_forever, daemon=True).start()
-    monkeypatch.setenv("HF_ENDPOINT", f"http://127.0.0.1:{serving.server_port}")
-    yield Fresh, f"http://127.0.0.1:{serving.server_port}"
-    serving.shutdown()
-    serving.server_close()
+    with served(Fresh) as address:
+        monkeypatch.setenv("HF_ENDPOINT", address)
+        yield Fresh, address
 
 
 def test_a_file_is_fetched_once_and_its_progress_told(server, tmp_path):
