@@ -161,6 +161,9 @@ def _kinds(
         folders = {relative: inner.split("/")[0] for relative, inner in below.items() if "/" in inner}
         if inner_folders := _below_letters(below, folders):
             folders = inner_folders
+        elif inner_names := _ignored(below, folders):
+            named = ", ".join(map(repr, map(untrusted_files.spelled, inner_names[:3])))
+            log.notes.append(f"Folders inside those of classes are of no class: {len(inner_names):,}, first {named}.")
         folders = {relative: name for relative, name in folders.items() if name not in BACKGROUND}
         if stated:
             # Tiny ImageNet keeps the pictures to validate on in val/images, and their classes in a list.
@@ -182,6 +185,8 @@ def _kinds(
         empty = () if stated else (part.name for part in root.iterdir() if part.is_dir() and part.name[0] != ".")
         classes = {*folders.values(), *empty} - BACKGROUND - not_classes
     names = class_names(sorted(classes), config.dataset_name(root))
+    if classes and data.class_from == "folders" and all(map(str.isdecimal, names.values())):
+        log.notes.append(f"The classes have numbers for names, such as {min(classes)!r}, and so have the captions.")
     if same := repeated_names(sorted(classes), config.dataset_name(root)):
         more = f" and {len(same) - 1:,} more names" if len(same) > 1 else ""
         log.notes.append(f"Several folders would be the class {same[0]!r}{more}; each is a class by its whole name.")
@@ -199,6 +204,15 @@ def _below_letters(below: Mapping[str, str], folders: Mapping[str, str]) -> dict
     if not all(inner and inner[0][:1].lower() == folders[relative].lower() for relative, inner in paths.items()):
         return {}
     return {relative: " ".join(inner) for relative, inner in paths.items()}
+
+
+def _ignored(below: Mapping[str, str], folders: Mapping[str, str]) -> list[str]:
+    """Return the names of folders inside those of the classes, where most classes have several of them."""
+    inner: dict[str, dict[str, None]] = {}
+    for relative, name in folders.items():
+        inner.setdefault(name, {}).update(dict.fromkeys(below[relative].split("/")[1:-1][:1]))
+    names = [sub for every in inner.values() if len(every) > 1 for sub in every if part_of(sub) is None]
+    return names if 2 * sum(len(every) > 1 for every in inner.values()) > len(inner) else []
 
 
 def _is_of_classes(relatives: Sequence[str], stated: StatedSplit) -> bool:

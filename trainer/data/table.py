@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from pathlib import Path
+from typing import Final
 
 from trainer import config
 from trainer.analysis.progress import Progress, silent
@@ -24,6 +25,9 @@ from trainer.format_detection.tables import SEPARATOR_LINE
 from trainer.images import SUFFIXES
 from trainer.untrusted import files as untrusted_files
 from trainer.untrusted.texts import open_text
+
+_NOTHING: Final = frozenset(("nan", "NaN", "-nan", "-NaN", "null", "NULL", "None", "<NA>", "#N/A", "N/A", "n/a"))
+"""Cells that stand for none where a table is written; `NA` may be a caption."""
 
 
 def table_sources(
@@ -103,4 +107,7 @@ def _sources(path: Path, header: tuple[str, ...], line: CsvLine, table: config.T
         raise ValueError(line.reason)
     if len(line.cells) != len(header):
         raise ValueError(f"It has {len(line.cells)} cells where the header names {len(header)} columns.")
-    return pairs(path, dict(zip(header, line.cells, strict=True)), table)
+    row = dict(zip(header, line.cells, strict=True))
+    if (caption := row.get(table.caption_column, "")) in _NOTHING:
+        raise ValueError(f"Its caption is {caption!r}, which pandas and datasets read as none.")
+    return pairs(path, row, table)

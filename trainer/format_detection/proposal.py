@@ -7,6 +7,7 @@ import itertools
 import json
 import os
 import re
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -84,7 +85,7 @@ NO_CLASS: Final = frozenset(
 )
 """Names of folders that describe how images are stored, not what they show."""
 _FOLD: Final = re.compile(
-    r"(.*[ _-])?(fold|split|part|batch|chunk)[ _-]?\d+|(images?|imgs?|train|test)[ _-]?\d+", re.IGNORECASE
+    r"(.*[ _-])?(fold|split|part|batch|chunk)[ _-]?\d+|(images?|imgs?|data|train|test|val)[ _-]?\d+", re.IGNORECASE
 )
 _OF_SOMEONE: Final = re.compile(r"(?!n\d{8}$)[a-z]{0,8}[_-]?[1-9]\d{5,}", re.IGNORECASE)
 """Names of folders of a patient, a person or a recording; WordNet's numbers are of classes."""
@@ -490,7 +491,7 @@ def _without_captions(root: Path, entries: Mapping[str, Path], look: _Look) -> P
         classes = tuple(sorted(e.name for e in where.iterdir() if e.is_dir() and not e.name.startswith(".")))
         if not classes:
             return Proposal(Folder(path=str(root)), others=(Folder(path=str(root), captions="names"),))
-    question = _about(root.name, classes)
+    question = _about(root.name, classes) or _of_domains(where, classes)
     data = ClassFolder(path=str(root))
     if not question:
         return Proposal(data)
@@ -519,6 +520,19 @@ def _about(name: str, classes: Sequence[str]) -> str:
     return (
         f"The folders of {untrusted_files.spelled(name)} would be its classes, and {named} describe how images are "
         "stored, not what they show."
+    )
+
+
+def _of_domains(root: Path, classes: Sequence[str]) -> str:
+    """Return a remark on folders that all hold the same folders, as domains of Office-Home and PACS; else nothing."""
+    inner = [{folder.name for folder in subfolders(root / name)} for name in classes[:_FEW]]
+    shared = sorted(set.intersection(*inner)) if len(inner) > 1 else []
+    if len(shared) < 2 or 2 * len(shared) < max(map(len, inner)) or any(map(part_of, shared)):
+        return ""
+    named = ", ".join(repr(untrusted_files.spelled(name)) for name in shared[:3])
+    return (
+        f"The folders of {untrusted_files.spelled(root.name)} would be its classes, and all of them hold the folders "
+        f"{named}, which rather are. One of them is read by --data {shlex.quote(str(root / classes[0]))}."
     )
 
 

@@ -106,7 +106,9 @@ _KEYED: Final = re.compile(r'\{\s*"[^"\\]{1,200}"\s*:\s*\{')
 _MOST_KEYED: Final = 64
 _FIRST_OF_CHINESE: Final = "\u2e80"
 _SPACE: Final = re.compile(r"[\s,:]*")
-_TEXT_FOLDER: Final = re.compile(r"annotation|text|caption|label|meta|split|anns|list", re.IGNORECASE)
+_TEXT_FOLDER: Final = re.compile(
+    r"(.*[^a-z])?(annotations?|texts?|captions?|labels?|meta|metadata|splits?|anns|lists?)([^a-z].*)?", re.IGNORECASE
+)
 """A folder of captions beside that of the pictures."""
 
 
@@ -453,7 +455,7 @@ def _present(folder: Path, names: Sequence[str]) -> int:
 
 def _folders_near(base: Path) -> Iterator[Path]:
     """Yield folders that may contain a table's images: below it, or next to its text folder."""
-    roots = [base, base.parent] if _TEXT_FOLDER.search(base.name) else [base]
+    roots = [base, base.parent] if _TEXT_FOLDER.fullmatch(base.name) else [base]
     for root in roots:
         if root != base:
             yield root

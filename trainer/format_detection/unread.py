@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from trainer.format_detection.splits import SPLITS
 from trainer.untrusted.texts import PACKED
 
 _PACKED_TABLE: Final = re.compile(rf"\.(csv|tsv|json|jsonl|ndjson|jsonlines)({'|'.join(map(re.escape, PACKED))})$")
@@ -73,6 +74,8 @@ UNREAD: Final = TABLES | _OTHERS
 """All of them."""
 _PIXEL: Final = re.compile(r"pixel_?\d+|\d+x\d+")
 _LEAST_PIXELS: Final = 64
+_PARTS: Final = {"Training": "train", "PublicTest": "val", "PrivateTest": "test", "validation": "val"}
+"""Values of a column of parts -> how MedMNIST calls the part; those of FER2013 first."""
 
 
 def of_pixels(columns: Sequence[str]) -> str:
@@ -84,12 +87,15 @@ def of_pixels(columns: Sequence[str]) -> str:
     if not label:
         return "Its cells are pixels, and no column is called label. Write the pictures as files."
     cells = "[p.split() for p in t['pixels']]" if "pixels" in names else f"t.filter(regex='{_PIXEL.pattern}')"
+    split = next((names[name] for name in ("usage", *SPLITS) if name in names), "")
+    parts = f"t['{split}'].replace({_PARTS})" if split else "numpy.full(len(t), 'train')"
     # No name of a stranger's file: what is here is pasted into a shell.
     return (
         "Its cells are pixels. Write an .npz of its pictures, where they are square, which is read: "
         "python -c \"import numpy, pandas; t = pandas.read_csv('FILE', skipinitialspace=True); "
-        f"x = numpy.array({cells}).astype('uint8'); side = int(x.shape[1] ** 0.5); "
-        f"numpy.savez('FILE.npz', train_images=x.reshape(-1, side, side), train_labels=t['{label}'])\""
+        f"x = numpy.array({cells}).astype('uint8'); side = int(x.shape[1] ** 0.5); s = {parts}; "
+        "numpy.savez('FILE.npz', **{f'{p}_{n}': a[s == p] for p in set(s) "
+        f"for n, a in (('images', x.reshape(-1, side, side)), ('labels', t['{label}']))}})\""
     )
 
 

@@ -138,6 +138,30 @@ def test_the_command_for_svhn_makes_what_torchvision_shows(tmp_path: Path, monke
             assert (pixels == np.asarray(picture)).all()
 
 
+def test_the_command_for_pcam_writes_what_torchvision_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """h5py is a stand-in: its files are those of numpy."""
+    from torchvision.datasets import PCAM
+
+    write(tmp_path / "h5py.py", "import numpy\nFile = numpy.load\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.syspath_prepend(tmp_path)
+    root = tmp_path / "pcam"
+    root.mkdir()
+    for part, count in (("train", 6), ("valid", 2), ("test", 4)):
+        images = RANDOM.integers(0, 256, (count, 8, 8, 3), np.uint8)
+        kinds = (np.arange(count) % 2).reshape(count, 1, 1, 1)
+        for name, arrays in (("x", {"x": images}), ("y", {"y": kinds})):
+            with (root / f"camelyonpatch_level_2_split_{part}_{name}.h5").open("wb") as file:
+                np.savez(file, **arrays)
+    run_command(refusal(root).replace("FOLDER", str(tmp_path)), root)
+    index = listed(propose(root).data, tmp_path)
+    classes = prompt_suites()["pcam"].classes
+    for split, part in (("train", "train"), ("heldout", "test")):
+        shown = sorted((classes[kind], np.asarray(picture).tobytes()) for picture, kind in PCAM(str(tmp_path), part))
+        pairs = ((pair.label, np.asarray(Image.open(str(pair.path))).tobytes()) for pair in index.splits[split])
+        assert sorted(pairs) == shown
+
+
 @pytest.mark.parametrize("form", ["txt", "csv"])
 def test_the_command_for_celeba_lists_the_classes_of_an_attribute(tmp_path: Path, form: str) -> None:
     names = [f"{row:06}.jpg" for row in range(1, 9)]
@@ -189,7 +213,7 @@ def test_the_command_for_pixels_in_cells_makes_their_pictures(tmp_path: Path, he
     rows = [header.split(",")] if "pixels" in header else [["label", *(f"pixel{n}" for n in range(100))]]
     for row, image in enumerate(images):
         cells = image.ravel().tolist()
-        usage = ["Training"] * ("Usage" in header)
+        usage = [("Training", "PublicTest", "PrivateTest")[row // 3 + row // 5]] * ("Usage" in header)
         rows.append([f"{row % 3}", *usage, " ".join(map(str, cells))] if "pixels" in header else [f"{row % 3}", *cells])
     (tmp_path / "set").mkdir()
     with (tmp_path / "set" / "a $(touch b).csv").open("w", newline="") as file:
@@ -203,10 +227,14 @@ def test_the_command_for_pixels_in_cells_makes_their_pictures(tmp_path: Path, he
     assert unbroken(sentence) == sentence, "a window shows it with other spaces, which Python does not read"
     (tmp_path / "set" / "a $(touch b).csv").rename(tmp_path / "set" / "FILE")
     run_command(sentence, tmp_path / "set")
-    pairs = listed(propose(tmp_path / "set" / "FILE.npz").data, tmp_path).splits["train"]
-    assert [pair.label for pair in pairs] == [f"{row % 3}" for row in range(6)]
-    for pixels, image in zip(pixels_of(pairs), images, strict=True):
-        assert (pixels == image).all()
+    index = listed(propose(tmp_path / "set" / "FILE.npz").data, tmp_path)
+    parts = {"train": range(3), "heldout": [5]} if "Usage" in header else {"train": range(6)}
+    assert index.splits.keys() == parts.keys()
+    assert len(index.log.other_parts) == 2 * ("Usage" in header)
+    for part, rows in parts.items():
+        assert [pair.label for pair in index.splits[part]] == [f"{row % 3}" for row in rows]
+        for pixels, row in zip(pixels_of(index.splits[part]), rows, strict=True):
+            assert (pixels == images[row]).all()
 
 
 @pytest.mark.parametrize("below", ["", "data/fashion"])

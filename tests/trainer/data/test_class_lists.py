@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -73,7 +74,8 @@ def test_icons_of_classes_are_no_class_and_tables_state_that_of_each_picture(roo
     assert listed(propose(root / pointed_at).data, root.parent).log.notes == [
         "The classes of images are those that Train.csv names."
         if pointed_at
-        else "Test.csv names the classes of 6 images in no folder."
+        else "Test.csv names the classes of 6 images in no folder.",
+        *["The classes have numbers for names, such as '0', and so have the captions."][bool(pointed_at) :],
     ]
 
 
@@ -282,3 +284,40 @@ def test_a_table_of_pictures_elsewhere_stays_a_table(root: Path, above: str) -> 
     data = propose(root).data
     assert isinstance(data, config.Table)
     assert sum(map(len, listed(data, root.parent).splits.values())) == 8
+
+
+def test_folders_of_domains_are_a_question(root: Path) -> None:
+    for domain in ("Art", "Real World"):
+        pictures(root, [f"{domain}/{kind}/{n}.jpg" for kind in ("Alarm_Clock", "Bed") for n in range(3)])
+    question = propose(root).question
+    assert "all of them hold the folders 'Alarm_Clock', 'Bed', which rather are" in question
+    (command,) = re.findall(r"--data (\S+)\.$", question)
+    index = listed(propose(command).data, root.parent)
+    assert {pair.label for pair in index.splits["train"]} == {"Alarm Clock", "Bed"}
+
+
+def test_folders_inside_classes_are_told_and_the_classes_are_those_of_torchvision(root: Path) -> None:
+    from torchvision.datasets import ImageFolder
+
+    kinds = {"animals": ("cat", "dog"), "vehicles": ("bus", "car")}
+    names = [f"train/{top}/{kind}/{n}.jpg" for top, inner in kinds.items() for kind in inner for n in range(2)]
+    pictures(root, [*names, *(name.replace("train", "val", 1) for name in names)])
+    index = listed(propose(root).data, root.parent)
+    assert sorted({pair.label for pair in index.splits["train"]}) == ImageFolder(str(root / "train")).classes
+    assert "Folders inside those of classes are of no class: 4, first 'cat', 'dog', 'bus'." in index.log.notes
+
+
+def test_folders_that_are_called_by_their_part_and_size_are_a_question_as_of_places365(root: Path) -> None:
+    pictures(root / "data_256", [f"{kind[0]}/{kind}/{n:08}.jpg" for kind in ("airfield", "bow") for n in range(3)])
+    pictures(root / "val_256", [f"Places365_val_{n:08}.jpg" for n in range(4)])
+    (root / "places365_val.txt").write_text("".join(f"Places365_val_{n:08}.jpg {n % 2}\n" for n in range(4)))
+    assert "'data_256', 'val_256' describe how images are stored" in open_question(propose(root), [])
+    index = listed(propose(root / "data_256").data, root.parent)
+    assert {pair.label for pair in index.splits["train"]} == {"airfield", "bow"}
+
+
+def test_numbers_for_names_of_classes_are_told(root: Path) -> None:
+    pictures(root, [f"{kind}/{n}.jpg" for kind in (10, 11) for n in range(3)])
+    assert "The classes have numbers for names, such as '10', and so have the captions." in (
+        listed(propose(root).data, root.parent).log.notes
+    )

@@ -524,3 +524,26 @@ def test_of_several_values_of_one_part_the_first_is_held_out(root: Path, values:
     assert read(root) == {part: [row[:2] for row in rows if row[2] == value] for part, value in chosen.items()}
     index = listed(propose(root).data, root.parent)
     assert (len(index.log.other_parts), index.problems) == (3, [])
+
+
+def test_captions_that_pandas_reads_as_none_are_counted_and_no_captions(root: Path) -> None:
+    import pandas as pd
+
+    cells = ["nan", "NaN", "null", "None", "N/A", "a dog", "none of them", "NA is a caption here"]
+    pictures(root, names := [f"{number}.jpg" for number in range(len(cells))])
+    write(root / "captions.csv", "image,caption\n" + "".join(f"{n},{c}\n" for n, c in zip(names, cells, strict=True)))
+    peer = pd.read_csv(root / "captions.csv").dropna()
+    assert read(root)["train"] == [*peer.itertuples(index=False, name=None)]
+    problems = listed(propose(root).data, root.parent).problems
+    assert problems[0] == ("line 2", "Its caption is 'nan', which pandas and datasets read as none.")
+    assert len(problems) == 5
+
+
+@pytest.mark.parametrize(("folder", "is_near"), [("textcaps", False), ("annotations", True), ("captions_2017", True)])
+def test_pictures_beside_a_folder_are_read_only_where_it_is_one_of_texts(
+    root: Path, folder: str, is_near: bool
+) -> None:
+    pictures(root / "other", [f"train/{n}.jpg" for n in range(4)])
+    write(root / folder / "captions.csv", "image,caption\n" + "".join(f"train/{n}.jpg,a dog {n}\n" for n in range(4)))
+    sources = listed(propose(root / folder / "captions.csv").data, root.parent).splits["train"]
+    assert all(Path(str(pair.path)).is_file() == is_near for pair in sources)
