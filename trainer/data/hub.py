@@ -11,7 +11,9 @@ from trainer import config
 from trainer.analysis.progress import Progress
 from trainer.data.pairs import DataError, Source, captioned
 from trainer.data.stored_pairs import StoredPair, Unusable, kept
+from trainer.data.table_formats import OF_ANSWERS, PICTURE
 from trainer.format_detection.splits import SPLIT
+from trainer.format_detection.tables import answers_in, turns_in
 from trainer.untrusted import files as untrusted_files
 from trainer.untrusted.files import refusal_of_downloads
 
@@ -75,7 +77,9 @@ def _rows(data: config.HubDataset, split: str, progress: Progress) -> Any:
             f"{data.name} could not be opened: {reason}. Check the name, the split {split!r}, and the network."
         ) from error
     _check_columns(data, rows)
-    return rows.cast_column(data.image_column, datasets.Image(decode=False))
+    feature, undecoded = rows.features[data.image_column], datasets.Image(decode=False)
+    is_list = isinstance(feature, datasets.List | datasets.LargeList)
+    return rows.cast_column(data.image_column, datasets.List(undecoded) if is_list else undecoded)
 
 
 class _Bars:
@@ -138,8 +142,16 @@ def _pictures(data: config.HubDataset, rows: Any, progress: Progress) -> Iterato
         if names is not None and isinstance(caption, int):
             label = names[caption].replace("_", " ") if 0 <= caption < len(names) else ""
             caption = captioned(data.template, label) if label else ""
-        pixels = _bytes(image)
+        if isinstance(image, list) and len(image) > 1:
+            yield Unusable(f"row {number}", f"It names {len(image):,} images; a pair has one.")
+            continue
+        pixels = _bytes(image[0] if isinstance(image, list) and image else image or None)
         texts = caption if isinstance(caption, list) else [caption]
+        if turns := turns_in(caption):
+            texts = [text.replace(PICTURE, " ") for text in answers_in(turns) if isinstance(text, str)]
+            if len(texts) != 1:
+                yield Unusable(f"row {number}", OF_ANSWERS.format(len(texts)))
+                continue
         captions = tuple(" ".join(text.split()) for text in texts if isinstance(text, str) and text.strip())
         if not pixels or not captions:
             yield Unusable(f"row {number}", "It has no caption." if pixels else "It has no image.")

@@ -25,6 +25,7 @@ from trainer.format_detection.tables import (
     NUMBERED_CAPTION,
     OF_ENCODED,
     Form,
+    answers_in,
     columns_of_pictures,
     columns_of_words,
     flat,
@@ -37,6 +38,7 @@ from trainer.format_detection.tables import (
     native_names,
     omitted_ending,
     picture_in,
+    turns_in,
 )
 from trainer.images import SUFFIXES, Cell
 from trainer.untrusted import bounded
@@ -60,10 +62,16 @@ _DIGITS: Final = "0123456789"
 _DOWNLOAD: Final = "Download the pictures, such as by img2dataset, and choose the folder that they are written to."
 
 _NOT_WRITTEN: Final = ("failed_to_download", "failed_to_resize")
-_PICTURE: Final = "<image>"
+_OF_OBJECTS: Final = (
+    "The column {!r} of {} holds conversations or other objects. Save the table as a data set, which is read: "
+    "python -c \"import datasets; datasets.load_dataset('parquet', data_files='FILE', split='train')"
+    ".save_to_disk('FOLDER')\""
+)
+OF_ANSWERS: Final = "Its conversation has {} answers; only one answer is a caption."
+PICTURE: Final = "<image>"
 """Where the picture of a conversation belongs."""
-_ANSWERS: Final = ("gpt", "assistant")
-"""Who answers in a conversation."""
+_IMAGE: Final = "image"
+"""Column of the picture that is named in a conversation."""
 
 MOST_COLUMNS: Final = 1_000
 """Of a table; every value beside image and caption is kept for its row."""
@@ -216,12 +224,12 @@ def pairs(path: Path, row: dict[str, Any], table: config.Table) -> list[Source]:
         caption = listed
     if not isinstance(caption, list) or not caption:
         return [pair(path, row, table)]
-    if all(isinstance(turn, dict) and turn.keys() & {"from", "role"} for turn in caption):
-        turns = ((turn.get("from", turn.get("role")), turn.get("value", turn.get("content"))) for turn in caption)
-        answers = [text for who, text in turns if who in _ANSWERS]
-        if len(answers) != 1:
-            raise ValueError(f"Its conversation has {len(answers)} answers; only one answer is a caption.")
-        caption = answers
+    if turns := turns_in(caption):
+        caption = answers_in(turns)
+        if len(caption) != 1:
+            raise ValueError(OF_ANSWERS.format(len(caption)))
+        if table.image_column == table.caption_column:
+            table, row = replace(table, image_column=_IMAGE), row | {_IMAGE: picture_in(row[table.caption_column])}
     if len(caption) > MOST_CAPTIONS:
         raise ValueError(f"It has {len(caption):,} captions; at most {MOST_CAPTIONS:,} are read.")
     return [pair(path, row | {table.caption_column: _words_of(answer)}, table) for answer in caption]
@@ -317,7 +325,7 @@ def pair(path: Path, row: dict[str, Any], table: config.Table) -> Source:
         raise ValueError("Its caption is empty." if table.caption_column in row else _missing(table.caption_column))
     if len(caption) > MOST_TEXT:
         raise ValueError(f"Its caption is longer than {MOST_TEXT:,} characters.")
-    sentence = " ".join(caption.replace(_PICTURE, " ").split())
+    sentence = " ".join(caption.replace(PICTURE, " ").split())
     for what, text in (("caption", sentence), ("image", image), *metadata.items()):
         if isinstance(text, str) and not untrusted_files.is_text(text):
             raise ValueError(f"Its {untrusted_files.spelled(what)} contains half a character (a lone surrogate).")
@@ -388,6 +396,8 @@ def _parquet_rows(path: Path, table: config.Table) -> Iterator[tuple[str, dict[s
     try:
         for file, part in zip(files, bounded.read("trainer.untrusted.bounded.parquet:parts", files, options)):
             check_columns(file, part.facts["names"], table)
+            if table.caption_column not in part.facts["plain"]:
+                raise DataError(_OF_OBJECTS.format(table.caption_column, file.name))
             before = f"{file.name}, " if len(files) > 1 else ""
             names = {
                 column: dict(enumerate(names_of_numbers)) for column, names_of_numbers in part.facts["classes"].items()

@@ -406,7 +406,8 @@ def _saved(folder: Path) -> HubDataset:
         for name, feature in (features.items() if isinstance(features, dict) else ())
     }
     image, caption = _chosen(list(types))
-    image = next((name for name, kind in types.items() if kind == "Image"), image)
+    of_lists = (name for name, feature in features.items() if "Image" in json.dumps(feature)) if features else ()
+    image = next((name for name, kind in types.items() if kind == "Image"), next(iter(of_lists), image))
     caption = caption or next((name for name, kind in types.items() if kind == "ClassLabel"), "")
     return replace(data, image_column=image or data.image_column, caption_column=caption or data.caption_column)
 

@@ -29,7 +29,7 @@ TABLES: Final = (".csv", ".tsv", *LINES, ".json", ".parquet")
 IMAGES: Final = (
     *("filepath", "image", "image_path", "img", "path", "file", "file_name", "filename", "image_name", "image_file"),
     # img2dataset writes the pictures themselves by their ending, and their addresses.
-    *("image_filename", "img_path", "jpg", "jpeg", "png", "webp", "url"),
+    *("image_filename", "img_path", "jpg", "jpeg", "png", "webp", "url", "image_url", "images"),
 )
 """Names of a column of images, the likeliest first."""
 CAPTIONS: Final = (
@@ -59,6 +59,11 @@ NUMBERED_CAPTION: Final = re.compile(r"(caption|text|sentence|comment|descriptio
 _CAPTION_PART: Final = re.compile("desc|caption|text|sentence|comment", re.IGNORECASE)
 
 _LEAST_ENCODED: Final = 60
+_ANSWERS: Final = ("gpt", "assistant")
+"""Who answers in a conversation."""
+_PICTURES_OF_TURN: Final = ("image", "image_url", "path", "url")
+"""What names the picture in a part of a turn of a conversation."""
+_OF_FLOATS: Final = re.compile(r"\d+\.0")
 OF_ENCODED: Final = (
     "The pictures are in it as text (base64), which is not read. Write them as files, or the table as Parquet with the "
     "bytes of the pictures: base64.b64decode(TEXT)."
@@ -316,9 +321,13 @@ _SPELLINGS: Final = (
 """How a file may be spelled otherwise than in its table."""
 
 
-def is_encoded(text: str) -> bool:
+def is_encoded(text: Any) -> bool:
     """Return whether a text is a picture in base64, by how PNG, JPEG, WebP and GIF begin."""
-    return len(text) > _LEAST_ENCODED and text.startswith(("data:image/", "iVBORw0KGgo", "/9j/", "UklGR", "R0lGOD"))
+    return (
+        isinstance(text, str)
+        and len(text) > _LEAST_ENCODED
+        and text.startswith(("data:image/", "iVBORw0KGgo", "/9j/", "UklGR", "R0lGOD"))
+    )
 
 
 def local_path(name: str) -> str:
@@ -404,7 +413,8 @@ def columns_of_pictures(path: Path, endings: Collection[str]) -> list[str]:
     """Return the columns that mostly contain image names, those called image first; none if it is unreadable."""
     rows = _first_rows(path)
     columns = dict.fromkeys(name for row in rows for name in row)
-    named = {name: sum(is_picture(picture_in(row.get(name)), endings) for row in rows) for name in columns}
+    pictures = {name: [picture_in(row.get(name)) for row in rows] for name in columns}
+    named = {name: sum(is_picture(p, endings) or is_encoded(p) for p in pictures[name]) for name in columns}
     full = [name for name in columns if named[name] > len(rows) / 2]
     return sorted(full, key=lambda name: ("image" not in name.lower(), -named[name]))
 
@@ -416,9 +426,35 @@ def is_picture(value: Any, endings: Collection[str]) -> bool:
 
 def picture_in(cell: Any) -> Any:
     """Return what a cell says of its picture, also in a list of one, as `images` in lists of conversations."""
-    if isinstance(cell, list) and len(cell) == 1:
+    if isinstance(cell, list) and len(cell) == 1 and not turns_in(cell):
         cell = cell[0]
+    if turns := turns_in(cell):
+        parts = [part for _, said in turns if isinstance(said, list) for part in said if isinstance(part, dict)]
+        named = [part[key] for part in parts for key in _PICTURES_OF_TURN if part.get(key)]
+        found = [value.get("url") if isinstance(value, dict) else value for value in named]
+        cell = found[0] if len(found) == 1 else found or None
+    if isinstance(cell, str) and _OF_FLOATS.fullmatch(cell):
+        return cell.removesuffix(".0")  # as pandas writes ids where one is missing
     return cell.get("path") if isinstance(cell, dict) else cell
+
+
+def turns_in(cell: Any) -> list[tuple[str, Any]]:
+    """Return who says what in the conversation in a cell; nothing of another cell."""
+    if not isinstance(cell, list) or not all(
+        isinstance(turn, dict) and turn.keys() & {"from", "role"} for turn in cell
+    ):
+        return []
+    return [(turn.get("from", turn.get("role")), turn.get("value", turn.get("content"))) for turn in cell]
+
+
+def answers_in(turns: Sequence[tuple[str, Any]]) -> list[Any]:
+    """Return the answers of a conversation, of an answer of parts its texts."""
+    answers = [said for who, said in turns if who in _ANSWERS]
+    return [" ".join(_texts_of(said)) if isinstance(said, list) else said for said in answers]
+
+
+def _texts_of(parts: Sequence[Any]) -> list[str]:
+    return [part["text"] for part in parts if isinstance(part, dict) and isinstance(part.get("text"), str)]
 
 
 def caption_beside(path: Path, image: str) -> str:

@@ -250,7 +250,7 @@ def is_log_table(file: Path) -> bool:
     if not record and suffix in text_log.SUFFIXES:
         return text_log.is_text_log(head.split("\n"))
     columns = log_columns(list(record))
-    is_of_pairs = {name.strip().lower() for name in record} & {*IMAGES, *CAPTIONS} - {"path", "file"}
+    is_of_pairs = {name.strip().lower() for name in record} & {*IMAGES, *CAPTIONS} - {"path", "file", "images"}
     if not columns.step or is_of_pairs or is_table_of_runs(list(record)):
         return False
     return number_of(record[columns.step]) is not None and any(

@@ -1,5 +1,6 @@
 """What strangers' data mean is what their own tools read from them: both read the same files here."""
 
+import base64
 import gzip
 import json
 import re
@@ -16,6 +17,7 @@ from tests.builders import add_members
 from tests.trainer.data.test_stated_splits import listed
 from tests.trainer.test_format_detection import Pairs, pairs, pictures, png, write
 from trainer import config
+from trainer.data import DataError
 from trainer.format_detection import propose
 
 pytestmark = [pytest.mark.slow]
@@ -547,3 +549,66 @@ def test_pictures_beside_a_folder_are_read_only_where_it_is_one_of_texts(
     write(root / folder / "captions.csv", "image,caption\n" + "".join(f"train/{n}.jpg,a dog {n}\n" for n in range(4)))
     sources = listed(propose(root / folder / "captions.csv").data, root.parent).splits["train"]
     assert all(Path(str(pair.path)).is_file() == is_near for pair in sources)
+
+
+def conversations(names: Sequence[str], form: str) -> list[dict[str, Any]]:
+    """Return rows of chat messages whose parts name a picture, as TRL, Qwen and OpenAI write them."""
+    rows: list[dict[str, Any]] = []
+    for name in names:
+        picture = (
+            {"type": "image", "image": name} if form == "parts" else {"type": "image_url", "image_url": {"url": name}}
+        )
+        picture = {"type": "image"} if form == "list" else picture
+        asked = {"role": "user", "content": [picture, {"type": "text", "text": "What is it?"}]}
+        said = {"role": "assistant", "content": [{"type": "text", "text": f"a dog in {name}"}]}
+        rows.append({"messages": [asked, said]} | ({"images": [name]} if form == "list" else {}))
+    return rows
+
+
+@pytest.mark.parametrize("form", ["parts", "addresses", "list"])
+@pytest.mark.parametrize("ending", [".json", ".jsonl"])
+def test_pictures_and_texts_in_parts_of_messages_are_read(root: Path, form: str, ending: str) -> None:
+    pictures(root, names := [f"images/{number}.jpg" for number in range(4)])
+    rows = conversations(names, form)
+    text = json.dumps(rows) if ending == ".json" else "".join(f"{json.dumps(row)}\n" for row in rows)
+    write(root / f"train{ending}", text)
+    peer = [(name, row["messages"][1]["content"][0]["text"]) for name, row in zip(names, rows, strict=True)]
+    assert sorted((name, text) for name, text in read(root)["train"]) == peer
+
+
+def test_pictures_as_text_in_messages_have_their_next_step(root: Path) -> None:
+    address = "data:image/png;base64," + base64.b64encode(png(0)).decode()
+    write(root / "chat.jsonl", "".join(f"{json.dumps(row)}\n" for row in conversations([address] * 4, "addresses")))
+    with pytest.raises(DataError, match=r"as text \(base64\), which is not read"):
+        listed(propose(root / "chat.jsonl").data, root.parent)
+
+
+def test_a_table_of_pillows_pictures_and_messages_is_read_as_datasets_saves_it(root: Path, offline: None) -> None:
+    import datasets
+
+    rows = conversations(["x"] * 4, "list")
+    for n, row in enumerate(rows):
+        row["messages"] = [{"role": turn["role"], "content": f"{turn['role']} says {n}"} for turn in row["messages"]]
+        row["images"] = [Image.new("RGB", (4, 4), (n, 0, 0))] * (1 + (n == 3))
+    features = datasets.Features(
+        {"messages": datasets.List({"role": datasets.Value("string"), "content": datasets.Value("string")})}
+        | {"images": datasets.List(datasets.Image())}
+    )
+    datasets.Dataset.from_list(rows, features=features).to_parquet(root / "train.parquet")
+    with pytest.raises(DataError, match="holds conversations") as refused:
+        listed(propose(root).data, root.parent)
+    (program,) = re.findall(r'python -c "(.*)"', str(refused.value))
+    exec(program.replace("FILE", str(root / "train.parquet")).replace("FOLDER", str(root / "saved")))
+    index = listed(propose(root / "saved").data, root.parent)
+    assert [pair.caption for pair in index.splits["train"]] == [f"assistant says {n}" for n in range(3)]
+    assert index.problems == [("row 3", "It names 2 images; a pair has one.")]
+
+
+def test_ids_that_pandas_wrote_as_fractions_are_ids(root: Path) -> None:
+    import pandas as pd
+
+    pictures(root, [f"{number}.jpg" for number in range(139, 145)])
+    table = pd.DataFrame({"image_id": [*range(139, 145), None], "caption": [f"a dog {n}" for n in range(7)]})
+    table.to_csv(root / "captions.csv", index=False)
+    assert "139.0,a dog 0" in (root / "captions.csv").read_text()
+    assert read(root)["train"] == [(f"{number}.jpg", f"a dog {number - 139}") for number in range(139, 145)]

@@ -43,7 +43,7 @@ def parts(path: Path, options: dict[str, Any]) -> Answer:
     """Return the plain columns of a file of pairs.
 
     With them come `names`: all columns, `inside`: whether images lie in the table, `classes`: column -> what its
-    numbers are called.
+    numbers are called, `plain`: those that are sent.
 
     Args:
         options: `image` and `caption`: the columns of pairs; `most`: characters of a value, one more of which
@@ -57,13 +57,14 @@ def parts(path: Path, options: dict[str, Any]) -> Answer:
     opened = pq.ParquetFile(path)
     schema = opened.schema_arrow
     _check_rows(path, opened.metadata.num_rows)
-    facts: dict[str, Any] = {"names": schema.names, "inside": False, "classes": {}}
+    facts: dict[str, Any] = {"names": schema.names, "inside": False, "classes": {}, "plain": []}
     image, caption, most = options["image"], options["caption"], int(options["most"])
     if not {image, caption} <= set(schema.names):
         return facts, pa.schema([]), iter(())
     facts["inside"] = not _is_words(schema.field(image).type)
     plain = [name for name in schema.names if _is_plain(schema.field(name).type, name == caption)]
     columns = [name for name in plain if not (facts["inside"] and name == image)]
+    facts["plain"] = columns
     facts["classes"] = {column: names for column in columns if (names := class_names(schema, column))}
     stored_once = [name for name in columns if _is_words(schema.field(name).type)]
     claimed = _claimed(opened.metadata, set(columns))
