@@ -431,8 +431,8 @@ def picture_in(cell: Any) -> Any:
     if turns := turns_in(cell):
         parts = [part for _, said in turns if isinstance(said, list) for part in said if isinstance(part, dict)]
         named = [part[key] for part in parts for key in _PICTURES_OF_TURN if part.get(key)]
-        found = [value.get("url") if isinstance(value, dict) else value for value in named]
-        cell = found[0] if len(found) == 1 else found or None
+        pictures = [value.get("url") if isinstance(value, dict) else value for value in named]
+        cell = pictures[0] if len(pictures) == 1 else pictures or None
     if isinstance(cell, str) and _OF_FLOATS.fullmatch(cell):
         return cell.removesuffix(".0")  # as pandas writes ids where one is missing
     return cell.get("path") if isinstance(cell, dict) else cell
