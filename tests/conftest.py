@@ -23,6 +23,7 @@ from filelock import FileLock
 
 from tests import changed, compiled_once, fork_server, processor_time
 from tests import trained_once as trained_once_
+from trainer.analysis.compiled import cache_folder
 
 if TYPE_CHECKING:
     from trainer.store import Workspace
@@ -42,9 +43,10 @@ if os.environ.get("PYTEST_XDIST_WORKER"):
 # numba sets OpenMP's threads to its own number, and what trains afterwards in this process would have other bits.
 if threads := os.environ.get("OMP_NUM_THREADS"):
     os.environ.setdefault("NUMBA_NUM_THREADS", threads)
-# scikit-learn sets both when it is imported; commands with other variables than the server's would no longer be forked.
+# scikit-learn and UMAP set these at import; commands with other variables than the server's would no longer be forked.
 os.environ.setdefault("KMP_DUPLICATE_LIB_OK", "True")
 os.environ.setdefault("KMP_INIT_AT_FORK", "FALSE")
+os.environ.setdefault("NUMBA_CACHE_DIR", str(cache_folder()))
 # A disk syncs a file in ten milliseconds, and a run of twelve steps syncs 170: in memory tests do not wait for it.
 _MEMORY = Path("/dev/shm")
 if os.access(_MEMORY, os.W_OK) and shutil.disk_usage(_MEMORY).free >= 6 * 2**30:

@@ -174,6 +174,8 @@ def forking() -> Iterator[None]:
         yield
     finally:
         setattr(subprocess.Popen, "_execute_child", _start_child)  # noqa: B010
+    changed = _unusual(None, _server)
+    assert not changed, f"{changed} changed: no command was forked any more (tests/conftest.py sets such in advance)"
 
 
 def _execute_child(
@@ -187,7 +189,7 @@ def _execute_child(
     special = executable is not None or preexec_fn or pass_fds or shell or umask != -1 or process_group != -1
     special = special or not close_fds or (gid, gids, uid) != (None, None, None)
     server = _server if _is_ours(args) else _helper_server(args)
-    if not enabled or special or server is None or not _is_usual(env, server):
+    if not enabled or special or server is None or _unusual(env, server):
         _start_child(
             self, args, executable, preexec_fn, close_fds, pass_fds, cwd, env, startupinfo, creationflags, shell,
             *pipes, restore_signals, gid, gids, uid, umask, start_new_session, process_group,
@@ -240,7 +242,7 @@ def forking_of_qt() -> Iterator[None]:
         command = [process.program(), *process.arguments()]
         variables = process.processEnvironment()
         environment = {name: variables.value(name) for name in variables.keys()} or None  # noqa: SIM118
-        if enabled and not how and _is_ours(command) and _is_usual(environment, _server):
+        if enabled and not how and _is_ours(command) and not _unusual(environment, _server):
             process.setProgram(PYTHON)
             process.setArguments(["-I", "-S", client, _server.listens_at(), *command])
         start(process, *how)
@@ -255,15 +257,15 @@ def forking_of_qt() -> Iterator[None]:
         QProcess.start = start  # type: ignore[method-assign]
 
 
-def _is_usual(env: Mapping[str, str] | None, server: ForkServer) -> bool:
-    """Return whether an environment differs from the server's in nothing that is read at the start of a program."""
+def _unusual(env: Mapping[str, str] | None, server: ForkServer) -> set[str]:
+    """Return what an environment has other than the server's of what is read at the start of a program."""
     wanted, ours = dict(os.environ if env is None else env), server.environment
     # Another folder of modules may hold what the server has looked for in vain.
     folders = {entry for entry in wanted.get("PYTHONPATH", "").split(os.pathsep) if entry}
     if not folders <= {str(ROOT), *sys.path}:
-        return False
+        return {"PYTHONPATH"}
     names = {name for name in wanted.keys() | ours.keys() if name.startswith(_READ_AT_START)}
-    return all(wanted.get(name) == ours.get(name) for name in names.difference(_HANDED_OVER))
+    return {name for name in names.difference(_HANDED_OVER) if wanted.get(name) != ours.get(name)}
 
 
 # -- the side that forks -----------------------------------------------------------------------------------------
