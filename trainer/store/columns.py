@@ -18,6 +18,11 @@ if TYPE_CHECKING:
 _AT_ONCE: Final = 8192
 """Values that become Python objects in one go: about a millisecond."""
 
+_RARE_FIRST: Final = b"zqxjkvbpygfwmucldrhsnioate"
+"""Letters of English by frequency; other signs count as rarer."""
+_FOLDED: Final = "\u017f\u212a"
+"""What else is an s or a k where upper and lower case are one."""
+
 
 class StoredColumn(Sequence):
     """A column as read; behaves like the list of its values and equals it."""
@@ -174,8 +179,47 @@ def containing(values: Sequence[str], text: str, *, repeated: bool = False) -> B
         return containing([name or "" for name in names], text)[codes] if names else np.zeros(len(values), bool)
     import pyarrow.compute as pc
 
-    hits = pc.match_substring(values._array, text, ignore_case=True).fill_null(False)
-    return _numpy(hits.cast("int8")).astype(bool)
+    if text.isascii() and text and not values.missing and (hits := _containing_bytes(values._array, text)) is not None:
+        return hits
+    matches = pc.match_substring(values._array, text, ignore_case=True).fill_null(False)
+    return _numpy(matches.cast("int8")).astype(bool)
+
+
+def _containing_bytes(array: pa.Array, text: str) -> Bool[np.ndarray, " n"] | None:
+    """Return which strings contain an ASCII text; None where letters of `_FOLDED` may count as its own.
+
+    Two bytes of the text, rare ones if it has some, are looked for in the joined strings, and the others behind them.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    lower = pc.ascii_lower(array)
+    data = np.frombuffer(lower.buffers()[2] or b"", np.uint8)
+    kind = np.int64 if pa.types.is_large_string(array.type) else np.int32
+    ends = np.frombuffer(lower.buffers()[1], kind, len(lower) + 1, lower.offset * np.dtype(kind).itemsize)
+    term = text.lower().encode()
+    others = [letter.encode() for letter in _FOLDED if letter.casefold() in text.lower()]
+    hits = np.zeros(len(array), bool)
+    order = sorted(range(len(term)), key=lambda offset: _RARE_FIRST.find(term[offset : offset + 1]))
+    for row in range(0, len(array), _AT_ONCE):
+        begin = ends[row : row + _AT_ONCE + 1]
+        part, size = data[begin[0] : begin[-1]], int(begin[-1] - begin[0]) - len(term) + 1
+        if others and part.max(initial=0) > 127 and any(letter in part.tobytes() for letter in others):
+            return None
+        if size <= 0:
+            continue
+        equal = part[order[0] : order[0] + size] == term[order[0]]
+        for offset in order[1:2]:
+            equal &= part[offset : offset + size] == term[offset]
+        at = np.flatnonzero(equal)
+        for offset in order[2:]:
+            at = at[part[at + offset] == term[offset]]
+        if not len(at):
+            continue
+        # The first in each row, if one begins in it and ends in it.
+        starts: np.ndarray = np.append(at + begin[0], begin[-1])
+        hits[row : row + len(begin) - 1] = starts[np.searchsorted(starts, begin[:-1])] + len(term) <= begin[1:]
+    return hits
 
 
 def read_ids(column: StoredColumn) -> np.ndarray:

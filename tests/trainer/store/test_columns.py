@@ -4,12 +4,13 @@ import pickle
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trainer.charts.metadata_columns import as_numbers, column, is_class, is_scale
-from trainer.store.columns import StoredColumn, read_ids, strings, taken
+from trainer.store.columns import StoredColumn, containing, read_ids, strings, taken
 
 pytestmark = pytest.mark.slow
 
@@ -89,3 +90,23 @@ def test_texts_that_repeat_are_as_those_that_differ(values):
     made = strings(values)
     made.validate(full=True)
     assert made.equals(pa.array(values, pa.string()))
+
+
+ODD = st.text("aAkKsS1 [{\u00e9\u017f\u212a", max_size=6)
+
+
+@given(st.lists(ODD, min_size=1, max_size=9), st.text("aAkKsS1 [{\u00e9", min_size=1, max_size=3), st.data())
+@settings(max_examples=300, deadline=None)
+def test_a_column_contains_what_its_list_contains(values, text, data):
+    first = data.draw(st.integers(0, len(values)))
+    for kind in (pa.string(), pa.large_string()):
+        part = StoredColumn(pa.array(values, kind).slice(first))
+        assert containing(part, text).tolist() == [text.casefold() in value.casefold() for value in values[first:]]
+
+
+def test_an_ascii_text_is_looked_for_in_all_strings_at_once(monkeypatch):
+    monkeypatch.setattr(pc, "match_substring", None)  # it takes the strings one by one
+    values = [f"{'A' * (i % 7)} Number {i} \u00e9" for i in range(20_000)]
+    for text in ("number 77", "aaa", "R 1", "zebra"):
+        expected = [text.casefold() in value.casefold() for value in values]
+        assert containing(StoredColumn(strings(values)), text).tolist() == expected
