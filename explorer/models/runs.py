@@ -36,6 +36,7 @@ from trainer.store import RunRow
 from trainer.store.elsewhere import place_of
 from trainer.store.question import noted_chance
 from trainer.store.run_filter import RunFilter, parse
+from trainer.store.run_label import parts_of
 
 if TYPE_CHECKING:
     from trainer.store.run_values import ValueColumn, Values
@@ -469,7 +470,7 @@ class RunsModel(QAbstractTableModel):
     def _by_seed(self, run: RunRow) -> tuple[int, int, int]:
         """Return what puts the arms of one seed, which are compared, next to each other."""
         style = self._styles.get(run.id)
-        return (style.tone, style.hue, run.id) if style is not None else (0, 0, run.id)
+        return (parts_of(run.short_name)[1], style.hue if style is not None else 0, run.id)
 
     def _runs_in_order(self, runs: Sequence[RunRow]) -> list[RunRow]:
         """Return the runs in stable order, oldest first for ties. Missing values come last in both directions."""

@@ -127,7 +127,7 @@ def arm_curves(
 ) -> tuple[ArmCurve, ...]:
     """Return the curve of each metric and arm that a run has logged; a single value is a dot."""
     curves = []
-    hues = arm_hues(workspace, experiment.name, (arm.name for arm in experiment.arms))
+    hues = arm_hues(workspace, experiment.name, experiment.arms)
     paired = seeds_of_all(group for group in groups if experiment.arm(group.name))
     for name in metrics:
         for hue, arm in zip(hues, (arm.name for arm in experiment.arms), strict=True):

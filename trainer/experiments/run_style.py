@@ -6,10 +6,18 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from itertools import count
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
+from trainer.analysis import palette
 from trainer.store import RunRow, Workspace
 from trainer.store.run_label import parts_of
+
+if TYPE_CHECKING:
+    from trainer.experiments.experiment import Arm
+
+HUES: Final = len(palette.ON_LIGHT)
+SEEDS: Final = palette.TONES // 2
+"""Tones of a hue that the first experiment has before those of the second begin."""
 
 
 class RunStyle(NamedTuple):
@@ -37,31 +45,43 @@ class _Hues:
     """The hues that are taken, in the order of the runs."""
 
     def __init__(self) -> None:
-        self._arms: dict[str, dict[str, int]] = {}
+        self._arms: dict[str, dict[str, RunStyle]] = {}
+        self._objectives: dict[str, int] = {}
         self._lone: dict[str, int] = {}
 
-    def of_arm(self, experiment: str, arm: str) -> int:
-        """Return the hue of an arm; a new one takes none of its experiment, of two others before it or of lone runs."""
-        hues = self._arms.setdefault(experiment, {})
-        others = [taken for name, taken in self._arms.items() if name != experiment]
-        return _take(arm, hues, self._lone, *others[-2:])
+    def of_arm(self, experiment: str, arm: str, objective: str) -> RunStyle:
+        """Return the style of seed 0 of an arm.
+
+        Its hue is that of its objective, unless an arm of its experiment looks like that. A new one takes none of its
+        experiment, of two others before it, of objectives or of lone runs.
+        """
+        styles = self._arms.setdefault(experiment, {})
+        if arm not in styles:
+            own = {style.hue % HUES for style in styles.values()} if len(styles) < HUES else set()
+            hue = self._objectives.get(objective)
+            if hue is None or hue % HUES in own:
+                others = [style.hue for name in [*self._arms][-3:] for style in self._arms[name].values()]
+                taken = {*others, *self._objectives.values(), *self._lone.values()}
+                hue = next(hue for hue in count() if hue not in taken and hue % HUES not in own)
+            self._objectives.setdefault(objective, hue)
+            before = sum(any(style.hue == hue for style in arms.values()) for arms in self._arms.values())
+            styles[arm] = RunStyle(hue, before * SEEDS)
+        return styles[arm]
 
     def of_lone(self, label: str) -> int:
         """Return the hue of what runs of no experiment trained; a new one takes the next that nothing has."""
-        return _take(label, self._lone, *self._arms.values())
-
-
-def _take(name: str, hues: dict[str, int], *others: Mapping[str, int]) -> int:
-    """Return the hue of a name, which takes the first that is free if it has none."""
-    taken = {hue for names in (hues, *others) for hue in names.values()}
-    return hues.setdefault(name, next(hue for hue in count() if hue not in taken))
+        if label not in self._lone:
+            arms = {style.hue for arms in self._arms.values() for style in arms.values()}
+            self._lone[label] = next(hue for hue in count() if hue not in arms | {*self._lone.values()})
+        return self._lone[label]
 
 
 def run_style(rows: Iterable[RunRow], hues: _Hues | None = None) -> dict[int, RunStyle]:
     """Return the style of each run of a workspace, by its id; a run that is made later changes none before it.
 
-    Two experiments that follow each other share no hue. Runs of no experiment have one hue where their labels differ in
-    the seed alone.
+    An objective has one hue in all experiments; the seeds of the second one have other tones, so that two experiments
+    that follow each other share no color. Runs of no experiment have one hue where their labels differ in the seed
+    alone.
     """
     hues = hues or _Hues()
     earlier: Counter[str] = Counter()
@@ -70,18 +90,19 @@ def run_style(rows: Iterable[RunRow], hues: _Hues | None = None) -> dict[int, Ru
         label, seed = parts_of(row.short_name)
         if row.experiment:
             # The seed is that of the label: a run that is gone changes no other's tone.
-            styles[row.id] = RunStyle(hues.of_arm(row.experiment, row.arm), seed)
+            hue, first = hues.of_arm(row.experiment, row.arm, row.objective)
+            styles[row.id] = RunStyle(hue, first + seed)
             continue
         styles[row.id] = RunStyle(hues.of_lone(label), earlier[label])
         earlier[label] += 1
     return styles
 
 
-def arm_hues(workspace: Workspace, experiment: str, arms: Iterable[str]) -> tuple[int, ...]:
+def arm_hues(workspace: Workspace, experiment: str, arms: Iterable[Arm]) -> tuple[int, ...]:
     """Return the hue of each arm of an experiment: that of its runs, or which its first run will have."""
     hues = _Hues()
     run_style(_with_deleted(workspace), hues)
-    return tuple(hues.of_arm(experiment, arm) for arm in arms)
+    return tuple(hues.of_arm(experiment, arm.name, arm.run.objective.kind).hue for arm in arms)
 
 
 def side_styles(styles: Mapping[int, RunStyle], runs: Sequence[int]) -> tuple[RunStyle, ...]:
@@ -95,7 +116,7 @@ def side_styles(styles: Mapping[int, RunStyle], runs: Sequence[int]) -> tuple[Ru
     sides: list[RunStyle] = []
     for index, run in enumerate(runs):
         style = styles.get(run, RunStyle(index, 0))
-        while run in runs[:index] and style in taken and style.tone < len(runs):
+        while run in runs[:index] and style in taken:
             style = style._replace(tone=style.tone + 1)
         taken.add(style)
         sides.append(style)

@@ -211,7 +211,7 @@ def judge(workspace: Workspace, ref: int | str) -> ExperimentVerdict:
     """
     row = workspace.experiments.get(ref)
     experiment = from_toml(row.definition, source=row.name)
-    hues = arm_hues(workspace, row.name, (arm.name for arm in experiment.arms))
+    hues = arm_hues(workspace, row.name, experiment.arms)
     return replace(judged(workspace, experiment, row.state), hues=hues)
 
 

@@ -1,6 +1,7 @@
 """A run keeps one look: its hue is the arm, its tone the seed, and charts of many runs draw it in both."""
 
 import json
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 
@@ -28,7 +29,8 @@ from trainer.charts.marks import (
 from trainer.charts.run_tones import in_run_colors
 from trainer.charts.snapshot_label import told_apart
 from trainer.charts.spec import Request, targets_of
-from trainer.experiments.experiment import Experiment
+from trainer.config.objectives.image_text import InfoLoobPair
+from trainer.experiments.experiment import Arm, Experiment
 from trainer.experiments.run_style import RunStyle, arm_hues, run_style, side_styles, styles_of
 from trainer.render_mpl.xy_plot import tone_color
 from trainer.store import RunLog, Workspace
@@ -73,17 +75,43 @@ def test_a_run_keeps_its_look_when_others_come_or_go(workspace: Workspace, store
     assert run_style(workspace.runs.all()).items() >= left.items()
 
 
-def test_experiments_that_follow_each_other_share_no_hue(workspace: Workspace, stored: Experiment, six: list[int]):
+def test_an_objective_keeps_its_hue_and_experiments_that_follow_each_other_share_no_color(workspace, stored, six):
     before = styles_of(workspace)
-    arms = [arm.name for arm in stored.arms]
-    for name, hues in (("second", (3, 4)), ("third", (5, 6)), ("fourth", (0, 1))):
-        assert arm_hues(workspace, name, arms) == hues, "before its first run, too"
-        made = [
-            workspace.runs.create(stored.run_of(arm, 0), status="queued", experiment=name, arm=arm.name)
-            for arm in stored.arms
-        ]
-        assert tuple(styles_of(workspace)[run].hue for run in made) == arm_hues(workspace, name, arms) == hues
+    made = {"duel": [before[run] for run in six]}
+    for name in ("second", "third"):
+        assert arm_hues(workspace, name, stored.arms) == (0, 1), "before its first run, too"
+        for seed in range(3):
+            for arm in stored.arms:
+                workspace.runs.create(stored.run_of(arm, seed), status="queued", experiment=name, arm=arm.name)
+        made[name] = [styles_of(workspace)[row.id] for row in workspace.runs.of_experiment(name)]
+        assert [style.hue for style in made[name]] == [0, 1] * 3
+    for first, second in (("duel", "second"), ("second", "third")):
+        shades = {palette.run_shade(*style) for name in (first, second) for style in made[name]}
+        assert len(shades) == 12, "no two runs of both have one color"
     assert styles_of(workspace).items() >= before.items()
+    run = workspace.runs.of_experiment("second")[0].id
+    assert len({*side_styles(styles_of(workspace), (run, run))}) == 2, "at two steps, whatever its tone"
+
+
+def test_of_two_arms_of_one_objective_the_first_has_its_hue_and_a_new_objective_the_next(workspace, stored, six):
+    clip, cloob = stored.arms
+    infoloob = Arm("InfoLOOB", replace(clip.run, objective=InfoLoobPair()))
+    slow = Arm("slow CLIP", clip.run)
+    arms = (infoloob, cloob, slow, clip)
+    hues = arm_hues(workspace, "four", arms)
+    assert hues == (3, 1, 0, 4), "2 is that of the lone run"
+    for arm in arms:
+        workspace.runs.create(stored.run_of(arm, 0), status="queued", experiment="four", arm=arm.name)
+    assert arm_hues(workspace, "four", arms) == hues
+    assert arm_hues(workspace, "five", (clip, infoloob)) == (0, 3)
+
+
+def test_arms_of_one_experiment_never_share_a_color_of_the_cycle(workspace: Workspace, stored: Experiment):
+    control, colors = stored.control, len(palette.ON_LIGHT)
+    for at in range(colors):
+        workspace.runs.create(config.Run(name=f"lone {at}"), status="queued")
+    hues = arm_hues(workspace, "many", [Arm(f"arm {at}", control.run) for at in range(colors)])
+    assert len({hue % colors for hue in hues}) == colors
 
 
 def test_runs_of_no_experiment_keep_their_look_too(workspace: Workspace, stored: Experiment):
