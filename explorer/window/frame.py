@@ -66,7 +66,7 @@ class Frame(QMainWindow):
         self.setMinimumSize(QSize(*SMALLEST).boundedTo(self.screen().availableSize() - QSize(*FRAME)))
         self._exposures, self._shade = ExposeFilter(self), Shade(self, "shade")
         self.rail = Rail(self.places)
-        self.view_menu = ViewMenu(self.places, self.settings)
+        self.view_menu = ViewMenu(self.places)
         self.bar = Bar(self.selection, self.view_menu)
         self.pages = Pages(self.settings, self.selection)
         self.status = StatusBar(self.folder)

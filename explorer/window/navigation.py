@@ -47,7 +47,7 @@ class Navigation(QObject):
     @property
     def view_name(self) -> str:
         """The name of the open view; that of the first place until a person has opened one."""
-        return self._selection.view if self._selection.view in self._entries else self._view_menu.first_view
+        return self._selection.view if self._selection.view in self._entries else self._view_menu.first_view()
 
     def has_view(self, name: str) -> bool:
         return name in self._pages.views
@@ -61,8 +61,8 @@ class Navigation(QObject):
         self.mark()
 
     def go_to_place(self, name: str) -> None:
-        """Open the view of this place that was open last."""
-        self.go_to(self._view_menu.last_view(name))
+        """Open the first view of this place, whichever was open there before: a click has one outcome."""
+        self.go_to(self._view_menu.first_view(name))
 
     def view(self, name: str, *, opened: bool = True) -> View | None:
         """Return a view, opened or as it is; None where it could not be built."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from PySide6.QtCore import QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QButtonGroup, QSizePolicy, QToolButton, QWidget
+from PySide6.QtWidgets import QButtonGroup, QSizePolicy, QSpacerItem, QToolButton, QWidget
 
 from explorer import theme
 from explorer.views import Place
@@ -15,8 +15,8 @@ from explorer.widgets.accessible import present
 
 WIDTH, FOLDED = 144, 52
 GAP_PX = 2
-LEAST_PX = 22
-"""Height of a button in a low window, below which the rail scrolls."""
+ROOMY_PX, LEAST_PX = 28, 22
+"""Heights of a button in a low window: below which its groups come closer, and below which the rail scrolls."""
 
 
 class Rail(QWidget):
@@ -28,8 +28,9 @@ class Rail(QWidget):
         super().__init__(parent, objectName="rail")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.setFixedWidth(WIDTH)
-        self._group = QButtonGroup(self)
+        self._group, self._places = QButtonGroup(self), tuple(rail_places)
         self.buttons: dict[str, QToolButton] = {}
+        self._between: list[QSpacerItem] = []
         self._content = self._lay_out(rail_places)
         self._views = layouts.scroll(self._content)
         self._column = layouts.column((self._views, 1), gap=GAP_PX, margins=theme.INSIDE, of=self)
@@ -45,10 +46,17 @@ class Rail(QWidget):
             self._views.ensureWidgetVisible(self.buttons[name], 0, theme.SPACE)
 
     def show_keys(self, keys: Mapping[str, str]) -> None:
-        """Name the shortcut of each place (name -> keys, may be empty) in its tool tip."""
-        for name, button in self.buttons.items():
-            title = str(button.accessibleName())
-            button.setToolTip(f"{title} ({keys[name]})" if keys.get(name) else title)
+        """Say in each tool tip which view a click opens, by which keys (name -> keys, may be empty), and what follows.
+
+        It is the description for screen readers, too.
+        """
+        for rail_place in self._places:
+            first, *others = (entry.label for entry in rail_place.views)
+            opens = f"{rail_place.title}: opens {first}" if first != rail_place.title else first
+            opens += f" ({keys[rail_place.name]})" if keys.get(rail_place.name) else ""
+            follow = f". In the menu of the bar: {', '.join(others)}" if others else ""
+            self.buttons[rail_place.name].setToolTip(opens + follow)
+            self.buttons[rail_place.name].setAccessibleDescription(opens + follow)
 
     def add(self, name: str, icon: str, label: str, *, at_top: bool = False) -> QToolButton:
         """Add a button below the views, such as for the settings, or above them."""
@@ -70,11 +78,17 @@ class Rail(QWidget):
         self._later.start()
 
     def _make_room(self) -> None:
-        """Make the buttons as low as the window asks for, and widen the rail by the scroll bar that it still needs."""
+        """Make groups and buttons as low as the window asks for, and widen the rail by a scroll bar if that remains."""
         buttons = [button for button in self.findChildren(QToolButton) if not button.isHidden()]
-        rest = self._content.sizeHint().height() - sum(button.height() for button in self.buttons.values())
-        rest += 2 * theme.INSIDE + GAP_PX * (self._column.count() - 1)
-        height = min(theme.ROW_PX, max(LEAST_PX, (self.height() - rest) // len(buttons)))
+        gaps = 2 * theme.INSIDE + GAP_PX * (len(buttons) - 1)
+        for between in (theme.BETWEEN, theme.SPACE):
+            height = (self.height() - gaps - between * len(self._between)) // len(buttons)
+            if height >= ROOMY_PX:
+                break
+        for spacer in self._between:
+            spacer.changeSize(0, between)
+        self._content.layout().invalidate()
+        height = min(theme.ROW_PX, max(LEAST_PX, height))
         for button in buttons:
             button.setFixedHeight(height)
         bar = self._views.verticalScrollBar()
@@ -87,11 +101,12 @@ class Rail(QWidget):
         for rail_place in rail_places:
             if rail_place.group != group:
                 group = rail_place.group
-                column.addSpacing(theme.BETWEEN if column.count() else 0)
+                if column.count():
+                    self._between.append(QSpacerItem(0, theme.BETWEEN))
+                    column.addItem(self._between[-1])
             button = _button(f"rail-{rail_place.name}", rail_place.icon, rail_place.title)
             button.setCheckable(True)
             present(button, "RadioButton")
-            button.setToolTip(f"{rail_place.title} ({rail_place.keys})" if rail_place.keys else rail_place.title)
             button.clicked.connect(lambda _=False, name=rail_place.name: self.opened.emit(name))
             self._group.addButton(button)
             column.addWidget(button)

@@ -1,4 +1,4 @@
-"""The name of the open view: a menu of the views of its place, and which of them was open last in each."""
+"""The name of the open view: a menu of the views of its place."""
 
 from __future__ import annotations
 
@@ -10,11 +10,9 @@ from PySide6.QtGui import QFont
 from PySide6.QtWidgets import QMenu, QToolButton, QWidget
 
 from explorer import theme
-from explorer.state.settings import Settings
 from explorer.views import Place
 from explorer.widgets.window_menu import ChoiceMenu
 
-LAST_KEY: Final = "window/last_tabs"
 FONT_PX: Final = 14
 
 
@@ -23,9 +21,9 @@ class ViewMenu(QToolButton):
 
     opened = Signal(str)  # Name of the view that was chosen.
 
-    def __init__(self, rail_places: Sequence[Place], settings: Settings, parent: QWidget | None = None) -> None:
+    def __init__(self, rail_places: Sequence[Place], parent: QWidget | None = None) -> None:
         super().__init__(parent, objectName="viewMenu")
-        self._places, self._settings = tuple(rail_places), settings
+        self._places = tuple(rail_places)
         self._view = ""
         self._menu: QMenu = ChoiceMenu(self)
         self.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
@@ -41,26 +39,15 @@ class ViewMenu(QToolButton):
         """Return the place that holds this view, the first one if none does."""
         return next((each for each in self._places if view in _names(each)), self._places[0])
 
-    @property
-    def first_view(self) -> str:
-        return self._places[0].views[0].name
-
-    def last_view(self, name: str) -> str:
-        """Return the view that was open last in this place, at first its first one."""
-        names = _names(next(each for each in self._places if each.name == name))
-        last = self._settings.value(LAST_KEY, {}).get(name)
-        return last if last in names else names[0]
+    def first_view(self, name: str = "") -> str:
+        """Return the first view of this place, or of the first one."""
+        return next(each for each in self._places if not name or each.name == name).views[0].name
 
     def show_view(self, view: str) -> None:
-        """Show the name of this view, and remember it."""
-        if view == self._view:
-            return
-        self._view = view
-        rail_place = self.place_of(view)
-        self._fill(rail_place)
-        last = self._settings.value(LAST_KEY, {})
-        if last.get(rail_place.name) != view:
-            self._settings.set(LAST_KEY, {**last, rail_place.name: view})
+        """Show the name of this view."""
+        if view != self._view:
+            self._view = view
+            self._fill(self.place_of(view))
 
     def walk(self, by: int) -> None:
         """Open the view `by` entries further, round the end."""

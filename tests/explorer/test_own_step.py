@@ -302,7 +302,7 @@ def test_one_snapshot_twice_is_one_side(make_context: Callable, two_runs: tuple[
 def test_the_bar_names_both_steps_and_a_pick_ends_them(qtbot: QtBot, make_context: Callable, two_runs: tuple[int, int]):
     context = make_context()
     selection = context.selection
-    bar = Bar(selection, ViewMenu(PLACES, context.settings))
+    bar = Bar(selection, ViewMenu(PLACES))
     qtbot.addWidget(bar)
     bar.show_facts(PickerChoices(steps=(10, 20)))
     selection.select_snapshots((two_runs[0], 10), (two_runs[0], 20))

@@ -1,6 +1,7 @@
-"""The places of the rail: every view is in one, tabs are walked and remembered, keys can be changed."""
+"""The places of the rail: every view is in one, tabs are walked, keys can be changed."""
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,6 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QKeySequence
 from PySide6.QtWidgets import QApplication
 
-from explorer.state.settings import Settings
 from explorer.views import PLACES, VIEWS, ViewEntry, places_of
 from explorer.views.view import View
 from explorer.widgets.command_palette import PaletteEntry, matching
@@ -29,7 +29,7 @@ class BlankEntry(ViewEntry):
 ENTRIES = (
     BlankEntry("map", "Map", "square", "Blank", place="map"),
     BlankEntry("timeline", "Timeline", "square", "Blank", place="map", synonyms=("Film",)),
-    BlankEntry("changes", "Compare", "square", "Blank", place="compare", synonyms=("What changed",)),
+    BlankEntry("changes", "Compare", "square", "Blank", place="compare", tab="Changes", synonyms=("What changed",)),
     BlankEntry("own", "Own", "square", "Blank"),
 )
 
@@ -52,7 +52,7 @@ def test_a_view_without_a_place_gets_one_of_its_own() -> None:
     assert [entry.name for entry in places_of(ENTRIES)[0].views] == ["map", "timeline"]
 
 
-def test_a_place_opens_the_tab_that_was_open_last(open_window, qtbot) -> None:
+def test_a_place_opens_its_first_view_as_its_tool_tip_says(open_window, qtbot) -> None:
     window = open_window()
     assert window.selection.view in ("", "map")
     assert window.view_menu.text() == "Map"
@@ -62,13 +62,18 @@ def test_a_place_opens_the_tab_that_was_open_last(open_window, qtbot) -> None:
     assert window.rail.buttons["map"].isChecked()
     window.navigation.go_to_place("compare")
     assert window.view_menu.menu() is None, "it is the only view there"
-    qtbot.mouseClick(window.rail.buttons["map"], Qt.MouseButton.LeftButton)
-    assert window.selection.view == "timeline"
+    click = partial(qtbot.mouseClick, window.rail.buttons["map"], Qt.MouseButton.LeftButton)
+    for open_map in (click, window.menus.bindings.actions["goToPlace-map"].trigger):
+        open_map()
+        assert window.selection.view == "map", "whichever was open there last"
+        window.navigation.go_to("timeline")
     window.history.back()
-    assert window.selection.view == "changes"
-    window.close()
-    window.settings.flush()
-    assert Settings(window.folder).value("window/last_tabs", {})["map"] == "timeline"
+    assert window.selection.view == "map"
+    window.history.back()
+    assert window.selection.view == "timeline"
+    places = window.rail.buttons
+    assert places["map"].toolTip() == "Map (Ctrl+2). In the menu of the bar: Timeline"
+    assert places["compare"].toolTip() == places["compare"].accessibleDescription() == "Compare: opens Changes (Ctrl+6)"
 
 
 def test_the_tabs_are_walked_by_keys(open_window, qtbot) -> None:

@@ -194,7 +194,7 @@ def test_progress_and_cancel_have_one_place(qtbot: QtBot, make_context):
 
 def test_before_the_store_is_read_nobody_says_that_there_is_no_run(qtbot: QtBot, make_context):
     context = make_context()
-    bar = Bar(context.selection, ViewMenu(PLACES, context.settings))
+    bar = Bar(context.selection, ViewMenu(PLACES))
     views = [RunsView(context), GeometryView(context)]
     for widget in (bar, *views):
         qtbot.addWidget(widget)

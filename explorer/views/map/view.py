@@ -13,7 +13,7 @@ from PySide6.QtGui import QAction, QKeyEvent, QShowEvent
 from PySide6.QtWidgets import QApplication, QWidget
 
 from explorer.models.thumbnails import Thumbnails
-from explorer.theme import BETWEEN
+from explorer.theme import BETWEEN, SPACE
 from explorer.views.map.actions import make_actions
 from explorer.views.map.appearance import MapAppearance
 from explorer.views.map.card import PairCard
@@ -86,14 +86,14 @@ class MapView(View):
         self._projecting = Projecting(context, self)
         self.caution = layouts.elided(role="small")
         self.caution.setObjectName("map-caution")
-        # The tools stand first and lowest: they keep their place when the inspector makes the legend narrow.
-        tools = (self.toolbar.tools, 0, Qt.AlignmentFlag.AlignBottom)
-        find = (self.text_search.field, 0, Qt.AlignmentFlag.AlignBottom)
+        # The legend has a row of its own: beside the inspector, too, it is whole, and the tools below keep their place.
         marks = (self.details_pane.marks, 0, Qt.AlignmentFlag.AlignVCenter)
         self.foot = layouts.panel(
             layouts.column(
                 layouts.row(marks, (self.caution, 1), self.details_pane.show_all),
-                layouts.row(tools, find, (self.details_pane.legend_row, 1), gap=BETWEEN),
+                self.details_pane.legend_row,
+                layouts.row(self.toolbar.tools, self.text_search.field, layouts.STRETCH, gap=BETWEEN),
+                gap=SPACE,
             )
         )
         yield
