@@ -21,6 +21,7 @@ from explorer import theme
 from explorer.widgets import layouts
 from explorer.widgets.accessible import announce
 from explorer.widgets.current_page_stack import CurrentPageStack
+from explorer.widgets.min_size_scroll import MinSizeScroll
 from explorer.widgets.progress_row import JobSlot
 from explorer.widgets.refusal import refusal_of, set_refusal
 from trainer.errors import NotYetError, reason_words
@@ -155,7 +156,7 @@ class StateArea(CurrentPageStack):
         self.kind: Kind = "unknown"
         self.details = ""
         self.has_result = False
-        self._width, self._skeleton = width, Skeleton()
+        self._width, self._skeleton, self._scrolls = width, Skeleton(), isinstance(content, MinSizeScroll)
         self._skeleton.setContentsMargins(*((inset,) * 4 if isinstance(inset, int) else inset))
         self._content = _Dimmable(content, self)  # its parent first: Qt restyles all that is given one
         self._soon = QTimer(self, singleShot=True, interval=DIMMED_AFTER_MS, timeout=self._show_loading)
@@ -166,7 +167,8 @@ class StateArea(CurrentPageStack):
     def page(self) -> StatePage:
         """What empty and failed say; made at first use, because most areas say neither, and there are many."""
         page = StatePage(width=self._width)
-        self.addWidget(page)
+        # Where the content scrolls, nothing around the area does.
+        self.addWidget(MinSizeScroll(page) if self._scrolls else page)
         return page
 
     @functools.cached_property
@@ -263,7 +265,8 @@ class StateArea(CurrentPageStack):
         self._soon.stop()
         self.kind, self.has_result = kind, has_result
         self._content.dim(kind == "stale")
-        self.setCurrentWidget(page)
+        scroll = self._scrolls and page is vars(self).get("page")
+        self.setCurrentWidget(page.parentWidget().parentWidget() if scroll else page)
 
     def _show_loading(self) -> None:
         self._content.dim(self.has_result)

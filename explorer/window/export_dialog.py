@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -106,6 +106,8 @@ class ExportDialog(QDialog):
         also: Sequence[str] = (),
         example: Sequence[str] = (),
         contents: str = "",
+        figures: Mapping[str, str] | None = None,
+        left_out: Collection[str] = (),
         parent: QWidget | None = None,
     ) -> None:
         """Build the dialog.
@@ -118,7 +120,9 @@ class ExportDialog(QDialog):
             previews: Draws; closed with the dialog.
             also: Suffixes of what is written beside a figure: other formats, or its numbers.
             example: The figure that stands for all, where several are exported: none of its parts is offered.
-            contents: What is exported, a line each, where it is more than one figure.
+            contents: What is exported besides figures, a line each, where it is more than one figure.
+            figures: Names and titles of the figures of several, each of which may be left out.
+            left_out: Names of those that are left out at first.
             parent: The window.
         """
         super().__init__(parent, objectName="exportDialog", windowTitle=f"Export {title}", modal=True)
@@ -148,6 +152,8 @@ class ExportDialog(QDialog):
         self.size_note.setAlignment(Qt.AlignmentFlag.AlignHCenter)
         self.target = layouts.elided(role="small")
         self._lay_out()
+        for name, title in (figures or {}).items():
+            self._add_part(name, title, checked=name not in left_out)
         for name, control in self.controls.items():
             control.show_value(getattr(self._first, name))
             control.changed.connect(self._ask)
@@ -171,14 +177,20 @@ class ExportDialog(QDialog):
     def choices(self) -> FigureChoices:
         values: dict[str, Any] = {name: control.value for name, control in self.controls.items()}
         parts = tuple(name for name, box in self.parts.items() if box.isChecked())
-        usual = frozenset(parts) == self._usual_parts
+        usual = bool(self._example) or frozenset(parts) == self._usual_parts
         return FigureChoices(panels=() if usual else parts, **values)
+
+    @property
+    def left_out(self) -> list[str]:
+        """Names of the figures of several that are left out."""
+        return [name for name, box in self.parts.items() if self._example and not box.isChecked()]
 
     def command(self) -> list[str]:
         """Return the arguments of `trainer` without the main file."""
         command = list(self._command_for(self.suffix) or ())
         if not self._has_choices(command):
             return command
+        command += ["--without", *self.left_out] if self.left_out else []
         command += options(self.choices)
         beside = [] if self._example else [suffix for suffix in self._beside if suffix != self.suffix]
         files = [str(self.file.with_suffix(f".{suffix}")) for suffix in beside]
@@ -290,18 +302,24 @@ class ExportDialog(QDialog):
         self._usual_parts = without_tables or frozenset(part["name"] for part in parts)
         self._reading.hide()
         for part in parts:
-            title, size = str(part["title"]), layouts.text(str(part["size"]), "small")
-            # The choices below are as wide as the widest row: a long title must not push them out of the dialog.
-            room = FORM_PX - 2 * theme.AROUND - BOX_PX - size.sizeHint().width()
-            text = "\n".join(wrapped(title, self.fontMetrics(), room, 2))
-            box = QCheckBox(text, checked=part["name"] in self._usual_parts, accessibleName=title, toolTip=title)
-            box.setMinimumHeight(box.fontMetrics().lineSpacing() * len(text.split("\n")) + theme.SPACE)  # both lines
-            box.setObjectName(f"export-part-{part['name']}")
-            box.toggled.connect(lambda _on, box=box: self._on_part(box))
-            self.parts[str(part["name"])] = box
-            self._part_rows.insertLayout(len(self.parts), layouts.row((box, 1), size, gap=theme.SPACE))
+            name = str(part["name"])
+            self._add_part(name, str(part["title"]), str(part["size"]), checked=name in self._usual_parts)
+
+    def _add_part(self, name: str, title: str, beside: str = "", *, checked: bool) -> None:
+        size = layouts.text(beside, "small")
+        # The choices below are as wide as the widest row: a long title must not push them out of the dialog.
+        room = FORM_PX - 2 * theme.AROUND - BOX_PX - size.sizeHint().width()
+        text = "\n".join(wrapped(title, self.fontMetrics(), room, 2))
+        box = QCheckBox(text, checked=checked, accessibleName=title, toolTip=title)
+        box.setMinimumHeight(box.fontMetrics().lineSpacing() * len(text.split("\n")) + theme.SPACE)  # both lines
+        box.setObjectName(f"export-part-{name}")
+        box.toggled.connect(lambda _on: self._on_part(box))
+        self.parts[name] = box
+        self._part_rows.insertLayout(len(self.parts), layouts.row((box, 1), size, gap=theme.SPACE))
 
     def _on_part(self, box: QCheckBox) -> None:
+        if self._example:
+            return  # the preview is of one figure, and what else is exported needs none
         if not any(other.isChecked() for other in self.parts.values()):
             # A figure of nothing is none.
             box.setChecked(True)
@@ -403,16 +421,16 @@ class ExportDialog(QDialog):
         self._part_rows.addStretch(1)
         also = layouts.text("Also as", "secondary")
         also.setFixedWidth(LABEL_PX)
-        parts: QWidget = self.contents
-        if not self._example:
-            parts = layouts.scroll(layouts.panel(self._part_rows), "export-panels")
-            parts.setFixedHeight(PANELS_PX)  # What is below stays where it is when the panels are read.
+        self._reading.setVisible(not self._example)
+        parts = layouts.scroll(layouts.panel(self._part_rows), "export-panels")
+        parts.setFixedHeight(PANELS_PX)  # What is below stays where it is when the panels are read.
         beside = () if self._example else (layouts.row(also, *self.also.values(), layouts.STRETCH, gap=theme.INSIDE),)
         self.choosing = layouts.panel(
             layouts.column(
                 layouts.hairline(),
-                layouts.text("Contents" if self._example else "Panels", "secondary"),
+                layouts.text("Figures, with their numbers" if self._example else "Panels", "secondary"),
                 parts,
+                *([self.contents] if self._example else []),
                 layouts.hairline(),
                 *choices,
                 layouts.hairline(),

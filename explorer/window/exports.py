@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -20,7 +20,7 @@ from explorer.widgets.banner import Banner
 from trainer.charts import ChartError, registry
 from trainer.charts.figure_choices import FigureChoices, run_names
 from trainer.charts.settings import parse, words
-from trainer.distribution.bundle_files import DRAWING, USUAL
+from trainer.distribution.bundle_files import DRAWING, USUAL, figure_kind
 from trainer.untrusted import confined
 
 if TYPE_CHECKING:
@@ -33,6 +33,10 @@ FOLDER_KEY: Final = "export/folder"
 CHOICES_KEY: Final = "export/choices"
 ALSO_KEY: Final = "export/also"
 BUNDLES: Final = (("zip", "Zip archive"), ("folder", "New folder"))
+CONTENTS: Final = (
+    "And a report as one page, the configuration of each run, package versions, commands that draw the figures again"
+)
+"""Of a bundle besides its figures."""
 _NOTHING: Final = "There is nothing to export in this view yet."
 _COMPUTES: Final = ("The view still computes.", "Export it when the chart is there.")
 _NEXT: Final = "Choose a run with results for A or B first."
@@ -56,6 +60,7 @@ class Exports(QObject):
         exporter.cancelled.connect(self._cancelled)
         self.bundles: dict[Path, Path] = {}
         self._figures: list[list[str]] = []
+        self._left_out: list[str] = []
 
     def ask(self, view: View, suffix: str) -> None:
         """Ask for a file, `suffix` first; the dialog offers every format of the view, and does not block the window."""
@@ -77,6 +82,7 @@ class Exports(QObject):
         stem: str,
         example: Sequence[str] = (),
         contents: str = "",
+        figures: Mapping[str, str] | None = None,
     ) -> ExportDialog:
         """Open the dialog with the choices of last time."""
         from explorer.window.export_dialog import ExportDialog, free_stem
@@ -92,6 +98,8 @@ class Exports(QObject):
             also=self._settings.value(ALSO_KEY, []),
             example=example,
             contents=contents,
+            figures=figures,
+            left_out=self._left_out,
             parent=self._window,
         )
         dialog.chosen.connect(self.write)
@@ -137,7 +145,9 @@ class Exports(QObject):
         stem = file_stem(["evidence", *selected], self._names(rows))
         command = ["bundle", *selected]
         example = ["export", "similarity", *selected]
-        self._open("evidence bundle", BUNDLES, lambda _suffix: command, stem, example, contents_of(figures))
+        names = figure_names(figures)
+        dialog = self._open("evidence bundle", BUNDLES, lambda _suffix: command, stem, example, CONTENTS, names)
+        dialog.finished.connect(lambda _result: setattr(self, "_left_out", dialog.left_out))
         self._figures = figures
 
     def write_bundle(self, figures: Sequence[Sequence[str]], command: list[str], file: Path) -> None:
@@ -210,13 +220,9 @@ def drawings(views: Iterable[View]) -> list[list[str]]:
     return [command for command in commands if command and command[0] in DRAWING]
 
 
-def contents_of(figures: Sequence[Sequence[str]]) -> str:
-    """Return what a bundle of these figures holds, as lines of text."""
-    names = dict.fromkeys(_name_of(figure[figure[0] == "export"]) for figure in figures)
-    return (
-        f"{len(figures)} figures with their numbers: {', '.join(names)}\nReport as one page\n"
-        "Configuration of each run, package versions\nCommands that draw the figures again"
-    )
+def figure_names(figures: Iterable[Sequence[str]]) -> dict[str, str]:
+    """Return what these figures draw -> what the window calls it."""
+    return {kind: _name_of(kind) for kind in map(figure_kind, figures)}
 
 
 def _name_of(kind: str) -> str:

@@ -15,7 +15,7 @@ from explorer.widgets.accessible import present
 
 WIDTH, FOLDED = 144, 52
 GAP_PX = 2
-ROOMY_PX, LEAST_PX = 28, 22
+ROOMY_PX, LEAST_PX = 28, 18
 """Heights of a button in a low window: below which its groups come closer, and below which the rail scrolls."""
 
 

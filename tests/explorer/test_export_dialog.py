@@ -14,7 +14,7 @@ from pytestqt.qtbot import QtBot
 
 from explorer.intents import EXPORTS
 from explorer.window.export_dialog import FORM_PX, PX_PER_MM, ExportDialog, free_stem
-from explorer.window.exports import contents_of, with_usual
+from explorer.window.exports import figure_names, with_usual
 from explorer.window.figure_previews import FigurePreviews
 from trainer.charts.figure_choices import FigureChoices
 
@@ -188,11 +188,21 @@ def test_the_preview_of_a_film_is_its_last_frame(qtbot: QtBot, make: Callable[..
 
 
 def test_a_bundle_has_the_same_choices(qtbot: QtBot, make: Callable[..., ExportDialog]) -> None:
-    dialog = make(formats=(("zip", "Zip archive"), ("folder", "New folder")), example=COMMAND, contents="5 figures")
+    figures = {"map": "Map", "curves": "Runs: Curves", "prompts": "Prompts"}
+    more = {"contents": "And a report", "figures": figures, "left_out": ["prompts"]}
+    dialog = make(formats=(("zip", "Zip archive"), ("folder", "New folder")), example=COMMAND, **more)
     assert dialog.contents.isVisibleTo(dialog)
-    assert dialog.contents.text() == "5 figures"
+    assert dialog.contents.text() == "And a report"
+    assert {name: (box.accessibleName(), box.isChecked()) for name, box in dialog.parts.items()} == {
+        "map": ("Map", True), "curves": ("Runs: Curves", True), "prompts": ("Prompts", False),
+    }  # fmt: skip
+    for name in ("map", "prompts"):
+        dialog.parts[name].setFocus()
+        qtbot.keyClick(dialog.parts[name], Qt.Key.Key_Space)
+    assert dialog.left_out == ["map"]
+    assert dialog.command() == [*COMMAND, "--without", "map"]
+    dialog.parts["map"].click()
     qtbot.waitUntil(lambda: dialog.size_note.text().startswith("Example · 89"), timeout=20_000)
-    assert not dialog.parts
     dialog.controls["names"].buttons["seed"].click()
     assert dialog.command() == [*COMMAND, "--names", "seed"]
     assert dialog.file.suffix == ".zip"
@@ -214,8 +224,9 @@ def test_a_bundle_holds_the_usual_figures_as_they_are_shown_and_none_of_no_run()
     assert ["export", "similarity", "--runs", "1", "2"] not in figures
     assert shown[1] not in figures
     assert figures[-1] == shown[2]
-    names = "Runs: Curves, Similarity, Map, Prompts: Calibration, Prompts, Saliency"
-    assert f"6 figures with their numbers: {names}\n" in contents_of(figures)
+    names = ["Runs: Curves", "Similarity", "Map", "Prompts: Calibration", "Prompts", "Saliency"]
+    assert [*figure_names(figures).values()] == names
+    assert [*figure_names(figures)] == ["curves", "similarity", "map", "calibration", "prompts", "saliency"]
 
 
 def test_the_process_of_previews_ends_with_the_dialog(qtbot: QtBot, make: Callable[..., ExportDialog]) -> None:

@@ -32,7 +32,7 @@ from trainer.cli._progress import report as print_progress
 from trainer.cli.export import add_figure_arguments, figure_choices
 from trainer.config.fields import fields_of
 from trainer.distribution import installed
-from trainer.distribution.bundle_files import DRAWING, FACTS, PACKED, USUAL, takes_choices
+from trainer.distribution.bundle_files import DRAWING, FACTS, PACKED, USUAL, figure_kind, takes_choices
 from trainer.distribution.private_paths import PrivatePaths, shortened
 from trainer.errors import UserError
 from trainer.store.files import told_if_unwritable, write_atomically
@@ -81,6 +81,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="JSON list of commands (each a list of words after `trainer`, without --out); without it, the usual ones",
     )
+    parser.add_argument("--without", nargs="+", default=(), metavar="FIGURE", help="figures to leave out: map curves")
     add_figure_arguments(parser)
 
 
@@ -89,7 +90,7 @@ def run(args: argparse.Namespace) -> int:
     # The window cancels with SIGTERM: what lies in the temporary folder goes, as after Ctrl+C.
     signal.signal(signal.SIGTERM, _interrupt)
     figures = _figures_of(args.figures) if args.figures else None
-    more = {"figures": figures, "live": args.live, "choices": figure_choices(args)}
+    more = {"figures": figures, "live": args.live, "choices": figure_choices(args), "without": args.without}
     values = write_bundle(args.workspace, args.runs, args.out, args.run_command, **more, progress=print_progress)
     say_json(json.dumps(values, indent=1)) if args.json else say(args.out)
     return 0
@@ -104,6 +105,7 @@ def write_bundle(
     figures: Sequence[Sequence[str]] | None = None,
     live: bool = False,
     choices: FigureChoices | None = None,
+    without: Sequence[str] = (),
     progress: Callable[[float, str], None] | None = None,
 ) -> dict[str, Any]:
     """Write the bundle atomically and return the contents of `bundle.json`.
@@ -115,10 +117,11 @@ def write_bundle(
         figures: Commands that draw; None: the usual ones. One that fails is named in `bundle.json`.
         live: Whether the page has maps to zoom into, with pictures.
         choices: Of all figures that name none of their own.
+        without: Kinds of figures that are left out, of the page as well.
         progress: Told the share done, which never falls, and what is being drawn; may raise to cancel.
 
     Raises:
-        UserError: The folder is there already, or the place cannot be written.
+        UserError: The folder is there already, the place cannot be written, or no figure is of a kind to leave out.
     """
     rows = [workspace.runs.get(run) for run in runs]
     shortener = _shortener(workspace, rows)
@@ -126,12 +129,15 @@ def write_bundle(
         raise UserError(f"{out} is there already. Choose a new folder, or a name that ends in .zip.")
     if figures is None:
         figures = [["export", kind, "--runs", *(str(row.id) for row in rows)] for kind in USUAL]
-    figures = [with_choices(command, choices) for command in figures]
+    kinds = dict.fromkeys(map(figure_kind, figures))
+    if unknown := next((kind for kind in without if kind not in kinds), None):
+        raise UserError(f"No figure here is called {unknown!r}. Leave out some of: {', '.join(kinds)}.")
+    figures = [with_choices(command, choices) for command in figures if figure_kind(command) not in without]
     report = rising(progress) if progress else (lambda _share, _note: None)
     with tempfile.TemporaryDirectory(prefix="evidence-") as scratch:
         folder = Path(scratch) / "bundle"
         with shortened(shortener):
-            values = _fill(workspace, rows, folder, figures, run_command, report, shortener, live=live)
+            values = _fill(workspace, rows, folder, figures, run_command, report, shortener, live=live, without=without)
         report(0.98, "Packing")
         with told_if_unwritable(out):
             out.absolute().parent.mkdir(parents=True, exist_ok=True)
@@ -182,6 +188,7 @@ def _fill(
     shortener: PrivatePaths,
     *,
     live: bool,
+    without: Sequence[str],
 ) -> dict[str, Any]:
     (folder / "figures").mkdir(parents=True)
     drawn, failed, lines, inputs = [], [], [], _Inputs(folder)
@@ -198,9 +205,11 @@ def _fill(
         lines.append(line if not problem else f"# not drawn ({spelled(problem)}):\n# {line}")
         (failed if problem else drawn).append({"name": name, "command": line, "files": written, "problem": problem})
     report(0.9 * len(figures) / (len(figures) + 1), "Writing the report")
+    without = [kind for kind in without if kind in USUAL]
     arguments = ["trainer", "report", *(str(row.id) for row in rows), *(["--live"] if live else [])]
+    arguments += ["--without", *without] if without else []
     line = shell.join([*arguments, "--out", "report.html"], posix=True)
-    problem = _report_page(workspace, rows, folder / "report.html", live=live)
+    problem = _report_page(workspace, rows, folder / "report.html", live=live, without=without)
     lines.append(line if not problem else f"# not written ({spelled(problem)}):\n# {line}")
     if problem:
         failed.append({"name": "report", "command": line, "files": [], "problem": problem})
@@ -252,7 +261,9 @@ class _Inputs:
         return self._copies[file]
 
 
-def _report_page(workspace: Workspace, rows: Sequence[RunRow], file: Path, *, live: bool) -> str:
+def _report_page(
+    workspace: Workspace, rows: Sequence[RunRow], file: Path, *, live: bool, without: Sequence[str]
+) -> str:
     """Write the page; return why there is none, or an empty string: figures need no evaluation, the page does."""
     from trainer.cli.export.map import Placement
     from trainer.cli.report import write_report
@@ -260,7 +271,8 @@ def _report_page(workspace: Workspace, rows: Sequence[RunRow], file: Path, *, li
     try:
         # What its own figures tell of their progress is not that of the bundle.
         with contextlib.redirect_stderr(io.StringIO()):
-            write_report(workspace, [row.id for row in rows], file, live=Placement(color="") if live else None)
+            placement = Placement(color="") if live else None
+            write_report(workspace, [row.id for row in rows], file, live=placement, without=without)
     except UserError as problem:
         return str(problem)
     return ""

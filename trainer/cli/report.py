@@ -15,6 +15,7 @@ from trainer.cli import compare
 from trainer.cli._chart_kinds import export_files
 from trainer.cli.export import map as export_map
 from trainer.distribution import installed
+from trainer.distribution.bundle_files import USUAL
 from trainer.errors import UserError
 from trainer.store.files import told_if_unwritable, write_atomically, write_for_user
 from trainer.untrusted.terminal import say, say_json
@@ -49,6 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--live", action="store_true", help="with maps to zoom into, pictures, histograms and sliders")
     parser.add_argument("--method", default="pca", choices=("pca", "umap"), help="of the live maps (pca)")
     parser.add_argument("--color", default="", metavar="BY", help="of the live maps: modality, label, a column ...")
+    parser.add_argument("--without", nargs="+", default=(), choices=USUAL, help="figures to leave out")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -56,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
     from trainer.render_mpl.files import json_text
 
     live = export_map.Placement(method=args.method, color=args.color) if args.live else None
-    values = write_report(args.workspace, args.runs, args.out, live=live)
+    values = write_report(args.workspace, args.runs, args.out, live=live, without=args.without)
     say_json(json_text(values)) if args.json else say(values["report"])
     return 0
 
@@ -68,6 +70,7 @@ def write_report(
     *,
     title: str = "",
     live: export_map.Placement | None = None,
+    without: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Write the report and return the contents of `metrics.json` and the report's location.
 
@@ -78,21 +81,27 @@ def write_report(
         title: Heading of the page; the names of the runs if empty.
         live: How points of maps to zoom into are placed and colored (no color: by class where there is one); None: the
             page has none.
+        without: Figures that are left out, of `USUAL`.
 
     Raises:
         UserError: The place cannot be written.
     """
     if out.suffix.lower() not in (".html", ".htm"):
-        return _write_folder(workspace, runs, out, title, live)
+        return _write_folder(workspace, runs, out, title, live, without)
     with tempfile.TemporaryDirectory() as scratch:
-        values = _write_folder(workspace, runs, Path(scratch), title, live)
+        values = _write_folder(workspace, runs, Path(scratch), title, live, without)
         page = Path(values["report"]).read_text(encoding="utf-8")
     write_for_user(out, lambda draft: draft.write_text(page, encoding="utf-8"))
     return values | {"report": str(out)}
 
 
 def _write_folder(
-    workspace: Workspace, runs: Sequence[int | str], folder: Path, title: str, live: export_map.Placement | None
+    workspace: Workspace,
+    runs: Sequence[int | str],
+    folder: Path,
+    title: str,
+    live: export_map.Placement | None,
+    without: Sequence[str],
 ) -> dict[str, Any]:
     from trainer.charts.comparison import CHART as COMPARISON
     from trainer.charts.measures.comparison import comparison
@@ -104,9 +113,9 @@ def _write_folder(
     table = comparison(workspace, runs)
     with told_if_unwritable(folder, "Choose another folder."):
         folder.mkdir(parents=True, exist_ok=True)
-        figures = _figures(workspace, rows, folder)
-        maps, large = _maps(workspace, rows, folder)
-        more, left_out = _zero_shot(workspace, rows, folder)
+        figures = _figures(workspace, rows, folder, without)
+        maps, large = _maps(workspace, rows, folder) if "map" not in without else ([], [])
+        more, left_out = _zero_shot(workspace, rows, folder, without)
         figures += maps + more
         tables = [folder / name for name in ("comparison.md", "comparison.csv")]
         compare.write_table(tables, COMPARISON, table, COMPARISON.settings())
@@ -130,7 +139,7 @@ def _write(file: Path, text: str) -> None:
     write_atomically(file, lambda draft: draft.write_text(text, encoding="utf-8"))
 
 
-def _figures(workspace: Workspace, rows: list[RunRow], folder: Path) -> list[ReportFigure]:
+def _figures(workspace: Workspace, rows: list[RunRow], folder: Path, without: Sequence[str]) -> list[ReportFigure]:
     from trainer.charts.measures.curves import CurveSettings
     from trainer.render_html.report import ReportFigure
 
@@ -140,13 +149,13 @@ def _figures(workspace: Workspace, rows: list[RunRow], folder: Path) -> list[Rep
     if "val/auc_hard10" not in logged:
         metrics += sorted(name for name in logged if name.startswith("val/auc_hard"))
     figures = []
-    if metrics:
+    if metrics and "curves" not in without:
         settings = CurveSettings(metrics=tuple(metrics))
         line = export_files(workspace, "curves", refs, _files(folder, "curves"), settings)
         text = "Held-out metrics share an axis; losses of different objectives are different quantities and do not."
         figures.append(ReportFigure("curves", "Training curves", text, line))
     paired = _paired(workspace, rows)
-    if not paired:
+    if not paired or "similarity" in without:
         return figures
     line = export_files(workspace, "similarity", paired, _files(folder, "similarity"))
     text = (
@@ -158,7 +167,7 @@ def _figures(workspace: Workspace, rows: list[RunRow], folder: Path) -> list[Rep
 
 
 def _zero_shot(
-    workspace: Workspace, rows: list[RunRow], folder: Path
+    workspace: Workspace, rows: list[RunRow], folder: Path, without: Sequence[str]
 ) -> tuple[list[ReportFigure], list[tuple[str, str]]]:
     """Return figures that need a checkpoint, and why any could not be drawn."""
     from trainer.render_html.report import ReportFigure
@@ -178,7 +187,7 @@ def _zero_shot(
         ),
     )
     figures, left_out = [], []
-    for stem, title, text in kinds if paired else ():
+    for stem, title, text in (each for each in kinds if paired and each[0] not in without):
         try:
             line = export_files(workspace, stem, paired, _files(folder, stem))
             figures.append(ReportFigure(stem, title, text, line))

@@ -19,6 +19,11 @@ USUAL: Final = ("curves", "similarity", "map", "calibration", "prompts")
 """Kinds of `trainer export` that every bundle of runs holds."""
 
 
+def figure_kind(command: Sequence[str]) -> str:
+    """Return what a drawing command draws: the kind of `trainer export`, or the command."""
+    return command[1] if command[0] == "export" else command[0]
+
+
 def takes_choices(command: Sequence[str]) -> bool:
     """Return whether a drawing command takes the choices of a figure: its parts, width and texts."""
     return command[0] == "export"

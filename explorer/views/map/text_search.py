@@ -23,7 +23,7 @@ from explorer.widgets.accessible import announce
 from trainer.store.columns import containing, taken
 from trainer.store.snapshot_files import Items
 
-FIELD_PX: Final = 216
+FIELD_PX, LEAST_FIELD_PX = 216, 120
 HINT: Final = "Find pairs by text: caption, class or file name (/ or Ctrl+F). Enter selects them, Esc shows all again"
 
 
@@ -36,7 +36,8 @@ class SearchField(QLineEdit):
     def __init__(self) -> None:
         super().__init__(objectName="map-find", accessibleName="Find pairs by text", placeholderText="Find pairs")
         self.setToolTip(HINT)
-        self.setFixedWidth(FIELD_PX)
+        self.setMinimumWidth(LEAST_FIELD_PX)
+        self.setMaximumWidth(FIELD_PX)
         theme.keep_icon(self.addAction(theme.icon("search"), QLineEdit.ActionPosition.LeadingPosition), "search")
         self.count = layouts.text(role="small", name="map-find-count")
         self.count.setParent(self)

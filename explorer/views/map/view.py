@@ -92,7 +92,7 @@ class MapView(View):
             layouts.column(
                 layouts.row(marks, (self.caution, 1), self.details_pane.show_all),
                 self.details_pane.legend_row,
-                layouts.row(self.toolbar.tools, self.text_search.field, layouts.STRETCH, gap=BETWEEN),
+                layouts.row(self.toolbar.tools, (self.text_search.field, 3), (layouts.STRETCH, 1), gap=BETWEEN),
                 gap=SPACE,
             )
         )

@@ -20,12 +20,28 @@ from trainer.charts.figure_choices import FigureChoices
 from trainer.cli import bundle
 from trainer.config import default_paths
 from trainer.errors import UserError
+from trainer.distribution.bundle_files import USUAL
 from trainer.render_mpl.files import NumberRows, write_csv, write_parquet
 from trainer.store import Workspace, run_files
 
 pytestmark = pytest.mark.slow
 
 FIGURES = [["export", "curves", "--runs", "1", "2"], ["export", "similarity", "--runs", "77"]]
+
+
+def test_a_figure_can_be_left_out_of_a_bundle_and_of_its_page(charted: Workspace, tmp_path: Path, monkeypatch, capsys):
+    asked: list[object] = []
+    monkeypatch.setattr("trainer.cli.report.write_report", lambda *_a, **more: asked.append(more["without"]))
+    out, without = tmp_path / "b", [*(kind for kind in USUAL if kind != "curves")]
+    where = ["--workspace", str(charted.folder)]
+    assert main(["bundle", "--runs", "1", "--without", *without, "--out", str(out), *where]) == 0
+    assert {file.stem for file in (out / "figures").iterdir()} == {"01-curves"}
+    lines = (out / "commands.sh").read_text().splitlines()
+    assert lines[-1] == f"trainer report 1 --without {' '.join(without)} --out report.html"
+    assert asked == [without]
+    capsys.readouterr()
+    assert main(["bundle", "--runs", "1", "--without", "maps", "--out", str(tmp_path / "c"), *where]) != 0
+    assert "Leave out some of: curves, similarity, map" in capsys.readouterr().err
 
 
 @pytest.fixture

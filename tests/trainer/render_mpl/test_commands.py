@@ -82,6 +82,8 @@ def test_report_is_one_page_with_everything(trainer, tmp_path, umap_as_pca, monk
     energies = {1: {energy.METRIC: 125.0}}
     monkeypatch.setattr("trainer.charts.measures.geometry.DRAWS", 19)  # 199 simulated samples are a fifth of the test
     monkeypatch.setattr(ResultsTable, "last_values", lambda table, run: logged(table, run) | energies.get(run, {}))
+    assert trainer("report", "1", "--without", "curves", "map", "prompts", "--out", str(tmp_path / "few"))[0] == 0
+    assert {file.stem for file in (tmp_path / "few").glob("*.svg")} <= {"similarity", "calibration"}
     status, out, _ = trainer("report", "1", "2", "--out", str(tmp_path / "r"), "--json")
     assert status == 0
     values = json.loads(out)
