@@ -14,6 +14,7 @@ from explorer import theme
 from explorer.intents import FineTune, MixRuns
 from explorer.views.chart_view import ChartView
 from explorer.widgets import layouts
+from explorer.widgets.flow_row import FlowRow
 from explorer.widgets.refusal import set_refusal
 from trainer.charts.measures.forgetting import Forgetting
 from trainer.charts.spec import Request, Target
@@ -101,5 +102,8 @@ class FineTuningView(ChartView):
 
     def _lay_out(self) -> None:
         super()._lay_out()
-        parts = (self.slider, 1), self.slider_text, self.tune, self.mix, layouts.STRETCH
-        self.above.addLayout(layouts.row(*parts, gap=theme.BETWEEN))
+        controls = FlowRow()
+        controls.add(self.slider, stretch=True)
+        for part in (self.slider_text, self.tune, self.mix):
+            controls.add(part, gap=theme.BETWEEN)
+        self.above.addWidget(controls)

@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QBoxLayout, QWidget
+from PySide6.QtWidgets import QBoxLayout, QSizePolicy, QWidget
 
 from explorer import theme
 from explorer.models.thumbnails import Thumbnails
@@ -29,7 +29,8 @@ class Neighborhoods(QWidget):
 
     def __init__(self, pictures: Thumbnails, parent: QWidget | None = None) -> None:
         super().__init__(parent, objectName="changes-neighborhoods")
-        self.title, self.note = layouts.elided(role="strong"), layouts.text(role="small")
+        self.title, self.note = layouts.elided(role="strong"), layouts.elided(role="small")
+        self.note.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Preferred)
         self.rows = tuple(
             Tiles(
                 pictures, name=f"changes-near-{x.lower()}", label=f"Nearest in {x}", edge=EDGE_PX, lines=1, one_row=True
@@ -83,7 +84,7 @@ class Neighborhoods(QWidget):
         if len(changes.classes) and changes.verdict_a[index] >= 0:
             parts.append(_predicted(changes, index))
         self.note.setText(" · ".join(parts))
-        self.note.setToolTip(MEASURES["overlap"].hint)
+        self.note.set_details(f"{self.note.text()}. {MEASURES['overlap'].hint}")
         for row, neighbors in zip(self.rows, near, strict=True):
             row.show_tiles([self._tile(changes, int(p), "shared" if p in shared else "") for p in neighbors])
         self._fit()
