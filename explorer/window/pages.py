@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 DETAILS_KEY: Final = "window/details_width"
 INSPECTOR_KEY: Final = "window/inspector"
 DETAILS_WIDTH: Final = 300
-LEAST_DETAILS: Final = 264
+LEAST_STAGE, LEAST_DETAILS = 280, 264
 SLIDE_MS: Final = 160
 NARROW_PX: Final = 1000
 """Where a view and its details have less than this together, the details are as narrow as they can be."""
@@ -46,7 +46,7 @@ class _Stage(QWidget):
         super().__init__()
         self._content, self._least = content, 0
         content.setParent(self)
-        self.setMinimumWidth(400)
+        self.setMinimumWidth(LEAST_STAGE)
 
     def hold(self, width: int) -> None:
         """Let the content have at least this width."""
@@ -228,7 +228,7 @@ class Pages(HairlineSplitter):
     def _share(self) -> None:
         self.details.setMinimumWidth(LEAST_DETAILS)  # less while it slides in, which may have been stopped
         width = self._panel_width
-        self.setSizes([max(400, self.width() - width), width])
+        self.setSizes([max(LEAST_STAGE, self.width() - width), width])
 
     def _remember(self) -> None:
         if self.details.isVisible() and self.width() >= NARROW_PX:

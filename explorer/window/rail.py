@@ -80,11 +80,13 @@ class Rail(QWidget):
     def _make_room(self) -> None:
         """Make groups and buttons as low as the window asks for, and widen the rail by a scroll bar if that remains."""
         buttons = [button for button in self.findChildren(QToolButton) if not button.isHidden()]
-        gaps = 2 * theme.INSIDE + GAP_PX * (len(buttons) - 1)
-        for between in (theme.BETWEEN, theme.SPACE):
-            height = (self.height() - gaps - between * len(self._between)) // len(buttons)
+        for between, gap in ((theme.BETWEEN, GAP_PX), (theme.SPACE, 0)):
+            rest = 2 * theme.INSIDE + gap * (len(buttons) - 1) + between * len(self._between)
+            height = (self.height() - rest) // len(buttons)
             if height >= ROOMY_PX:
                 break
+        for column in (self._column, self._content.layout()):
+            column.setSpacing(gap)
         for spacer in self._between:
             spacer.changeSize(0, between)
         self._content.layout().invalidate()

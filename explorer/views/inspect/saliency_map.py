@@ -15,7 +15,7 @@ from trainer.analysis.number_text import signed
 
 BAR_PX = 10
 SCALE_PX = 34
-LEAST_PX = 120
+LEAST_PX = 116
 WORDS_PX = 16
 WRAPPED = Qt.AlignmentFlag.AlignCenter | Qt.TextFlag.TextWordWrap
 FAINT, STRONG = 0.12, 0.85

@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from trainer.store.run_values import ValueColumn, Values
 
 LIST_PX: Final = 352
-LEAST_LIST_PX: Final = 300
+LEAST_LIST_PX, LEAST_CURVES_PX = 300, 220
 HIDDEN: Final = {
     "filter": "{:,} hidden by the filter · Clear filter",
     "groups": "{:,} in collapsed groups · Expand all",
@@ -568,6 +568,7 @@ class RunsView(View):
         )
         side = layouts.panel(layouts.column(*rows, gap=0))
         side.setMinimumWidth(LEAST_LIST_PX)
+        self.curves.setMinimumWidth(LEAST_CURVES_PX)
         self.splitter = HairlineSplitter(Qt.Orientation.Horizontal)
         self.splitter.setObjectName("runs-splitter")
         self.splitter.addWidget(side)
