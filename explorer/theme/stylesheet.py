@@ -99,7 +99,7 @@ QPushButton[role="way"] { border-color: $line; }
 QPushButton[role="way"]:hover { border-color: $outline; }
 QPushButton[role="way"][ring="true"]:focus { border: 2px solid $focus; }
 QPushButton[role="link"] { background: transparent; border-color: transparent; padding: 0; text-align: left; }
-QPushButton[role="link"][ring="true"]:focus { border-color: transparent; padding: 0; }
+QPushButton[role="link"][ring="true"]:focus { border: 1px solid $focus; padding: 0; min-height: ${control}px; }
 QPushButton[role="link"]:hover { color: $accent; }
 QPushButton[role="quiet"] { background: transparent; border-color: transparent; }
 QPushButton[role="quiet"]:hover { background: $hover; }

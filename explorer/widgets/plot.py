@@ -178,6 +178,10 @@ class Plot(DeferredPaint, pg.PlotWidget):
             ticks.integer, ticks.percent = axis.integer, axis.percent
         self._label()
 
+    def inputMethodQuery(self, query: Qt.InputMethodQuery) -> Any:
+        """Return what a widget without a cursor does: a page then scrolls to all of the plot, not to a line of it."""
+        return QWidget.inputMethodQuery(self, query)
+
     def wheelEvent(self, ev: QWheelEvent) -> None:
         if ev.modifiers() & Qt.KeyboardModifier.ControlModifier:
             super().wheelEvent(ev)
