@@ -15,7 +15,7 @@ from explorer.widgets.accessible import present
 
 WIDTH, FOLDED = 144, 52
 GAP_PX = 2
-ROOMY_PX, LEAST_PX = 28, 18
+NORMAL_PX, LEAST_PX = 28, 18
 """Heights of a button in a low window: below which its groups come closer, and below which the rail scrolls."""
 
 
@@ -83,7 +83,7 @@ class Rail(QWidget):
         for between, gap in ((theme.BETWEEN, GAP_PX), (theme.SPACE, 0)):
             rest = 2 * theme.INSIDE + gap * (len(buttons) - 1) + between * len(self._between)
             height = (self.height() - rest) // len(buttons)
-            if height >= ROOMY_PX:
+            if height >= NORMAL_PX:
                 break
         for column in (self._column, self._content.layout()):
             column.setSpacing(gap)

@@ -398,6 +398,7 @@ def test_what_has_the_focus_has_a_ring_that_can_be_seen(dressed, qtbot, points: 
 def test_a_ring_comes_with_a_key_and_not_with_a_click(dressed, qtbot) -> None:
     theme.theme().mode = "light"
     host, buttons = QWidget(), [QPushButton("Numbers"), QPushButton("Stop")]
+    theme.set_role(buttons[1], "link")
     qtbot.addWidget(host)
     layouts.row(*buttons, of=host)
     with qtbot.waitActive(host):

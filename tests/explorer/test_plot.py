@@ -6,12 +6,13 @@ import numpy as np
 import pyqtgraph as pg
 import pytest
 from matplotlib.figure import Figure
-from PySide6.QtCore import QPointF
+from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtGui import QFontMetrics, QPainter, QPixmap
 from PySide6.QtWidgets import QApplication
 
 from explorer.render_qt.xy_plot import XYPlotWidget
 from explorer.theme import SMALL_PX, SPACE, pixel_font
+from explorer.widgets import layouts
 from explorer.widgets.curves import UnitLabel
 from explorer.widgets.plot import Plot
 from trainer.charts.marks import SHARE_ROOM, Axis, Bars, Marker, Series, XYPlot, axis_over, categories
@@ -33,6 +34,20 @@ def test_a_plot_without_data_names_no_values(qtbot) -> None:
     assert ticks(plot) == {"0", "0.5", "1.0"}
     axis = plot.getPlotItem().getAxis("bottom")
     assert axis.tickStrings([-500.0, 1500.0, 20_000.0], 1.0, 500.0) == ["−500", "1,500", "20,000"]
+
+
+def test_tab_scrolls_to_all_of_a_plot(qtbot) -> None:
+    plots = [Plot() for _ in range(3)]
+    for plot in plots:
+        plot.setFixedHeight(200)
+        plot.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+    area = layouts.scroll(layouts.panel(layouts.column(*plots)))
+    qtbot.addWidget(area)
+    area.resize(300, 250)
+    area.show()
+    area.ensureWidgetVisible(plots[1])
+    plot, viewport = plots[1], area.viewport()
+    assert 0 <= plot.mapTo(viewport, QPoint()).y() <= viewport.height() - plot.height()
 
 
 @pytest.mark.parametrize("height", [30, 44, 60, 90, 300])

@@ -57,12 +57,12 @@ class _Hues:
         """
         styles = self._arms.setdefault(experiment, {})
         if arm not in styles:
-            own = {style.hue % HUES for style in styles.values()} if len(styles) < HUES else set()
+            used = {style.hue % HUES for style in styles.values()} if len(styles) < HUES else set()
             hue = self._objectives.get(objective)
-            if hue is None or hue % HUES in own:
+            if hue is None or hue % HUES in used:
                 others = [style.hue for name in [*self._arms][-3:] for style in self._arms[name].values()]
                 taken = {*others, *self._objectives.values(), *self._lone.values()}
-                hue = next(hue for hue in count() if hue not in taken and hue % HUES not in own)
+                hue = next(hue for hue in count() if hue not in taken and hue % HUES not in used)
             self._objectives.setdefault(objective, hue)
             before = sum(any(style.hue == hue for style in arms.values()) for arms in self._arms.values())
             styles[arm] = RunStyle(hue, before * SEEDS)
