@@ -19,8 +19,8 @@ from trainer.analysis.progress import rising
 from trainer.charts.figure_choices import FigureChoices
 from trainer.cli import bundle
 from trainer.config import default_paths
-from trainer.errors import UserError
 from trainer.distribution.bundle_files import USUAL
+from trainer.errors import UserError
 from trainer.render_mpl.files import NumberRows, write_csv, write_parquet
 from trainer.store import Workspace, run_files
 
