@@ -219,7 +219,13 @@ def noted_n(name: str, split: str, facts: Mapping[str, Any]) -> int | None:
 def asked_by_direction(split: str, facts: Mapping[str, Any]) -> dict[str, int]:
     """Return the distinct questions of each direction of a run's split, as the trainer noted them."""
     noted = _inner(_inner(facts, "heldout_questions"), split).items()
-    return {direction: n for direction, n in noted if isinstance(n, int)}
+    return {direction: n for direction, n in noted if isinstance(n, int) and direction != "majority"}
+
+
+def noted_majority(split: str, facts: Mapping[str, Any]) -> int:
+    """Return how many pictures of a run's split have its most frequent caption; 0 where the trainer noted none."""
+    n = _inner(_inner(facts, "heldout_questions"), split).get("majority")
+    return n if isinstance(n, int) else 0
 
 
 def once_note(name: str, facts: Mapping[str, Any]) -> str:

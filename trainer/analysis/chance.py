@@ -7,6 +7,10 @@ from typing import Final
 
 LEAST_SHOWN: Final = 0.1
 """Percent below which the level is told as below it."""
+LEAST_MAJORITY: Final = 1.0
+"""Percent of the questions below which the most frequent answer is not told."""
+MAJORITY_TOLD_FROM: Final = 1.25
+"""Times the chance level from which on it is."""
 
 
 def chance_level(k: int, candidates: int, right: float = 1.0) -> float:
@@ -27,10 +31,18 @@ def says_little(k: int, candidates: int) -> bool:
     return 3 * k >= candidates
 
 
-def chance_text(k: int, candidates: int, right: float = 1.0) -> str:
-    """Return the chance level for people: `chance 9.1 %`, and of a k that is a third of them that it says little."""
+def chance_text(k: int, candidates: int, right: float = 1.0, majority: float = 0.0) -> str:
+    """Return the chance level for people: `chance 9.1 %`, and of a k that is a third of them that it says little.
+
+    Args:
+        k, candidates, right: As for `chance_level`.
+        majority: Share of the questions that one answer to all of them gets right, told where it is clearly more.
+    """
     level = 100 * chance_level(k, candidates, right)
-    return (f"chance {level:.1f} %" if level >= LEAST_SHOWN else f"chance < {LEAST_SHOWN} %") + _little(k, candidates)
+    text = f"chance {level:.1f} %" if level >= LEAST_SHOWN else f"chance < {LEAST_SHOWN} %"
+    if k == 1 and 100 * majority >= max(LEAST_MAJORITY, MAJORITY_TOLD_FROM * level):
+        text += f", majority baseline {100 * majority:.1f} %"
+    return text + _little(k, candidates)
 
 
 def jaccard_chance_text(k: int, candidates: int) -> str:

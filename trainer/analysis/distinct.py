@@ -43,6 +43,11 @@ class DistinctItems:
         sizes = np.diff(self.starts) if rows is None else np.diff(self.starts)[self.question[rows]]
         return len(self.rows) - int(sizes.max(initial=0))
 
+    @property
+    def majority(self) -> int:
+        """The number of questions that the most frequent answer is right for."""
+        return int(np.bincount(self.right).max(initial=0))
+
     def gallery(self, vectors: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "g d"]:
         """Return one vector per distinct item; the vectors themselves if all are distinct."""
         return vectors if len(self.rows) == len(vectors) else vectors[self.rows]

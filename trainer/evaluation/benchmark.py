@@ -156,7 +156,8 @@ class Evaluation:
         if record.task == "retrieval_protocol":
             return Question(record.task, record.n, gallery=record.n, protocol="every caption an item of its own")
         if record.task == "retrieval":
-            return retrieval_question(record.n, texts=details["captions"], images=details["images"])
+            texts, images, majority = details["captions"], details["images"], details.get("majority", 0)
+            return retrieval_question(record.n, texts=texts, images=images, majority=majority)
         if record.task == "caption_choice":
             counts = ", ".join(f"{kind} {kind_facts['n']:,}" for kind, kind_facts in details["kinds"].items())
             return Question(record.task, record.n, protocol=f"{details['source']}: {counts}")

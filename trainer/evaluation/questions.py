@@ -94,7 +94,8 @@ def of_training(heldout: HeldOut, *, batch_size: int, both: bool, masks: bool, b
     n, questions = len(pairs), {}
     if both:
         texts, images = len(heldout.matching.texts), len(heldout.matching.images)
-        questions["retrieval"] = retrieval_question(n, texts=texts, images=images)
+        majority = heldout.matching.texts.majority if texts < n else 0
+        questions["retrieval"] = retrieval_question(n, texts=texts, images=images, majority=majority)
         hardest = f"{hardest_of(heldout.matching.texts)} hardest unmatched texts of each image"
         questions["similarity"] = Question("similarity", n, gallery=texts, protocol=hardest)
         size = min(batch_size, n)

@@ -108,6 +108,7 @@ def retrieval(
     details: dict[str, Any] = {"captions": len(matching.texts), "images": len(matching.images)}
     # Where no caption repeats, both ways to count are one.
     alike = len(matching.texts) == len(text)
+    details |= {} if alike else {"majority": matching.texts.majority}
     details["clip_benchmark"] = _clip_recalls(both) if alike else clip_benchmark_recalls(image, text, matching)
     return metrics, details, arrays
 

@@ -6,11 +6,11 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
 from trainer.analysis.chance import chance_text
-from trainer.metrics import asked_by_direction, measured_on, noted_pairs
+from trainer.metrics import asked_by_direction, measured_on, noted_majority, noted_pairs
 from trainer.untrusted.documents import convert, parse
 
 _PICTURES: Final = re.compile(r"([\d,]+) distinct pictures")
@@ -68,11 +68,14 @@ class Question:
     protocol: str = ""  # How, where the task's name does not say it: what probes learned from, what a batch was.
     names: str = ""  # Hash of the names of the classes; empty where there are none.
     sentences: str = ""  # Hash of the templates; empty where there are none.
+    # Of retrieval, the pictures that the most frequent caption is right for; 0 where that is not known.
+    majority: int = field(default=0, compare=False)
 
     @property
     def key(self) -> str:
         """The question as stored: JSON, the same for equal questions."""
-        return json.dumps(asdict(self), ensure_ascii=False, sort_keys=True)
+        values = {name: value for name, value in asdict(self).items() if name != "majority" or value}
+        return json.dumps(values, ensure_ascii=False, sort_keys=True)
 
     def independent(self, name: str) -> int:
         """Return the number of independent questions behind the number `name`, that of its interval.
@@ -100,8 +103,9 @@ class Question:
 
     @property
     def asked_by_direction(self) -> dict[str, int]:
-        """Of retrieval, the distinct questions of each direction, as a run notes them."""
-        return {direction: self.asked(direction) for direction in ("image_to_text", "text_to_image")}
+        """Of retrieval, the distinct questions of each direction, as a run notes them, and the majority where known."""
+        asked = {direction: self.asked(direction) for direction in ("image_to_text", "text_to_image")}
+        return asked | ({"majority": self.majority} if self.majority else {})
 
     @property
     def pictures(self) -> int:
@@ -132,7 +136,9 @@ class Question:
     def chance(self, name: str) -> str:
         """Return the chance level of the share `name`, and whether its k says little; empty where it is not known."""
         drawing = self.drawing(name)
-        return chance_text(*drawing) if drawing is not None else ""
+        of_pictures = self.task == "retrieval" and not name.startswith("text_to_image")
+        majority = self.majority / self.asked(name) if of_pictures else 0.0
+        return chance_text(*drawing, majority) if drawing is not None else ""
 
     @property
     def digest(self) -> str:
@@ -153,7 +159,7 @@ class Question:
         return ", ".join([*parts, self.protocol] if self.protocol else parts)
 
 
-def retrieval_question(n: int, *, texts: int, images: int, drawn: int = 0) -> Question:
+def retrieval_question(n: int, *, texts: int, images: int, drawn: int = 0, majority: int = 0) -> Question:
     """Return the question of a retrieval among the distinct texts and pictures of n pairs.
 
     Args:
@@ -161,11 +167,12 @@ def retrieval_question(n: int, *, texts: int, images: int, drawn: int = 0) -> Qu
         texts: Distinct ones.
         images: Distinct ones.
         drawn: Questions of each direction where not all were asked; 0: all were.
+        majority: Distinct pictures that the most frequent caption is right for; 0: not known.
     """
     if drawn:
         return Question("retrieval", drawn, gallery=texts, protocol=f"{images:,} distinct pictures{_DRAWN}")
     once = "" if n == texts == images else _ONCE
-    return Question("retrieval", n, gallery=texts, protocol=f"{images:,} distinct pictures{once}")
+    return Question("retrieval", n, gallery=texts, protocol=f"{images:,} distinct pictures{once}", majority=majority)
 
 
 def noted_chance(metric_name: str, facts: Mapping[str, Any]) -> str:
@@ -177,7 +184,8 @@ def noted_chance(metric_name: str, facts: Mapping[str, Any]) -> str:
     # Equal numbers below that of the pairs may be of questions drawn at random, among more answers.
     if n is None or pairs is None or images is None or texts is None or images == texts < pairs:
         return ""
-    return retrieval_question(pairs, texts=texts, images=images).chance(name)
+    majority = noted_majority(split, facts)
+    return retrieval_question(pairs, texts=texts, images=images, majority=majority).chance(name)
 
 
 def question_text(question: Question | None, *, task: bool = False) -> str:

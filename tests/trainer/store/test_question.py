@@ -3,14 +3,17 @@
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from trainer import config
+from trainer.analysis.distinct import matching
 from trainer.charts.comparison import CHART as COMPARISON
 from trainer.charts.groups import draw
 from trainer.charts.measures.comparison import comparison
 from trainer.charts.measures.groups import GroupSettings, group_table
 from trainer.charts.panel_tables import as_markdown, as_text
+from trainer.metrics import once_note
 from trainer.store import Question, Workspace
 from trainer.store.question import UNKNOWN, noted_chance, question_from_key, retrieval_question, task_of
 
@@ -63,6 +66,27 @@ def test_the_chance_level_counts_every_right_answer_and_says_where_k_says_little
     assert one.chance("text_to_image_R@1") == f"chance {100 * (13 / 9) / 13:.1f} %", "13 right answers of 9 questions"
     assert (one.chance("image_to_text_mAP"), MANY.chance("zero_shot_acc1")) == ("", "chance 1.0 %")
     assert retrieval_question(5000, texts=5000, images=5000).chance("image_to_text_R@1") == "chance < 0.1 %"
+
+
+def test_one_answer_to_all_is_told_where_a_caption_is_frequent():
+    captions = np.repeat([0, 1, 2, 3], [7, 3, 2, 1])
+    images = np.array([0, 0, *range(1, 12)])  # the first two pairs show one picture
+    texts = matching(captions, images).texts
+    constant = max(len({*images[captions == caption].tolist()}) for caption in range(4))
+    assert texts.majority == constant == 6
+    asked = retrieval_question(13, texts=4, images=12, majority=texts.majority)
+    assert asked.chance("image_to_text_R@1") == "chance 27.1 %, majority baseline 50.0 %"
+    assert "majority" not in asked.chance("text_to_image_R@1") + asked.chance("image_to_text_R@5")
+    assert "majority" not in retrieval_question(13, texts=4, images=12).chance("image_to_text_R@1")
+    even = retrieval_question(40, texts=4, images=40, majority=11)
+    assert even.chance("image_to_text_R@1") == "chance 25.0 %", "hardly more than chance"
+    stored = question_from_key(asked.key)
+    assert stored == asked == retrieval_question(13, texts=4, images=12), "the same question, also of earlier runs"
+    assert stored is not None
+    assert stored.majority == 6
+    facts = {"heldout_pairs": {"val": 13}, "heldout_questions": {"val": asked.asked_by_direction}}
+    assert noted_chance("val/image_to_text_R@1", facts) == asked.chance("image_to_text_R@1")
+    assert once_note("val/image_to_text_R@1", facts) == "of 13 pairs, each picture once"
 
 
 def test_the_chance_level_of_a_logged_recall_comes_from_what_the_trainer_noted():
