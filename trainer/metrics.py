@@ -81,6 +81,14 @@ class Metric:
         """Whether it is a recall at k of one direction."""
         return "_R@" in self.name
 
+    @property
+    def short_label(self) -> str:
+        """What it is in a word, for a narrow column: `R@1`, `loss`, `accuracy`, `R²`."""
+        if self.is_recall:
+            return RECALL_HEADING
+        kinds = (("acc", "accuracy"), ("r2", "R²"))
+        return "loss" if is_loss(self.name) else next((word for part, word in kinds if part in self.name), "value")
+
     def text(self, value: float | None) -> str:
         """Format the value with its unit: `76.3 %`, `0.412`, `nan`; a dash if there is none."""
         if value is None:

@@ -30,7 +30,7 @@ from trainer import alerts, config
 from trainer.analysis import quantities
 from trainer.experiments.counted import flaw_of, flaws_of, standing
 from trainer.experiments.run_style import RunStyle
-from trainer.metrics import HEADLINE, HELD_OUT, RECALL_HEADING, headline_name, measured_on, metric, split_label
+from trainer.metrics import HELD_OUT, RECALL_HEADING, headline_name, measured_on, metric, split_label
 from trainer.scheduling.queue import Expected, in_order
 from trainer.store import RunRow
 from trainer.store.elsewhere import place_of
@@ -120,8 +120,8 @@ HEADERS: Final[dict[RunColumn, str]] = {
     RunColumn.DATA: "Data",
     RunColumn.PROGRESS: "Progress",
     RunColumn.ETA: "Time left",
-    RunColumn.BEST: f"Best {RECALL_HEADING}",
-    RunColumn.LAST: f"Last {RECALL_HEADING}",
+    RunColumn.BEST: "Best value",
+    RunColumn.LAST: "Last value",
     RunColumn.DURATION: "Duration",
     RunColumn.STARTED: "Started",
     RunColumn.N: "n",
@@ -176,6 +176,7 @@ class RunsModel(QAbstractTableModel):
         super().__init__(parent)
         self.runs: tuple[RunRow, ...] = ()
         self._questions: dict[Question, int] = {}
+        self._short_labels = [RECALL_HEADING]  # Of the metrics that runs are judged by, each once.
         self.rows: list[RunRow | GroupRow] = []
         self.columns: tuple[ValueColumn, ...] = ()
         self.group_by: ValueColumn | None = None
@@ -267,6 +268,11 @@ class RunsModel(QAbstractTableModel):
         same = [run.id for run in runs] == [run.id for run in self.runs]
         self.runs = tuple(runs)
         questions, self._questions = self._questions, questions_of(runs)
+        metrics = dict.fromkeys(run.metric for run in runs if run.last is not None)
+        short_labels = [*dict.fromkeys(metric(name).short_label for name in metrics)] or [RECALL_HEADING]
+        if short_labels != self._short_labels:
+            self._short_labels, news = short_labels, True
+            self.headerDataChanged.emit(Qt.Orientation.Horizontal, RunColumn.BEST, RunColumn.LAST)
         # A run that ends leaves the group of what trains, whose line would go from above the pointer.
         if arranged or not (self._holds and same):
             self._regroup()
@@ -395,7 +401,7 @@ class RunsModel(QAbstractTableModel):
             return self._own_header(self.columns[section - len(RunColumn)], role)
         column = RunColumn(section)
         if role == Qt.ItemDataRole.DisplayRole:
-            return RECALL_HEADING if column is RunColumn.LAST and self._all_recalls() else HEADERS[column]
+            return self._heading(column)
         if role == Qt.ItemDataRole.ToolTipRole:
             names = headline_names(self.runs) if column in (RunColumn.LAST, RunColumn.BEST) else ""
             return "\n".join(filter(None, (HINTS.get(column), names))) or None
@@ -420,8 +426,12 @@ class RunsModel(QAbstractTableModel):
             return _alignment(column)
         return self._look(run, column, role)
 
-    def _all_recalls(self) -> bool:
-        return all(run.metric == HEADLINE for run in self.runs if run.last is not None)
+    def _heading(self, column: RunColumn) -> str:
+        """Return the heading of a column; that of the values names the metric where all runs have one."""
+        only = self._short_labels if len(self._short_labels) == 1 else []
+        if column is RunColumn.LAST and only:
+            return only[0][:1].upper() + only[0][1:]
+        return f"Best {only[0]}" if column is RunColumn.BEST and only else HEADERS[column]
 
     def setData(self, index: Index, value: Any, role: int = Qt.ItemDataRole.EditRole) -> bool:
         if role != Qt.ItemDataRole.EditRole or index.column() != RunColumn.NAME:
@@ -499,7 +509,10 @@ class RunsModel(QAbstractTableModel):
         if turn is not None and column is RunColumn.ETA:
             span = self._expected.get(run.id)
             return quantities.duration(span.end_s) if span else ""
-        return display_text(run, column)
+        text = display_text(run, column)
+        if text and column in (RunColumn.BEST, RunColumn.LAST) and len(self._short_labels) > 1:
+            return f"{metric(run.metric).short_label} {text}"
+        return text
 
     def _sort_value(self, run: RunRow, column: int) -> Any:
         if column >= len(RunColumn):
@@ -598,7 +611,7 @@ class RunsModel(QAbstractTableModel):
             return f"Status: {state}"
         if role == Qt.ItemDataRole.AccessibleTextRole:
             named = _hint(run, column) if column in (RunColumn.BEST, RunColumn.LAST) else None
-            return f"{HEADERS[column]}: {named or self._text(run, column) or 'none'} {apart}".strip()
+            return f"{self._heading(column)}: {named or self._text(run, column) or 'none'} {apart}".strip()
         return None
 
     def _state(self, run: RunRow, role: int) -> Any:
@@ -892,8 +905,7 @@ def _hint(run: RunRow, column: RunColumn) -> str | None:
     if column in (RunColumn.BEST, RunColumn.LAST, RunColumn.N) and run.metric:
         why = "" if run.active or run.status == "queued" else standing(run)
         # The state of a run stands in place of n as well: its value and n are told wherever the pointer is.
-        shown = RunColumn.BEST if column is RunColumn.BEST else RunColumn.LAST
-        text = last_at_step(run) if shown is RunColumn.LAST else display_text(run, shown)
+        text = display_text(run, column) if column is RunColumn.BEST else last_at_step(run)
         value = f"{headline_name(run.metric, run.facts)}: {text or 'not measured yet'}"
         standing_of = f"Not a finished result: {why}." if why else ""
         return "\n".join(filter(None, (value, noted_chance(run.metric, run.facts).capitalize(), standing_of)))

@@ -83,6 +83,25 @@ def test_values_are_sorted_within_the_data_that_they_were_measured_on(model: Run
     assert "measured on a, held-out, n = 1,024" in shown.index(2, RunColumn.LAST).data(Qt.ItemDataRole.ToolTipRole)
 
 
+def test_a_value_never_stands_under_the_name_of_another_metric(model: RunsModel):
+    def heading(column: RunColumn) -> str:
+        return model.headerData(column, Qt.Orientation.Horizontal)
+
+    recall = replace(row(1, last=0.312), metric=HEADLINE)
+    watched = replace(row(2, last=0.029), metric="train_loss")
+    model.show([recall])
+    assert (heading(RunColumn.LAST), model.index(0, RunColumn.LAST).data()) == ("R@1", "31.2 %")
+    told = []
+    model.headerDataChanged.connect(lambda *_: told.append(heading(RunColumn.LAST)))
+    model.show([recall, watched])
+    texts = {model.rows[line].id: model.index(line, RunColumn.LAST).data() for line in range(2)}
+    assert texts == {1: "R@1 31.2 %", 2: "loss 0.029"}
+    model.show([watched])
+    assert (heading(RunColumn.LAST), heading(RunColumn.BEST)) == ("Loss", "Best loss")
+    assert model.index(0, RunColumn.LAST).data() == "0.029"
+    assert told == ["Last value", "Loss"]
+
+
 @few_plain(2, "seed", range(5))
 def test_any_change_ends_in_exactly_what_was_told(model: RunsModel, seed: int):
     shown = RunsFilter(model)

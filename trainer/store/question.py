@@ -104,8 +104,8 @@ class Question:
     @property
     def asked_by_direction(self) -> dict[str, int]:
         """Of retrieval, the distinct questions of each direction, as a run notes them, and the majority where known."""
-        asked = {direction: self.asked(direction) for direction in ("image_to_text", "text_to_image")}
-        return asked | ({"majority": self.majority} if self.majority else {})
+        counts = {direction: self.asked(direction) for direction in ("image_to_text", "text_to_image")}
+        return counts | ({"majority": self.majority} if self.majority else {})
 
     @property
     def pictures(self) -> int:
