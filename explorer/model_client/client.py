@@ -23,10 +23,9 @@ if TYPE_CHECKING:
     from trainer.store import Workspace
 
 Kind = Literal["models", "projections"]
-KINDS: Final[tuple[Kind, ...]] = ("models", "projections")
 WARM_UP_AFTER_MS: Final = 1500
 
-__all__ = ["KINDS", "Kind", "ModelClient", "State"]
+__all__ = ["Kind", "ModelClient", "State"]
 
 
 class ModelClient(QObject):

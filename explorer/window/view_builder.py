@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QObject, Signal
 
@@ -13,11 +15,15 @@ from explorer.event_loop.idle_scheduler import idle_scheduler
 from explorer.views import ViewEntry
 from explorer.window.navigation import Navigation
 from explorer.window.pages import Pages
-from explorer.window.preload_qt_types import types_of_qt
 from explorer.window.services import Loaded, load
 
 if TYPE_CHECKING:
     from explorer.views.view import Context, View
+
+_MODULES: Final = ("QtCore", "QtGui", "QtWidgets", "QtSvg", "QtOpenGL", "QtOpenGLWidgets", "QtTest")
+"""Those that the views import, themselves or by pyqtgraph."""
+_USED: Final = tuple(name for name in _MODULES if name != "QtOpenGL")
+"""Those whose types are used by importing; OpenGL's are used by drawing only, here."""
 
 
 class ViewBuilder(QObject):
@@ -126,3 +132,18 @@ class ViewBuilder(QObject):
             self._pages.add(entry.name, view)
         self.built.emit(entry.name)
         idle_scheduler().later(self, lambda: self._build_next(rest))
+
+
+def types_of_qt() -> Iterator[None]:
+    """Create the Python types of Qt's classes, one per step; 0.1 s in all.
+
+    PySide puts each off until its first use, and importing pyqtgraph and the views uses nearly all of them. The views
+    are imported on a thread: a window whose types were made there, while Qt was at work here, once crashed.
+    """
+    for name in _MODULES:
+        with contextlib.suppress(ImportError):  # no OpenGL on this computer: pyqtgraph does without
+            module = importlib.import_module(f"PySide6.{name}")
+            yield
+            for each in dir(module) if name in _USED else ():
+                getattr(module, each)
+                yield

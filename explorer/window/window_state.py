@@ -64,8 +64,8 @@ class WindowState(QObject):
         self._settings.set_state(GEOMETRY_KEY, self._window.saveGeometry())
 
 
-def first_geometry(screen: QRect, size: tuple[int, int] = SIZE) -> QRect:
+def first_geometry(screen: QRect) -> QRect:
     """Return the size of a new window and the position of its frame in the available part of a screen."""
-    width, height = min(size[0], screen.width() - FRAME[0]), min(size[1], screen.height() - FRAME[1])
+    width, height = min(SIZE[0], screen.width() - FRAME[0]), min(SIZE[1], screen.height() - FRAME[1])
     left, top = (screen.width() - width - FRAME[0]) // 2, (screen.height() - height - FRAME[1]) // 2
     return QRect(screen.left() + left, screen.top() + top, width, height)

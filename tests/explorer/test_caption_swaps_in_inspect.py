@@ -13,7 +13,7 @@ from pytestqt.qtbot import QtBot
 
 from explorer.models.thumbnails import Thumbnails
 from explorer.state.selection import Side
-from explorer.views.changes.one_run_groups import OneRunGroups
+from explorer.views.changes.tabs import OneRunGroups
 from explorer.views.inspect import InspectView
 from explorer.views.inspect.swap_margins import NO_SWAP, SwapMargins, SwapQuestion, margin_panel
 from explorer.widgets.image_box import LINE

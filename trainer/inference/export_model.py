@@ -39,7 +39,6 @@ from trainer.store import Workspace
 from trainer.store.files import told_if_unwritable, write_atomically
 
 Format = Literal["open_clip", "hf", "safetensors", "onnx", "peft"]
-FORMATS: Final[tuple[Format, ...]] = ("open_clip", "hf", "safetensors", "onnx", "peft")
 _SPECIAL: Final = ("<|contrastive-pad|>", "<|contrastive-start|>", "<|contrastive-end|>")
 """Names of padding, start and end in a `tokenizer.json`: no caption spells them."""
 _OPSET: Final = 18

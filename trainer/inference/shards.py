@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
 IMAGES: Final = "img_emb"
 TEXTS: Final = "text_emb"
-METADATA: Final = "metadata"
 _PATTERNS: Final = {IMAGES: "img_emb/img_emb_{:05d}.npy", TEXTS: "text_emb/text_emb_{:05d}.npy"}
 _TABLES: Final = "metadata/metadata_{:05d}.parquet"
 _MANIFESTS: Final = "shards/{:05d}.json"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import lru_cache, wraps
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
@@ -137,12 +137,6 @@ def new_figure(width_in: float, height_in: float, *, scale: float = 1.0) -> Figu
             super().draw(renderer)
 
     return Fitted(figsize=(width_in, height_in), layout="constrained")
-
-
-def columns_of(names: Sequence[str], most: int = 4) -> int:
-    """Return the number of legend columns for these names: fewer for long names."""
-    longest = max(map(len, names), default=0)
-    return max(1, min(len(names), most, 4 if longest <= 24 else 3 if longest <= 34 else 2))
 
 
 def heading(axes: Axes, title: str, *details: str, swatch: str | None = None, above_pt: float = 0) -> None:

@@ -19,7 +19,6 @@ from trainer.untrusted.files import MOST_TOML
 if TYPE_CHECKING:
     from trainer.store.database import Database
 
-STATES: Final = ("new", "going", "stopped", "ended")
 MOST: Final = 1_000
 """Experiments of a workspace that are read."""
 _SHORT: Final = select(table).where(func.length(table.c.definition) <= MOST_TOML).order_by(table.c.id)

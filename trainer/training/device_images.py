@@ -15,7 +15,6 @@ from torch import Tensor
 from trainer import device
 
 Rows = Int[np.ndarray, " batch"]
-Pixels = UInt8[np.ndarray, "batch size size 3"]
 
 SHARE: Final = 0.3
 """Of a GPU's free memory that the images of a split may take; the rest is for the model and its activations."""

@@ -24,7 +24,6 @@ MOST_SCORED: Final = 48
 _AT_ONCE: Final = 1_024
 
 Examples = tuple[Int[Tensor, " n"], Int[Tensor, " n"], Int[Tensor, "n k"]]
-Vectors = tuple[Float[Tensor, "v d"], Float[Tensor, "v d"]]
 
 
 def learns_words(run: config.Run) -> bool:

@@ -16,13 +16,11 @@ from explorer import theme
 from explorer.intents import CompareBoth, EvaluateBoth, ViewIntent
 from explorer.models.pair_table import PAIR_ROLE
 from explorer.models.thumbnails import Thumbnails
-from explorer.views.changes.compared import Compared
 from explorer.views.changes.group_chips import GroupChips
 from explorer.views.changes.load import by_difference, columns_of, own_caption_first, steps_of
 from explorer.views.changes.mispair_lists import MispairLists
 from explorer.views.changes.neighborhoods import Neighborhoods
-from explorer.views.changes.one_run_groups import OneRunGroups
-from explorer.views.changes.whole_runs import WholeRuns
+from explorer.views.changes.tabs import Compared, OneRunGroups, WholeRuns
 from explorer.views.chart_tab import ChartTab
 from explorer.views.selected import PairTable
 from explorer.views.view import View

@@ -61,7 +61,6 @@ from trainer.untrusted.texts import OF_WIDE, PACKED, ending_of, is_unmarked, ope
 _EVENTS_AT_ONCE: Final = 1_000
 """Records that are read between two batches, if they hold no numbers: each batch has its own time limit."""
 _MOST_LINE: Final = 4 << 20
-_LOOKED_AT: Final = 1 << 16
 _MOST_DOCUMENT: Final = 64 << 20
 _MOST_COLUMNS: Final = 20_000
 _MOST_DEPTH: Final = 4
