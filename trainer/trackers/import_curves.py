@@ -41,6 +41,7 @@ from trainer.trackers.recognition import (
 )
 from trainer.trackers.unread_logs import unread_log
 from trainer.untrusted.bounded import Unreadable, read
+from trainer.untrusted.bounded.log_reading import DVCLIVE
 from trainer.untrusted.bounded.tracker_rows import MOST_STEP
 from trainer.untrusted.files import encodable, read_text
 from trainer.untrusted.texts import ending_of
@@ -229,8 +230,11 @@ def curve_sources(path: Path, kind: Kind) -> _Sources:
             notes = {"": [f"Not read next to {_inside(files[0], path)}: {', '.join(left[:8])}."]} if left else {}
             return [CurveSource(files[0], "log_table")], {}, notes
         downloads = [_DOWNLOAD.fullmatch(file.name) for file in files]
+        of_dvclive = path.joinpath(*DVCLIVE)
         names = [
-            f"{match[1]}{match[2] or ''}"
+            ""
+            if file.is_relative_to(of_dvclive)
+            else f"{match[1]}{match[2] or ''}"
             if match
             else file.stem
             if file.parent == path

@@ -28,8 +28,8 @@ _MOST_FILES: Final = 2_000
 _MOST_DEPTH: Final = 8
 _LOOKED_AT: Final = 1 << 16
 _DATABASE_LOOKED_AT: Final = 1 << 20
-_LOGS: Final = ("metrics.csv", "summary.csv", "results.csv", "metrics.jsonl", "log.csv", "log.jsonl")
-"""What Lightning, timm, Ultralytics and scripts write into a folder for each run; the first that is there is read."""
+_LOGS: Final = ("metrics.csv", "summary.csv", "results.csv", "metrics.jsonl", "log.csv", "log.jsonl", "metrics.json")
+"""What Lightning, timm, Ultralytics, Sacred and scripts write into the folder of a run; the first of them is read."""
 _STATE: Final = "trainer_state.json"
 _CHECKPOINT: Final = re.compile(r"checkpoint-\d{1,15}")
 MLFLOW_META: Final = "meta.yaml"
@@ -188,6 +188,10 @@ def log_tables(folder: Path) -> list[Path]:
     Of a run that several files tell of, it is the one that has all: the state of transformers beside its summaries and
     in its newest checkpoint, `scalars.json` of mmengine beside what it printed, `progress.csv` of Ray beside JSON.
     """
+    from trainer.untrusted.bounded.log_reading import DVCLIVE  # as in `is_log_table`
+
+    if of_dvclive := sorted(itertools.islice(folder.joinpath(*DVCLIVE).rglob("*.tsv"), _MOST_FILES)):
+        return of_dvclive
     main = _main_log(folder)
     tables = [file for file in _listed(folder) if is_log_table(file)]
     if main is not None and (main.parent.name == "vis_data" or all(is_told_by(file, main) for file in tables)):

@@ -414,3 +414,38 @@ def test_logs_in_utf_16_without_a_mark_are_a_guess(tmp_path: Path, name: str, en
     read, said = curves_of(tmp_path / name, tmp_path / "w")
     assert read == {"loss": {n: n / 2 for n in range(4)}}
     assert "has no mark of UTF-16 and is read as such, which is a guess" in said
+
+
+@pytest.mark.parametrize("keys", [("x", "y"), ("steps", "values")])
+def test_curves_with_steps_of_their_own_as_clearml_and_sacred_write_them(tmp_path: Path, keys: tuple[str, str]) -> None:
+    curves = {"train": {0: 1.0, 10: 0.5, 20: 0.25}, "validation": {10: 2.0, 20: 1.5}}
+    lists = {part: dict(zip(keys, (list(curve), [*curve.values()]), strict=True)) for part, curve in curves.items()}
+    lists["odd"] = {keys[0]: [1, 2], keys[1]: [0.5]}
+    (tmp_path / "run" / "1").mkdir(parents=True)
+    (tmp_path / "run" / "1" / "metrics.json").write_text(json.dumps({"loss": lists}))
+    for path in (tmp_path / "run", tmp_path / "run" / "1", tmp_path / "run" / "1" / "metrics.json"):
+        read, said = curves_of(path, tmp_path / f"{len(path.parts)}")
+        assert read == {f"loss/{part}": curve for part, curve in curves.items()}
+        assert said == "'loss/odd' is not read: it has 2 steps and 1 values."
+
+
+def test_tables_of_dvclive_are_curves_of_one_run_named_by_their_folders(tmp_path: Path) -> None:
+    import pandas as pd
+
+    live = tmp_path / "dvclive"
+    for part, first in (("train", 1.0), ("val", 2.0)):
+        (live / "plots" / "metrics" / part).mkdir(parents=True)
+        table = pd.DataFrame({"step": range(3), "loss": [first / (n + 1) for n in range(3)]})
+        table.to_csv(live / "plots" / "metrics" / part / "loss.tsv", sep="\t", index=False)
+    (live / "metrics.json").write_text('{"train": {"loss": 0.3}, "val": {"loss": 0.6}, "step": 2}')
+    read, _ = curves_of(live, tmp_path / "w")
+    peer = {f"{part}/loss": {n: first / (n + 1) for n in range(3)} for part, first in (("train", 1), ("val", 2))}
+    assert read == {name: pytest.approx(curve) for name, curve in peer.items()}
+
+
+def test_lists_where_a_number_is_expected_are_counted(tmp_path: Path) -> None:
+    rows = [{"step": n, "loss": [1 / (n + 1), 2.0], "accuracy": n / 10} for n in range(4)]
+    (tmp_path / "log.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    read, said = curves_of(tmp_path / "log.jsonl", tmp_path / "w")
+    assert read == {"accuracy": {n: n / 10 for n in range(4)}}
+    assert said == "Left out: lists where a number is expected (4)."

@@ -33,11 +33,15 @@ TABLES: Final = (".csv", ".tsv")
 _LOSS: Final = r'"[^"\s]{0,60}loss[^"\s]{0,20}":\s*'
 _KEY: Final = r'"(?:(?:epoch|step|iter)[ _]?)?(\d{1,15})"'
 DOCUMENT: Final = re.compile(
-    rf'"log_history":\s*\[|{_LOSS}\[\s*[-\dNI]|{_LOSS}\{{\s*"\d+":\s*[-\dNI]|^\s*\{{\s*{_KEY}:\s*\{{[^{{}}]*{_LOSS}[-\dNI]'
+    rf'"log_history":\s*\[|"(?:x|steps)":\s*\[\s*[-\d]|{_LOSS}\[\s*[-\dNI]|{_LOSS}\{{\s*"\d+":\s*[-\dNI]|^\s*\{{\s*{_KEY}:\s*\{{[^{{}}]*{_LOSS}[-\dNI]'
 )
 """What a `trainer_state.json` of transformers holds, a `history` of Keras, of pandas or of one's own lists, and objects
 by the numbers of epochs."""
+DVCLIVE: Final = ("plots", "metrics")
+"""Folders in which DVCLive keeps a table of each curve."""
 _DEEPEST: Final = 3
+_STEPS_AND_VALUES: Final = (("x", "y"), ("steps", "values"))
+"""Keys of the steps and the values of a curve: of ClearML, of Sacred."""
 _LIST: Final = re.compile(r"\ufeff?\s*\[\s*(?=\{)")
 """How a document begins that is a list of objects."""
 _PARTS: Final = ("split", "phase", "mode", "stage", "subset")
@@ -128,7 +132,7 @@ class LogGroups:
             text, plain = f"{value}".strip()[:_MOST_VALUE], name.strip().lower()
             if name == CONTEXT:
                 steps = {hash((*step, number)) for number in columns.numbers if number not in (CONTEXT, PROCESS)}
-            elif plain in (*_RUNS, *_PROCESSES, *_SERIES) and isinstance(value, str | int) and text:
+            elif plain.replace(" ", "_") in (*_RUNS, *_PROCESSES, *_SERIES) and isinstance(value, str | int) and text:
                 steps = {hash(step)}
             elif name in columns.numbers and isinstance(value, str) and number_of(value) is None and text.strip("-"):
                 steps = {hash(step)} if not _TIME.search(text) else set()
@@ -151,7 +155,7 @@ class LogGroups:
     @property
     def runs(self) -> tuple[str, ...]:
         """The columns that name runs."""
-        return tuple(name for name in self.several() if name.strip().lower() in _RUNS)
+        return tuple(name for name in self.several() if name.strip().lower().replace(" ", "_") in _RUNS)
 
     @property
     def of_runs(self) -> str:
@@ -173,7 +177,8 @@ class LogGroups:
     @property
     def series(self) -> tuple[str, ...]:
         """The columns whose values are a part of what a metric is called."""
-        return tuple(name for name in self.several(0.4) if name.strip().lower() not in (*_RUNS, *_PROCESSES))
+        plain = {name: name.strip().lower().replace(" ", "_") for name in self.several(0.4)}
+        return tuple(name for name in plain if plain[name] not in (*_RUNS, *_PROCESSES))
 
 
 def document_records(document: Mapping[str, Any], notes: dict[str, None]) -> list[dict[str, Any]]:
@@ -184,6 +189,16 @@ def document_records(document: Mapping[str, Any], notes: dict[str, None]) -> lis
         if others := len(history) - len(records):
             notes[f"Of its log_history {others:,} entries are not read: an object is expected."] = None
         return records
+    if curves := list(_curves(document, "", 0)):
+        by_step: dict[float, dict[str, Any]] = {}
+        for name, steps, values in curves:
+            if len(steps) != len(values):
+                notes[f"{name!r} is not read: it has {len(steps):,} steps and {len(values):,} values."] = None
+                continue
+            for step, value in zip(steps, values):
+                if (at := number_of(step)) is not None:
+                    by_step.setdefault(at, {"step": at})[name] = value
+        return [by_step[at] for at in sorted(by_step)]
     keys = [re.fullmatch(_KEY, f'"{name}"') for name in document]
     if all(keys) and all(isinstance(record, dict) for record in document.values()):
         notes["Its epochs are the keys of its objects, which is a guess."] = None
@@ -202,6 +217,18 @@ def document_records(document: Mapping[str, Any], notes: dict[str, None]) -> lis
         notes[f"Lists of more or fewer than {len(rows):,} numbers are not read: {named}."] = None
     full = {name: values for name, values in lists.items() if values.keys() == rows}
     return [{**({} if counted else {"epoch": row}), **{name: full[name][row] for name in full}} for row in rows]
+
+
+def _curves(document: Mapping[str, Any], above: str, depth: int) -> Iterator[tuple[str, list[Any], list[Any]]]:
+    """Yield name, steps and values of each curve that has its own steps, as ClearML and Sacred write them."""
+    for name, value in document.items():
+        if not isinstance(value, dict):
+            continue
+        lists = ([value.get(key) for key in pair] for pair in _STEPS_AND_VALUES)
+        if pair := next((pair for pair in lists if all(isinstance(part, list) for part in pair)), None):
+            yield above + name, pair[0] or [], pair[1] or []
+        elif depth < _DEEPEST:
+            yield from _curves(value, f"{above}{name}/", depth + 1)
 
 
 def _lists(document: Mapping[str, Any], above: str, depth: int) -> Iterator[tuple[str, dict[int, Any]]]:
@@ -436,6 +463,8 @@ class LogReading:
             if number_of(value) is None:
                 if isinstance(value, str) and value.strip() and value.strip().lower() not in _MISSING:
                     self.texts[name.strip()] += 1
+                elif value == ():
+                    self.skips["lists where a number is expected"] += 1
                 continue
             metric = name.strip()
             self.numbered[metric] = None

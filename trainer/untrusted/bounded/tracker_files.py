@@ -22,6 +22,7 @@ import pyarrow as pa
 from trainer.untrusted.bounded import Unreadable, text_log
 from trainer.untrusted.bounded.event_file import rows
 from trainer.untrusted.bounded.log_reading import (
+    DVCLIVE,
     INDEX,
     SEPARATORS,
     SPACES,
@@ -145,18 +146,26 @@ def _logged_numbers(path: Path) -> Iterator[TrackerRow | None]:
     reading.has_part_epochs = groups.has_part_epochs
     if groups.of_runs:
         raise Unreadable(OF_RUNS.format(path.name))
+    above = _above(path)
     for record in _records_of_log(path, notes, reading.notes):
-        yield from reading.rows(record)
+        step = log_columns(list(record)).step if above else ""
+        yield from reading.rows({name if name == step else above + name: value for name, value in record.items()})
     yield from (*notes, *reading.remarks())
+
+
+def _above(path: Path) -> str:
+    """Return the folders of a curve that DVCLive wrote, as a part of its name: `train/` of `plots/metrics/train`."""
+    folders = [folder for folder in path.parents if folder.parts[-2:] == DVCLIVE]
+    return f"{path.parent.relative_to(folders[0]).as_posix()}/".removeprefix("./") if folders else ""
 
 
 def _records_of_log(path: Path, notes: list[TrackerRow], guesses: dict[str, None]) -> Iterable[dict[str, Any]]:
     suffix, begin = ending_of(path), "".join(itertools.islice(_lines(path), 16))
     two = "".join(begin.splitlines(keepends=True)[:2])
     if suffix == ".json" and ("\n{" not in two or two.lstrip("\ufeff\r\n\t ").startswith("[")):
-        return (dict(_flat(record, "", 0)) for record in document_records(_document(path), guesses))
+        return (dict(_flat(record, "", 0, has_lists=True)) for record in document_records(_document(path), guesses))
     if re.match(r'\s*\{\s*["}]', begin):  # Python prints {'
-        return (dict(_flat(row, "", 0)) for _, row in _records(path, notes, is_whole=False))
+        return (dict(_flat(row, "", 0, has_lists=True)) for _, row in _records(path, notes, is_whole=False))
     if suffix in text_log.SUFFIXES and not first_record(begin, suffix):
         return _printed(path, notes)
     return _cells(path, notes)
@@ -375,14 +384,17 @@ def _records(path: Path, notes: list[TrackerRow], *, is_whole: bool = True) -> I
         notes.append(remark(SKIPPED, "damaged lines", step=damaged))
 
 
-def _flat(record: dict[str, Any], prefix: str, depth: int) -> Iterator[tuple[str, Any]]:
-    """Yield the values of nested objects with dotted names; media and histograms have a `_type` and are left out."""
+def _flat(record: dict[str, Any], prefix: str, depth: int, *, has_lists: bool = False) -> Iterator[tuple[str, Any]]:
+    """Yield the values of nested objects with dotted names; media and histograms have a `_type` and are left out.
+
+    Lists are left out, too, or with `has_lists` stand as an empty tuple, so that they can be counted.
+    """
     for name, value in record.items():
         if isinstance(value, dict):
             if depth < _MOST_DEPTH and "_type" not in value:
-                yield from _flat(value, f"{prefix}{name}.", depth + 1)
-        elif not isinstance(value, list):
-            yield f"{prefix}{name}", value
+                yield from _flat(value, f"{prefix}{name}.", depth + 1, has_lists=has_lists)
+        elif has_lists or not isinstance(value, list):
+            yield f"{prefix}{name}", () if isinstance(value, list) else value
 
 
 # -- open_clip ------------------------------------------------------------------------------------------------------
