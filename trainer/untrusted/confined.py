@@ -258,8 +258,8 @@ def check_not_moved(path: Path) -> None:
     Raises:
         FileNotFoundError: It does.
     """
-    for folder in _NEVER_MADE:
-        if path.is_relative_to(folder) and not folder.is_dir():
+    for folder in (path, *path.parents):
+        if is_moved(folder):
             raise FileNotFoundError(errno.ENOENT, "it was moved, renamed or removed", str(folder))
 
 

@@ -10,6 +10,7 @@ from tests.nightly import few_plain, nightly_except
 from trainer.__main__ import main
 from trainer.scheduling import launch, queue
 from trainer.store import StoreError, Workspace
+from trainer.untrusted import confined
 
 pytestmark = pytest.mark.slow
 
@@ -106,3 +107,13 @@ def test_commands_about_a_run_make_no_workspace(tmp_path: Path, capsys, command)
     assert main([*command, "--workspace", str(gone)]) == 2
     assert "There is no workspace at" in capsys.readouterr().err
     assert not gone.exists()
+
+
+def test_a_folder_is_made_without_a_look_at_all_workspaces_of_the_process(tmp_path, monkeypatch):
+    class Asked(set):
+        __iter__ = None  # it took ten milliseconds a folder after 3,000 workspaces
+
+    monkeypatch.setattr(confined, "_NEVER_MADE", Asked([tmp_path / "gone"]))
+    assert confined.make_folder(tmp_path, "new").is_dir()
+    with pytest.raises(FileNotFoundError, match="moved"):
+        confined.make_folder(tmp_path / "gone" / "runs", "new")
