@@ -100,9 +100,13 @@ class _Axis(pg.AxisItem):
         levels = super().tickSpacing(low, high, size)
         if levels and self.integer:
             levels = [level for level in levels if level[0] >= 1] or [(1.0, 0.0)]
-        if not levels or self.orientation in ("top", "bottom"):
+        number_px = LINE_PX
+        if levels and self.orientation in ("top", "bottom"):
+            longest = whole(max(abs(low), abs(high)))
+            number_px = QFontMetrics(theme.pixel_font(theme.SMALL_PX)).horizontalAdvance(longest) + theme.INSIDE
+        if not levels or (levels[0][0] < 1 and number_px != LINE_PX):
             return levels
-        (step, offset), least = levels[0], LINE_PX * abs(high - low) / max(size, 1.0)
+        (step, offset), least = levels[0], number_px * abs(high - low) / max(size, 1.0)
         while step < least:
             step *= 2 if math.log10(step) % 1 < 0.2 or math.log10(step) % 1 > 0.6 else 2.5
         return [(step, offset), *(level for level in levels[1:] if level[0] < step)]

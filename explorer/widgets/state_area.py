@@ -158,6 +158,7 @@ class StateArea(CurrentPageStack):
         self.has_result = False
         self._width, self._skeleton, self._scrolls = width, Skeleton(), isinstance(content, MinSizeScroll)
         self._skeleton.setContentsMargins(*((inset,) * 4 if isinstance(inset, int) else inset))
+        self._around_page: QWidget = self._skeleton
         self._content = _Dimmable(content, self)  # its parent first: Qt restyles all that is given one
         self._soon = QTimer(self, singleShot=True, interval=DIMMED_AFTER_MS, timeout=self._show_loading)
         self.addWidget(self._skeleton)
@@ -168,7 +169,8 @@ class StateArea(CurrentPageStack):
         """What empty and failed say; made at first use, because most areas say neither, and there are many."""
         page = StatePage(width=self._width)
         # Where the content scrolls, nothing around the area does.
-        self.addWidget(MinSizeScroll(page) if self._scrolls else page)
+        self._around_page = MinSizeScroll(page) if self._scrolls else page
+        self.addWidget(self._around_page)
         return page
 
     @functools.cached_property
@@ -265,8 +267,7 @@ class StateArea(CurrentPageStack):
         self._soon.stop()
         self.kind, self.has_result = kind, has_result
         self._content.dim(kind == "stale")
-        scroll = self._scrolls and page is vars(self).get("page")
-        self.setCurrentWidget(page.parentWidget().parentWidget() if scroll else page)
+        self.setCurrentWidget(self._around_page if page is vars(self).get("page") else page)
 
     def _show_loading(self) -> None:
         self._content.dim(self.has_result)

@@ -34,8 +34,8 @@ from trainer.distribution.bundle_files import DRAWING, takes_choices
 WIDTH, HEIGHT = 968, 600
 FORM_PX: Final = 364
 LABEL_PX: Final = 80
-PANELS_PX: Final = 104
-"""Of the list of panels: four short names, and one that is cut shows that it scrolls."""
+PANELS_PX, FIGURES_PX = 104, 138
+"""Of the list of panels: four short names, and one that is cut shows that it scrolls; of figures: the usual five."""
 PER_LINE: Final = 4
 BOX_PX: Final = 36
 """Of a check box beside its text, and the gap behind it."""
@@ -246,6 +246,10 @@ class ExportDialog(QDialog):
         self._previews.close()
         super().done(result)
 
+    def focusNextPrevChild(self, forward: bool) -> bool:
+        layouts.tab_as_laid_out(self)  # the parts of a figure are known later than what stands below them
+        return super().focusNextPrevChild(forward)
+
     def keyPressEvent(self, event: QKeyEvent) -> None:
         # Where the dialog is not the active window, its shortcuts are not looked at.
         if (
@@ -423,7 +427,9 @@ class ExportDialog(QDialog):
         also.setFixedWidth(LABEL_PX)
         self._reading.setVisible(not self._example)
         parts = layouts.scroll(layouts.panel(self._part_rows), "export-panels")
-        parts.setFixedHeight(PANELS_PX)  # What is below stays where it is when the panels are read.
+        parts.setFixedHeight(
+            FIGURES_PX if self._example else PANELS_PX
+        )  # What is below stays where it is when the panels are read.
         beside = () if self._example else (layouts.row(also, *self.also.values(), layouts.STRETCH, gap=theme.INSIDE),)
         self.choosing = layouts.panel(
             layouts.column(

@@ -85,11 +85,11 @@ class Rail(QWidget):
             height = (self.height() - rest) // len(buttons)
             if height >= NORMAL_PX:
                 break
-        for column in (self._column, self._content.layout()):
+        for column in (self._column, self._inner_column):
             column.setSpacing(gap)
         for spacer in self._between:
             spacer.changeSize(0, between)
-        self._content.layout().invalidate()
+        self._inner_column.invalidate()
         height = min(theme.ROW_PX, max(LEAST_PX, height))
         for button in buttons:
             button.setFixedHeight(height)
@@ -98,7 +98,7 @@ class Rail(QWidget):
 
     def _lay_out(self, rail_places: Sequence[Place]) -> QWidget:
         content = QWidget(objectName="rail-views")
-        column = layouts.column(gap=GAP_PX, of=content)
+        self._inner_column = column = layouts.column(gap=GAP_PX, of=content)
         group = ""
         for rail_place in rail_places:
             if rail_place.group != group:

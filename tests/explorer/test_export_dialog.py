@@ -196,9 +196,14 @@ def test_a_bundle_has_the_same_choices(qtbot: QtBot, make: Callable[..., ExportD
     assert {name: (box.accessibleName(), box.isChecked()) for name, box in dialog.parts.items()} == {
         "map": ("Map", True), "curves": ("Runs: Curves", True), "prompts": ("Prompts", False),
     }  # fmt: skip
-    for name in ("map", "prompts"):
-        dialog.parts[name].setFocus()
-        qtbot.keyClick(dialog.parts[name], Qt.Key.Key_Space)
+    with qtbot.waitActive(dialog):
+        dialog.activateWindow()
+    dialog.format_buttons["zip"].setFocus()
+    for name in ("map", "curves", "prompts"):
+        qtbot.keyClick(dialog.focusWidget(), Qt.Key.Key_Tab)
+        assert dialog.focusWidget() is dialog.parts[name], "Tab goes on where they stand"
+        if name != "curves":
+            qtbot.keyClick(dialog.parts[name], Qt.Key.Key_Space)
     assert dialog.left_out == ["map"]
     assert dialog.command() == [*COMMAND, "--without", "map"]
     dialog.parts["map"].click()

@@ -36,6 +36,17 @@ def test_a_plot_without_data_names_no_values(qtbot) -> None:
     assert axis.tickStrings([-500.0, 1500.0, 20_000.0], 1.0, 500.0) == ["−500", "1,500", "20,000"]
 
 
+def test_numbers_of_a_narrow_axis_do_not_touch(qtbot) -> None:
+    plot = Plot()
+    qtbot.addWidget(plot)
+    axis = plot.getPlotItem().getAxis("bottom")
+    wide = QFontMetrics(pixel_font(SMALL_PX)).horizontalAdvance("1,920")
+    for px in (60, 90, 140, 220, 900):
+        (step, _), *_ = axis.tickSpacing(0.0, 1920.0, px)
+        assert step * px / 1920 > wide, px
+    assert axis.tickSpacing(0.0, 1920.0, 900)[0][0] <= 500
+
+
 def test_tab_scrolls_to_all_of_a_plot(qtbot) -> None:
     plots = [Plot() for _ in range(3)]
     for plot in plots:

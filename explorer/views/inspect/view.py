@@ -225,7 +225,8 @@ class InspectView(PictureQuestionView):
         self.captions.clear()
         self.captions.addItems(captions)
         self.captions.setCurrentText(caption or typed or (captions[0] if captions else ""))
-        self.captions.lineEdit().setCursorPosition(0)  # a long one is read from its first word
+        if (line := self.captions.lineEdit()) is not None:
+            line.setCursorPosition(0)  # a long caption is read from its first word
         self.captions.blockSignals(False)
 
     def _keep_caption(self, caption: str) -> None:
