@@ -10,14 +10,15 @@ import io
 import lzma
 import re
 import zlib
+from collections.abc import Callable
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import Any, BinaryIO, Final
 
 from trainer.untrusted.files import open_ordinary
 
 PACKED: Final = (".gz", ".bz2", ".xz")
 """How the name of a table ends that is compressed."""
-_OPENERS: Final = {
+_OPENERS: Final[dict[bytes, Callable[[BinaryIO], Any]]] = {
     rb"\x1f\x8b\x08": lambda file: gzip.GzipFile(fileobj=file),
     rb"BZh\d1AY&": bz2.BZ2File,
     rb"\xfd7zXZ\0": lzma.LZMAFile,
@@ -110,7 +111,7 @@ class _Chunks(io.RawIOBase):
             file.close()
         super().close()
 
-    def readinto(self, buffer: bytearray) -> int:
+    def readinto(self, buffer: Any) -> int:
         self._ready = self._ready or self._next()
         taken = self._ready[: len(buffer)]
         self._ready = self._ready[len(taken) :]
