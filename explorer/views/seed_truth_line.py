@@ -64,7 +64,8 @@ class SeedTruthLine(TruthLine):
         trained = len(runs) > 1 and all(row is not None and row.status == "finished" for row in runs)
         adds = trained and truth.comparable and not truth.experiment and not self._jobs.look_only
         self._comparable = truth.comparable
-        evaluates = truth.apart and self.offers_evaluation
+        asks_models = all(row is not None and not row.is_elsewhere for row in runs)
+        evaluates = truth.apart and self.offers_evaluation and asks_models
         self.show_truth(truth, ask=EVALUATE if evaluates else ADD_SEEDS if adds else "")
 
     def _key_now(self) -> object:

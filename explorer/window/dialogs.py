@@ -65,7 +65,7 @@ class Dialogs(QObject):
         assert self._services is not None
         selection = self._services.context.selection
         sheet = OpenVectorsSheet(self._folder, self._background, intent.paths, self._window)
-        sheet.opened.connect(lambda run: setattr(selection, "run_a", run))
+        sheet.opened.connect(lambda run: selection.select_runs(run, None))
         self._open(sheet, MAP)
 
     def import_curves(self, intent: intents.ImportCurves) -> None:

@@ -42,11 +42,14 @@ def facts_of(workspace: Workspace, runs: Sequence[int]) -> PickerChoices:
 def first_choice(runs: Sequence[RunRow], run_a: int | None, run_b: int | None) -> tuple[int | None, int | None]:
     """Return A and B with empty places filled: first CLIP run in A, first CLOOB run in B, else the first free one.
 
-    Runs that are no more leave their place empty before it is filled; archived ones and mere curves fill none.
+    Runs that are no more leave their place empty before it is filled; archived ones and mere curves fill none, nor do
+    runs on other data beside vectors or a training of another program.
     """
-    run_ids = {run.id for run in runs}
-    a = run_a if run_a in run_ids else None
-    b = run_b if run_b in run_ids else None
+    by_id = {run.id: run for run in runs}
+    a = run_a if run_a in by_id else None
+    b = run_b if run_b in by_id else None
+    if a is not None and by_id[a].is_elsewhere:
+        runs = [run for run in runs if run.data == by_id[a].data]
     if a is None:
         # While B is empty, too, a CLOOB run is left for it: a lone one is B, not A.
         a = _first(runs, "clip", taken=b, spare="cloob" if b is None else "")

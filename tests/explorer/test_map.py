@@ -297,6 +297,7 @@ def test_a_class_is_named_where_it_dominates():
     assert abs(labels[0].x) < 0.1
     assert dominant_labels(("a",), np.zeros(0, int), np.zeros((0, 2))) == []
     assert dominant_labels(("a",), np.ones(40, int), xy[:40]) == [], "what is not known has no name"
+    assert dominant_labels(("no value", "a"), np.zeros(40, int), xy[:40]) == [], "nor is what has no value a class"
 
 
 def test_more_classes_than_glyphs_name_the_clusters_too():

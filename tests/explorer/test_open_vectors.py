@@ -101,11 +101,12 @@ def test_the_sheet_opens_a_run_that_the_store_knows(dressed, background, qtbot, 
 def test_what_is_opened_becomes_a_on_the_map(window, qtbot, monkeypatch: pytest.MonkeyPatch, files):
     selection, b = window.selection, window.selection.run_b
     monkeypatch.setattr(open_sheet, "start_opening", lambda workspace, words: b)
-    selection.select_runs(selection.run_a, None)
+    selection.select_runs(None, selection.run_a)
     window.navigation.go_to("runs")
     window.router.send(OpenVectors(files))
     window.findChild(OpenVectorsSheet).accept()
     qtbot.waitUntil(lambda: (selection.run_a, window.navigation.view_name) == (b, "map"))
+    assert selection.run_b is None, "what stood there is of other data"
     qtbot.waitUntil(lambda: getattr(window.navigation.view("map").panels[0].side, "run", None) == b)
 
 

@@ -609,6 +609,15 @@ def test_a_and_b_choose_themselves(kinds: list[str], before: tuple, after: tuple
     assert first_choice(runs, *before) == after
 
 
+def test_no_run_on_other_data_stands_beside_vectors() -> None:
+    data = ("made", "clothes", "made")
+    runs = [replace(_run(number, "cloob"), data=of) for number, of in enumerate(data, start=1)]
+    vectors = replace(runs[0], objective="elsewhere")
+    assert first_choice([vectors, runs[1]], 1, None) == (1, None)
+    assert first_choice([vectors, *runs[1:]], 1, None) == (1, 3)
+    assert first_choice([vectors, runs[1]], 1, 2) == (1, 2), "a person may choose it"
+
+
 @pytest.mark.parametrize(("run_a", "run_b", "after"), [(3, 2, 4), (1, 2, 2), (5, 2, 2), (3, None, None), (1, 4, 2)])
 def test_a_of_another_experiment_brings_its_partner_as_b(run_a: int, run_b: int | None, after: int | None) -> None:
     of = [("Scenes", "s0"), ("Scenes", "s0"), ("clothes", "s0"), ("clothes", "s0"), ("clothes", "s1")]

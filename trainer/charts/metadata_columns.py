@@ -11,7 +11,7 @@ from jaxtyping import Float, Int
 
 from trainer.store.columns import StoredColumn
 
-NOTHING: Final = "no value"
+NO_VALUE: Final = "no value"
 """What a missing value of a class is called."""
 
 _MOST_WHOLE_NUMBERS: Final = 12
@@ -34,7 +34,7 @@ def column(values: Sequence[Any]) -> MetadataColumn | None:
     if isinstance(values, StoredColumn):
         return _classes_of(values)
     try:
-        named = {value: NOTHING if value in (None, "") else str(value) for value in dict.fromkeys(values)}
+        named = {value: NO_VALUE if value in (None, "") else str(value) for value in dict.fromkeys(values)}
     except TypeError:
         return None
     names = tuple(sorted(set(named.values())))
@@ -48,7 +48,7 @@ def _classes_of(values: StoredColumn) -> MetadataColumn | None:
     coded = values.coded()
     if coded is None:
         return None
-    named = [NOTHING if value in (None, "") else str(value) for value in coded[1]]
+    named = [NO_VALUE if value in (None, "") else str(value) for value in coded[1]]
     names = tuple(sorted(set(named)))
     where = {name: i for i, name in enumerate(names)}
     return MetadataColumn(names, np.array([where[name] for name in named] or [0], np.int64)[coded[0]])

@@ -23,7 +23,7 @@ from trainer.charts import ChartError
 from trainer.charts.class_task import ClassTexts, class_task
 from trainer.charts.common_pairs import common_rows
 from trainer.charts.matching import matching_of, units_of
-from trainer.charts.metadata_columns import NOTHING, column, is_class
+from trainer.charts.metadata_columns import NO_VALUE, column, is_class
 from trainer.charts.opened_snapshot import OpenedSnapshot, open_target, open_targets
 from trainer.charts.snapshot_label import SnapshotLabel, shown
 from trainer.charts.spec import Request, Target
@@ -372,7 +372,7 @@ def classes_of(items: Items, rows: np.ndarray) -> tuple[tuple[str, ...], Int[np.
         return (), np.full(len(rows), -1)
     names, codes = np.unique(prepared.place[rows], return_inverse=True)
     class_names = [prepared.names[name] for name in names]
-    with_class = np.array([i for i, name in enumerate(class_names) if name != NOTHING], np.int64)
+    with_class = np.array([i for i, name in enumerate(class_names) if name != NO_VALUE], np.int64)
     number = np.full(len(class_names), -1)
     number[with_class] = np.arange(len(with_class))
     return tuple(class_names[i] for i in with_class), number[codes.reshape(-1)]

@@ -20,7 +20,7 @@ from trainer.analysis.sampling import at_most
 from trainer.analysis.similarity import matched_cosines
 from trainer.charts.colored_points import ColoredPoints
 from trainer.charts.matching import matching_of
-from trainer.charts.metadata_columns import NOTHING, MetadataColumn
+from trainer.charts.metadata_columns import NO_VALUE, MetadataColumn
 from trainer.charts.pair_changes import MEASURES, Changes, map_values
 from trainer.store.snapshot_files import Snapshot
 
@@ -148,12 +148,12 @@ def pair_colors(by: str, maps: Sequence[ColoredMap]) -> list[ColoredPoints]:
         return _on_one_scale(by, [column.numbers for column in columns if column.numbers is not None])
     classes = [column if column.place is not None else _as_classes(column) for column in columns]
     # What has no class comes last, of each data set and of all.
-    data_sets = [tuple(sorted(set(column.names) - {NOTHING})) for column in classes]
+    data_sets = [tuple(sorted(set(column.names) - {NO_VALUE})) for column in classes]
     every = [name for classes in dict.fromkeys(data_sets) for name in classes]
     if len(set(every)) < len(every):  # parts of one data set
         every = sorted(set(every))
         data_sets = [tuple(every)]
-    missing = (NOTHING,) if any(NOTHING in column.names for column in classes) else ()
+    missing = (NO_VALUE,) if any(NO_VALUE in column.names for column in classes) else ()
     where = {name: i for i, name in enumerate((*every, *missing))}
     return [ColoredPoints(by, tuple(where), _moved(column, where), data_sets=tuple(data_sets)) for column in classes]
 
@@ -202,12 +202,12 @@ def _ends(numbers: Sequence[np.ndarray]) -> tuple[float, float]:
 
 
 def _nothing(n: int) -> MetadataColumn:
-    return MetadataColumn((NOTHING,), np.zeros(n, np.int64))
+    return MetadataColumn((NO_VALUE,), np.zeros(n, np.int64))
 
 
 def _as_classes(column: MetadataColumn) -> MetadataColumn:
     """Convert numbers to classes to match another map's classes."""
-    words_of = [NOTHING if np.isnan(v) else f"{v:g}" for v in column.numbers.tolist()]  # type: ignore[union-attr]
+    words_of = [NO_VALUE if np.isnan(v) else f"{v:g}" for v in column.numbers.tolist()]  # type: ignore[union-attr]
     names, codes = np.unique(np.asarray(words_of, str), return_inverse=True)
     return MetadataColumn(tuple(map(str, names)), codes.reshape(-1))
 

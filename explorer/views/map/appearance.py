@@ -26,7 +26,7 @@ from explorer.widgets.point_map.labels import Label
 from explorer.widgets.progress_row import ProgressRow
 from trainer.analysis.cluster_words import ClusterWords
 from trainer.analysis.dominant_classes import dominant_points
-from trainer.charts.metadata_columns import MetadataColumn
+from trainer.charts.metadata_columns import NO_VALUE, MetadataColumn
 from trainer.charts.pair_colors import CHANGED, MOST_RANKED, PairNumbers
 
 POLL_MS = 120
@@ -416,7 +416,8 @@ def labels_of(
 
 def dominant_labels(names: Sequence[str], classes: Int[np.ndarray, " n"], xy: Float[np.ndarray, "n 2"]) -> list[Label]:
     """Return the name of each class that dominates somewhere, where it is densest. For a thread."""
-    named = dict(enumerate(names))  # the last color is of what is not known
+    # The last color is of what is not known.
+    named = {number: name for number, name in enumerate(names) if name != NO_VALUE}
     return [Label(named[number], x, y) for number, (x, y) in dominant_points(classes, xy).items() if named.get(number)]
 
 
