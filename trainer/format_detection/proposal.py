@@ -39,8 +39,8 @@ from trainer.format_detection.tables import (
     TABLES,
     caption_beside,
     column_of_classes,
-    column_of_pictures,
     columns_of,
+    columns_of_pictures,
     columns_of_words,
     first_images,
     form_of,
@@ -594,7 +594,7 @@ def _columns_for(file: Path) -> tuple[str, str]:
     names = first_images(file, image) if image else []
     if not image or (names and not any(os.path.splitext(name)[1] for name in names)):
         # Of Karpathy's lists, `filepath` is a folder and `filename` the picture.
-        image = column_of_pictures(file, SUFFIXES) or image
+        image = next(iter(columns_of_pictures(file, SUFFIXES)), image)
     names = first_images(file, image) if image else []
     if not image or (names and not _exist(file, names)):
         # Names of pictures without their ending, which are sought: `10020.jpg` of the id 10020.

@@ -399,16 +399,6 @@ def _first_rows(path: Path) -> list[dict[str, Any]]:
         return []
 
 
-def column_of_pictures(path: Path, endings: Collection[str]) -> str:
-    """Return the first column that mostly contains image names; empty if none or unreadable.
-
-    Args:
-        path: A table of any form.
-        endings: Of pictures, in small letters with the dot.
-    """
-    return next(iter(columns_of_pictures(path, endings)), "")
-
-
 def columns_of_pictures(path: Path, endings: Collection[str]) -> list[str]:
     """Return the columns that mostly contain image names, those called image first; none if it is unreadable."""
     rows = _first_rows(path)

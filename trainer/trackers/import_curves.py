@@ -162,8 +162,9 @@ def _count_updates(curves: Curves, run: str, folder: Path) -> None:
     validations = [curve for name, curve in curves.runs[run].items() if name.startswith("val/")]
     if not validations:
         return
-    top = folder.parent
-    sources = [source for source in open_clip_sources(top)[0] if source.path.name == "out.log"] if _has_log(top) else []
+    top, name = folder.parent, "out.log"
+    sources = open_clip_sources(top)[0] if (top / name).is_file() else []
+    sources = [source for source in sources if source.path.name == name]
     per_epoch = read_sources(sources, lambda line: None).steps_per_epoch.get("", 0) if sources else 0
     if not per_epoch:
         sentence = "Its val/ curves count epochs and its train/ curves updates: out.log, which tells how many, is not "
@@ -181,10 +182,6 @@ def count_seen_updates(curves: Mapping[str, Curve]) -> None:
     for name, curve in curves.items():
         if name.startswith("train/"):
             curve.count(lambda index: index + 1)
-
-
-def _has_log(folder: Path) -> bool:
-    return (folder / "out.log").is_file()
 
 
 @dataclass(frozen=True)

@@ -183,7 +183,8 @@ class TrainingSession:
             _share_batch_norms(self.towers, self.method, shared)
         averaged = run.optimizer.average > 0 and run.objective.source is None
         self.average = WeightAverage(self.towers, run.optimizer.average) if averaged else None
-        self.optimizer = optimizer.build(nn.ModuleDict(self.modules), run.optimizer, _rates(run.tuning))
+        rates = {"visual": run.tuning.image_rate, "text": run.tuning.text_rate}
+        self.optimizer = optimizer.build(nn.ModuleDict(self.modules), run.optimizer, rates)
         self.device = where
         self.runs_ahead = shared is None and may_run_ahead(run.optimizer, where)
         self.step = 0
@@ -472,10 +473,6 @@ def restrict(towers: models.TwoTowers, run: config.Run, adapter: Adapter | None)
     if adapter is not None or tuning.lora_rank:
         rank, alpha = tuning.lora_rank, tuning.lora_alpha
         attach(towers, rank=rank, alpha=alpha, targets=tuning.lora_targets, adapter=adapter)
-
-
-def _rates(tuning: config.Tuning) -> dict[str, float]:
-    return {"visual": tuning.image_rate, "text": tuning.text_rate}
 
 
 def may_run_ahead(choice: config.Optimizer, where: torch.device) -> bool:

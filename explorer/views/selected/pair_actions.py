@@ -13,13 +13,13 @@ from PySide6.QtWidgets import QCompleter, QLineEdit, QPushButton, QWidget
 from explorer import theme
 from explorer.run_control.write_queue import WriteQueue
 from explorer.views.read_only import guarded
-from explorer.views.selected.pair_load import LoadedPair, StoredFacts, pin_probe, write_state, write_tag
+from explorer.views.selected.pair_load import LoadedPair, StoredFacts, write_state, write_tag
 from explorer.views.view import Context
 from explorer.widgets import layouts
 from explorer.widgets.flow_row import FlowRow
 from explorer.widgets.refusal import set_refusal
 from trainer.charts.one_pair import OnePair
-from trainer.charts.probes import PinnedProbe
+from trainer.charts.probes import PinnedProbe, pin
 from trainer.store.selections import NamedSelection
 
 STATES: Final = (
@@ -124,7 +124,7 @@ class PairActions(QWidget):
         if self._loaded is None:
             return
         value = self._loaded.pair.path if kind == "image" else self._loaded.pair.caption
-        self._writes.add(partial(pin_probe, self.context.workspace, PinnedProbe(kind, value)))
+        self._writes.add(partial(pin, self.context.workspace, [PinnedProbe(kind, value)]))
 
     def tag(self, name: str, *, on: bool) -> None:
         """Add or remove a tag of the pair; undoable."""

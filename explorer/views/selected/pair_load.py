@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from trainer.charts.one_pair import OnePair, OpenSnapshots, one_pair, open_snapshots
-from trainer.charts.probes import PinnedProbe, pin
 from trainer.charts.spec import Request
 from trainer.store import Workspace
 from trainer.store.reviews import Review
@@ -93,12 +92,3 @@ def write_tag(workspace: Workspace, pair: OnePair, name: str, on: bool) -> None:
         workspace.selections.keep(name, dataset, others)
     elif earlier is not None:
         workspace.selections.drop(earlier)
-
-
-def pin_probe(workspace: Workspace, probe: PinnedProbe) -> None:
-    """Pin a probe. For a thread.
-
-    Raises:
-        UserError: There are as many as there can be, or the workspace is look only.
-    """
-    pin(workspace, [probe])
