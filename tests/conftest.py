@@ -149,8 +149,7 @@ def forked_programs() -> Iterator[None]:
 @pytest.fixture(autouse=True, scope="module")
 def older_is_no_garbage() -> None:
     """Exclude imports and what earlier files left from garbage collection: looking through them takes two seconds."""
-    if gc.get_freeze_count():  # of imports next to nothing is garbage
-        gc.collect()
+    gc.collect()
     gc.freeze()
 
 
@@ -421,6 +420,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if is_quick(item):
             item.add_marker(pytest.mark.quick)
+    gc.freeze()  # of imports next to nothing is garbage
 
 
 def _seconds_by_file(config: pytest.Config) -> dict[str, float]:
