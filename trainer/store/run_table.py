@@ -23,7 +23,7 @@ from trainer.store.files import make_folders, sync_folder, write_text
 from trainer.store.process_lock import Identity
 from trainer.store.rows import ACTIVE, DAMAGED, ENDED, STATUSES, RunRow, StoreError
 from trainer.store.run_files import folder_name, folder_number, write_run_file
-from trainer.store.run_label import free_label, label_of
+from trainer.store.run_label import new_label
 from trainer.store.start_source import bound_decoder, bound_mix, bound_start
 from trainer.untrusted import confined, shell
 from trainer.untrusted.files import expanded
@@ -108,7 +108,7 @@ class RunTable:
                     metric=headline(run),
                     experiment=experiment,
                     arm=arm,
-                    label=free_label(connection, label_of(run, preset=preset, arm=arm, named=named)),
+                    label=new_label(connection, run, preset=preset, arm=arm, named=named),
                     facts=json.dumps(self._decodes(run)),
                 )
             )
@@ -266,7 +266,7 @@ class RunTable:
         except config.ConfigError as error:
             raise StoreError(str(error)) from error
         with self.database.write() as connection:
-            label = free_label(connection, label_of(changed, preset=row.preset, arm=row.arm, named=True), run)
+            label = new_label(connection, changed, run, preset=row.preset, arm=row.arm, named=True)
             values = {"name": changed.name, "label": label, "config": config.to_toml(changed)}
             try:
                 connection.execute(update(schema.run).where(_RUN.id == run).values(**values))

@@ -3,10 +3,11 @@
 from dataclasses import replace
 
 import pytest
+from sqlalchemy import update
 
 from trainer import config
 from trainer.config import presets
-from trainer.store import Workspace
+from trainer.store import Workspace, schema
 from trainer.store.run_label import MOST_CHARACTERS, label_of, shortened
 
 FLOWERS = config.Folder(path="/pictures/flowers")
@@ -66,7 +67,21 @@ def test_a_copy_that_nobody_named_is_told_apart_by_its_number_and_keeps_its_seed
     ):
         workspace.runs.create(scenes(kind, name=name, data=data), preset="clip-folder")
     labels = [row.label for row in workspace.runs.all()]
-    assert labels == ["CLIP · emoji-pairs-300 · s0", "CLIP · emoji-pairs-300 · s0 (2)", "CLOOB · emoji-pairs-300 · s0"]
+    assert labels == ["CLIP · s0", "CLIP · s0 (2)", "CLOOB · s0"]
+
+
+def test_labels_name_the_data_from_the_second_data_of_a_workspace_on(tmp_path):
+    workspace = Workspace(tmp_path / "w")
+    flowers, clothes = FLOWERS, config.Folder(path="/pictures/clothes")
+    labels = [
+        workspace.runs.get(workspace.runs.create(scenes(kind, data=data, name="run"))).label
+        for kind, data in (("clip", flowers), ("clip", clothes), ("cloob", clothes), ("clip", flowers))
+    ]
+    assert labels == ["CLIP · s0", "CLIP · clothes · s0", "CLOOB · clothes · s0", "CLIP · s0 (2)"]
+    with workspace.runs.database.write() as connection:  # an older version named the data of every run
+        connection.execute(update(schema.run).where(schema.run.c.id.in_((1, 4))).values(label="CLIP · flowers · s0"))
+    made = workspace.runs.create(scenes("cloob", data=flowers, name="run"))
+    assert workspace.runs.get(made).label == "CLOOB · flowers · s0"
 
 
 def test_a_name_that_a_person_gave_is_shown_even_that_of_the_preset(tmp_path):
