@@ -72,7 +72,13 @@ class TrainOnImport(Struct, frozen=True):
     pairs: int | None  # Number of pairs to train on; None where it is unknown.
     image_size: int  # Side of the prepared pictures in pixels.
     captions_repeat: bool  # Whether several pairs have the same caption.
-    compare: bool = False  # Whether a CLIP and a CLOOB run are queued instead, without a form.
+
+
+class TrainBoth(Struct, frozen=True):
+    """Start an experiment of CLIP and CLOOB, and show it on Home."""
+
+    run: config.Run  # The configuration of both but for the objective.
+    seeds: int  # Of each.
 
 
 class ShowRuns(Struct, frozen=True):
@@ -194,6 +200,7 @@ ViewIntent = (
     | FineTune
     | MixRuns
     | TrainOnImport
+    | TrainBoth
     | ShowRuns
     | CompareBoth
     | ShowExperiment

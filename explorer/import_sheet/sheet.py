@@ -15,15 +15,15 @@ from explorer import theme
 from explorer.event_loop.background import Background
 from explorer.export import shell_command
 from explorer.import_sheet import dropped_files, summary_text, survey_result
+from explorer.import_sheet.both_row import BothRow
 from explorer.import_sheet.footer import Footer, classify_words
 from explorer.import_sheet.options import Cost, Options, PathLine, labeled
 from explorer.import_sheet.report import Line
 from explorer.import_sheet.result_tabs import ResultTabs
 from explorer.import_sheet.survey_result import DataSource
-from explorer.intents import ClassifyPictures, TrainOnImport
+from explorer.intents import ClassifyPictures, TrainBoth, TrainOnImport
 from explorer.model_client.client import ModelClient
 from explorer.model_client.one_shot import WAITS
-from explorer.views.runs.compared_runs import compared_on, compared_words
 from explorer.widgets import layouts
 from explorer.widgets.drop_overlay import refuse_drops
 from explorer.widgets.elided_label import ElidedLabel
@@ -48,7 +48,7 @@ class ImportSheet(QDialog):
         reading: What is shown; None while nothing was read.
     """
 
-    requested = Signal(object)  # A `TrainOnImport`, or a `ClassifyPictures` instead.
+    requested = Signal(object)  # A `TrainOnImport`, a `TrainBoth`, or a `ClassifyPictures` instead.
     shown = Signal()  # What is read is on the sheet, or why it cannot be.
     asked_in_background = Signal(int)  # The number of a question that is pending while the user has hidden the dialog.
 
@@ -88,11 +88,11 @@ class ImportSheet(QDialog):
             "other": self._action("", self._read_other),
             "as_it_is": self._action("Train on these classes anyway", self._keep_as_it_is),
         }
-        self._compare, self._paces = compare, tuple[Pace, ...]()
+        self._compare = compare
         self._build()
         if compare:
             self.start.setText("Train CLIP and CLOOB on these pairs")
-            background.run(self, paces, done=self._take_paces, failed=lambda _: None, key="paces")
+            background.run(self, paces, done=self.both.set_paces, failed=lambda _: None, key="paces")
         room = (parent or self).size() if parent else None
         wide, high = (room.width(), room.height()) if room else (1_000, 780)
         self.resize(min(MOST_WIDE, max(760, wide - 240)), min(MOST_HIGH, max(520, high - 120)))
@@ -146,7 +146,9 @@ class ImportSheet(QDialog):
         return self.cost.size_px
 
     def command(self) -> list[str]:
-        """Return the arguments of the `trainer` command that reads the same data without the window."""
+        """Return the arguments of the `trainer` command that does the same without the window: trains or reads."""
+        if self.start.isEnabled() and self.both.run is not None:
+            return self.both.command()
         path = self.path.text().strip()
         if self._recognized is not None:
             # Absolute: the command may be given in another folder.
@@ -158,11 +160,11 @@ class ImportSheet(QDialog):
         if not self.start.isEnabled() or self.reading is None:
             return
         reading = self.reading
-        intent = TrainOnImport(
-            reading.data, reading.to_train_on(), self.image_size, reading.captions_repeat, self._compare
-        )
+        pairs, repeat = reading.to_train_on(), reading.captions_repeat
+        run, data = self.both.run, reading.data
+        both = TrainBoth(run, self.both.seeds) if run is not None else None
         super().accept()
-        self.requested.emit(intent)
+        self.requested.emit(both or TrainOnImport(data, pairs, self.image_size, repeat))
 
     def done(self, result: int) -> None:
         """Close the dialog and cancel the request in progress."""
@@ -371,16 +373,7 @@ class ImportSheet(QDialog):
         used = reading is not None and reading.used > 0
         cost = summary_text.cost(reading, self.image_size) if reading and used else ""
         self.cost.show_cost(cost, can_open=bool(reading and used and not reading.opened and not pending))
-        self.trains.setVisible(self._compare and used)
-        if reading is not None and not self.trains.isHidden():
-            pairs = reading.to_train_on()
-            repeat = reading.captions_repeat
-            runs = compared_on(reading.data, self.image_size, pairs, captions_repeat=repeat).values()
-            self.trains.setText(compared_words([*runs], pairs, self._paces, guessed="train" not in reading.pairs))
-
-    def _take_paces(self, paces: tuple[Pace, ...]) -> None:
-        self._paces = paces
-        self._size_edited()
+        self.both.show_data(reading if self._compare and used else None, self.image_size)
 
     def _say(self, text: str, *, wrong: bool = False) -> None:
         self.note.setText(text)
@@ -430,8 +423,8 @@ class ImportSheet(QDialog):
         self.cost.opened.connect(self.open_pictures)
         self.cost.edited.connect(self._size_edited)
         column.addWidget(self.cost)
-        self.trains = layouts.text(role="secondary", name="import-trains", wrap=True)
-        column.addWidget(self.trains)
+        self.both = BothRow(self)
+        column.addWidget(self.both)
         self.tabs = ResultTabs(self._background, self._actions, self)
         self.grid, self.report = self.tabs.grid, self.tabs.report
         column.addWidget(self.tabs, 1)

@@ -23,6 +23,7 @@ from explorer.intents import (
     OpenImport,
     ShowExperiment,
     ShowRuns,
+    TrainBoth,
     ViewIntent,
     WatchTraining,
 )
@@ -414,6 +415,8 @@ class ExperimentsView(ChartView):
         match intent:
             case ShowExperiment(name):
                 self.choose(name)
+            case TrainBoth(run, seeds):
+                self.context.jobs.do(actions.start_clip_and_cloob, run, seeds, done=self._started)
             case AddSeeds(runs):
                 self._confirm_seeds(runs)
             case _:

@@ -21,6 +21,7 @@ VIEW_OF: Final[Mapping[type, str]] = {
     intents.FineTune: "runs",
     intents.MixRuns: "runs",
     intents.TrainOnImport: "runs",
+    intents.TrainBoth: "experiments",
     intents.ShowRuns: "runs",
     intents.CompareBoth: "changes",
     intents.ShowExperiment: "experiments",

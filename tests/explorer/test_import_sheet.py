@@ -35,12 +35,16 @@ from explorer.window import Window
 from explorer.window.open_model_sheet import OpenModelSheet
 from tests.nightly import few_plain, nightly_except
 from trainer import config
+from trainer.__main__ import main
+from trainer.analysis.quantities import about
 from trainer.config import presets
 from trainer.config.small_batches import COLLAPSES
 from trainer.data.survey import survey
 from trainer.distribution.published_models import FIRST
 from trainer.experiments.held_out import few_captions
 from trainer.messages import Failure, ReadData
+from trainer.scheduling import queue
+from trainer.scheduling.paces import Pace
 from trainer.store import RunLog, Workspace
 
 VIEW_OF = {view.name: view for view in VIEWS}
@@ -366,14 +370,9 @@ def _first_start(window: Window, qtbot: QtBot) -> FirstStart:
 
 
 def test_clip_and_cloob_are_compared_on_data_from_the_first_start(
-    home: Window, qtbot: QtBot, folder: Path, monkeypatch: pytest.MonkeyPatch
+    home: Window, qtbot: QtBot, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    queued: list[tuple[config.Run, str]] = []
-    monkeypatch.setattr(
-        home.services.jobs,
-        "do",
-        lambda _action, runs, preset, **_: queued.extend((run, preset) for run in runs),
-    )
+    monkeypatch.setattr(queue, "due", lambda *_: [])  # what waits does not start
     start = _first_start(home, qtbot)
     assert [way.accessibleName() for way in start.ways.values()] == [
         "Try it on drawn scenes", "Use my pairs…", "Open a pretrained model…"]  # fmt: skip
@@ -384,19 +383,40 @@ def test_clip_and_cloob_are_compared_on_data_from_the_first_start(
     sheet.read_path()
     qtbot.waitUntil(lambda: sheet.reading is not None and sheet.reading.opened, timeout=90_000)
     assert sheet.start.text() == "Train CLIP and CLOOB on these pairs"
-    trains = sheet.trains.text()
+    pairs, run, said = sheet.reading.pairs["train"], sheet.both.run, sheet.both.trains
+    assert run is not None
+    batch, epochs = run.optimizer.batch_size, run.optimizer.epochs
+    assert sheet.both.epochs_box.value() == epochs
+    assert said.text() == (
+        f"Trains CLIP and CLOOB, {pairs // batch * epochs:,} steps of {batch} pairs, 1 seed each. "
+        "Their time is not known yet: no run like these has finished on this computer."
+    )
+    slow = Pace("CLIP · s9", run, 2.0)
+    sheet.both.set_paces((slow,))
+    sheet.both.epochs_box.set_value(30)
+    sheet.both.seeds_box.set_value(2)
+    steps = pairs // batch * 30
+    assert said.text() == (
+        f"Trains CLIP and CLOOB, {steps:,} steps of {batch} pairs, 2 seeds each. "
+        f"Estimated time: about {about(2 * 2 * steps * 2.0)} in all, at the speed of CLIP · s9."
+    )
+    command = sheet.command()
     qtbot.mouseClick(sheet.start, Qt.MouseButton.LeftButton)
-    pairs, run = sheet.reading.pairs["train"], queued[0][0]
-    batch, steps = run.optimizer.batch_size, pairs // run.optimizer.batch_size * run.optimizer.epochs
-    assert trains.startswith(f"Trains CLIP and CLOOB, {steps:,} steps of {batch} pairs each, 1 seed. ")
-    assert trains.endswith("Their time is not known yet: no run like these has finished on this computer.")
-    assert [preset for _, preset in queued] == ["clip-folder", "cloob-folder"]
-    assert [run.objective.kind for run, _ in queued] == ["clip", "cloob"]
-    for run, _ in queued:
-        config.check(run)
-        assert run.data == queued[0][0].data
-        assert run.data.path == str(folder)
-        assert run.optimizer.batch_size <= 24
+    workspace = home.services.context.workspace
+    qtbot.waitUntil(lambda: len(workspace.runs.all()) == 4, timeout=30_000)
+    (row,) = workspace.experiments.all()
+    runs = workspace.runs.all()
+    assert [(run.label, run.experiment, run.arm) for run in runs] == [
+        (f"{arm} · s{seed}", row.name, arm) for seed in (0, 1) for arm in ("CLIP", "CLOOB")
+    ]
+    for run_config in (workspace.runs.config_of(run.id) for run in runs):
+        assert run_config.data.path == str(folder)
+        assert (run_config.optimizer.batch_size, run_config.optimizer.epochs) == (batch, 30)
+        assert run_config.optimizer.warmup_steps <= steps / 10
+    qtbot.waitUntil(lambda: home.navigation.view_name == "experiments")
+    headless = Workspace(tmp_path / "headless")
+    assert main(["--workspace", str(headless.folder), *command, "--queue"]) == 0
+    assert [(each.name, each.definition) for each in headless.experiments.all()] == [(row.name, row.definition)]
 
 
 def test_a_published_model_is_opened_from_the_first_start(home: Window, qtbot: QtBot) -> None:

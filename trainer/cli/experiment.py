@@ -27,6 +27,8 @@ trainer experiment run NAME --queue                             the same in the 
 trainer experiment stop NAME                                    no more runs; those done stay comparable
 trainer experiment show NAME                                    how far it is
 trainer experiment verdict NAME [--out verdict.html ...]        the result; .md, .html, .tex figures, .toml
+trainer experiment both --preset clip-folder --set data.path=pairs --seeds 3
+                                                                train CLIP and CLOOB alike, as the window does
 trainer experiment repeat RUN --set objective.beta=8,14,30      an experiment that varies one field of a run
 trainer experiment export NAME --out duel.toml                  the whole definition as one file
 trainer experiment search FILE.toml                             search over configurations with Optuna; resumable
@@ -56,7 +58,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     new.add_argument(
         "--hours", type=float, default=0.0, metavar="H", help="hours of training after which no seed is added"
     )
-    parser.add_argument("--queue", action="store_true", help="run: return immediately; the queue trains")
+    parser.add_argument("--seeds", type=int, metavar="N", help="both: seeds of each (default: 3 to 5, until decided)")
+    parser.add_argument("--queue", action="store_true", help="run, both: return immediately; the queue trains")
     add_out_argument(parser, "to write")
 
 
@@ -64,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
     """Run the action and print the experiment, or all of them."""
     if args.action == "list":
         return _list(args)
-    if not args.what:
+    if not args.what and args.action != "both":
         raise UserError(f"Say which: trainer experiment {args.action} NAME.")
     return _ACTIONS[args.action](args)
 
@@ -123,6 +126,19 @@ def _repeat(args: argparse.Namespace) -> int:
     field, texts = parse(args.set[0])
     values = _values(args, default_outcome(run))
     return _store(args, repeated(run, field, texts, values.pop("outcome"), name=args.name, **values))
+
+
+def _both(args: argparse.Namespace) -> int:
+    from trainer.data.new_run import new_run
+    from trainer.experiments.experiment import clip_and_cloob
+    from trainer.scheduling import experiments
+
+    if len(args.preset) != 1:
+        raise UserError("Name one preset that CLIP and CLOOB are both trained with: --preset clip-folder.")
+    run = new_run(args.workspace.folder, preset=args.preset[0], changes=args.set)
+    experiment = clip_and_cloob(run, (row.name for row in args.workspace.experiments.all()), seeds=args.seeds)
+    args.what = experiment.name
+    return train(args, experiments.begin(args.workspace, experiment))
 
 
 def _store(args: argparse.Namespace, experiment: Experiment) -> int:
@@ -252,6 +268,7 @@ def _search(args: argparse.Namespace) -> int:
 
 _ACTIONS: Final = {
     "new": _new,
+    "both": _both,
     "run": _run,
     "stop": _stop,
     "show": _show,

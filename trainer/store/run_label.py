@@ -22,9 +22,7 @@ NUMBER_ROOM: Final = len(" (2)")
 """Characters of them that stay free behind a seed: for the number of a run that is like another."""
 
 
-def label_of(
-    run: config.Run, *, preset: str = "", arm: str = "", named: bool = False, other_data: bool = True
-) -> str:
+def label_of(run: config.Run, *, preset: str = "", arm: str = "", named: bool = False, other_data: bool = True) -> str:
     """Return the label of a run before it is compared with others: what was trained, and its seed or name.
 
     Where nobody typed a name it names the data, if they are others than Scenes: `CLIP · flowers · s0`.

@@ -207,6 +207,8 @@ class NewRun(QDialog):
 
     def command(self) -> list[str]:
         """Return the `trainer` arguments that start the same run."""
+        if self.pair.isVisibleTo(self):
+            return both_command(self.run(), self.pair.count, self.preset_name, self._presets)
         return [*fit_command(self.run(), self.preset_name, self._presets), *self.where.command()]
 
     def accept(self) -> None:
@@ -736,6 +738,11 @@ def _in_labels(key: str, sentence: str, run: config.Run) -> str:
     fields = {field.name: field for field in dataclasses.fields(owner)}
     label = fields[name].metadata.get("label", name) if name in fields else key
     return sentence.replace(key, label, 1)
+
+
+def both_command(run: config.Run, seeds: int, preset: str, known: dict[str, config.Run]) -> list[str]:
+    """Return the `trainer` arguments that start the same experiment."""
+    return ["experiment", "both", *fit_command(run, preset, known)[1:], "--seeds", f"{seeds}"]
 
 
 def fit_command(run: config.Run, preset: str, presets: dict[str, config.Run]) -> list[str]:

@@ -70,14 +70,12 @@ class NewRunFoot(QFrame):
             both: Whether the runs of two objectives are started, which wait in the queue in any case.
             elsewhere: Whether it trains on another computer, and takes no slot of this one.
         """
-        no_copy = "No single command trains both: choose one objective" if both else ""
         no_queue = "A run on a compute target takes no slot of this computer's queue" if elsewhere else ""
         self.start.setText(BOTH if both else NOW)
         set_refusal(self.start, fault, BOTH_TIP if both else "Start at once, without waiting for other runs")
         self.queue.setVisible(not both)
         set_refusal(self.queue, fault or no_queue, "Start when a slot is free, after the runs already queued")
-        set_refusal(self.copy, no_copy)
-        self.reason.setText(no_copy or no_queue)
+        self.reason.setText(no_queue)
 
     def show_fault(self, sentence: str, repair: str) -> None:
         """Show a problem; `repair` is the label of the button that fixes it, empty if there is none."""

@@ -19,8 +19,8 @@ from explorer.intents import (
     MixRuns,
     OpenImport,
     OpenNewRun,
-    ShowExperiment,
     ShowRuns,
+    TrainBoth,
     TrainCopy,
     TrainDecoder,
     TrainOnImport,
@@ -31,7 +31,6 @@ from explorer.run_control.actions import DECODER
 from explorer.run_control.jobs import working
 from explorer.views.runs.actions import CONTEXT_MENU, RESUMABLE, RunActions
 from explorer.views.runs.arrangement import Arrangement, read_values
-from explorer.views.runs.compared_runs import compared_on
 from explorer.views.runs.config_pane import ConfigPane
 from explorer.views.runs.curves_pane import CurvesPane
 from explorer.views.runs.drawn_runs import DrawnRuns, choose_drawn, opened_by_sides, sides_first
@@ -193,7 +192,7 @@ class RunsView(View):
             case OpenNewRun():
                 self.open_new_run()
             case TrainOnImport():
-                self._compare_on(intent) if intent.compare else self._train_on(intent)
+                self._train_on(intent)
             case TrainCopy(run_id, data):
                 self.edit_and_restart(run_id, data)
             case EditAndRestart(run_id):
@@ -222,21 +221,6 @@ class RunsView(View):
             image_size=intent.image_size,
             captions_repeat=intent.captions_repeat,
         )
-
-    def _compare_on(self, intent: TrainOnImport) -> None:
-        """Queue a CLIP and a CLOOB run on imported data."""
-        try:
-            runs = compared_on(intent.data, intent.image_size, intent.pairs, captions_repeat=intent.captions_repeat)
-            for preset, run_config in runs.items():
-                config.check(run_config)
-                self.context.jobs.do(actions.enqueue, [run_config], preset, done=self._show_new)
-        except UserError as problem:
-            self.failed.emit(str(problem), "")
-
-    def _compare_both(self, run_config: config.Run, seeds: int) -> None:
-        """Start an experiment of CLIP and CLOOB with this configuration, and show it on Home."""
-        show = lambda name: self.requested.emit(ShowExperiment(name))  # noqa: E731
-        self.context.jobs.do(actions.start_clip_and_cloob, run_config, seeds, done=show)
 
     def _show_places(self, sheet: NewRun) -> None:
         from explorer.views.runs.places_sheet import PlacesSheet
@@ -274,7 +258,7 @@ class RunsView(View):
         sheet.chosen.connect(begin)
         sheet.places_asked.connect(lambda: self._show_places(sheet))
         sheet.queued.connect(enqueue)
-        sheet.compared.connect(self._compare_both)
+        sheet.compared.connect(lambda run, seeds: self.requested.emit(TrainBoth(run, seeds)))
         sheet.import_asked.connect(self._import_for)
         # Made in this turn, shown in the next: together they would hold up the window.
         idle_scheduler().later(sheet, sheet.open)

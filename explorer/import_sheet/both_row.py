@@ -1,0 +1,83 @@
+"""The row of the import dialog that says what CLIP and CLOOB are trained with, and lets epochs and seeds be chosen."""
+
+from __future__ import annotations
+
+from PySide6.QtWidgets import QWidget
+
+from explorer import theme
+from explorer.import_sheet.survey_result import DataSource
+from explorer.views.runs.compared_runs import PRESET, compared_on, compared_words
+from explorer.views.runs.new_run import MOST_SEEDS, both_command
+from explorer.widgets import layouts
+from explorer.widgets.number_box import NumberBox
+from trainer import config
+from trainer.config import presets
+from trainer.scheduling.paces import Pace
+
+BOX_PX = 72
+
+
+class BothRow(QWidget):
+    """Epochs, seeds, and in a sentence the steps and the time that they take.
+
+    Attributes:
+        run: What both are trained with; None while nothing can be trained.
+    """
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent, objectName="import-both")
+        self.run: config.Run | None = None
+        self._reading: DataSource | None = None
+        self._image_size, self._suited, self._paces = 0, 0, tuple[Pace, ...]()
+        self.epochs_box, self.seeds_box = (NumberBox(integer=True, low=1, high=10_000, parent=self) for _ in range(2))
+        self.seeds_box.set_value(1)
+        self.trains = layouts.text(role="secondary", name="import-trains", wrap=True)
+        parts: list[QWidget | tuple[QWidget, int]] = []
+        for text, name, box in (("Epochs", "epochs", self.epochs_box), ("Seeds of each", "seeds", self.seeds_box)):
+            box.setObjectName(f"import-{name}")
+            box.setAccessibleName(text)
+            box.setFixedWidth(BOX_PX)
+            box.edited.connect(self._show)
+            parts += [layouts.text(text, "secondary", buddy=box), box]
+        layouts.row(*parts, (self.trains, 1), gap=theme.BETWEEN, of=self)
+
+    @property
+    def seeds(self) -> int:
+        """The number of seeds of each; 1 while what is typed is none."""
+        value = self.seeds_box.value()
+        return value if isinstance(value, int) and 1 <= value <= MOST_SEEDS else 1
+
+    def set_paces(self, paces: tuple[Pace, ...]) -> None:
+        """Take how fast earlier runs trained, the newest first."""
+        self._paces = paces
+        self._show()
+
+    def show_data(self, reading: DataSource | None, image_size: int) -> None:
+        """Show what is trained on these data; None hides the row. Epochs that nobody typed are those that suit it."""
+        self._reading, self._image_size = reading, image_size
+        if reading is not None and self.epochs_box.value() in ("", self._suited):
+            self._suited = self._run_with(None).optimizer.epochs
+            self.epochs_box.set_value(self._suited)
+        self._show()
+
+    def command(self) -> list[str]:
+        """Return the `trainer` arguments that start the same experiment."""
+        assert self.run is not None
+        return both_command(self.run, self.seeds, PRESET, presets.presets())
+
+    def _run_with(self, epochs: int | None) -> config.Run:
+        reading = self._reading
+        assert reading is not None
+        pairs, repeat = reading.to_train_on(), reading.captions_repeat
+        return compared_on(reading.data, self._image_size, pairs, captions_repeat=repeat, epochs=epochs)
+
+    def _show(self) -> None:
+        self.setVisible(self._reading is not None)
+        self.run = None
+        if self._reading is None:
+            return
+        epochs = self.epochs_box.value()
+        self.run = self._run_with(epochs if isinstance(epochs, int) and 1 <= epochs <= 10_000 else None)
+        guessed = "train" not in self._reading.pairs
+        words = compared_words(self.run, self._reading.to_train_on(), self.seeds, self._paces, guessed=guessed)
+        self.trains.setText(words)
