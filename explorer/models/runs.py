@@ -553,8 +553,8 @@ class RunsModel(QAbstractTableModel):
         prefers = f" Priority {run.priority}." if run.priority else ""
         if span is None or span.start_s is None:
             return f"No start estimate yet.{after}{prefers}"
-        ends = f" and to finish in {quantities.duration(span.end_s)}" if span.end_s is not None else ""
-        expected = f"Expected to start in {quantities.duration(span.start_s)}{ends}"
+        ends = f" and to finish in {quantities.estimate(span.end_s)}" if span.end_s is not None else ""
+        expected = f"Expected to start in {quantities.estimate(span.start_s)}{ends}"
         return f"{expected}, estimated from similar runs.{after}{prefers}"
 
     def _look(self, run: RunRow, column: RunColumn, role: int) -> Any:

@@ -25,6 +25,8 @@ from explorer.widgets.search_list import SearchList
 ROWS_SHOWN: Final = 10
 SENTENCE: Final = 32
 """Letters from which on another name is a sentence, such as the question of a chart."""
+COMMAND: Final = "command"
+"""Property of an action: its name among those of all views, where its text says only in its menu what it does."""
 WHOLE_NAME: Final = 3.0
 """What a command gains whose own name or other name is exactly what is typed."""
 
@@ -49,7 +51,7 @@ class PaletteEntry:
     @property
     def words(self) -> str:
         """Its name: the action's text without mnemonics where it has none of its own."""
-        return self.name or self.action.text().replace("&", "")
+        return self.name or self.action.property(COMMAND) or self.action.text().replace("&", "")
 
     @property
     def refusal(self) -> str:

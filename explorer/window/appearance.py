@@ -11,7 +11,7 @@ from explorer import theme
 from explorer.state.settings import Settings
 from explorer.widgets.banner import Banner
 from explorer.window.actions import Actions, Command
-from explorer.window.zoom import ZOOM_KEY, next_zoom, rescale, zoom_of
+from explorer.window.zoom import STEPS, ZOOM_KEY, next_zoom, rescale, zoom_of
 from trainer.untrusted import confined
 
 THEME_KEY: Final = "window/theme"
@@ -73,6 +73,8 @@ class Appearance:
         """Add the commands of the appearance."""
         for text, keys, direction, name, second_keys in _ZOOMS:
             actions.add(Command("Window", text, keys, partial(self.zoom, direction), name, second_keys))
+        for zoom in (step for step in STEPS if step != 100):
+            actions.add(Command("Window", f"Zoom to {zoom} %", "", partial(self.zoom_to, zoom), f"zoomTo{zoom}"))
         for mode, text in MODES.items():
             choose = partial(self.choose_theme, mode)
             actions.add(Command("Window", f"Theme: {text.lower()}", "", choose, f"theme-{mode}"))

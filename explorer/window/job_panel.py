@@ -13,7 +13,7 @@ from explorer import theme
 from explorer.widgets import layouts
 from explorer.widgets.progress_row import show_share
 from explorer.widgets.refusal import set_refusal
-from trainer.analysis.quantities import duration, time_left
+from trainer.analysis.quantities import duration, estimate, time_left
 
 if TYPE_CHECKING:  # the questions that a job names import numpy, which no first paint waits for
     from explorer.window.job_list import Job, JobList, State
@@ -253,5 +253,5 @@ def _time_words(job: Job) -> str:
     if expected is None:
         return ""
     if job.state == "waiting":
-        return f"starts in {duration(expected)}"
-    return time_left(expected) if job.run is not None else f"{duration(expected)} left"
+        return f"starts in {estimate(expected)}"
+    return time_left(expected)

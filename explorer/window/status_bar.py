@@ -74,8 +74,8 @@ class StatusBar(QStatusBar):
         self._dot = _Dot(self)
         self._model = QLabel(objectName="statusModel")
         self._folder = QToolButton(objectName="statusFolder", accessibleName="Open the workspace folder")
-        name = f"Workspace: {workspace.name}"
-        self._folder.setText(self.fontMetrics().elidedText(name, Qt.TextElideMode.ElideMiddle, FOLDER_PX))
+        name = self.fontMetrics().elidedText(workspace.name, Qt.TextElideMode.ElideRight, FOLDER_PX)
+        self._folder.setText(f"Workspace: {name}")
         self._folder.setToolTip(str(workspace))
         self._folder.clicked.connect(lambda: self._open(workspace))
         self._lay_out()
@@ -86,6 +86,7 @@ class StatusBar(QStatusBar):
         self.show_start(0, 0)
         self.show_brief("", 0)
         self.show_model("cold")
+        self._times: tuple[float, float] | None = None  # Of all processors, and of those the idle ones, in seconds.
         self._timer = QTimer(self, interval=LOAD_MS, timeout=self._measure)
 
     def watch_load(self) -> None:
@@ -177,7 +178,19 @@ class StatusBar(QStatusBar):
 
         used = psutil.virtual_memory()
         in_use = (used.total - used.available) / 2**30
-        self._load.setText(f"CPU {psutil.cpu_percent():.0f} %   Memory {in_use:.1f} of {used.total / 2**30:.0f} GiB")
+        self._load.setText(f"CPU {self._cpu_percent()} %   Memory {in_use:.1f} of {used.total / 2**30:.0f} GiB")
+
+    def _cpu_percent(self) -> str:
+        """Return the load since the last reading; psutil's own is shared, and a second window would always read 0."""
+        import psutil
+
+        now = psutil.cpu_times()
+        guest = getattr(now, "guest", 0.0) + getattr(now, "guest_nice", 0.0)  # counted as user time as well
+        whole, idle = sum(now) - guest, now.idle + getattr(now, "iowait", 0.0)
+        before, self._times = self._times, (whole, idle)
+        if before is None or whole <= before[0]:
+            return "–"
+        return f"{100 * min(1.0, max(0.0, 1 - (idle - before[1]) / (whole - before[0]))):.0f}"
 
     def _lay_out(self) -> None:
         parts = (self._jobs, *self._slots, self._start, self._hold, (self.writing, 1), (self._progress, 1))

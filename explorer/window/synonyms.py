@@ -36,7 +36,7 @@ SYNONYMS: Final[dict[str, tuple[str, ...]]] = {
     "changeKeys": ("Keys", "Hotkeys", "Customize", "Rebind"),
     "exportFigure": (
         *("Export", "Export data", "Save figure", "Screenshot"),
-        *("SVG", "PDF", "PNG", "CSV", "Parquet", "Download"),
+        *("SVG", "PDF", "PNG", "CSV", "Parquet", "Download", "Download CSV", "Paper figure"),
     ),
     "copyCommand": ("Python", "Notebook", "Command line", "Terminal", "Script", "API"),
     "exportBundle": ("Report", "Archive", "Share", "Supplement"),
@@ -99,6 +99,7 @@ SYNONYMS: Final[dict[str, tuple[str, ...]]] = {
     "metric-val/knn_acc1": ("Nearest neighbors",),
     "map-action-show-pca": ("PCA", "Principal components"),
     "map-action-show-umap": ("UMAP", "Projection"),
+    "map-action-show-t-sne": ("tSNE", "t-SNE"),
     "map-action-color-by": ("Color", "Legend", "Classes"),
 }
 """Object name of an action -> its other names."""

@@ -191,13 +191,33 @@ def test_what_does_not_depend_on_a_and_b_does_not_ask_for_them(window: Window) -
 
 def test_the_workspace_has_its_short_name_and_a_click_that_opens_nothing_says_so(window: Window, monkeypatch) -> None:
     folder = window.findChild(QToolButton, "statusFolder")
-    begin, _, end = folder.text().partition("…")  # a long name is cut in its middle
+    begin, cut, _ = folder.text().partition("…")  # a long name is cut at its end
     assert f"Workspace: {window.folder.name}".startswith(begin)
-    assert window.folder.name.endswith(end)
+    assert cut or begin.endswith(window.folder.name)
     assert str(window.folder) in folder.toolTip()
     monkeypatch.setattr(QDesktopServices, "openUrl", lambda *_: False)
     folder.click()
     assert str(window.folder) in window.banner.message.text()
+
+
+def test_two_windows_of_a_process_show_the_same_load_and_the_usual_workspace_whole(
+    qtbot: QtBot, dressed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Psutil keeps one reading for both: the second asked at once after the first, and said 0 % for ever."""
+    import psutil
+
+    bars = [StatusBar(tmp_path / "contrastive-explorer") for _ in range(2)]
+    times = psutil.cpu_times()
+    for idle, user in ((0.0, 0.0), (0.5, 1.5), (0.0, 2.0)):
+        times = times._replace(idle=times.idle + idle, user=times.user + user)
+        monkeypatch.setattr(psutil, "cpu_times", lambda now=times, **_: now)
+        for bar in bars:
+            bar.watch_load()
+        loads = [bar.findChild(QToolButton, "statusLoad").text().split(" %")[0] for bar in bars]
+        assert loads == [f"CPU {'–' if not user else round(100 * user / (user + idle))}"] * 2
+    for bar in bars:
+        qtbot.addWidget(bar)
+        assert bar.findChild(QToolButton, "statusFolder").text() == "Workspace: contrastive-explorer"
 
 
 def test_the_status_bar_leaves_out_whole_items_and_cuts_none(qtbot: QtBot, dressed, tmp_path: Path) -> None:

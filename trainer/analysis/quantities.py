@@ -30,7 +30,12 @@ def time_left(seconds: float | None) -> str:
     """Format how long a job will still take, wherever it is shown: `about 5 min left`; empty where that is unknown."""
     if seconds is None or not math.isfinite(seconds):
         return ""
-    return f"about {about(seconds)} left" if seconds >= 60 else "less than 1 min left"
+    return f"{estimate(seconds)} left"
+
+
+def estimate(seconds: float) -> str:
+    """Format how long something will take by an estimate, which no second is known of: `about 5 min`."""
+    return f"about {about(seconds)}" if seconds >= 60 else "less than 1 min"
 
 
 def moment(unix_seconds: float | None, *, now: float) -> str:

@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from trainer.analysis.quantities import estimate
 from trainer.errors import UserError
 from trainer.untrusted.terminal import say, say_json
 
@@ -265,5 +266,4 @@ def _plain(row: RunRow, span: Expected) -> dict[str, Any]:
 def _span(seconds: float | None) -> str:
     if seconds is None:
         return "an unknown time"
-    total = round(seconds)
-    return f"{total // 3600}:{total // 60 % 60:02}:{total % 60:02}"
+    return estimate(seconds)

@@ -349,6 +349,7 @@ def _description(workspace: Workspace, row: RunRow) -> str:
     from trainer.metrics import metric
     from trainer.prompt_suites import ZERO_SHOT, suite_of_facts
     from trainer.scheduling import energy
+    from trainer.store.rows import PLAN
     from trainer.store.run_texts import SETTINGS
     from trainer.training import provenance
 
@@ -362,7 +363,7 @@ def _description(workspace: Workspace, row: RunRow) -> str:
         lines.append(f"  tags      {row.tags}")
     if row.archived_at is not None:
         lines.append(f"  archived  {time.strftime('%Y-%m-%d %H:%M', time.localtime(row.archived_at))}")
-    hidden = (provenance.SESSIONS, SETTINGS, ZERO_SHOT, alerts.BEST)
+    hidden = (provenance.SESSIONS, SETTINGS, ZERO_SHOT, alerts.BEST, PLAN)
     lines += [f"  {name:<9} {value}" for name, value in row.facts.items() if name not in hidden]
     settings = row.facts.get(SETTINGS)
     lines += [

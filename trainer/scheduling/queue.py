@@ -25,6 +25,7 @@ from trainer.errors import UserError
 from trainer.scheduling import experiments, launch, system_usage
 from trainer.store import DatabaseBusy, RunRow, Workspace
 from trainer.store.process_lock import ProcessLock, is_held
+from trainer.store.rows import PLAN
 from trainer.untrusted import safe_subprocess
 
 CPU: Final = "cpu"
@@ -352,22 +353,37 @@ def _left(run: RunRow, runs: Sequence[RunRow]) -> float:
 
 
 def _typical(run: RunRow, runs: Sequence[RunRow]) -> float | None:
-    """Return the median seconds of the most similar finished runs, or of running ones with an estimate."""
-    alike: list[Callable[[RunRow], bool]] = [
-        lambda other: (other.objective, other.data, other.preset) == (run.objective, run.data, run.preset),
-        lambda other: other.data == run.data,
-        lambda other: True,
+    """Return the median seconds of the most similar finished runs, or of running ones with an estimate.
+
+    Those of other runs on the same data count by their epochs.
+    """
+    alike: list[Callable[[RunRow], tuple[Any, ...]]] = [
+        lambda row: (row.objective, row.data, row.preset, _planned(row, "model")),
+        lambda row: (row.data, _planned(row, "model")),
+        lambda row: (row.data,),
+        lambda row: (),
     ]
     for like in alike:
-        took = [r.trained_s for r in runs if r.status == "finished" and r.trained_s > 0 and like(r)]
+        similar = [(r, _epochs_ratio(run, r)) for r in runs if r.id != run.id and like(r) == like(run)]
+        took = [r.trained_s * ratio for r, ratio in similar if r.status == "finished" and r.trained_s > 0]
         took = took or [
-            (r.duration_s or 0.0) + r.eta_s
-            for r in runs
-            if r.active and r.id != run.id and r.eta_s is not None and like(r)
+            ((r.duration_s or 0.0) + r.eta_s) * ratio for r, ratio in similar if r.active and r.eta_s is not None
         ]
         if took:
             return statistics.median(took)
     return None
+
+
+def _planned(run: RunRow, name: str) -> Any:
+    plan = run.facts.get(PLAN)
+    return plan.get(name) if isinstance(plan, dict) else None
+
+
+def _epochs_ratio(run: RunRow, other: RunRow) -> float:
+    """Return how many times as many epochs `run` has as another on the same data; 1 where that is not known."""
+    one, two = (_planned(row, "epochs") for row in (run, other))
+    known = type(one) is int and type(two) is int and two > 0 and run.data == other.data
+    return one / two if known else 1.0
 
 
 def _wanted(run: RunRow, room: QueueSlots) -> list[str]:

@@ -51,6 +51,9 @@ CHECKPOINTS: Final = "checkpoints_elsewhere"
 VAL_BATCH: Final = "val_batch"
 """Fact of a companion: pairs of a batch that its validation loss is taken in, on which InfoNCE depends."""
 
+PLAN: Final = "plan"
+"""Fact of a run from its creation on: its epochs, and what tells its model from others."""
+
 OUT_OF_REACH: Final = "out of reach"
 """What the phase of a run begins with whose place does not answer."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
@@ -21,7 +22,7 @@ from trainer.store import cells, run_texts, schema
 from trainer.store.database import MOST_TEXT, Database, fetch, fetch_value, is_too_long
 from trainer.store.files import make_folders, sync_folder, write_text
 from trainer.store.process_lock import Identity
-from trainer.store.rows import ACTIVE, DAMAGED, ENDED, STATUSES, RunRow, StoreError
+from trainer.store.rows import ACTIVE, DAMAGED, ENDED, PLAN, STATUSES, RunRow, StoreError
 from trainer.store.run_files import folder_name, folder_number, write_run_file
 from trainer.store.run_label import new_label
 from trainer.store.start_source import bound_decoder, bound_mix, bound_start
@@ -109,7 +110,7 @@ class RunTable:
                     experiment=experiment,
                     arm=arm,
                     label=new_label(connection, run, preset=preset, arm=arm, named=named),
-                    facts=json.dumps(self._decodes(run)),
+                    facts=json.dumps({PLAN: _plan(run)} | self._decodes(run)),
                 )
             )
             folder = self.folder / folder_name(number, run.name)
@@ -669,3 +670,8 @@ def free_name(connection: Connection, name: str) -> str:
         behind = f" {count}"
         free = name[: config.MOST_LETTERS - len(behind)] + behind
     return free
+
+
+def _plan(run: config.Run) -> dict[str, Any]:
+    """Return what a forecast compares with other runs of the same data."""
+    return {"epochs": run.optimizer.epochs, "model": f"{zlib.crc32(repr(run.model).encode()):08x}"}

@@ -41,6 +41,7 @@ def make_actions(
         ("", "Color by…", "", "palette", toolbar.color.showPopup),
         ("", "Show PCA", "", "chart-scatter", lambda: toolbar.pca.setChecked(True)),
         ("", "Show UMAP", "", "chart-scatter", lambda: toolbar.umap.setChecked(True)),
+        ("", "Show t-SNE", "", "chart-scatter", lambda: toolbar.methods.choose("tsne")),
         ("", "Find pairs by text", "Ctrl+F /", "search", text_search.begin),
         ("Selection", "Select all pairs", "Ctrl+A", "list-checks", selecting.select_all),
         ("Selection", "Invert the selection", "Ctrl+I", "list-checks", selecting.invert),

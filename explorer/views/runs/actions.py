@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QWidget
 
 from explorer import theme
 from explorer.run_control.jobs import working
+from explorer.widgets.command_palette import COMMAND
 from explorer.widgets.refusal import set_refusal
 from trainer import config
 from trainer.store import RunRow
@@ -238,6 +239,8 @@ SHY: Final = frozenset(
     {"pause", "stop-epoch", "kill", "save", "evaluate", "queue-up", "queue-down", "queue-turn", "queue-again"}
 )
 """In the menu only while they can be done: the menu of a finished run is short."""
+BARE: Final = frozenset({"stop", "pause", "kill", "resume", "duplicate", "archive", "rename", "delete"})
+"""Verbs, which say in the menu of a run what they act on, and nowhere else."""
 READING: Final = frozenset({"new", "import", "show-a", "show-b", "inspect", "folder"})
 """They write nothing, or say themselves why they cannot."""
 
@@ -288,6 +291,10 @@ class RunActions:
     def _make(self, name: str, spec: ActionSpec, parent: QWidget) -> QAction:
         action = QAction(spec.words, parent, objectName=f"run-{name}")
         theme.keep_icon(action, spec.icon)
+        if name in BARE:
+            action.setProperty(
+                COMMAND, spec.words.replace("\u2026", "") + " run" + "\u2026" * spec.words.endswith("\u2026")
+            )
         if spec.keys:
             action.setShortcut(QKeySequence(spec.keys))
             # Single letters and Del belong to the table only: elsewhere they are typed.

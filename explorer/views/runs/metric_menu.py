@@ -8,6 +8,7 @@ from PySide6.QtCore import Signal
 from PySide6.QtGui import QAction, QMouseEvent
 from PySide6.QtWidgets import QMenu, QWidget
 
+from explorer.widgets.command_palette import COMMAND
 from trainer.metrics import METRICS, metric
 
 
@@ -55,6 +56,7 @@ class MetricMenu(QMenu):
             self._groups[entry.group] = group
             self.addMenu(group)
         action = QAction(entry.label, self, objectName=f"metric-{name}", checkable=True, toolTip=name)
+        action.setProperty(COMMAND, f"Show curve: {entry.label}")
         action.toggled.connect(lambda _: self.changed.emit())
         self._groups[entry.group].addAction(action)
         self._actions[name] = action

@@ -20,7 +20,7 @@ from trainer.scheduling import launch, queue, system_usage
 from trainer.scheduling.queue import QueueSlots
 from trainer.store import DatabaseBusy, RunLog, RunRow, Workspace
 from trainer.store.process_lock import ProcessLock, identity
-from trainer.store.rows import WATCHED
+from trainer.store.rows import PLAN, WATCHED
 from trainer.store.run_table import RunTable
 
 pytestmark = pytest.mark.slow
@@ -140,6 +140,25 @@ def test_the_forecast_adds_up_what_runs_like_these_took():
     assert [found[n].start_s for n in (5, 6, 4, 7)] == [0, 100, 200, 300], "what it waits for may stand behind it"
     nothing_known = queue.forecast([row(1)], QueueSlots())
     assert (nothing_known[1].start_s, nothing_known[1].end_s) == (0, None)
+
+
+def test_the_forecast_takes_the_epochs_of_each_run_and_the_pace_of_the_same_model():
+    def plan(epochs: int, model: str = "m") -> dict[str, object]:
+        return {"facts": {PLAN: {"epochs": epochs, "model": model}}}
+
+    busy = row(1, "running", eta_s=829.0, slot="cpu", objective="cloob", trained_s=11.0, started_at=1.0, **plan(70))
+    found = queue.forecast([busy, row(2, **plan(7)), row(3, objective="cloob", **plan(7))], QueueSlots())
+    assert [(found[n].start_s, found[n].end_s) for n in (2, 3)] == [(829, 913), (913, 997)]
+    other = row(4, "finished", trained_s=1000.0, **plan(10, "large"))
+    alike = row(5, "finished", trained_s=20.0, **plan(10))
+    found = queue.forecast([other, alike, row(6, **plan(5)), row(7, **plan(5, "large"))], QueueSlots())
+    assert [(found[n].start_s, found[n].end_s) for n in (6, 7)] == [(0, 10), (10, 510)]
+    odd = [
+        row(8, "finished", trained_s=50.0, **plan(0)),
+        row(9, facts={PLAN: {"epochs": "many"}}),
+        row(10, facts={PLAN: 3}),
+    ]
+    assert [span.end_s for span in queue.forecast(odd, QueueSlots()).values()] == [50, 100]
 
 
 def test_two_runs_that_share_the_processor_start_at_once_and_change_no_setting(workspace, queued, monkeypatch):
