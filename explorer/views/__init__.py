@@ -87,7 +87,7 @@ VIEWS: Final[tuple[ViewEntry, ...]] = (
         synonyms=("Experiments", "Seeds", "Arms", "Verdict", "Ablation", "First start", "Example"),
         picks_runs=False,
     ),
-    ViewEntry("map", "Map", "chart-scatter", "MapView", place="map", synonyms=("t-SNE", "Embeddings")),
+    ViewEntry("map", "Map", "chart-scatter", "MapView", place="map", synonyms=("Embeddings",)),
     ViewEntry("timeline", "Timeline", "film", "TimelineView", place="map", synonyms=("Film", "Training animation")),
     ViewEntry("classify", "Classify", "image", "ClassifyView", place="classify", synonyms=("Zero-shot", "Predict")),
     ViewEntry(

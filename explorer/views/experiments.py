@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,6 +21,7 @@ from explorer.intents import (
     EvaluateBoth,
     Intent,
     OpenImport,
+    OpenSample,
     ShowExperiment,
     ShowRuns,
     TrainBoth,
@@ -29,18 +30,19 @@ from explorer.intents import (
 )
 from explorer.run_control import actions
 from explorer.views.chart_view import ChartView
-from explorer.views.first_start import FirstStart
+from explorer.views.first_start import LOOK, SCENES, FirstStart
 from explorer.views.read_only import guarded
 from explorer.views.seed_rows import SeedGap, SeedRows, SeedRun
 from explorer.widgets import layouts
 from explorer.widgets.finder import Choice
+from explorer.widgets.flow_row import FlowRow
 from explorer.widgets.progress_row import show_share
 from explorer.widgets.refusal import set_refusal
 from explorer.widgets.searchable_combo_box import SearchableComboBox
 from explorer.widgets.sheet import Sheet
 from explorer.widgets.window_menu import WindowMenu
 from trainer.analysis.quantities import about as about_time
-from trainer.analysis.quantities import time_left
+from trainer.analysis.quantities import steps_of, time_left
 from trainer.config import ConfigError
 from trainer.distribution.published_models import FIRST as FIRST_MODEL
 from trainer.errors import reason_words
@@ -55,6 +57,7 @@ if TYPE_CHECKING:
     from trainer.store.experiments import ExperimentRow
 
 FIRST: Final = "CLIP + CLOOB, 3 to 5 seeds"
+WAITING: Final = "Waiting to start: "
 PROGRESS_PX: Final = 280
 AGAIN_MS: Final = 2_000
 """After its last run an experiment is read again until it has ended, which no news of a run tells."""
@@ -245,6 +248,23 @@ def import_definition(workspace: Workspace, file: str) -> str:
     return workspace.experiments.add(experiment.name, to_toml(experiment)).name
 
 
+def waiting_text(entry: ExperimentEntry, runs: Sequence[RunRow], *, held: bool) -> str:
+    """Return what an experiment waits for whose next run is in the queue; empty where one trains, or none waits.
+
+    Args:
+        runs: All of the workspace.
+        held: Whether the queue starts nothing.
+    """
+    if not entry.progress.startswith(WAITING.lower()):
+        return ""
+    trains = [run for run in runs if run.active and run.status != "queued" and not run.is_watched]
+    if held or not trains:
+        return "Waits until the queue is released" if held else "Starts in a moment"
+    first, more = trains[0], len(trains) - 1
+    others = f" and {more} more, which train" if more else ", which trains"
+    return f"Waits for {first.short_name}{others}: step {steps_of(first.step, first.total_steps)}"
+
+
 class ExperimentsView(ChartView):
     """One experiment at a time: its verdict, its runs, its curves; the first start where there is none."""
 
@@ -321,12 +341,18 @@ class ExperimentsView(ChartView):
             "Use my pairs…": OpenImport(compare=True),
             "Open a pretrained model…": ChooseModel(FIRST_MODEL.specification),
             "Watch a training…": WatchTraining(),
+            LOOK: OpenSample(),
         }
-        links = [QPushButton(text, objectName="experiments-way") for text in ways]
-        for link, intent in zip(links, ways.values(), strict=True):
+        does = {text: partial(self.requested.emit, intent) for text, intent in ways.items()}
+        flow = FlowRow()
+        for text, act in (does | {SCENES: self.try_on_scenes}).items():
+            link = QPushButton(text, objectName="experiments-way")
             theme.set_role(link, "link")
-            link.clicked.connect(lambda _=False, intent=intent: self.requested.emit(intent))
-        return layouts.panel(layouts.row(*links, layouts.STRETCH, gap=theme.BETWEEN))
+            link.clicked.connect(lambda _=False, act=act: act())
+            flow.add(link, gap=theme.BETWEEN)
+            if text == SCENES:
+                guarded(self.context.jobs, link)
+        return flow
 
     @cached_property
     def first_start(self) -> FirstStart:
@@ -489,9 +515,14 @@ class ExperimentsView(ChartView):
         key = self._wanted if any(entry.name == self._wanted for entry in entries) else entries[0].name
         self.picker.show_choices(tuple(Choice(entry.name, entry.name) for entry in entries), key)
         if (entry := self.chosen) is not None:
-            self.verdict.setText(entry.headline)
-            self.verdict.setVisible(bool(entry.headline))
-            self.progress.setText(f"{entry.progress[:1].upper()}{entry.progress[1:].removesuffix('.')}.")
+            headline, progress = entry.headline, f"{entry.progress[:1].upper()}{entry.progress[1:].removesuffix('.')}."
+            if waits := waiting_text(entry, self.context.jobs.runs, held=self.context.jobs.slots.held):
+                headline = headline if any(row.status == "finished" for row in entry.rows) else waits
+                counts = progress.removeprefix(WAITING)
+                progress = counts if headline == waits else f"{waits}. {counts}"
+            self.verdict.setText(headline)
+            self.verdict.setVisible(bool(headline))
+            self.progress.setText(progress)
             self.show_buttons(entry)
             self._show_share()
             if entry.state == "going" and not any(run.active or run.status == "queued" for run in entry.rows):

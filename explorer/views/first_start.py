@@ -38,6 +38,7 @@ METHODS: Final = (
 SCENES_COST: Final = "CLIP and CLOOB, 3 to 5 seeds · 10 to 16 min"
 """On two cores without a GPU: the README's 81 to 103 s a run."""
 LOOK: Final = "Look at finished runs"
+SCENES: Final = "Try it on drawn scenes"
 PAIRS: Final = "A folder, table or tar of images and captions"
 
 
@@ -55,7 +56,7 @@ class FirstStart(QWidget):
         super().__init__(objectName="first-start", focusPolicy=Qt.FocusPolicy.NoFocus)
         published = f"Classify your images without training · {FIRST.megabytes:,} MB"
         self.ways = {
-            "scenes": WayButton("first-experiment", "play", "Try it on drawn scenes", SCENES_COST, primary=True),
+            "scenes": WayButton("first-experiment", "play", SCENES, SCENES_COST, primary=True),
             "pairs": WayButton("first-import", "folder-open", "Use my pairs…", PAIRS),
             "published": WayButton("first-published", "globe", "Open a pretrained model…", published),
         }

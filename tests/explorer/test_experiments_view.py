@@ -8,11 +8,11 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication, QLabel, QPushButton, QVBoxLayout, QWidget
 
 from explorer import theme
-from explorer.intents import AddSeeds, CompareBoth, EvaluateBoth, OpenImport, ShowExperiment, ShowRuns
+from explorer.intents import AddSeeds, CompareBoth, EvaluateBoth, OpenImport, OpenSample, ShowExperiment, ShowRuns
 from explorer.models.runs import share_of
 from explorer.run_control import actions
 from explorer.views.evaluate import EvaluateView
-from explorer.views.experiments import ExperimentsView, listed
+from explorer.views.experiments import ExperimentsView, listed, waiting_text
 from explorer.views.first_start import LEFT_PX
 from explorer.views.runs.experiment_sheet import ExperimentSheet
 from explorer.views.seed_rows import RunCell, gap_text, state_text
@@ -84,9 +84,21 @@ def test_without_one_the_first_button_makes_and_queues_it(qtbot, context):
     assert not view.go.isEnabled()
     # Without a value there are no empty plots, but a sentence with what comes next.
     qtbot.waitUntil(lambda: view.pane.area.kind == "empty")
-    assert view.pane.area.page.text.text().startswith("The curves begin with the first evaluation.")
-    assert "The result comes when both have finished a seed." in view.pane.area.page.text.text()
-    assert view.progress.text() == "Waiting to start: CLIP 0/3 seeds, CLOOB 0/3."
+    page = view.pane.area.page
+    assert page.title.text() == "The curves begin with the first evaluation"
+    assert page.text.text() == "The result comes when both have finished a seed."
+    context.workspace.runs.change(own, status="running", step=120, total_steps=640, phase="training")
+    context.jobs.poll()
+    name = context.workspace.runs.get(own).label
+    said = f"Waits for {name}, which trains: step 120 of 640"
+    qtbot.waitUntil(lambda: (view.verdict.text(), view.progress.text()) == (said, "CLIP 0/3 seeds, CLOOB 0/3."))
+    entry, runs = view.chosen, context.jobs.runs
+    assert waiting_text(entry, runs, held=True) == "Waits until the queue is released"
+    two = (*runs, dataclasses.replace(context.workspace.runs.get(own), id=99, status="running"))
+    assert waiting_text(entry, two, held=False) == f"Waits for {name} and 1 more, which train: step 120 of 640"
+    context.workspace.runs.change(own, status="stopped")
+    context.jobs.poll()
+    qtbot.waitUntil(lambda: view.verdict.text() == "Starts in a moment")
     waiting = [f"waiting, {turn}" for turn in ("1st", "2nd", "3rd", "4th", "5th", "6th")]
     qtbot.waitUntil(lambda: sorted(view.seeds.texts()) == waiting)
     assert view.seeds.isVisible()
@@ -252,7 +264,9 @@ def test_one_seed_decides_nothing_and_two_can_be_added(qtbot, context):
     qtbot.waitUntil(lambda: view.pane.answer is not None and not view.busy)
     assert view.verdict.text() == "One seed cannot decide: CLOOB +3.9 points"
     ways = view.findChildren(QPushButton, "experiments-way")
-    assert [way.text().split()[0] for way in ways if way.isVisible()] == ["Use", "Open", "Watch"]
+    assert [way.text().split()[0] for way in ways if way.isVisible()] == ["Use", "Open", "Watch", "Look", "Try"]
+    with qtbot.waitSignal(view.requested, check_params_cb=lambda intent: intent == OpenSample()):
+        ways[3].click()
     with qtbot.waitSignal(view.requested, check_params_cb=lambda intent: intent == OpenImport(compare=True)):
         ways[0].click()
     assert view.progress.text() == "Ended after 1 of 1 seed."
@@ -275,7 +289,7 @@ def test_one_seed_decides_nothing_and_two_can_be_added(qtbot, context):
     assert stops.index(numbers) < stops.index(ways[0]), "Tab goes down the page"
     assert view.seeds.about.text().startswith("Image to text R@1, ")
     view.go.click()
-    qtbot.waitUntil(lambda: view.progress.text() == "Waiting to start: CLIP 1/3 seeds, CLOOB 1/3.")
+    qtbot.waitUntil(lambda: view.progress.text() == "Starts in a moment. CLIP 1/3 seeds, CLOOB 1/3.")
     assert [row.status for row in workspace.runs.of_experiment("lone")] == ["finished"] * 2 + ["queued"] * 4
     experiments.extend(workspace, "lone")
     *rows, last = workspace.runs.of_experiment("lone")
@@ -433,7 +447,7 @@ def test_what_is_left_of_the_budget_is_a_button(qtbot, context):
         workspace.results.add_evaluation(row.id, 40, "scenes", "renderings", numbers, ASKED)
     view = shown(qtbot, context)
     qtbot.waitUntil(lambda: view.pane.answer is not None and not view.busy)
-    assert view.progress.text() == "Waiting to start: CLIP 3/3 seeds, CLOOB 2/3."
+    assert view.progress.text() == "Starts in a moment. CLIP 3/3 seeds, CLOOB 2/3."
     assert view.verdict.text() == "Too early to say: CLOOB 0.0 points on the 2 seeds that both have finished"
     learning, difference = view.pane.answer.panel.rows[0]
     legends = [line.name for line in learning.curves if line.name]

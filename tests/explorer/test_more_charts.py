@@ -75,22 +75,22 @@ def test_every_chart_is_a_card_with_a_picture_and_a_command(gallery: ChartGaller
 
 
 WORDS = {
-    "recall": {"Image to text R@1", "Text to image R@1", "Evaluate: Scores"},
-    "temperature": {"1/tau"},
-    "tau": {"1/tau"},
-    "loss": {"Training loss", "Validation loss"},
+    "recall": {"Show curve: Image to text R@1", "Show curve: Text to image R@1", "Evaluate: Scores"},
+    "temperature": {"Show curve: 1/tau"},
+    "tau": {"Show curve: 1/tau"},
+    "loss": {"Show curve: Training loss", "Show curve: Validation loss"},
     "accuracy": {"Evaluate"},
-    "learning rate": {"Learning rate"},
+    "learning rate": {"Show curve: Learning rate"},
     "augment": {"Loss lab: Augmentations"},
     "embedding": {"Map"},
-    "nearest neighbors": {"Search", "kNN accuracy of class"},
-    "zero-shot": {"Classify", "Zero-shot accuracy"},
+    "nearest neighbors": {"Search", "Show curve: kNN accuracy of class"},
+    "zero-shot": {"Classify", "Show curve: Zero-shot accuracy"},
     "confusion": {"Evaluate: Confusion"},
     "seed": {"Evaluate: Over seeds"},
     "checkpoint": {"Map: Timeline"},
-    "retrieval": {"Search", "Evaluate: Scores", "Image to text R@1"},
+    "retrieval": {"Search", "Evaluate: Scores", "Show curve: Image to text R@1"},
     "batch size": {"New run…"},
-    "overfitting": {"Validation loss"},
+    "overfitting": {"Show curve: Validation loss"},
 }
 
 

@@ -88,8 +88,9 @@ class NoResultYetError(ChartError, NotYetError):
         """Say what comes next of an experiment in this state."""
         button = "Run" if state == "new" else "Resume"
         start = f"No run of {name} has been evaluated yet. Press {button}, or type trainer experiment run '{name}'."
-        result = f"The result comes when {'both' if arms == 2 else 'two arms'} have finished a seed."
-        going = f"The curves begin with the first evaluation. {result}"
+        going = f"The result comes when {'both' if arms == 2 else 'two arms'} have finished a seed."
+        if state == "going":
+            self.title = "The curves begin with the first evaluation"
         super().__init__(going if state == "going" else start)
 
 

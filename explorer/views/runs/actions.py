@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
@@ -292,9 +293,7 @@ class RunActions:
         action = QAction(spec.words, parent, objectName=f"run-{name}")
         theme.keep_icon(action, spec.icon)
         if name in BARE:
-            action.setProperty(
-                COMMAND, spec.words.replace("\u2026", "") + " run" + "\u2026" * spec.words.endswith("\u2026")
-            )
+            action.setProperty(COMMAND, re.sub("(\u2026?)$", r" run\1", spec.words, count=1))
         if spec.keys:
             action.setShortcut(QKeySequence(spec.keys))
             # Single letters and Del belong to the table only: elsewhere they are typed.
