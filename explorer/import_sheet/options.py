@@ -124,10 +124,12 @@ class Options(QWidget):
         """Show next to the held-out share how many pairs it comes to, or that the data have a split of their own."""
         if not hasattr(self.form.value(), "heldout_share"):
             return
+        own = {"heldout_share": "Not used: the data has its own held-out part."} if has_own_split else {}
+        self.form.set_unused(own | config.unused_fields(self.form.value()))
+        if own:
+            return
         note, held = "", sum(count for split, count in pairs.items() if split != "train")
-        if has_own_split:
-            note = "Not used: the data has its own held-out part."
-        elif held:
+        if held:
             # No second percentage: of few pairs the hash holds out more or less than the share beside it.
             note = f"{held:,} of {sum(pairs.values()):,} pairs, by a hash of each path: adding data moves no pair"
         self.form.set_note("heldout_share", note)

@@ -257,12 +257,13 @@ def waiting_text(entry: ExperimentEntry, runs: Sequence[RunRow], *, held: bool) 
     """
     if not entry.progress.startswith(WAITING.lower()):
         return ""
-    trains = [run for run in runs if run.active and run.status != "queued" and not run.is_watched]
+    others = (run for run in runs if run.experiment != entry.name and not run.is_watched)
+    trains = [run for run in others if run.active and run.status != "queued"]
     if held or not trains:
         return "Waits until the queue is released" if held else "Starts in a moment"
     first, more = trains[0], len(trains) - 1
-    others = f" and {more} more, which train" if more else ", which trains"
-    return f"Waits for {first.short_name}{others}: step {steps_of(first.step, first.total_steps)}"
+    and_more = f" and {more} more, which train" if more else ", which trains"
+    return f"Waits for {first.short_name}{and_more}: step {steps_of(first.step, first.total_steps)}"
 
 
 class ExperimentsView(ChartView):

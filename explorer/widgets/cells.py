@@ -17,6 +17,7 @@ from PySide6.QtWidgets import (
 )
 
 from explorer.theme import INSIDE, SPACE, color, icon
+from explorer.widgets.elided_label import elided_name
 from explorer.widgets.run_badge import paint_badge
 
 Index = QModelIndex | QPersistentModelIndex
@@ -155,7 +156,7 @@ class SwatchCell(RowCell):
         painter.setFont(option.font)
         chips = len(letters) * (CHIP + SPACE)
         wide, text = int(room.width() - chips), str(index.data() or "")
-        text = option.fontMetrics.elidedText(text, Qt.TextElideMode.ElideRight, wide)
+        text = elided_name(text, option.fontMetrics, wide)
         painter.drawText(room, int(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter), text)
         left = room.left() + option.fontMetrics.horizontalAdvance(text) + INSIDE
         for letter in letters:

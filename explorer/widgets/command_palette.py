@@ -145,8 +145,9 @@ def matching(typed: str, entries: Sequence[PaletteEntry], uses: Mapping[str, int
 
 def _score(typed: str, entry: PaletteEntry) -> float | None:
     """Return how well the best of an entry's names matches; synonyms count a little less than its own words."""
-    name_score = good_score(typed, f"{entry.words} {entry.group}")
-    names = [] if name_score is None else [name_score + _whole_name_gain(typed, entry.words)]
+    own = (entry.words, entry.action.text()) if entry.action.property(COMMAND) else (entry.words,)
+    fits = ((name, good_score(typed, f"{name} {entry.group}")) for name in own)
+    names = [fit + _whole_name_gain(typed, name) for name, fit in fits if fit is not None]
     others = [fit - 1 for name in entry.synonyms if (fit := _synonym_score(typed, name)) is not None]
     return max([*names, *others], default=None)
 

@@ -20,6 +20,7 @@ class ElidedLabel(QLabel):
     """
 
     mode = Qt.TextElideMode.ElideRight  # Where a text without room is cut.
+    is_run_name = False  # Whether it is cut as `elided_name` does.
 
     def __init__(self, text: str = "", parent: QWidget | None = None) -> None:
         super().__init__(text, parent, textFormat=Qt.TextFormat.PlainText)
@@ -54,6 +55,8 @@ class ElidedLabel(QLabel):
         width = self.contentsRect().width()
         if self._lines > 1 and self.sizeHint().width() > width:
             return "\n".join(wrapped(self.text(), self.fontMetrics(), width, self._lines))
+        if self.is_run_name:
+            return elided_name(self.text(), self.fontMetrics(), width)
         return self.fontMetrics().elidedText(self.text(), self.mode, width)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
@@ -80,6 +83,15 @@ class ElidedLabel(QLabel):
     def _explain(self) -> None:
         is_whole = self.elided.replace("\n", " ") == self.text()
         self.setToolTip(self._details or ("" if is_whole else self.text()))
+
+
+def elided_name(name: str, metrics: QFontMetrics, width: int) -> str:
+    """Return the name of a run, cut before its seed and number that tell it apart: `CLOOB · cloth… · s0 (2)`."""
+    head, dot, end = name.rpartition(" · ")
+    room = width - metrics.horizontalAdvance(dot + end)
+    if metrics.horizontalAdvance(name) <= width or not head or room < metrics.horizontalAdvance(f"{head[:2]}…"):
+        return metrics.elidedText(name, Qt.TextElideMode.ElideMiddle, width)
+    return metrics.elidedText(head, Qt.TextElideMode.ElideRight, room) + dot + end
 
 
 def wrapped(text: str, metrics: QFontMetrics, width: int, most: int) -> list[str]:

@@ -162,7 +162,7 @@ class _Rows(QWidget):
 
     def title(self) -> str:
         """Return the names of the fields, or of a few: `10 more settings, such as captions, lines and encoding`."""
-        first, *others = (row.label.text() for row in self._held)
+        first, *others = (row.title for row in self._held)
         labels = [first, *map(plain_label, others)]
         if (n := len(labels)) > MOST_NAMED + 1:
             *labels, last = [plain_label(first), *labels[1:MOST_NAMED]]
@@ -179,12 +179,13 @@ class FormRow(QWidget):
         super().__init__(parent)
         self.hide()
         self._choosable, self._unused = choosable, ""
-        self.name, self._kind, self._help_text = field.name, field.kind, field.help
+        self.name, self.title, self._kind, self._help_text = field.name, field.label, field.kind, field.help
         self.editor = self._make_editor(field)
         self.editor.setObjectName(f"field-{field.name}")
         self.editor.setAccessibleName(field.label)
         self.editor.setToolTip(self._help_text)
-        self.label = QLabel(field.label, parent, textFormat=Qt.TextFormat.PlainText)
+        label = f"{field.label} ({field.unit})" if field.unit else field.label
+        self.label = QLabel(label, parent, textFormat=Qt.TextFormat.PlainText)
         self.label.setBuddy(self.editor)
         self.label.setToolTip(self._help_text)
         self.help = _small_label(self._help_text, parent)
@@ -233,13 +234,13 @@ class FormRow(QWidget):
 
     def repair_words(self, value: Any) -> str:
         """Return the label of a button that puts `value` into the editor."""
-        plain = plain_label(self.label.text())
+        plain = plain_label(self.title)
         return f"Use {plain} {value:,}" if isinstance(value, int) else f"Use {plain} {value}"
 
     def set_problem(self, sentence: str, better: Any = None) -> None:
         """Show the message under the editor, with a button that fixes it; empty removes both."""
         if sentence and isinstance(self.editor, NumberBox) and isinstance(self.editor.value(), str):
-            sentence = f"{self.label.text()}: type a {'whole ' * (self._kind == 'integer')}number."
+            sentence = f"{self.title}: type a {'whole ' * (self._kind == 'integer')}number."
         self.problem.setText(sentence)
         self._better = better if sentence else None
         self.repair.setVisible(self._better is not None)
@@ -293,12 +294,10 @@ class FormRow(QWidget):
         return line
 
     def _placed(self, field: Field, browse: Browse | None, parent: QWidget) -> QWidget:
-        """Return the editor with its unit or browse button, in the same width for all rows."""
+        """Return the editor with its browse button, in the same width for all rows."""
         holder = QWidget(parent)
         holder.setFixedWidth(EDITOR_WIDTH)
         layout = layouts.row((self.editor, 0 if isinstance(self.editor, Switch) else 1), of=holder)
-        if field.unit:
-            layout.addWidget(_small_label(field.unit, holder))
         if isinstance(self.editor, Switch):
             layout.addStretch(1)
         if browse and isinstance(self.editor, QLineEdit):

@@ -10,6 +10,7 @@ from PySide6.QtGui import QHideEvent, QKeyEvent, QMouseEvent, QPaintEvent
 from PySide6.QtWidgets import QComboBox, QSizePolicy, QStyle, QStyleOptionComboBox, QStylePainter, QWidget
 
 from explorer.widgets import accessible
+from explorer.widgets.elided_label import elided_name
 from explorer.widgets.finder import CHOICE_ROLES, Choice, Finder, under_headings
 from explorer.widgets.item_list import ItemListModel
 from explorer.widgets.refusal import set_refusal
@@ -124,7 +125,7 @@ class SearchableComboBox(StillComboBox):
         text, width = self.currentText() or self.placeholderText(), room.width() - 2
         if self.fontMetrics().horizontalAdvance(text) > width:
             text = self.short_text or text
-        option.currentText = self.fontMetrics().elidedText(text, Qt.TextElideMode.ElideMiddle, width)
+        option.currentText = elided_name(text, self.fontMetrics(), width)
         painter = QStylePainter(self)
         painter.drawComplexControl(QStyle.ComplexControl.CC_ComboBox, option)
         painter.drawControl(QStyle.ControlElement.CE_ComboBoxLabel, option)

@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QFrame, QProgressBar, QWidget
 
 from explorer import theme
 from explorer.widgets import layouts
+from explorer.widgets.elided_label import elided_name
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -109,7 +110,7 @@ class DeviceMonitor(QFrame):
 
     def _line(self, name: str, share: float | None, value: str) -> None:
         head, label = layouts.text(), layouts.text(value, "small", wrap=share is None)
-        head.setText(head.fontMetrics().elidedText(name, Qt.TextElideMode.ElideRight, NAME_PX))
+        head.setText(elided_name(name, head.fontMetrics(), NAME_PX))
         head.setToolTip(name)
         self._grid.addWidget(head, self._row, 0)
         if share is not None:

@@ -188,6 +188,7 @@ class JobRow(QWidget):
         self._state = ""
         self._icon = QLabel()
         self.title, self.note = layouts.elided(role="strong"), layouts.elided(role="small")
+        self.title.is_run_name = True
         self.bar = QProgressBar(textVisible=False)
         self.bar.setRange(0, 1000)
         self.bar.setFixedWidth(BAR_PX)

@@ -485,5 +485,5 @@ def test_the_palette_finds_what_people_look_for(window: Window) -> None:
     assert len(names) == len({*names})
     lone = [name for name in names if ": " not in name]
     assert not {*lone} & {name.partition(": ")[2] for name in names}
-    assert {"runs: modality gap", "hopfield: reset the chart", "prompts: recompute the predictions"} <= {*names}
+    assert {"show curve: modality gap", "hopfield: reset the chart", "prompts: recompute the predictions"} <= {*names}
     assert "modality gap: modality gap" not in names

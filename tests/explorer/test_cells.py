@@ -1,10 +1,12 @@
 """Cells of tables that paint more than words."""
 
-from PySide6.QtWidgets import QTableWidget, QTableWidgetItem
+from PySide6.QtGui import QFontMetrics
+from PySide6.QtWidgets import QApplication, QTableWidget, QTableWidgetItem
 
 from explorer import theme
 from explorer.models.runs import SHARE_ROLE, TONE_ROLE
 from explorer.widgets.cells import ProgressCell
+from explorer.widgets.elided_label import elided_name
 
 
 def test_bars_of_one_share_have_one_length_whatever_is_written_beside_them(dressed, qtbot) -> None:
@@ -23,3 +25,16 @@ def test_bars_of_one_share_have_one_length_whatever_is_written_beside_them(dress
     rows = [table.visualItemRect(table.item(row, 0)) for row in range(2)]
     long = [sum(drawn.pixel(x, room.center().y()) == ink for x in range(room.left(), room.right())) for room in rows]
     assert long[0] == long[1] > 40
+
+
+def test_names_of_runs_that_are_cut_stay_distinct(dressed) -> None:
+    """Seen at 1280 pixels: two rows of `CLOOB · clothing-…`."""
+    names = [f"Training: {kind} · clothing-cc0 · s{end}" for kind in ("CLIP", "CLOOB") for end in ("0", "0 (2)", "1")]
+    metrics = QFontMetrics(QApplication.font())
+    widest, least = (of(map(metrics.horizontalAdvance, names)) for of in (max, min))
+    for width in range(widest, least // 2, -7):
+        cut = [elided_name(name, metrics, width) for name in names]
+        assert all(metrics.horizontalAdvance(text) <= width for text in cut)
+        assert all(text.endswith(name.rpartition(" · ")[2]) for text, name in zip(cut, names, strict=True))
+    assert elided_name(names[0], metrics, widest) == names[0]
+    assert "…" in elided_name("one-very-long-name-of-a-file.png", metrics, 90)

@@ -87,18 +87,16 @@ def test_without_one_the_first_button_makes_and_queues_it(qtbot, context):
     page = view.pane.area.page
     assert page.title.text() == "The curves begin with the first evaluation"
     assert page.text.text() == "The result comes when both have finished a seed."
-    context.workspace.runs.change(own, status="running", step=120, total_steps=640, phase="training")
-    context.jobs.poll()
-    name = context.workspace.runs.get(own).label
-    said = f"Waits for {name}, which trains: step 120 of 640"
-    qtbot.waitUntil(lambda: (view.verdict.text(), view.progress.text()) == (said, "CLIP 0/3 seeds, CLOOB 0/3."))
-    entry, runs = view.chosen, context.jobs.runs
-    assert waiting_text(entry, runs, held=True) == "Waits until the queue is released"
-    two = (*runs, dataclasses.replace(context.workspace.runs.get(own), id=99, status="running"))
-    assert waiting_text(entry, two, held=False) == f"Waits for {name} and 1 more, which train: step 120 of 640"
-    context.workspace.runs.change(own, status="stopped")
-    context.jobs.poll()
-    qtbot.waitUntil(lambda: view.verdict.text() == "Starts in a moment")
+    held = "Waits until the queue is released"
+    qtbot.waitUntil(lambda: (view.verdict.text(), view.progress.text()) == (held, "CLIP 0/3 seeds, CLOOB 0/3."))
+    trains = dataclasses.replace(context.workspace.runs.get(own), status="running", step=120, total_steps=640)
+    name, own_rows = trains.label, view.chosen.rows
+    for runs, said in (
+        ((), "Starts in a moment"),
+        ((trains,), f"Waits for {name}, which trains: step 120 of 640"),
+        ((trains, dataclasses.replace(trains, id=99)), f"Waits for {name} and 1 more, which train: step 120 of 640"),
+    ):
+        assert waiting_text(view.chosen, (*own_rows, *runs), held=False) == said
     waiting = [f"waiting, {turn}" for turn in ("1st", "2nd", "3rd", "4th", "5th", "6th")]
     qtbot.waitUntil(lambda: sorted(view.seeds.texts()) == waiting)
     assert view.seeds.isVisible()
@@ -289,7 +287,7 @@ def test_one_seed_decides_nothing_and_two_can_be_added(qtbot, context):
     assert stops.index(numbers) < stops.index(ways[0]), "Tab goes down the page"
     assert view.seeds.about.text().startswith("Image to text R@1, ")
     view.go.click()
-    qtbot.waitUntil(lambda: view.progress.text() == "Starts in a moment. CLIP 1/3 seeds, CLOOB 1/3.")
+    qtbot.waitUntil(lambda: view.progress.text() == "Waits until the queue is released. CLIP 1/3 seeds, CLOOB 1/3.")
     assert [row.status for row in workspace.runs.of_experiment("lone")] == ["finished"] * 2 + ["queued"] * 4
     experiments.extend(workspace, "lone")
     *rows, last = workspace.runs.of_experiment("lone")
@@ -447,7 +445,7 @@ def test_what_is_left_of_the_budget_is_a_button(qtbot, context):
         workspace.results.add_evaluation(row.id, 40, "scenes", "renderings", numbers, ASKED)
     view = shown(qtbot, context)
     qtbot.waitUntil(lambda: view.pane.answer is not None and not view.busy)
-    assert view.progress.text() == "Starts in a moment. CLIP 3/3 seeds, CLOOB 2/3."
+    assert view.progress.text().endswith(". CLIP 3/3 seeds, CLOOB 2/3.")
     assert view.verdict.text() == "Too early to say: CLOOB 0.0 points on the 2 seeds that both have finished"
     learning, difference = view.pane.answer.panel.rows[0]
     legends = [line.name for line in learning.curves if line.name]
