@@ -79,5 +79,5 @@ class BothRow(QWidget):
         epochs = self.epochs_box.value()
         self.run = self._run_with(epochs if isinstance(epochs, int) and 1 <= epochs <= 10_000 else None)
         guessed = "train" not in self._reading.pairs
-        words = compared_words(self.run, self._reading.to_train_on(), self.seeds, self._paces, guessed=guessed)
-        self.trains.setText(words)
+        text = compared_words(self.run, self._reading.to_train_on(), self.seeds, self._paces, guessed=guessed)
+        self.trains.setText(text)

@@ -124,9 +124,9 @@ class Options(QWidget):
         """Show next to the held-out share how many pairs it comes to, or that the data have a split of their own."""
         if not hasattr(self.form.value(), "heldout_share"):
             return
-        own = {"heldout_share": "Not used: the data has its own held-out part."} if has_own_split else {}
-        self.form.set_unused(own | config.unused_fields(self.form.value()))
-        if own:
+        unused = {"heldout_share": "Not used: the data has its own held-out part."} if has_own_split else {}
+        self.form.set_unused(unused | config.unused_fields(self.form.value()))
+        if unused:
             return
         note, held = "", sum(count for split, count in pairs.items() if split != "train")
         if held:

@@ -145,11 +145,11 @@ def matching(typed: str, entries: Sequence[PaletteEntry], uses: Mapping[str, int
 
 def _score(typed: str, entry: PaletteEntry) -> float | None:
     """Return how well the best of an entry's names matches; synonyms count a little less than its own words."""
-    own = (entry.words, entry.action.text()) if entry.action.property(COMMAND) else (entry.words,)
-    fits = ((name, good_score(typed, f"{name} {entry.group}")) for name in own)
-    names = [fit + _whole_name_gain(typed, name) for name, fit in fits if fit is not None]
+    names = (entry.words, entry.action.text()) if entry.action.property(COMMAND) else (entry.words,)
+    fits = ((name, good_score(typed, f"{name} {entry.group}")) for name in names)
+    scores = [fit + _whole_name_gain(typed, name) for name, fit in fits if fit is not None]
     others = [fit - 1 for name in entry.synonyms if (fit := _synonym_score(typed, name)) is not None]
-    return max([*names, *others], default=None)
+    return max([*scores, *others], default=None)
 
 
 def _synonym_score(typed: str, name: str) -> float | None:

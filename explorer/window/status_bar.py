@@ -186,11 +186,11 @@ class StatusBar(QStatusBar):
 
         now = psutil.cpu_times()
         guest = getattr(now, "guest", 0.0) + getattr(now, "guest_nice", 0.0)  # counted as user time as well
-        whole, idle = sum(now) - guest, now.idle + getattr(now, "iowait", 0.0)
-        before, self._times = self._times, (whole, idle)
-        if before is None or whole <= before[0]:
+        total, idle = sum(now) - guest, now.idle + getattr(now, "iowait", 0.0)
+        before, self._times = self._times, (total, idle)
+        if before is None or total <= before[0]:
             return "–"
-        return f"{100 * min(1.0, max(0.0, 1 - (idle - before[1]) / (whole - before[0]))):.0f}"
+        return f"{100 * min(1.0, max(0.0, 1 - (idle - before[1]) / (total - before[0]))):.0f}"
 
     def _lay_out(self) -> None:
         parts = (self._jobs, *self._slots, self._start, self._hold, (self.writing, 1), (self._progress, 1))

@@ -381,9 +381,9 @@ def _planned(run: RunRow, name: str) -> Any:
 
 def _epochs_ratio(run: RunRow, other: RunRow) -> float:
     """Return how many times as many epochs `run` has as another on the same data; 1 where that is not known."""
-    one, two = (_planned(row, "epochs") for row in (run, other))
-    known = type(one) is int and type(two) is int and two > 0 and run.data == other.data
-    return one / two if known else 1.0
+    mine, theirs = (_planned(row, "epochs") for row in (run, other))
+    comparable = type(mine) is int and type(theirs) is int and theirs > 0 and run.data == other.data
+    return mine / theirs if comparable else 1.0
 
 
 def _wanted(run: RunRow, room: QueueSlots) -> list[str]:

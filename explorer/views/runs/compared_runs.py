@@ -52,7 +52,7 @@ def compared_words(
     if len(like) < len(runs):
         time = "Their time is not known yet: no run like these has finished on this computer."
     else:
-        whole_s = seeds * sum(estimated_s(run, pairs, pace) for pace in like)
+        total_s = seeds * sum(estimated_s(run, pairs, pace) for pace in like)
         labels = dict.fromkeys(pace.label for pace in like)
-        time = f"Estimated time: about {about(whole_s)} in all, at the speed of {' and '.join(labels)}."
+        time = f"Estimated time: about {about(total_s)} in all, at the speed of {' and '.join(labels)}."
     return f"Trains CLIP and CLOOB, {steps}, {each}. {time}"

@@ -740,9 +740,9 @@ def _in_labels(key: str, sentence: str, run: config.Run) -> str:
     return sentence.replace(key, label, 1)
 
 
-def both_command(run: config.Run, seeds: int, preset: str, known: dict[str, config.Run]) -> list[str]:
+def both_command(run: config.Run, seeds: int, preset: str, presets: dict[str, config.Run]) -> list[str]:
     """Return the `trainer` arguments that start the same experiment."""
-    return ["experiment", "both", *fit_command(run, preset, known)[1:], "--seeds", f"{seeds}"]
+    return ["experiment", "both", *fit_command(run, preset, presets)[1:], "--seeds", f"{seeds}"]
 
 
 def fit_command(run: config.Run, preset: str, presets: dict[str, config.Run]) -> list[str]:
