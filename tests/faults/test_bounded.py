@@ -1,5 +1,6 @@
 """Decompression bombs in tables: little memory and time, an error message, and correct rows of valid tables."""
 
+import contextlib
 import os
 import re
 import subprocess
@@ -237,3 +238,14 @@ def test_no_row_is_lost_between_many_files(tmp_path: Path):
         for part in bounded.read("trainer.untrusted.bounded.parquet:parts", files, options)
     ]
     assert words == [[f"{number} {row}" for row in range(number * 7 + 1)] for number in range(5)]
+
+
+def test_many_different_texts_take_no_dictionary_of_all(tmp_path: Path):
+    count, file = 300_000, tmp_path / "items.parquet"
+    pq.write_table(
+        pa.table({"path": named(count), "caption": [f"a caption of its own, {i}" for i in range(count)]}), file
+    )
+    reader = bounded.read("trainer.untrusted.bounded.parquet:table", [file], {"rows": count}, memory=100 * 2**20)
+    with contextlib.closing(reader):
+        part = next(reader)
+        assert pa.Table.from_batches(part.rows, part.schema).equals(pq.read_table(file))

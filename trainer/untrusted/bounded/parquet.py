@@ -66,9 +66,10 @@ def parts(path: Path, options: dict[str, Any]) -> Answer:
     columns = [name for name in plain if not (facts["inside"] and name == image)]
     facts["plain"] = columns
     facts["classes"] = {column: names for column in columns if (names := class_names(schema, column))}
-    stored_once = [name for name in columns if _is_words(schema.field(name).type)]
+    text_columns = [name for name in columns if _is_words(schema.field(name).type)]
     claimed = _claimed(opened.metadata, set(columns))
     _check_bytes(path, claimed)
+    stored_once = [] if _is_plausible(path, opened.metadata, text_columns, claimed) else text_columns
     rows = max(1, min(_ROWS, _BATCH_BYTES * max(opened.metadata.num_rows, 1) // max(claimed, 1)))
     again = pq.ParquetFile(path, read_dictionary=stored_once, buffer_size=1 << 20, pre_buffer=False)
     sent_schema = pa.schema([pa.field(name, _sent(schema.field(name).type)) for name in columns])
@@ -113,7 +114,8 @@ def table(path: Path, options: dict[str, Any]) -> Answer:
     schema = about.schema_arrow
     text_columns = [field.name for field in schema if _is_words(field.type)]
     rows = max(1, min(_MANY_ROWS, _BATCH_BYTES * max(about.metadata.num_rows, 1) // max(claimed, 1)))
-    again = pq.ParquetFile(path, read_dictionary=text_columns, buffer_size=1 << 20, pre_buffer=False)
+    stored_once = [] if _is_plausible(path, about.metadata, text_columns, claimed) else text_columns
+    again = pq.ParquetFile(path, read_dictionary=stored_once, buffer_size=1 << 20, pre_buffer=False)
     sent_schema = pa.schema([pa.field(field.name, _stored(field.type)) for field in schema])
     return {}, sent_schema, _bounded(path, again.iter_batches(rows, use_threads=False), sent_schema, None)
 
@@ -146,11 +148,10 @@ def whole(path: Path, *, rows: int | None, leave_out: Collection[str] = ()) -> p
         Unreadable: It has others, or claims what cannot be.
     """
     about, claimed = _checked(path, rows)
-    rows = about.metadata.num_rows
     names = [name for name in about.schema_arrow.names if name not in leave_out]
     text_columns = [field.name for field in about.schema_arrow if _is_words(field.type) and field.name not in leave_out]
     most = _FREE + _TIMES * path.stat().st_size
-    if rows * len(text_columns) * _longest_repeated(path, about.metadata, text_columns) + claimed <= most:
+    if _is_plausible(path, about.metadata, text_columns, claimed):
         # Not `read_table`: it imports pyarrow.dataset, which imports pandas where that is installed, for 0.7 s.
         return pq.ParquetFile(path).read(names)
     table = pq.ParquetFile(path, read_dictionary=text_columns).read(names)
@@ -177,6 +178,15 @@ def _checked(path: Path, rows: int | None) -> tuple[pq.ParquetFile, int]:
     claimed = _claimed(about.metadata, set(about.schema_arrow.names))
     _check_bytes(path, claimed)
     return about, claimed
+
+
+def _is_plausible(path: Path, about: pq.FileMetaData, text_columns: list[str], claimed: int) -> bool:
+    """Return whether a table stays small though every row may repeat the longest value that is stored once.
+
+    Then no dictionary is needed: that of a million different paths takes hundreds of megabytes.
+    """
+    repeated = about.num_rows * len(text_columns) * _longest_repeated(path, about, text_columns)
+    return repeated + claimed <= _FREE + _TIMES * path.stat().st_size
 
 
 def _longest_repeated(path: Path, about: pq.FileMetaData, text_columns: list[str]) -> int:
@@ -256,6 +266,8 @@ def _bounded(
         for column in columns:
             if types.is_dictionary(column.type):
                 sizes += _lengths(column)
+            elif _is_words(column.type):
+                sizes += np.asarray(pc.fill_null(pc.binary_length(column), 0), np.int64)
             elif types.is_nested(column.type):
                 sizes += column.nbytes // batch.num_rows
         left -= int(sizes.sum())
@@ -280,13 +292,12 @@ def _cut(column: pa.Array, most: int) -> pa.Array:
         texts = _cut(column.values.dictionary_encode(), most).cast(pa.large_string())
         offsets = pa.array(np.asarray(column.offsets), pa.int64())
         return pa.LargeListArray.from_arrays(offsets, texts, mask=column.is_null())
-    if not types.is_dictionary(column.type):
+    if types.is_dictionary(column.type):
+        return pa.DictionaryArray.from_arrays(column.indices, _cut(column.dictionary, most))
+    if not _is_words(column.type):
         return column
-    values = column.dictionary
-    long = pc.greater(pc.fill_null(pc.binary_length(values), 0), 4 * most)
-    if pc.any(long).as_py():
-        values = pc.if_else(long, pc.utf8_slice_codeunits(values, 0, most + 1), values)
-    return pa.DictionaryArray.from_arrays(column.indices, values)
+    long = pc.greater(pc.fill_null(pc.binary_length(column), 0), 4 * most)
+    return pc.if_else(long, pc.utf8_slice_codeunits(column, 0, most + 1), column) if pc.any(long).as_py() else column
 
 
 def _lengths(column: pa.DictionaryArray) -> np.ndarray:
