@@ -13,7 +13,7 @@ from explorer.widgets import layouts
 from explorer.widgets.refusal import set_refusal
 
 ASKED: Final = "Own caption ranked first:"
-TITLES: Final = {"only-a": "only in A", "only-b": "only in B", "neither": "in neither"}
+TITLES: Final = {"only-a": "Only in A", "only-b": "Only in B", "neither": "In neither"}
 HINT: Final = (
     "The image's own caption is the nearest of all. Its predicted class is another question. Click again for all pairs."
 )
@@ -40,7 +40,7 @@ class GroupChips(QWidget):
         if not counts:
             self.group = ""
         for name, chip in self.chips.items():
-            chip.setText(f"{TITLES[name].capitalize()} ({counts.get(name, 0):,})")
+            chip.setText(f"{TITLES[name]} ({counts.get(name, 0):,})")
             chip.setChecked(name == self.group)
             is_offered = name == self.group or counts.get(name, 0) > 0
             set_refusal(chip, "" if is_offered else "No pair is in this group.")
