@@ -50,7 +50,9 @@ from trainer.scheduling import experiments
 from trainer.store import RunRow, Workspace
 
 if TYPE_CHECKING:
-    from explorer.views.last_runs_card import LastRunsCard, TrainingNow
+    from PySide6.QtWidgets import QFrame
+
+    from explorer.views.last_runs_card import LastRunsCard, TrainingCard, TrainingNow
     from trainer.experiments.counted import RunGroup
     from trainer.experiments.last_runs import LastRuns
     from trainer.experiments.verdict import ExperimentVerdict
@@ -140,6 +142,13 @@ def listed(
         else:
             entries.append(replace(cached[1], rows=tuple(runs)))
     return tuple(entries)
+
+
+def read_home(
+    workspace: Workspace, judged: dict[str, tuple[object, ExperimentEntry]]
+) -> tuple[tuple[ExperimentEntry, ...], bool]:
+    """Return all experiments as `listed`, and whether there is any run. For a thread."""
+    return listed(workspace, judged), bool(workspace.runs.all())
 
 
 def read_last(workspace: Workspace) -> LastRuns | None:
@@ -288,6 +297,7 @@ class ExperimentsView(ChartView):
         self._shown: tuple[ExperimentEntry, ...] | None = None
         self._judged: dict[str, tuple[object, ExperimentEntry]] = {}
         self._finished: list[tuple[int, str, float | None]] = []
+        self._result: QFrame | None = None  # What stands for the finished runs; None before they are read.
         self._wanted = ""
         self._again = QTimer(self, singleShot=True, interval=AGAIN_MS, timeout=self._runs_changed)
         self.repeat = QAction(f"{FIRST}, on the data of run A", self, objectName="experiments-repeat")
@@ -374,6 +384,15 @@ class ExperimentsView(ChartView):
         return made
 
     @cached_property
+    def training_card(self) -> TrainingCard:
+        """What trains, in place of the sample's result; made with the first run where none has finished."""
+        from explorer.views.last_runs_card import TrainingCard
+
+        made = TrainingCard(self.context)
+        made.now.followed.connect(lambda run: self.requested.emit(ShowRuns((run,))))
+        return made
+
+    @cached_property
     def last_runs(self) -> LastRunsCard:
         """The last finished runs, in place of those of the sample; made with the first that finishes."""
         from explorer.views.last_runs_card import LastRunsCard
@@ -407,14 +426,21 @@ class ExperimentsView(ChartView):
         self.requested.emit(EvaluateBoth())
 
     def _show_single_runs(self) -> None:
-        """Show runs outside of experiments: what trains, and what finished last."""
-        runs = self.context.jobs.runs
+        """Show runs outside of experiments: what finished last, and what trains, with its curves until one has."""
+        runs, start = self.context.jobs.runs, self.first_start
         active = [run for run in runs if run.active or run.status == "queued"]
-        if runs:
-            self.training_now.show_runs(active, self.context.jobs.ends())
         finished = [(run.id, run.label, run.last) for run in runs if run.status == "finished"]
-        if active or finished:
-            self.first_start.show_primary(self.training_now.curves if active else self.last_runs.more)
+        if finished:
+            self.training_now.show_runs(active, self.context.jobs.ends())
+            start.show_primary(self.training_now.curves if active else self.last_runs.more)
+        elif active:
+            self.training_card.show_runs(active, self.context.jobs.ends())
+            start.show_primary(self.training_card.now.curves)
+        # Before they are read the card is empty: the sample's result would be taken for theirs.
+        of_ended = (self._result or self.last_runs) if finished else start.card
+        result = self.training_card if active and not finished else of_ended
+        if result is not None:
+            start.show_result(result)
         if finished and finished != self._finished:
             self._finished = finished
             self.context.background.run(
@@ -424,7 +450,8 @@ class ExperimentsView(ChartView):
     def _show_last(self, last: LastRuns | None) -> None:
         if last is not None:
             self.last_runs.show_runs(last)
-            self.first_start.show_result(self.last_runs)
+        self._result = self.last_runs if last is not None else self.first_start.card
+        self._show_single_runs()
 
     def actions_for_palette(self) -> list[QAction]:
         return [*super().actions_for_palette(), self.repeat, self.bring, self.look, self.stop, self.stop_now]
@@ -493,14 +520,20 @@ class ExperimentsView(ChartView):
     def _read_list(self) -> None:
         self.context.background.run(
             self,
-            listed,
+            read_home,
             self.context.workspace,
             self._judged,
-            done=self._show_list,
+            done=self._take_home,
             failed=self._list_failed,
             key="experiments",
             urgent=True,
         )
+
+    def _take_home(self, home: tuple[tuple[ExperimentEntry, ...], bool]) -> None:
+        entries, has_runs = home
+        # Its runs come with the next poll: until then the page would show the sample's result over them.
+        if entries or self.context.jobs.is_read or not has_runs:
+            self._show_list(entries)
 
     def _list_failed(self, failure: Exception) -> None:
         self.area.failed("Could not read the experiments", failure, retry=self.refresh)

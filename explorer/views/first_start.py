@@ -66,6 +66,10 @@ class FirstStart(QWidget):
         self.watch.ensurePolished()
         self.watch.setMinimumWidth(self.watch.sizeHint().width() + theme.SPACE)
         self._primary: QPushButton = self.ways["scenes"]
+        self.sample = QPushButton(
+            "Look at the sample", objectName="first-sample", toolTip="Two finished runs, read-only"
+        )
+        theme.set_role(self.sample, "link")
         self.look = QPushButton(LOOK, objectName="first-look")
         theme.keep_icon(self.look, "eye")
         self._connect()
@@ -78,7 +82,8 @@ class FirstStart(QWidget):
         self.ways["pairs"].clicked.connect(lambda: ask(OpenImport(compare=True)))
         self.ways["published"].clicked.connect(lambda: ask(ChooseModel(FIRST.specification)))
         self.watch.clicked.connect(lambda: ask(WatchTraining()))
-        self.look.clicked.connect(lambda: ask(OpenSample()))
+        for button in (self.sample, self.look):
+            button.clicked.connect(lambda: ask(OpenSample()))
 
     def _lay_out(self) -> None:
         self._left_side = left = layouts.scroll(layouts.panel(self._left()), "first-ways")
@@ -92,8 +97,9 @@ class FirstStart(QWidget):
             self.look.setParent(self)
             self.look.hide()
         self._result = self.card
+        self.sample.hide()
         layouts.add(row, layouts.STRETCH)
-        order = (*self.ways.values(), self.watch, self.look)
+        order = (*self.ways.values(), self.watch, self.sample, self.look)
         for first, second in pairwise(order):
             QWidget.setTabOrder(first, second)
 
@@ -120,13 +126,15 @@ class FirstStart(QWidget):
         self._column.insertSpacing(2, theme.BETWEEN)
 
     def show_result(self, card: QFrame) -> None:
-        """Show this result in place of the sample's."""
+        """Show this result in place of the one before; that of the sample stays within reach of a link."""
         if self._row.indexOf(card) < 0:
             card.setMinimumWidth(LEAST_CARD_PX)
             card.setMaximumSize(*CARD_PX)
             self._row.insertWidget(2, card, 20)
-        if self.card is not None:
-            self.card.hide()
+        if self._result is not None and self._result is not card:
+            self._result.hide()
+        card.show()
+        self.sample.setVisible(self.card is not None and card is not self.card)
         self._result = card
         self._arrange()
 
@@ -143,7 +151,7 @@ class FirstStart(QWidget):
         sentence = layouts.text(SENTENCE, "hero", wrap=True)
         methods = layouts.text(METHODS, "secondary", wrap=True)
         drop = layouts.text("You can also drop a folder or a model on this window.", "small")
-        watch = layouts.row(self.watch, layouts.STRETCH)
+        watch = layouts.row(self.watch, self.sample, layouts.STRETCH)
         ways = layouts.column(*self.ways.values())
         self._column = layouts.column(
             *(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -18,12 +20,15 @@ from explorer.widgets.truth_line import EVALUATE
 from trainer.charts.curves import CHART as CURVES
 from trainer.charts.spec import Request, targets_of
 from trainer.experiments.last_runs import LastRuns
+from trainer.experiments.training_news import TrainingNews, training_news
 from trainer.metrics import HEADLINE
 from trainer.store import RunRow
 
 MOST_TRAINING: Final = 4
 """Runs that train now and are listed: the ways to begin stay in sight."""
 
+REDRAWN_S: Final = 2.0
+"""Between two drawings of curves that grow."""
 LONGEST: Final = 24
 """Letters of the name of data on a button."""
 
@@ -41,7 +46,7 @@ class LastRunsCard(QFrame):
         self._runs: tuple[int, ...] = ()
         self._apart: tuple[int, ...] = ()
         self._last: LastRuns | None = None
-        self.title = layouts.text(role="heading")
+        self.title = layouts.text("The last finished runs", role="heading")
         self.headline = layouts.text(role="title", name="last-runs-headline", wrap=True)
         self.about = layouts.text(role="small", name="last-runs-about", wrap=True)
         self.flaws = layouts.text(role="warn", name="last-runs-flaws", wrap=True)
@@ -63,6 +68,8 @@ class LastRunsCard(QFrame):
         foot = layouts.row(self.more, theme.SPACE, (self.note, 1), margins=inset)
         stage = layouts.column(self.pane, margins=inset)
         layouts.column(heads, layouts.hairline(), (stage, 1), layouts.hairline(), foot, gap=0, of=self)
+        for part in (self.flaws, self.apart_row, self.more):
+            part.hide()
 
     def show_runs(self, last: LastRuns) -> None:
         """Show these runs; their curves are those of values on held-out pairs, which have one scale."""
@@ -126,3 +133,40 @@ class TrainingNow(QWidget):
         for run in first:
             turn = waiting.index(run.id) + 1 if run.id in waiting else 0
             self._cells[run.id].show_run(run, ends.get(run.id), turn)
+
+
+class TrainingCard(QFrame):
+    """The runs that train while none has finished: how far each is, what comes when, and the curves as they grow."""
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(objectName="training-card")
+        theme.set_role(self, "card")
+        self._context, self._steps, self._drawn_at = context, (), -math.inf
+        self.now = TrainingNow()
+        self.now.curves.setText("Show in Runs")
+        self.next = layouts.text(role="small", name="training-next", wrap=True)
+        self.pane = ChartPane(context, "training")
+        self.pane.panel.fills = True
+        inset = (theme.BETWEEN, 12, theme.BETWEEN, 12)
+        heads = layouts.column(self.now, self.next, gap=theme.INSIDE, margins=inset)
+        layouts.column(heads, layouts.hairline(), (layouts.column(self.pane, margins=inset), 1), gap=0, of=self)
+
+    def show_runs(self, runs: Sequence[RunRow], ends: Mapping[int, float | None]) -> None:
+        """Show how far these runs are, and draw their curves anew where one is further and the last are not new."""
+        self.now.show_runs(runs, ends)
+        steps = tuple((run.id, run.status, run.step) for run in runs)
+        if steps != self._steps and time.monotonic() - self._drawn_at >= REDRAWN_S:
+            self._steps, self._drawn_at = steps, time.monotonic()
+            arguments = training_news, self._context.workspace, [run.id for run in runs]
+            self._context.background.run(self, *arguments, done=self._show_news, failed=self._failed, key="training")
+
+    def _show_news(self, news: TrainingNews) -> None:
+        self.next.setText(news.next)
+        if news.metrics:
+            self.pane.forget()
+            self.pane.ask(CURVES, Request(targets_of(news.runs)), CURVES.settings(news.metrics))
+        else:
+            self.pane.area.empty("clock", "No curve yet", "The curves begin with the first values.")
+
+    def _failed(self, problem: Exception) -> None:
+        self.pane.area.failed("Could not read the curves", problem)

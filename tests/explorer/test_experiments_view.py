@@ -11,6 +11,7 @@ from explorer import theme
 from explorer.intents import AddSeeds, CompareBoth, EvaluateBoth, OpenImport, OpenSample, ShowExperiment, ShowRuns
 from explorer.models.runs import share_of
 from explorer.run_control import actions
+from explorer.views import last_runs_card
 from explorer.views.evaluate import EvaluateView
 from explorer.views.experiments import ExperimentsView, listed, waiting_text
 from explorer.views.first_start import LEFT_PX
@@ -115,6 +116,51 @@ def test_without_one_the_first_button_makes_and_queues_it(qtbot, context):
     qtbot.waitUntil(lambda: view.go.isEnabled())
 
 
+def test_the_first_training_takes_the_place_of_the_sample_and_its_curves_grow(qtbot, context, monkeypatch):
+    monkeypatch.setattr(last_runs_card, "REDRAWN_S", 0.0)
+    workspace, name = context.workspace, "val/image_to_text_R@1"
+    view = shown(qtbot, context)
+    qtbot.waitUntil(lambda: view.area.kind == "empty" and view.first_start.card.isVisible())
+    assert view.first_start.sample.isHidden(), "the card of the sample has the button"
+    watching = config.Watching(evaluate_every=30, snapshots=2)
+    run = workspace.runs.create(config.Run(name="own", watching=watching))
+
+    def drawn() -> dict[str, list[float]]:
+        marks = card.pane.panel.panel.marks if card.pane.panel.panel is not None else ()
+        return {mark.key: mark.curves[0].y.tolist() for mark in marks}
+
+    with RunLog.claim(workspace, run) as log:
+        log.progress(step=0, total_steps=96, phase="preparing")
+        context.jobs.poll()
+        qtbot.waitUntil(lambda: view.first_start.card.isHidden() and view.training_card.isVisible())
+        card, start = view.training_card, view.first_start
+        assert start.sample.isVisible(), "the sample stays within reach"
+        with qtbot.waitSignal(view.requested) as asked:
+            start.sample.click()
+        assert isinstance(asked.args[0], OpenSample)
+        qtbot.waitUntil(lambda: card.pane.area.kind == "empty" and "before step 1" in card.next.text())
+        workspace.results.add_snapshot(
+            run, 0, "scenes", "renderings", workspace.runs.get(run).folder / "snapshots" / "0", n=20, d=8
+        )
+        for step, loss in ((1, 4.0), (12, 3.0), (40, 2.0)):
+            log.scalars(step, {"train/loss": loss, **({name: loss / 10} if step > 1 else {})})
+            log.flush()
+            workspace.runs.change(run, metric=name, step=step)
+            context.jobs.poll()
+            qtbot.waitUntil(lambda loss=loss: loss in drawn().get("train/loss", ()), timeout=10_000)
+        qtbot.waitUntil(lambda: drawn() == {name: [30.0, 20.0], "train/loss": [4.0, 3.0, 2.0]}, timeout=10_000)
+        assert card.next.text().startswith("The next values on held-out pairs come at step 60 of 96. Map, Search and")
+        assert "show step 0." in card.next.text()
+        log.facts(heldout_pairs={"renderings": 1024})
+        log.status("finished")
+    workspace.runs.change(run, last=0.2)
+    context.jobs.poll()
+    qtbot.waitUntil(lambda: view.last_runs.isVisible() and card.isHidden(), timeout=10_000)
+    qtbot.waitUntil(lambda: view.last_runs.headline.text().endswith("finds the caption of 20.0 % of the images"))
+    assert start.sample.isVisible()
+    assert start.card.isHidden()
+
+
 def test_runs_without_an_experiment_are_seen_and_more_seeds_of_two_make_one(qtbot, context):
     workspace, name = context.workspace, "val/image_to_text_R@1"
     runs = [config.Run(name="own"), config.Run(name="loob", objective=config.Cloob()), config.Run(name="late")]
@@ -129,6 +175,7 @@ def test_runs_without_an_experiment_are_seen_and_more_seeds_of_two_make_one(qtbo
     context.jobs.poll()
     qtbot.waitUntil(lambda: view.area.kind == "empty" and view.first_start.card.isHidden(), timeout=10_000)
     card = view.last_runs
+    qtbot.waitUntil(lambda: card.headline.text() != "")
     assert card.headline.text() == "CLOOB · loob finds the caption of 60.0 % of the images, CLIP · own of 50.0 %"
     assert card.about.text().endswith("n = 1,024 · 96 steps · 1 seed each: undecided")
     assert [cell.words.text() for cell in view.training_now.findChildren(RunCell)] == ["waiting, 1st"]

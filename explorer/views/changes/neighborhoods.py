@@ -51,7 +51,8 @@ class Neighborhoods(QWidget):
     def _fit(self) -> None:
         """Arrange the head, and give pictures and their words what room there is."""
         down, right = QBoxLayout.Direction.TopToBottom, QBoxLayout.Direction.LeftToRight
-        self._head.setDirection(down if self.width() < NARROW_PX else right)
+        both = self.title.sizeHint().width() + theme.BETWEEN + self.note.sizeHint().width()
+        self._head.setDirection(down if self.width() < max(NARROW_PX, both) else right)
         edge = 2 * EDGE_PX if self.width() >= SPACIOUS_PX else EDGE_PX
         across = self.rows[0].viewport().width() // max(len(self.rows[0].tiles.items), 1)
         # A class is a word, and a caption is not.
