@@ -40,8 +40,8 @@ COMPANION: Final = "logged_by"
 WATCHED: Final = "watched_folder"
 """Fact of a run that `trainer watch` logs: the folder whose training it shows."""
 WATCH_ENDED: Final = (
-    "Only the watch has ended (a signal, or the computer was switched off). The training is not affected, and its "
-    "curves until then are kept."
+    "Only the watch has ended (a signal, or the computer was switched off). It changed nothing in the training, and "
+    "the curves until then are kept."
 )
 IMPORTED: Final = "imported"
 """Fact of a run whose curves were imported: the program and its files."""
