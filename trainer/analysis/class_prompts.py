@@ -109,10 +109,10 @@ def caption_labels(captions: Sequence[str], read_words: Mapping[str, int] | None
     """Return labels to choose from for a model of captions: the captions where they are a few names, else their words.
 
     Up to 40 distinct captions of at most three words are the labels, the commonest first. Else labels are the 12 words,
-    without numbers and stop words, in most distinct captions, those of most training captions first where these are as
-    many; words of more than half of them tell nothing apart and are left out, as are those of one caption alone where
-    other words are left. Captions without such words are labels as they stand, at most 12. Of more than 50,000 captions
-    a sample is read. Empty without two captions.
+    without numbers and stop words, in most distinct captions; of these those in most training captions come first, and
+    then those that captions begin with. Words of more than half of them tell nothing apart and are left out, as are
+    those of one caption alone where other words are left. Captions without such words are labels as they stand, at
+    most 12. Of more than 50,000 captions a sample is read. Empty without two captions.
 
     Args:
         read_words: Of the training captions, and how many hold each, where they are known: no others are labels.
@@ -120,14 +120,19 @@ def caption_labels(captions: Sequence[str], read_words: Mapping[str, int] | None
     distinct = _distinct(captions)
     if len(distinct) <= MOST_NAMES and all(len(caption.split()) <= _LONGEST_NAME for caption in distinct):
         return tuple(distinct) if len(distinct) > 1 else ()
-    counts = Counter(word for caption in distinct for word in dict.fromkeys(words_of(caption)))
+    words = [list(dict.fromkeys(words_of(caption))) for caption in distinct]
+    counts = Counter(word for each in words for word in each)
+    # Of the latest places in a caption first, so that the earliest one stays.
+    first = {
+        word: at for at, word in sorted(((at, word) for each in words for at, word in enumerate(each)), reverse=True)
+    }
     seen = Counter[str]()
     for text, times in (read_words or counts).items():
         seen.update(dict.fromkeys(words_of(text), times))
     telling = {word: count for word, count in counts.items() if count <= len(distinct) / 2 and word in seen}
     repeated = {word: count for word, count in telling.items() if count > 1}
     ranked = repeated if len(repeated) > 1 else telling
-    labels = tuple(sorted(ranked, key=lambda word: (-ranked[word], -seen[word]))[:MOST_WORDS])
+    labels = tuple(sorted(ranked, key=lambda word: (-ranked[word], -seen[word], first[word]))[:MOST_WORDS])
     as_they_stand = tuple(distinct[at] for at in at_most(len(distinct), MOST_WORDS))
     return next((some for some in (labels, as_they_stand) if len(some) > 1), ())
 

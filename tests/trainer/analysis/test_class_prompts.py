@@ -64,6 +64,8 @@ def test_a_few_names_are_the_labels_and_of_sentences_the_words_that_tell_them_ap
     few = ["clock: a time, tower", "boat: the sea, travel", "zebra: an animal, stripe"]
     counts = {"animal": 5, "travel": 3, "sea": 3, "zebra": 1, "boat": 1, "clock": 1}
     assert caption_labels(few, counts) == ("animal", "sea", "travel", "clock", "boat", "zebra")
+    names = ("clock", "boat", "zebra")
+    assert caption_labels(few) == (*names, "time", "sea", "animal", "tower", "travel", "stripe"), "one of each at first"
     # Captions without a word in common are labels as they stand, as many as can be read.
     unlike = [f"{place:03}" for place in range(100)]
     assert len(caption_labels(unlike)) == MOST_WORDS
