@@ -229,7 +229,7 @@ def test_a_run_of_curves_alone_is_not_chosen_and_everything_says_the_same_of_it(
     context.selection.select_runs(curves.id, None)
     qtbot.waitUntil(lambda: quality.area.kind == "empty")
     page = quality.area.page
-    assert (page.title.text(), page.text.text(), page.button.isVisible()) == (NO_MODEL, sentence, False)
+    assert (page.title.text(), page.text.text(), page.button.isEnabled()) == (NO_MODEL, sentence, False)
     assert seed_truth(workspace, others[0].id, curves.id).text == sentence.rstrip(".")
     view = EvaluateView(context)
     qtbot.addWidget(view)

@@ -233,8 +233,8 @@ class QualityView(View):
             if self.context.jobs.look_only:
                 self.show_empty("database", CHECKED_ELSEWHERE, READ_ONLY_DATA, self.own_runs)
             else:
-                missing = (NO_MODEL, loaded.no_model) if loaded.no_model else ()
-                self.show_empty("database", *(missing or ("Not checked yet", NOT_CHECKED, self._check_action)))
+                said = (NO_MODEL, loaded.no_model) if loaded.no_model else ("Not checked yet", NOT_CHECKED)
+                self.show_empty("database", *said, self._check_action)
             return
         self.states = dict(loaded.states)
         for change in self._writes:
