@@ -141,7 +141,8 @@ class TrainingCard(QFrame):
     def __init__(self, context: Context) -> None:
         super().__init__(objectName="training-card")
         theme.set_role(self, "card")
-        self._context, self._steps, self._drawn_at = context, (), -math.inf
+        self._context, self._drawn_at = context, -math.inf
+        self._steps: tuple[tuple[int, str, int], ...] = ()
         self.now = TrainingNow()
         self.now.curves.setText("Show in Runs")
         self.next = layouts.text(role="small", name="training-next", wrap=True)

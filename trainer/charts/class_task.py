@@ -206,7 +206,7 @@ def choice_suite(workspace: Workspace, run: int | str) -> PromptSuite | None:
     captions = () if items is None else items.caption
     labels, templates = named_in_captions(captions)
     if not labels:
-        labels, templates = caption_labels(captions, training and training.counts), ("{}",)
+        labels, templates = caption_labels(captions, training.counts if training else None), ("{}",)
     name = config.data_name(workspace.runs.config_of(row.id).data)
     return PromptSuite(name, labels, templates, "captions of the run's data", "", worded="captions") if labels else None
 
