@@ -153,7 +153,7 @@ class TrainingCard(QFrame):
         layouts.column(heads, layouts.hairline(), (layouts.column(self.pane, margins=inset), 1), gap=0, of=self)
 
     def show_runs(self, runs: Sequence[RunRow], ends: Mapping[int, float | None]) -> None:
-        """Show how far these runs are, and draw their curves anew where one is further and the last are not new."""
+        """Show how far these runs are, and redraw their curves where one is further, at most every two seconds."""
         self.now.show_runs(runs, ends)
         steps = tuple((run.id, run.status, run.step) for run in runs)
         if steps != self._steps and time.monotonic() - self._drawn_at >= REDRAWN_S:
