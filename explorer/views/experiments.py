@@ -509,6 +509,13 @@ class ExperimentsView(ChartView):
         verdict = ["experiment", "verdict", self.chosen.name]
         return verdict if suffix in ("html", "md", "tex", "toml") else self.command()
 
+    def runs_of_bundle(self) -> tuple[int, ...]:
+        entry = self.chosen
+        finished = (
+            [row.id for row in entry.rows if row.status == "finished" and row.deleted_at is None] if entry else []
+        )
+        return tuple(dict.fromkeys([*(each.run for each in entry.compared), *finished])) if entry else ()
+
     def settings_now(self) -> Any:
         return replace(super().settings_now(), experiment=self.picker.key or "")
 

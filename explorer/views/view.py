@@ -155,6 +155,10 @@ class View(QWidget):
         """Return the arguments that write a file with this suffix; those of `command` unless a view knows others."""
         return self.command()
 
+    def runs_of_bundle(self) -> tuple[int, ...]:
+        """Return the runs of an evidence bundle of what is shown, A and B first; empty: those that are selected."""
+        return ()
+
     @property
     def drop_words(self) -> str:
         """The text of the drop overlay, such as `Drop to inspect`; empty if no images are accepted."""

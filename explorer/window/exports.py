@@ -6,9 +6,12 @@ import json
 import os
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from itertools import pairwise, takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+import shiboken6
 from PySide6.QtCore import QObject, QStandardPaths, QUrl
 from PySide6.QtGui import QDesktopServices, QGuiApplication
 from PySide6.QtWidgets import QWidget
@@ -20,14 +23,14 @@ from explorer.widgets.banner import Banner
 from trainer.charts import ChartError, registry
 from trainer.charts.figure_choices import FigureChoices, run_names
 from trainer.charts.settings import parse, words
-from trainer.distribution.bundle_files import DRAWING, USUAL, figure_kind
+from trainer.distribution.bundle_files import DRAWING, USUAL, figure_kind, undrawn
 from trainer.untrusted import confined
 
 if TYPE_CHECKING:
     from explorer.views.view import View
     from explorer.widgets.progress_row import ProgressRow
     from explorer.window.export_dialog import ExportDialog
-    from trainer.store import RunRow
+    from trainer.store import RunRow, Workspace
 
 FOLDER_KEY: Final = "export/folder"
 CHOICES_KEY: Final = "export/choices"
@@ -37,6 +40,7 @@ CONTENTS: Final = (
     "And a report as one page, the configuration of each run, package versions, commands that draw the figures again"
 )
 """Of a bundle besides its figures."""
+_OF_RUNS: Final = ("--runs", "--step", "--dataset", "--split")
 _NOTHING: Final = "There is nothing to export in this view yet."
 _COMPUTES: Final = ("The view still computes.", "Export it when the chart is there.")
 _NEXT: Final = "Choose a run with results for A or B first."
@@ -132,22 +136,27 @@ class Exports(QObject):
         else:
             self._show_progress(self.exporter.start(command, file), 0.0, "Rendering the figure")
 
-    def ask_bundle(self, views: Iterable[View], runs: Sequence[int], rows: Iterable[RunRow] = ()) -> None:
-        """Ask for a file and the figures' looks, then write the evidence bundle of these runs.
+    def ask_bundle(self, views: Sequence[View], runs: Sequence[int], rows: Sequence[RunRow] = ()) -> None:
+        """Ask for a file and the figures' looks, then write the evidence bundle of these runs, A and B first.
 
-        It holds the usual figures, and what the views show of runs now.
+        It holds the usual figures, and what the views show now, all of A and B; curves are of all runs of their
+        experiment, or of those that Runs draws.
         """
         if not runs:
             self.banner.show_message("Select a run to export.", _NEXT, tone="info")
             return
-        figures = with_usual(drawings(views), runs)
+        commands = drawings(views)
+        figures = with_usual(commands, runs[:2], curve_runs(commands, runs, rows))
         selected = ["--runs", *map(str, runs)]
         stem = file_stem(["evidence", *selected], self._names(rows))
         command = ["bundle", *selected]
-        example = ["export", "similarity", *selected]
+        example = ["export", "similarity", "--runs", *map(str, runs[:2])]
         names = figure_names(figures)
         dialog = self._open("evidence bundle", BUNDLES, lambda _suffix: command, stem, example, CONTENTS, names)
         dialog.finished.connect(lambda _result: setattr(self, "_left_out", dialog.left_out))
+        for context in [view.context for view in views[:1] if rows]:
+            show = partial(_show_problems, dialog, names)
+            context.background.run(dialog, figure_problems, context.workspace, figures, done=show)
         self._figures = figures
 
     def write_bundle(self, figures: Sequence[Sequence[str]], command: list[str], file: Path) -> None:
@@ -199,10 +208,12 @@ class Exports(QObject):
     def _done(self, export: Export) -> None:
         self._forget(export)
         folder = QUrl.fromLocalFile(str(export.file.parent))
+        problems, count = undrawn(export.file) if export.command[0] == "bundle" else ({}, 0)
+        named = {_name_of(kind): reason for kind, reason in problems.items()}
         self.banner.show_message(
             f"Saved {export.file.name}.",
-            str(export.file.parent),
-            tone="good",
+            left_out_words(named, count) or str(export.file.parent),
+            tone="warn" if named else "good",
             action=("Open folder", lambda: QDesktopServices.openUrl(folder)),
         )
 
@@ -234,9 +245,86 @@ def _name_of(kind: str) -> str:
     return f"{labels[view]}: {registry.load(kind).label}"
 
 
-def with_usual(commands: Iterable[Sequence[str]], runs: Sequence[int]) -> list[list[str]]:
-    """Return the usual figures of the runs, each as it is shown now if it is, and then what else is shown of runs."""
+def with_usual(commands: Iterable[Sequence[str]], sides: Sequence[int], learned: Sequence[int] = ()) -> list[list[str]]:
+    """Return the usual figures of A and B, each as it is shown now if it is, and then what else is shown of runs.
+
+    A view that is hidden still names the runs that it showed last: its figure is drawn of A and B.
+
+    Args:
+        commands: Of what the views show.
+        sides: Ids of A and B.
+        learned: Ids of the runs whose curves are drawn; A and B where it is empty.
+    """
     of_runs = [list(command) for command in commands if "--runs" in command or command[0] != "export"]
     command_of_kind = {command[1]: command for command in of_runs if command[0] == "export"}
-    usual = [command_of_kind.get(kind, ["export", kind, "--runs", *map(str, runs)]) for kind in USUAL]
-    return [*usual, *(command for command in of_runs if command not in usual)]
+    usual = [command_of_kind.get(kind, ["export", kind, "--runs"]) for kind in USUAL]
+    figures = [*usual, *(command for command in of_runs if command not in usual)]
+    return [of_these_runs(each, learned or sides if figure_kind(each) == "curves" else sides) for each in figures]
+
+
+def of_these_runs(command: Sequence[str], runs: Sequence[int]) -> list[str]:
+    """Return a drawing command for these runs; steps and data that were chosen for others are left out."""
+    starts = [index for index, word in enumerate(command) if word.startswith("--")]
+    head, *named = [command[a:b] for a, b in pairwise([0, *starts, len(command)])]
+    positional = head[0] == "saliency"  # names its runs without an option
+    shown = [*head[1:]] if positional else next(([*words[1:]] for words in named if words[0] == "--runs"), None)
+    ids = [*map(str, runs)]
+    is_usual = head[0] == "export" and figure_kind(command) in USUAL
+    if shown is None or shown == ids or (not is_usual and {*shown} <= {*ids}):
+        return list(command)
+    kept = [word for words in named if words[0] not in _OF_RUNS for word in words]
+    return [head[0], *ids, *kept] if positional else [*head, "--runs", *(ids if is_usual else ids[: len(shown)]), *kept]
+
+
+def curve_runs(commands: Iterable[Sequence[str]], runs: Sequence[int], rows: Sequence[RunRow]) -> list[int]:
+    """Return the runs whose curves a bundle of these runs holds, A and B first.
+
+    They are those of the experiment of A and B if both are of one, else those whose curves Runs draws with them.
+    """
+    chosen = [row for row in rows if row.id in runs]
+    experiments = {row.experiment for row in chosen}
+    if len(experiments) == 1 and "" not in experiments:
+        more = [row.id for row in rows if row.experiment in experiments and row.deleted_at is None]
+    else:
+        drawn = next((command for command in commands if command[:2] == ["export", "curves"]), [])
+        ids = takewhile(str.isdecimal, drawn[drawn.index("--runs") + 1 :]) if "--runs" in drawn else ()
+        more = [*map(int, ids)]
+        more = more if {*runs} <= {*more} else []
+    return [*dict.fromkeys([*runs, *more])]
+
+
+def figure_problems(workspace: Workspace, figures: Iterable[Sequence[str]]) -> dict[str, str]:
+    """Return the kind of each figure that lacks a snapshot -> why it will be left out. For a thread."""
+    from trainer.charts.opened_snapshot import open_targets
+    from trainer.charts.spec import Request, targets_of
+    from trainer.errors import UserError
+
+    problems: dict[str, str] = {}
+    for command in figures:
+        if command[0] != "export" or figure_kind(command) == "curves" or "--runs" not in command:
+            continue
+        ids = [*takewhile(str.isdecimal, command[command.index("--runs") + 1 :])]
+        options = {name[2:]: value for name, value in pairwise(command) if name in ("--dataset", "--split")}
+        try:
+            open_targets(workspace, Request(targets_of([*map(int, ids)]), **options))
+        except UserError as problem:
+            problems[figure_kind(command)] = str(problem)
+    return problems
+
+
+def left_out_words(problems: Mapping[str, str], count: int) -> str:
+    """Return how many of the figures there are, and of each that is left out why; empty if there are all."""
+    # One reason is often that of all.
+    names: dict[str, list[str]] = {}
+    for name, reason in problems.items():
+        names.setdefault(reason.rstrip("."), []).append(name)
+    reasons = [f"{', '.join(each)} left out: {reason}." for reason, each in names.items()]
+    return " ".join([f"{count - len(problems)} of {count} figures.", *reasons]) if problems else ""
+
+
+def _show_problems(dialog: ExportDialog, names: Mapping[str, str], problems: Mapping[str, str]) -> None:
+    """Say before the export which figures it will lack."""
+    if problems and shiboken6.isValid(dialog):
+        text = left_out_words({names[kind]: reason for kind, reason in problems.items()}, len(names))
+        dialog.contents.setText(f"{text}\n{CONTENTS}")
+        dialog.contents.setToolTip(text)

@@ -45,8 +45,9 @@ class ViewCommands:
     def export_bundle(self) -> None:
         """Ask where to write everything that the views show."""
         if self.exports is not None:
-            views = [*self._pages.views.values()]
-            self.exports.ask_bundle(views, self._selection.runs, views[0].context.jobs.runs if views else ())
+            views, view = [*self._pages.views.values()], self._pages.open_view
+            runs = (view.runs_of_bundle() if view is not None else ()) or self._selection.runs
+            self.exports.ask_bundle(views, runs, views[0].context.jobs.runs if views else ())
 
     def show_method(self, _intent: intents.ShowMethod) -> None:
         """Show the page of the view, and formula, paper and caveats of its open chart."""

@@ -2,6 +2,7 @@
 
 import json
 import sys
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,7 +13,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 
-from explorer.export import Exporter
+from explorer.export import Export, Exporter
 from explorer.state.settings import Settings
 from explorer.widgets.banner import Banner
 from explorer.widgets.progress_row import ProgressRow
@@ -70,6 +71,18 @@ def test_a_bundle_tells_its_progress_and_where_it_is(qtbot: QtBot, exports: Expo
     assert json.loads((tmp_path / "e.zip").read_text()) == [["export", "map"]]
     assert not figures.exists()
     assert not exports.bundles
+
+
+def test_a_bundle_says_which_figures_it_lacks_and_why(exports: Exports, tmp_path: Path) -> None:
+    (folder := tmp_path / "evidence").mkdir()
+    missing = [{"kind": "map", "problem": "Run B has no snapshot."}, {"kind": "report", "problem": "No evaluation."}]
+    facts = {"figures": [{"kind": "curves"}] * 4, "not_drawn": missing}
+    (folder / "bundle.json").write_text(json.dumps(facts), encoding="utf-8")
+    with zipfile.ZipFile(tmp_path / "evidence.zip", "w") as archive:
+        archive.write(folder / "bundle.json", "bundle.json")
+    for file in (folder, tmp_path / "evidence.zip"):
+        exports.exporter.done.emit(Export(("bundle", "--runs", "1", "2"), file))
+        assert "4 of 5 figures. Map left out: Run B has no snapshot." in exports.banner.next.text()
 
 
 def test_cancel_ends_the_process_and_nothing_is_written(qtbot: QtBot, exports: Exports, tmp_path: Path) -> None:

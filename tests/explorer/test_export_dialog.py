@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import shiboken6
@@ -14,7 +15,7 @@ from pytestqt.qtbot import QtBot
 
 from explorer.intents import EXPORTS
 from explorer.window.export_dialog import FORM_PX, PX_PER_MM, ExportDialog, free_stem
-from explorer.window.exports import figure_names, with_usual
+from explorer.window.exports import curve_runs, figure_names, with_usual
 from explorer.window.figure_previews import FigurePreviews
 from trainer.charts.figure_choices import FigureChoices
 
@@ -225,13 +226,39 @@ def test_a_bundle_holds_the_usual_figures_as_they_are_shown_and_none_of_no_run()
     shown = [["export", "similarity", "--runs", "1", "--k", "5"], ["export", "softmax-cost"], ["saliency", "1"]]
     figures = with_usual(shown, [1, 2])
     assert ["export", "curves", "--runs", "1", "2"] in figures
-    assert shown[0] in figures
-    assert ["export", "similarity", "--runs", "1", "2"] not in figures
+    assert ["export", "similarity", "--runs", "1", "2", "--k", "5"] in figures, "of the bundle's own A and B"
+    assert not [figure for figure in figures if figure[:2] == ["export", "similarity"] and figure[3:5] != ["1", "2"]]
     assert shown[1] not in figures
     assert figures[-1] == shown[2]
     names = ["Runs: Curves", "Similarity", "Map", "Prompts: Calibration", "Prompts", "Saliency"]
     assert [*figure_names(figures).values()] == names
     assert [*figure_names(figures)] == ["curves", "similarity", "map", "calibration", "prompts", "saliency"]
+
+
+def test_figures_of_runs_chosen_earlier_are_drawn_of_the_runs_of_the_bundle() -> None:
+    map_words = ["export", "map", "--runs", "6", "2", "--dataset", "images", "--split", "vectors", "--method", "pca"]
+    one = ["export", "dimensions", "--runs", "6", "--step", "9", "--dataset", "images", "--top", "4"]
+    shown = [
+        ["export", "curves", "--runs", "3", "4", "1", "6", "--smoothing", "0.6"],
+        map_words,
+        one,
+        ["saliency", "6", "2"],
+    ]
+    figures = with_usual(shown, [3, 4], [3, 4, 5])
+    assert figures[0] == ["export", "curves", "--runs", "3", "4", "5", "--smoothing", "0.6"]
+    assert ["export", "map", "--runs", "3", "4", "--method", "pca"] in figures
+    assert ["export", "dimensions", "--runs", "3", "--top", "4"] in figures, "as many runs as it is of"
+    assert figures[-1] == ["saliency", "3", "4"]
+    map_words[3:5] = "3", "4"
+    assert map_words in with_usual([map_words], [3, 4]), "what is shown of A and B keeps its data"
+
+
+def test_curves_are_of_the_experiment_or_of_what_runs_draws() -> None:
+    rows = [SimpleNamespace(id=number, experiment="e" * (number < 4), deleted_at=None) for number in range(1, 7)]
+    drawn = [["export", "curves", "--runs", "4", "5", "6", "--axis", "step"]]
+    assert curve_runs(drawn, [3, 1], rows) == [3, 1, 2], "A and B of one experiment"
+    assert curve_runs(drawn, [5, 4], rows) == [5, 4, 6]
+    assert curve_runs(drawn, [5, 1], rows) == [5, 1], "Runs draws others"
 
 
 def test_the_process_of_previews_ends_with_the_dialog(qtbot: QtBot, make: Callable[..., ExportDialog]) -> None:

@@ -63,14 +63,14 @@ def test_brushing_selects_the_pairs_of_the_range_everywhere(view: SimilarityView
     QTest.keyClick(plot, Qt.Key.Key_Escape)
     assert plot.brush is None
     assert view.context.selection.pairs.size == 0
-    assert tab.strip.heading.text().startswith("Lowest matched cosines of")
-    assert tab.strip.heading.text().endswith("and that of the most similar unmatched text")
+    assert tab.strip.heading.text().startswith("Hardest pairs for")
+    assert tab.strip.heading.text().endswith("own caption vs. closest other caption")
     lowest = int(tab.runs[0].rows[np.argmin(tab.runs[0].matched)])
     strip = tab.strip.strip
     first = strip.visualRect(strip.model().index(0, 0)).center()
     QTest.mouseClick(strip.viewport(), LEFT, pos=first)
     assert view.context.selection.pairs.tolist() == [lowest]
-    assert tab.strip.heading.text().startswith("Lowest matched cosines of"), "the list stays"
+    assert tab.strip.heading.text().startswith("Hardest pairs for"), "the list stays"
 
 
 def test_cosines_that_read_alike_are_told_to_be_near() -> None:

@@ -23,6 +23,8 @@ where weights are given. A difference is in points of accuracy above or below th
 
 Confusion: images of a class (row) that the weighted ensemble predicts as another (column), as shares of the row."""
 
+MEAN_NOTE: Final = "The mean ensemble weighs all templates equally."
+
 
 @dataclass(frozen=True)
 class PromptSettings(ClassWords):
@@ -54,9 +56,13 @@ def draw(data: PerRun[PromptRun], settings: PromptSettings) -> Panel:
     mixed = [_weighted(run, settings) for run in data.found]
     maps = [_maps(run, weighted, settings) for run, weighted in zip(data.found, mixed, strict=True)]
     # The names of templates are sentences: only a row of its own has room for them.
-    rows: list[tuple[HeatMap | NumberTable, ...]] = [*((matrix,) for matrix, _ in maps), tuple(m for _, m in maps)]
+    # A single template is its own ensemble: every difference is zero.
+    differ = [matrix for (matrix, _), run in zip(maps, data.found, strict=True) if len(run.templates) > 1]
+    shown = differ if settings.value == "difference" else [matrix for matrix, _ in maps]
+    rows: list[tuple[HeatMap | NumberTable, ...]] = [*((matrix,) for matrix in shown), tuple(m for _, m in maps)]
     names = " · ".join(f"{run.name}: n = {run.n:,} of {run.pairs:,}, class from {run.column}" for run in data.found)
-    notes = ("The mean ensemble weighs all templates equally.",)
+    single = len(shown) < len(maps)
+    notes = ("One template: there is no ensemble to compare it with." if single else MEAN_NOTE,)
     return Panel(title="Prompt templates and classes", head=(names,), rows=(*rows, (_table(data, mixed),)), notes=notes)
 
 

@@ -93,6 +93,8 @@ def run(args: argparse.Namespace) -> int:
     more = {"figures": figures, "live": args.live, "choices": figure_choices(args), "without": args.without}
     values = write_bundle(args.workspace, args.runs, args.out, args.run_command, **more, progress=print_progress)
     say_json(json.dumps(values, indent=1)) if args.json else say(args.out)
+    for each in values["not_drawn"]:
+        say(f"{each['name']} is left out: {each['problem']}", error=True)
     return 0
 
 
@@ -193,7 +195,7 @@ def _fill(
     (folder / "figures").mkdir(parents=True)
     drawn, failed, lines, inputs = [], [], [], _Inputs(folder)
     for index, command in enumerate(figures):
-        stem = figure_stem(command)
+        stem, kind = figure_stem(command), figure_kind(command)
         name = f"{index + 1:02d}-{stem}"
         report(0.9 * index / (len(figures) + 1), f"Rendering {index + 1} of {len(figures)}: {stem}")
         files = [folder / "figures" / f"{name}.{kind}" for kind in KINDS]
@@ -203,7 +205,8 @@ def _fill(
         command, problem = shortener.document(command), shortener.sentence(problem)
         line = shell.join(["trainer", *command, "--out", *(written or [f"figures/{name}.svg"])], posix=True)
         lines.append(line if not problem else f"# not drawn ({spelled(problem)}):\n# {line}")
-        (failed if problem else drawn).append({"name": name, "command": line, "files": written, "problem": problem})
+        facts = {"name": name, "kind": kind, "command": line, "files": written, "problem": problem}
+        (failed if problem else drawn).append(facts)
     report(0.9 * len(figures) / (len(figures) + 1), "Writing the report")
     without = [kind for kind in without if kind in USUAL]
     arguments = ["trainer", "report", *(str(row.id) for row in rows), *(["--live"] if live else [])]
@@ -212,7 +215,7 @@ def _fill(
     problem = _report_page(workspace, rows, folder / "report.html", live=live, without=without)
     lines.append(line if not problem else f"# not written ({spelled(problem)}):\n# {line}")
     if problem:
-        failed.append({"name": "report", "command": line, "files": [], "problem": problem})
+        failed.append({"name": "report", "command": line, "files": [], "problem": problem, "kind": "report"})
     seeds = {row.name: copy_run(workspace, row, folder / "runs", shortener) for row in rows}
     _write_json(folder / "environment.json", shortener.document(environment()))
     head = "#!/usr/bin/env bash\n# Add --workspace DIR to each line if the runs are elsewhere.\nset -e\n"

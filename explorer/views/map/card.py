@@ -14,7 +14,7 @@ from explorer.widgets.hover_card import HoverCard, HoverRow
 from trainer.analysis.number_text import number
 from trainer.charts.pair_colors import PairNumbers
 
-HEADS = ("cosine", "rank of its caption")
+HEADS = ("cosine", "caption rank")
 
 
 class PairCard(HoverCard):

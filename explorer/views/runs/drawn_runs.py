@@ -59,7 +59,11 @@ def choose_drawn(
 
 
 def opened_by_sides(rows: Sequence[RunRow], sides: Sequence[int], before: Collection[int]) -> set[int]:
-    """Return the runs whose eyes A and B opened: the first two with their experiments, later ones alone."""
+    """Return the runs whose eyes A and B opened: the first two with their experiments, later ones alone.
+
+    What another program trained has other metrics, or none over steps: its eye is open while it is A or B.
+    """
+    before = {*before} - {run.id for run in rows if run.is_elsewhere}
     compared = matching(rows, sides)
     experiments = set() if before else {run.experiment for run in compared} - {""}
     return {*before} | {run.id for run in compared} | {run.id for run in rows if run.experiment in experiments}

@@ -90,7 +90,7 @@ class CosinesTab(ChartTab):
     def _show_pairs(self) -> None:
         rows, lowest = self.context.selection.pairs, self._lowest()
         if self._zone is None and len(rows) < 2 and np.isin(rows, lowest).all() and len(lowest):
-            text = f"Lowest matched cosines of {labels(self.runs)[0]}, and that of the most similar unmatched text"
+            text = f"Hardest pairs for {labels(self.runs)[0]}: own caption vs. closest other caption"
             self.strip.show_pairs(lowest, self.runs, self.data.places, text)
             if not len(rows):
                 self.strip.strip.clearSelection()

@@ -107,6 +107,21 @@ def test_templates_of_two_runs(charted: Workspace) -> None:
     assert alone == pytest.approx([*runs[0].overall, *runs[1].overall])
 
 
+def test_a_single_template_is_not_compared_with_itself(charted: Workspace) -> None:
+    run = prompts(charted, class_texts(charted, 1), index=0)
+    single = replace(run, templates=run.templates[:1], overall=run.overall[:1], accuracy=run.accuracy[:1])
+    keys = {
+        (data.templates, value): [
+            mark.key for mark in PROMPTS.panel(PerRun((data,), (0,)), PromptSettings(value=value)).marks
+        ]
+        for data in (run, single)
+        for value in ("difference", "accuracy")
+    }
+    assert keys[single.templates, "difference"] == ["confusion-0", "numbers"]
+    assert keys[single.templates, "accuracy"] == ["templates-0", "confusion-0", "numbers"]
+    assert "templates-0" in keys[run.templates, "difference"]
+
+
 def test_a_figure_writes_templates_whole_and_large_enough_to_be_read(charted: Workspace) -> None:
     """They were cut to 32 letters, "1 × a {} circle left of a turqu…", in 6 pt and less."""
     run = prompts(charted, class_texts(charted, 1), index=0)
