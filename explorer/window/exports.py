@@ -265,15 +265,15 @@ def with_usual(commands: Iterable[Sequence[str]], sides: Sequence[int], learned:
 def of_these_runs(command: Sequence[str], runs: Sequence[int]) -> list[str]:
     """Return a drawing command for these runs; steps and data that were chosen for others are left out."""
     starts = [index for index, word in enumerate(command) if word.startswith("--")]
-    head, *named = [command[a:b] for a, b in pairwise([0, *starts, len(command)])]
+    head, *groups = [command[a:b] for a, b in pairwise([0, *starts, len(command)])]
     positional = head[0] == "saliency"  # names its runs without an option
-    shown = [*head[1:]] if positional else next(([*words[1:]] for words in named if words[0] == "--runs"), None)
+    drawn = [*head[1:]] if positional else next(([*group[1:]] for group in groups if group[0] == "--runs"), None)
     ids = [*map(str, runs)]
     is_usual = head[0] == "export" and figure_kind(command) in USUAL
-    if shown is None or shown == ids or (not is_usual and {*shown} <= {*ids}):
+    if drawn is None or drawn == ids or (not is_usual and {*drawn} <= {*ids}):
         return list(command)
-    kept = [word for words in named if words[0] not in _OF_RUNS for word in words]
-    return [head[0], *ids, *kept] if positional else [*head, "--runs", *(ids if is_usual else ids[: len(shown)]), *kept]
+    rest = [word for group in groups if group[0] not in _OF_RUNS for word in group]
+    return [head[0], *ids, *rest] if positional else [*head, "--runs", *(ids if is_usual else ids[: len(drawn)]), *rest]
 
 
 def curve_runs(commands: Iterable[Sequence[str]], runs: Sequence[int], rows: Sequence[RunRow]) -> list[int]:
@@ -295,7 +295,7 @@ def curve_runs(commands: Iterable[Sequence[str]], runs: Sequence[int], rows: Seq
 
 def figure_problems(workspace: Workspace, figures: Iterable[Sequence[str]]) -> dict[str, str]:
     """Return the kind of each figure that lacks a snapshot -> why it will be left out. For a thread."""
-    from trainer.charts.opened_snapshot import open_targets
+    from trainer.charts.opened_snapshot import open_target
     from trainer.charts.spec import Request, targets_of
     from trainer.errors import UserError
 
@@ -305,10 +305,15 @@ def figure_problems(workspace: Workspace, figures: Iterable[Sequence[str]]) -> d
             continue
         ids = [*takewhile(str.isdecimal, command[command.index("--runs") + 1 :])]
         options = {name[2:]: value for name, value in pairwise(command) if name in ("--dataset", "--split")}
-        try:
-            open_targets(workspace, Request(targets_of([*map(int, ids)]), **options))
-        except UserError as problem:
-            problems[figure_kind(command)] = str(problem)
+        request, reasons = Request(targets_of([*map(int, ids)]), **options), []
+        for target in request.targets:
+            try:
+                open_target(workspace, target, request)
+            except UserError as problem:
+                reasons.append(str(problem))
+        # A chart is drawn of the runs that have it; the map of all.
+        if reasons and (len(reasons) == len(ids) or figure_kind(command) == "map"):
+            problems[figure_kind(command)] = reasons[0]
     return problems
 
 

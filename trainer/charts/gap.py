@@ -152,7 +152,7 @@ def _recalls(runs: Sequence[tuple[GapRun, int]], names: list[str], settings: Gap
         for direction, attribute in (("image to text", "image_to_text"), ("text to image", "text_to_image")):
             y = 100 * np.array([getattr(point, attribute) for point in points])
             curves.append(Series(f"{name}, {direction}", run_tone(index), x, y, dashed=direction == "text to image"))
-    y_axis = axis_over("recall (%)", [curve.y for curve in curves], include=(0,), percent=True)
+    y_axis = axis_over("recall (%)", [curve.y for curve in curves], percent=True)
     question_counts = [run.asked(direction) for run, _ in runs for direction in WAYS]
     title = recall_name("both", split=[run.split for run, _ in runs], n=question_counts)
     return XYPlot("recall", title, CLOSED, y_axis, tuple(curves), cursor=settings.share)

@@ -58,10 +58,10 @@ def draw(data: PerRun[PromptRun], settings: PromptSettings) -> Panel:
     # The names of templates are sentences: only a row of its own has room for them.
     # A single template is its own ensemble: every difference is zero.
     differ = [matrix for (matrix, _), run in zip(maps, data.found, strict=True) if len(run.templates) > 1]
-    shown = differ if settings.value == "difference" else [matrix for matrix, _ in maps]
-    rows: list[tuple[HeatMap | NumberTable, ...]] = [*((matrix,) for matrix in shown), tuple(m for _, m in maps)]
+    matrices = differ if settings.value == "difference" else [matrix for matrix, _ in maps]
+    rows: list[tuple[HeatMap | NumberTable, ...]] = [*((matrix,) for matrix in matrices), tuple(m for _, m in maps)]
     names = " · ".join(f"{run.name}: n = {run.n:,} of {run.pairs:,}, class from {run.column}" for run in data.found)
-    single = len(shown) < len(maps)
+    single = len(matrices) < len(maps)
     notes = ("One template: there is no ensemble to compare it with." if single else MEAN_NOTE,)
     return Panel(title="Prompt templates and classes", head=(names,), rows=(*rows, (_table(data, mixed),)), notes=notes)
 

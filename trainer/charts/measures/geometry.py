@@ -56,7 +56,7 @@ class GeometrySettings:
     """The settings of the chart."""
 
     course: Literal["angle", "uniformity", "resultant", "ajne"] = option(
-        "angle", "Over training", "The measure that is followed over the steps.", redraws=True
+        "uniformity", "Over training", "The measure that is followed over the steps.", redraws=True
     )
     most: int = option(
         4_000, "Rows compared", "Rows whose pairs are all compared; more are sampled.", low=2, high=1e6, control=False
