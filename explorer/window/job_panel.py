@@ -21,7 +21,7 @@ if TYPE_CHECKING:  # the questions that a job names import numpy, which no first
 WIDTH: Final = 620
 EVERY_MS: Final = 250
 BAR_PX: Final = 112
-LEFT_PX: Final = 120
+LEFT_PX: Final = 148
 BUTTON_PX: Final = 104
 MOST_SHOWN: Final = 60
 NOTHING: Final = "No jobs. Trainings, imports, evaluations, projections and exports are listed here while they run."

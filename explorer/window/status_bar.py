@@ -27,7 +27,7 @@ MOST_PROGRESS_PX: Final = 360
 SHOWN: Final = 2
 """Jobs with a bar of their own; the rest is a number."""
 _MODEL_WORDS: Final = {
-    "cold": ("outline", "Models idle"),
+    "cold": ("outline", "No model loaded"),
     "warming": ("warn", "Models loading"),
     "warm": ("good", "Models ready"),
     "busy": ("accent", "Models busy"),
