@@ -76,7 +76,12 @@ class Exports(QObject):
             return
         # The one that is asked for comes first.
         formats = sorted(view.exports, key=lambda entry: entry[0] != suffix)
-        self._open(view.title, formats, view.command_for, file_stem(command, self._names(view.context.jobs.runs)))
+        self._open(
+            exported_name(command, view.title),
+            formats,
+            view.command_for,
+            file_stem(command, self._names(view.context.jobs.runs)),
+        )
 
     def _open(
         self,
@@ -234,6 +239,11 @@ def drawings(views: Iterable[View]) -> list[list[str]]:
 def figure_names(figures: Iterable[Sequence[str]]) -> dict[str, str]:
     """Return what these figures draw -> what the window calls it."""
     return {kind: _name_of(kind) for kind in map(figure_kind, figures)}
+
+
+def exported_name(command: Sequence[str], title: str) -> str:
+    """Return what the dialog says that a command draws: its chart, with the view where the chart is of several."""
+    return _name_of(figure_kind(command)) if command[0] in DRAWING else title
 
 
 def _name_of(kind: str) -> str:

@@ -318,8 +318,8 @@ def test_one_seed_decides_nothing_and_two_can_be_added(qtbot, context):
     panel = view.pane.answer.panel
     difference = panel.rows[0][1]
     assert (difference.names, difference.dots) == (("seed 0",), ()), "no mean of one"
-    assert difference.note == "1 seed, n = 512"
     assert "margin ±2" in [curve.name for curve in difference.curves]
+    assert difference.note == "1 seed, n = 512; dashed: within ±2 points both are equal", "one name has no legend"
     assert not any("Student" in note for note in panel.notes), "nothing on an interval that is not drawn"
     assert view.go.isVisible()
     assert view.go.text() == "Add 2 seeds, about 4 min"

@@ -124,6 +124,7 @@ def _differences(verdict: ExperimentVerdict) -> XYPlot:
     lines += [Series(name, "quiet", ends, np.full(2, at), dashed=True, width=1.0) for name, at in edges]
     seeds = len(verdict.seeds)
     note = f"{seeds} seed{'s' if seeds != 1 else ''}" + (f", n = {verdict.samples:,}" if verdict.samples else "")
+    note += f"; dashed: within ±{margin:.3g} {unit} both are equal" if margin else ""
     return XYPlot(
         "difference", f"Difference in {outcome.label}", x, y, tuple(lines), dots=tuple(dots), points=tuple(points),
         names=names, note=note,

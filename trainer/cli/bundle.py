@@ -297,7 +297,7 @@ def _draw(workspace: Workspace, command: Sequence[str], files: Sequence[Path], r
     if status == 0 and any(file.is_file() for file in files):
         return ""
     lines = [line for line in wrong.getvalue().splitlines() if line.strip()]
-    return lines[-1] if lines else f"status {status}"
+    return re.sub(r"^trainer [a-z-]+: ", "", lines[-1]) if lines else f"status {status}"
 
 
 def copy_run(workspace: Workspace, row: RunRow, into: Path, shortener: PrivatePaths) -> int:

@@ -246,6 +246,9 @@ def _legend(axes: Axes, columns: int) -> None:
         return
     position = {"loc": "lower left", "bbox_to_anchor": (0, 1), "labelspacing": 0.2}
     names = ["\n".join(_narrow(name)) for name in names] if columns == 1 else names
+    # Two strokes of a line of dashes and dots: one stroke is that of a dashed line.
+    broken = any(hasattr(handle, "is_dashed") and handle.is_dashed() for handle in handles)
+    position |= {"handlelength": 3.0} if broken else {}
     drawn = axes.legend(handles, names, ncols=_columns(names, columns), columnspacing=1.2, **position)
     for handle, mark in zip(handles, drawn.legend_handles, strict=True):
         if hasattr(handle, "get_sizes"):
@@ -288,7 +291,9 @@ def _scale(axes: Axes, plot: XYPlot) -> None:
             numbers.set_useOffset(False)
             if side.integer:
                 getattr(axes, f"{axis}axis").set_major_formatter(lambda value, _at: whole(value))
-                getattr(axes, f"{axis}axis").set_major_locator(MaxNLocator("auto", integer=True, min_n_ticks=1))
+                getattr(axes, f"{axis}axis").set_major_locator(
+                    MaxNLocator("auto", integer=True, min_n_ticks=1, steps=(1, 2, 5, 10))
+                )
         getattr(axes, f"set_{axis}lim")(*(plot.value_ends if axis == "y" else (side.low, side.high)))
     if plot.equal:
         # At the left of its place: a title as wide as that has room.

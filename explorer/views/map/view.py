@@ -119,7 +119,9 @@ class MapView(View):
         selection = self.context.selection
         arguments = ["export", "map", "--runs", *dict.fromkeys(str(side.run) for side in drawn)]
         arguments += steps_in_words([selection.step_of(index) for index, each in enumerate(self.panels) if each.side])
-        arguments += ["--dataset", drawn[0].row.dataset, "--split", drawn[0].row.split]
+        # A and B of different data are each drawn on their own, which no option names.
+        if len({(side.row.dataset, side.row.split) for side in drawn}) == 1:
+            arguments += ["--dataset", drawn[0].row.dataset, "--split", drawn[0].row.split]
         chosen = self.toolbar.projection
         if self.rotation.on:
             azimuth, elevation = self.rotation.sides[self.panels[0].side is None]
