@@ -6,6 +6,7 @@ import pytest
 
 from trainer import config
 from trainer.store import RunLog, StoreError, Workspace
+from trainer.store.rows import PLAN
 
 
 def test_a_workspace_costs_nothing_until_it_is_used(tmp_path: Path):
@@ -130,7 +131,9 @@ def test_facts_about_a_run_add_up(workspace, tiny):
     number = workspace.runs.create(tiny)
     workspace.runs.add_facts(number, {"device": "cpu"})
     workspace.runs.add_facts(number, {"parameters": 3, "device": "cuda"})
-    assert workspace.runs.get(number).facts == {"device": "cuda", "parameters": 3}
+    facts = workspace.runs.get(number).facts
+    assert facts.pop(PLAN)["epochs"] == tiny.optimizer.epochs
+    assert facts == {"device": "cuda", "parameters": 3}
 
 
 def test_a_workspace_that_cannot_be_written_says_so(tmp_path):
