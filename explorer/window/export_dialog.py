@@ -36,7 +36,7 @@ FORM_PX: Final = 364
 LABEL_PX: Final = 80
 PANELS_PX, FIGURES_PX = 104, 138
 """Of the list of panels: four short names, and one that is cut shows that it scrolls; of figures: the usual five."""
-PER_LINE: Final = 4
+PER_LINE: Final = (4, 3)
 BOX_PX: Final = 36
 """Of a check box beside its text, and the gap behind it."""
 PX_PER_MM: Final = 6.0
@@ -399,19 +399,19 @@ class ExportDialog(QDialog):
         return Check(field, "export") if field.kind == "flag" else None
 
     def _format_rows(self) -> QVBoxLayout:
-        """Return the formats, four in a line."""
+        """Return the formats, three or four in a line, whichever fills the last line more."""
         buttons = list(self.format_buttons.values())
+        per_line = min(PER_LINE, key=lambda count: -len(buttons) % count)
         rows = layouts.column(gap=theme.SPACE)
-        for start in range(0, len(buttons), PER_LINE):
+        for start in range(0, len(buttons), per_line):
             label = layouts.text("Format" if start == 0 else "", "secondary")
             label.setFixedWidth(LABEL_PX)
-            line = buttons[start : start + PER_LINE]
-            rest = PER_LINE - len(line) if start else 0
-            width = (FORM_PX - LABEL_PX - 2 * theme.BETWEEN) // PER_LINE - theme.SPACE
-            for button in line if rest else ():
-                button.setMinimumWidth(width)
-            stretch = [(layouts.STRETCH, rest)] if rest else []
-            cells = [(button, 0 if rest else 1) for button in line]
+            line = buttons[start : start + per_line]
+            width = (FORM_PX - LABEL_PX - 2 * theme.BETWEEN) // per_line - theme.SPACE
+            for button in line if len(buttons) > per_line else ():
+                button.setFixedWidth(width)
+            stretch = [layouts.STRETCH] if len(buttons) > per_line else []
+            cells = [(button, 0 if stretch else 1) for button in line]
             rows.addLayout(layouts.row(label, layouts.row(*cells, *stretch, gap=theme.SPACE), gap=0))
         return rows
 

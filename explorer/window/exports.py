@@ -77,7 +77,7 @@ class Exports(QObject):
         # The one that is asked for comes first.
         formats = sorted(view.exports, key=lambda entry: entry[0] != suffix)
         self._open(
-            exported_name(command, view.title),
+            exported_name(view.command() or command, view.title),
             formats,
             view.command_for,
             file_stem(command, self._names(view.context.jobs.runs)),
@@ -242,8 +242,8 @@ def figure_names(figures: Iterable[Sequence[str]]) -> dict[str, str]:
 
 
 def exported_name(command: Sequence[str], title: str) -> str:
-    """Return what the dialog says that a command draws: its chart, with the view where the chart is of several."""
-    return _name_of(figure_kind(command)) if command[0] in DRAWING else title
+    """Return what the dialog says that a command draws: the chart of a view of this title, else the view."""
+    return _name_of(figure_kind(command)).removeprefix(f"{title}: ") if command[0] in DRAWING else title
 
 
 def _name_of(kind: str) -> str:
@@ -305,6 +305,7 @@ def curve_runs(commands: Iterable[Sequence[str]], runs: Sequence[int], rows: Seq
 
 def figure_problems(workspace: Workspace, figures: Iterable[Sequence[str]]) -> dict[str, str]:
     """Return the kind of each figure that lacks a snapshot -> why it will be left out. For a thread."""
+    from trainer.charts.class_task import ClassWords, class_words
     from trainer.charts.opened_snapshot import open_target
     from trainer.charts.spec import Request, targets_of
     from trainer.errors import UserError
@@ -314,16 +315,28 @@ def figure_problems(workspace: Workspace, figures: Iterable[Sequence[str]]) -> d
         if command[0] != "export" or figure_kind(command) == "curves" or "--runs" not in command:
             continue
         ids = [*takewhile(str.isdecimal, command[command.index("--runs") + 1 :])]
-        options = {name[2:]: value for name, value in pairwise(command) if name in ("--dataset", "--split")}
-        request, reasons = Request(targets_of([*map(int, ids)]), **options), []
+        data = dict(pairwise(command))
+        kind = figure_kind(command)
+        is_chart = any(kind in charts for charts in registry.BUILT_IN.values())
+        if (
+            is_chart
+            and issubclass(registry.load(kind).settings, ClassWords)
+            and not {"--suite", "--labels"} & {*command}
+        ):
+            try:
+                class_words(workspace, ids[0])
+            except UserError as problem:
+                problems[kind] = str(problem)
+                continue
+        request, reasons = Request(targets_of([*map(int, ids)]), data.get("--dataset"), data.get("--split")), []
         for target in request.targets:
             try:
                 open_target(workspace, target, request)
             except UserError as problem:
                 reasons.append(str(problem))
         # A chart is drawn of the runs that have it; the map of all.
-        if reasons and (len(reasons) == len(ids) or figure_kind(command) == "map"):
-            problems[figure_kind(command)] = reasons[0]
+        if reasons and (len(reasons) == len(ids) or kind == "map"):
+            problems[kind] = reasons[0]
     return problems
 
 

@@ -15,7 +15,14 @@ from pytestqt.qtbot import QtBot
 
 from explorer.intents import EXPORTS
 from explorer.window.export_dialog import FORM_PX, PX_PER_MM, ExportDialog, free_stem
-from explorer.window.exports import curve_runs, figure_names, with_usual
+from explorer.window.exports import (
+    curve_runs,
+    exported_name,
+    figure_names,
+    figure_problems,
+    left_out_words,
+    with_usual,
+)
 from explorer.window.figure_previews import FigurePreviews
 from trainer.charts.figure_choices import FigureChoices
 
@@ -251,6 +258,35 @@ def test_figures_of_runs_chosen_earlier_are_drawn_of_the_runs_of_the_bundle() ->
     assert figures[-1] == ["saliency", "3", "4"]
     map_words[3:5] = "3", "4"
     assert map_words in with_usual([map_words], [3, 4]), "what is shown of A and B keeps its data"
+
+
+def test_what_lacks_a_snapshot_or_classes_is_known_before_the_export(context, two_runs: tuple[int, ...]) -> None:
+    runs = [*map(str, two_runs)]
+    figures = with_usual([], two_runs)
+    assert figure_problems(context.workspace, figures) == {}
+    elsewhere = ["--runs", *runs, "--dataset", "elsewhere", "--split", "train"]
+    problems = figure_problems(
+        context.workspace, [["export", kind, *elsewhere] for kind in ("map", "similarity", "curves")]
+    )
+    assert [*problems] == ["map", "similarity"]
+    assert "has no snapshot of elsewhere, train" in problems["map"]
+    text = left_out_words({"Map": problems["map"], "Similarity": problems["map"]}, 5)
+    assert text.startswith("3 of 5 figures. Map, Similarity left out: Run ")
+    assert left_out_words({}, 5) == ""
+
+
+def test_the_dialog_is_named_after_the_chart() -> None:
+    assert exported_name(["export", "experiment-verdict"], "Home") == "Verdict"
+    assert exported_name(["experiment", "verdict", "a"], "Home") == "Home"
+
+
+def test_formats_fill_their_lines(make: Callable[..., ExportDialog]) -> None:
+    """Nine stood in lines of four, four and one, each as wide as its name."""
+    dialog = make(formats=[(f"s{number}", f"Format {number}") for number in range(9)])
+    buttons = [*dialog.format_buttons.values()]
+    assert len({button.width() for button in buttons}) == 1
+    tops = [button.mapTo(dialog, QPoint()).y() for button in buttons]
+    assert sorted(map(tops.count, {*tops})) == [3, 3, 3]
 
 
 def test_curves_are_of_the_experiment_or_of_what_runs_draws() -> None:
