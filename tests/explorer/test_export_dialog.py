@@ -14,6 +14,7 @@ from PySide6.QtWidgets import QApplication, QLabel, QScrollArea, QWidget
 from pytestqt.qtbot import QtBot
 
 from explorer.intents import EXPORTS
+from explorer.views.runs.drawn_runs import opened_by_sides
 from explorer.window.export_dialog import FORM_PX, PX_PER_MM, ExportDialog, free_stem
 from explorer.window.exports import (
     curve_runs,
@@ -287,6 +288,12 @@ def test_formats_fill_their_lines(make: Callable[..., ExportDialog]) -> None:
     assert len({button.width() for button in buttons}) == 1
     tops = [button.mapTo(dialog, QPoint()).y() for button in buttons]
     assert sorted(map(tops.count, {*tops})) == [3, 3, 3]
+
+
+def test_what_another_program_trained_is_drawn_while_it_is_a_or_b() -> None:
+    rows = [SimpleNamespace(id=at, experiment="", is_elsewhere=at > 2) for at in (1, 2, 3)]
+    assert opened_by_sides(rows, [3, 1], set()) == {1, 3}
+    assert opened_by_sides(rows, [1, 2], {1, 3}) == {1, 2}
 
 
 def test_curves_are_of_the_experiment_or_of_what_runs_draws() -> None:
