@@ -119,7 +119,7 @@ class ClassLegend(QListView):
         self._take_height()
 
     def _take_height(self) -> None:
-        """Take as many lines as the entries fill, up to `MOST_ROWS`: of more entries, show those with most points."""
+        """Take as many lines as the entries fill, up to `MOST_ROWS`: of more, show the selected and most frequent."""
         widths = [entry_px(entry) for entry in self.entries()]
         visible = set(range(len(widths))) if self._shows_all else self._most_frequent(widths)
         hidden = len(widths) - len(visible)
@@ -134,13 +134,14 @@ class ClassLegend(QListView):
         self._more.move(self.viewport().width() - self._more.width(), self.height() - ROW_PX - 1)
 
     def _most_frequent(self, widths: Sequence[int]) -> set[int]:
-        """Return the entries with most points that fit into the lines with the button of the others."""
+        """Return the selected entries and those with most points that fit with the button of the others."""
         if self._lines(widths) <= MOST_ROWS:
             return set(range(len(widths)))
-        totals = [sum(entry.totals) for entry in self.entries()]
-        more_px = self._more.fontMetrics().horizontalAdvance(f"… {len(widths):,} more") + 2 * theme.INSIDE
+        weights = [(entry.selected or 0, sum(entry.totals)) for entry in self.entries()]
+        self._more.setText(f"… {len(widths):,} more")
+        more_px = self._more.sizeHint().width()
         visible: set[int] = set()
-        for row in sorted(range(len(widths)), key=lambda row: -totals[row]):
+        for row in sorted(range(len(widths)), key=weights.__getitem__, reverse=True):
             if self._lines([*(widths[each] for each in sorted({*visible, row})), more_px]) > MOST_ROWS:
                 break
             visible.add(row)

@@ -23,8 +23,8 @@ class ElidedLabel(QLabel):
     is_run_name = False  # Whether it is cut as `elided_name` does.
 
     def __init__(self, text: str = "", parent: QWidget | None = None) -> None:
+        self._details, self._reserved, self._lines = "", "", 1
         super().__init__(text, parent, textFormat=Qt.TextFormat.PlainText)
-        self._details, self._lines = "", 1
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
 
     def minimumSizeHint(self) -> QSize:
@@ -33,6 +33,15 @@ class ElidedLabel(QLabel):
     def setText(self, text: str) -> None:
         super().setText(text)
         self._explain()
+
+    def sizeHint(self) -> QSize:
+        wide = self.fontMetrics().horizontalAdvance(self._reserved) if self._reserved else 0
+        return super().sizeHint().expandedTo(QSize(wide, 0))
+
+    def reserve(self, text: str) -> None:
+        """Prefer room for this text, too, so that those that follow each other quickly need no new layout."""
+        self._reserved = text
+        self.updateGeometry()
 
     def set_lines(self, lines: int) -> None:
         """Let the text take as many lines before it is cut."""

@@ -82,22 +82,23 @@ class FlowRow(QWidget):
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
-        self._arrange()
+        self.arrange()
 
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
-        self._arrange()
+        self.arrange()
 
     def event(self, event: QEvent) -> bool:
         if event.type() == QEvent.Type.LayoutRequest:
             self.updateGeometry()
-            self._arrange()
+            self.arrange()
         return super().event(event)
 
     def _seen(self) -> list[_Part]:
         return [part for part in self._parts if not part.widget.isHidden()]
 
-    def _arrange(self) -> None:
+    def arrange(self) -> None:
+        """Place the parts at once, as for one that is shown now: until its event comes it would be over another."""
         y = 0
         for line in self._lines():
             high = self._high(line)

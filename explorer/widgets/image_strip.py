@@ -115,14 +115,14 @@ class ImageStrip(QListView):
         paths = [item.path for item in items]
         self.choose(before if before in paths else paths[min(max(row, 0), len(paths) - 1)])
 
-    def choose(self, path: str) -> None:
-        """Make this image current and scroll to it."""
-        for row, item in enumerate(self.items):
-            if item.path == path:
-                index = self._model.index(row)
-                self.selectionModel().setCurrentIndex(index, QItemSelectionModel.SelectionFlag.ClearAndSelect)
-                self.scrollTo(index)
-                return
+    def choose(self, path: str, through: str = "") -> None:
+        """Make this image current and scroll to it, with those up to `through` as far as they have room."""
+        row_of = {item.path: row for row, item in enumerate(self.items)}
+        if path in row_of:
+            index = self._model.index(row_of[path])
+            self.selectionModel().setCurrentIndex(index, QItemSelectionModel.SelectionFlag.ClearAndSelect)
+            self.scrollTo(self._model.index(row_of.get(through, row_of[path])))
+            self.scrollTo(index)
 
     def picture_arrived(self, path: str) -> None:
         """Draw an image that has become available."""

@@ -37,8 +37,7 @@ class CloseDialog(QDialog):
         only_watches = watches > 0 and not training and not waiting
         sentences = [sentence(training, waiting, watches)] if has_runs else []
         if unfinished:
-            are = "are" if len(unfinished) > 1 else "is"
-            sentences.append(f"{', '.join(unfinished)} {are} not finished, and will be lost.")
+            sentences.append(f"Not finished, and will be lost: {', '.join(unfinished)}.")
         head = layouts.text(" ".join(sentences), "title", wrap=True)
         head.setTextFormat(Qt.TextFormat.PlainText)
         head.setMinimumWidth(ROOM)
@@ -137,8 +136,9 @@ def sentence(training: int, waiting: int, watches: int = 0) -> str:
         runs = "" if training else (" runs" if waiting > 1 else " run")
         parts.append(f"{waiting}{runs} wait{'' if waiting > 1 else 's'} in the queue")
     if watches:
-        parts.append(f"{watches} watch{'es go' if watches > 1 else ' goes'} on")
-    return " and ".join(parts) + "."
+        parts.append(f"{watches} watches continue" if watches > 1 else "the watch continues")
+    text = " and ".join(parts)
+    return f"{text[:1].upper()}{text[1:]}."
 
 
 def _do(choice: str, jobs: Jobs, training: list[int], go: Callable[[], object]) -> None:

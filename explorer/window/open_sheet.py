@@ -71,7 +71,8 @@ class OpenSheet(QDialog):
         )
 
     def say(self, message: str, *, wrong: bool = False) -> None:
-        """Show a sentence under the fields."""
+        """Show a sentence under the fields; a shorter one leaves the buttons where they are."""
+        self.note.setMinimumHeight(self.note.height() if self.isVisible() else 0)
         self.note.setText(message)
         theme.set_role(self.note, "bad" if wrong else "secondary")
         self.adjustSize()

@@ -19,7 +19,8 @@ from trainer.untrusted.bounded import Unreadable
 from trainer.untrusted.bounded.headers import check_npy, check_safetensors
 
 _WORDS: Final = "Row i of images, texts and items is one pair. Images alone or texts alone are enough."
-_DRAWN: Final = "Of more than 10,000 rows, 10,000 are drawn at random."
+_MOST_DRAWN: Final = 10_000
+_DRAWN: Final = f"Of more than {_MOST_DRAWN:,} rows, {_MOST_DRAWN:,} are drawn at random."
 _FIELDS: Final = {
     "image": ("Images", ".npy, .npz, .safetensors, Parquet or a folder"),
     "text": ("Texts", "text vectors of the same rows"),
@@ -68,7 +69,8 @@ class OpenVectorsSheet(OpenSheet):
         sizes = "".join(f"{_FIELDS[side][0]}: {size}. " for side, (_, size) in self._sizes.items())
         # Files of several parts may still have as many rows as those of the other side.
         differ = "Row i of both is one pair: the numbers of rows differ. " if len(rows) > 1 else ""
-        self.say(f"{sizes or f'{_WORDS} '}{differ}{_DRAWN}")
+        drawn = "" if rows and max(rows) <= _MOST_DRAWN else _DRAWN
+        self.say(f"{sizes or f'{_WORDS} '}{differ}{drawn}".strip())
 
     def _wait(self) -> None:
         """Look at the files once their names have been typed: they may lie on a slow disk."""

@@ -73,6 +73,7 @@ class StatusBar(QStatusBar):
         self._brief_timer = QTimer(self, singleShot=True, timeout=self.brief.hide)
         self._dot = _Dot(self)
         self._model = QLabel(objectName="statusModel")
+        self._model.setMinimumWidth(self.fontMetrics().horizontalAdvance(_MODEL_WORDS["warming"][1]))
         self._folder = QToolButton(objectName="statusFolder", accessibleName="Open the workspace folder")
         name = self.fontMetrics().elidedText(workspace.name, Qt.TextElideMode.ElideRight, FOLDER_PX)
         self._folder.setText(f"Workspace: {name}")

@@ -33,10 +33,11 @@ _CURVES: Final = "Its curves are shown; its checkpoints cannot be opened as a mo
 _FIELDS: Final = {
     "folder": ("Training", "output folder, or ssh://host/path"),
     "data": ("Pairs", "folder, table or tar; empty: curves only"),
-    "every": ("Interval", "updates; empty: every checkpoint"),
+    "every": ("Interval (updates)", "optional; empty: every checkpoint"),
     "model": ("Model", "folder with its settings, if not in the above"),
-    "name": ("Name", "as the folder"),
+    "name": ("Name", "default: folder name"),
 }
+_CHECKING: Final = "Checking…"
 _TYPED_MS: Final = 300
 
 
@@ -69,6 +70,7 @@ class WatchTrainingSheet(OpenSheet):
         super().__init__("watch-training", "Watch a training", workspace, background, parent)
         self.start.setText("Watch")
         self._recognized: Recognized | None = None
+        self._checks = False  # A folder was typed, and is not read yet.
         self._typed = QTimer(self, singleShot=True, interval=_TYPED_MS, timeout=self._look)
         self.editors = {key: self._editor(key) for key in _FIELDS}
         for row, (key, editor) in enumerate(self.editors.items()):
@@ -98,14 +100,16 @@ class WatchTrainingSheet(OpenSheet):
         bad_every = (
             "" if not every.text() or every.hasAcceptableInput() else "The interval is a whole number of updates."
         )
-        set_refusal(self.start, bad_every if training is not None else "Name the output folder of a training first.")
+        refusal = _CHECKING if self._checks else "Name the output folder of a training first."
+        set_refusal(self.start, bad_every if training is not None else refusal)
         self.open_model.setVisible(training is not None and training.is_model)
         takes_pairs = training is None or training.takes_pairs
         for key in ("data", "every", "model"):
             set_refusal(self.editors[key], "" if takes_pairs else _CURVES)
         hint = _CURVES if not takes_pairs else _WITH if self.editors["data"].text().strip() else _WITHOUT
         far = f" {_FAR}" if training is not None and is_remote(training.folder) else ""
-        self.say(_WORDS if training is None else f"{training.sentence} {hint}{far}")
+        begin = f"{_CHECKING} {_WORDS}" if self._checks else _WORDS
+        self.say(begin if training is None else f"{training.sentence} {hint}{far}")
 
     def _editor(self, key: str) -> QLineEdit:
         label, hint = _FIELDS[key]
@@ -122,25 +126,28 @@ class WatchTrainingSheet(OpenSheet):
 
     def _wait(self) -> None:
         """Look at a folder once its name has been typed: it may lie on a slow disk."""
-        self._recognized = None
+        self._recognized, self._checks = None, bool(self.editors["folder"].text().strip())
         self.check()
         self._typed.start()
 
     def _look(self) -> None:
         self._typed.stop()
-        self._recognized = None
+        folder = self.editors["folder"].text().strip()
+        self._recognized, self._checks = None, bool(folder)
         self.check()
-        if folder := self.editors["folder"].text().strip():
+        if folder:
             self._background.run(
                 self, recognized, folder, done=self._show_recognized, failed=self._show_unknown, key="recognize"
             )
 
     def _show_recognized(self, training: Recognized) -> None:
         if training.folder == self.editors["folder"].text().strip():
-            self._recognized = training
+            self._recognized, self._checks = training, False
             self.check()
 
     def _show_unknown(self, error: Exception) -> None:
+        self._checks = False
+        self.check()
         self.say(reason_words(error), wrong=True)
 
     def _open_model(self) -> None:

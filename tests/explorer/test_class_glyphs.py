@@ -86,8 +86,15 @@ def test_a_legend_of_many_classes_shows_the_most_frequent_and_says_how_many_more
     assert more.isVisible()
     assert more.text() == f"… {40 - len(shown)} more"
     assert legend.verticalScrollBar().maximum() == 0
-    rects = [legend.visualRect(legend.model().index(row)) for row in shown]
-    assert not any(rect.intersects(more.geometry()) for rect in rects)
+    for width in range(300, 700, 29):
+        legend.resize(width, 300)
+        shown = [row for row in range(40) if not legend.isRowHidden(row)]
+        rects = [legend.visualRect(legend.model().index(row)) for row in shown]
+        assert not any(rect.intersects(more.geometry()) for rect in rects), width
+    of_selection = {3: 19, 8: 1}
+    entries = [ClassEntry(f"class {row:02}", "#808080", (row,), of_selection.get(row, 0)) for row in range(40)]
+    legend.set_entries(entries)
+    assert [row for row in range(40) if not legend.isRowHidden(row)][:2] == [3, 8], "rare ones of the selection"
     high = legend.height()
     more.click()
     assert not any(legend.isRowHidden(row) for row in range(40))

@@ -21,7 +21,9 @@ from explorer.state.selection import Selection
 from explorer.state.settings import Settings
 from explorer.views.classify import ClassifyView
 from explorer.views.classify.label_form import OF_THE_RUN, OWN
+from explorer.views.classify.query import Prediction
 from explorer.views.classify.truth import TruthPicker, by_name
+from explorer.views.classify.verdict import verdict
 from explorer.views.prompts import PromptsView
 from explorer.views.view import Context
 from explorer.widgets.elided_label import ElidedLabel
@@ -379,6 +381,16 @@ def test_check_marks_stand_where_the_right_labels_are_set(
     assert label(view, "classifyVerdict") == (
         f"Both predict red; right is blue. Not in the training captions of {name_a}: blue"
     )
+    picker = TruthPicker(context.settings, list)
+    picker.show_labels(("black", "white"), ())
+    captions = {"f": "a white heart above a black heart", "s": "a black star below a white one", "o": "a white star"}
+    picker.of_data = {path: ("white", caption) for path, caption in captions.items()}
+    whys = {path: picker.why(path) for path in captions}
+    assert whys == {"f": "which its caption names first", "s": "its class in the data", "o": ""}
+    black = Prediction(("black", "white"), np.array([0.9, 0.1]), np.array([0.3, 0.1]), 20, "softmax")
+    outcome = verdict([black, black], ["A", "B"], "white", why=whys["f"])
+    assert outcome is not None
+    assert outcome.words == "Both predict black; right is white, which its caption names first"
     again = TruthPicker(context.settings, list)
     again.show_labels(("blue", "red"), ())
     assert [again.label_of(str(images[name])) for name in ("a-red", "disagree-red")] == ["blue", "red"]
@@ -577,6 +589,16 @@ def test_where_the_checkpoint_of_a_step_is_gone_the_newest_answers_and_it_is_sai
     view.asking.ask_again()
     qtbot.waitUntil(lambda: bool(view.asking.trouble(1, 10)))
     assert view.bars.columns[0].note == "Run 'one' has no checkpoint yet. Wait."
+
+
+def test_all_added_images_are_scrolled_to_if_they_have_room(view: ClassifyView, images: dict[str, Path]) -> None:
+    view.resize(700, 700)
+    view.take([f"/none/{number}.png" for number in range(20)])
+    view.take([f"/new/{number}.png" for number in range(3)])
+    assert view.strip.current == "/new/0.png"
+    seen = view.strip.viewport().rect()
+    rects = [view.strip.visualRect(view.strip.model().index(row)) for row in (20, 21, 22)]
+    assert all(seen.contains(rect.center()) for rect in rects)
 
 
 def test_the_strip_draws_only_what_is_in_sight(qtbot: QtBot, view: ClassifyView, tmp_path: Path) -> None:

@@ -58,7 +58,7 @@ def view(qtbot, empty: QualityView, two_runs: tuple[int, int]) -> QualityView:
 def test_a_read_only_workspace_offers_no_check_that_it_refuses(qtbot, empty: QualityView, monkeypatch):
     monkeypatch.setattr(empty.context.jobs, "_look_only", "it is the sample")
     empty.refresh()
-    qtbot.waitUntil(lambda: empty.area.page.title.text() == "Checked in a workspace of your own")
+    qtbot.waitUntil(lambda: empty.area.page.title.text() == "The workspace is read-only")
     asked: list[object] = []
     empty.requested.connect(asked.append)
     empty.area.page.button.click()

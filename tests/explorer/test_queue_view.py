@@ -356,7 +356,7 @@ def test_closing_asks_before_an_export_is_lost(qtbot: QtBot, open_window, monkey
     qtbot.waitUntil(lambda: window.findChild(close_dialog.CloseDialog) is not None)
     dialog = window.findChild(close_dialog.CloseDialog)
     labels = [label.text() for label in dialog.findChildren(QLabel)]
-    assert labels == ["Export of map.pdf is not finished, and will be lost."]
+    assert labels == ["Not finished, and will be lost: Export of map.pdf."]
     assert [button.text() for button in dialog.findChildren(QPushButton) if button.isVisible()] == [
         *("Close anyway", "Cancel")
     ]
@@ -381,13 +381,13 @@ def test_a_watch_is_named_as_a_watch_when_the_window_closes(qtbot: QtBot, open_w
         qtbot.waitUntil(lambda: window.findChild(close_dialog.CloseDialog) is not None)
         dialog = window.findChild(close_dialog.CloseDialog)
         assert [label.text() for label in dialog.findChildren(QLabel)] == [
-            "1 watch goes on.",
+            "The watch continues.",
             "New values are recorded in the background.",
             "The other program trains on; it can be watched again.",
         ]
         assert dialog.buttons["stop"].text() == "Stop watching"
         press(qtbot, window, "stay")
-    assert close_dialog.sentence(1, 0, 2) == "1 run is training and 2 watches go on."
+    assert close_dialog.sentence(1, 0, 2) == "1 run is training and 2 watches continue."
 
 
 def test_closing_asks_and_does_as_told_and_remembers(

@@ -199,6 +199,8 @@ def test_tiles_leave_out_what_all_captions_begin_with(qtbot, background, dressed
     assert tiles.cell.texts(PairTile(0, "", "long-sleeve shirt"), tiles.fontMetrics())[1] == ["long-sleeve shirt"]
     tiles.show_tiles([PairTile(0, "", "a photo of a blue shirt")])
     assert tiles.tiles.shared == 0
+    tiles.show_tiles([PairTile(row, "", caption) for row, caption in enumerate(("a green circle", "a blue ring"))])
+    assert tiles.tiles.shared == 0, "an article is no longer than the sign of what is left out"
 
 
 def test_captions_of_tiles_have_the_width_and_the_lines_that_are_there_before_they_are_cut(qtbot, background, dressed):
@@ -217,6 +219,15 @@ def test_captions_of_tiles_have_the_width_and_the_lines_that_are_there_before_th
     left, right = (tiles.visualRect(tiles.tiles.index(line)) for line in (0, 3))
     assert left.top() == right.top(), "as many stand in a row as before"
     assert tiles.viewport().width() - right.right() < 24, "and share its width but for the scroll bar"
+    other = Tiles(Thumbnails(background), name="o", label="o", edge=96, lines=3)
+    qtbot.addWidget(other)
+    other.resize(540, 400)
+    tiles.beside, other.beside = other, tiles
+    other.show()
+    other.show_tiles([PairTile(row, "", short, "1.  0.779") for row in range(9)])
+    assert other.cell.size == tiles.cell.size, "rows of A and B stand at the same heights"
+    tiles.show_tiles([PairTile(row, "", short, "1.  0.779") for row in range(9)])
+    assert other.cell.size.height() == tiles.cell.size.height() == low
 
 
 def test_missing_values_sort_last_both_ways(qtbot, background, dressed):

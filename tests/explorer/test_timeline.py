@@ -135,6 +135,18 @@ def test_the_slider_is_dragged_with_the_mouse(qtbot, view: TimelineView):
 
 
 @pytest.mark.nightly
+def test_a_click_on_the_track_moves_there_and_numbers_have_room_before_steps_are_played(view: TimelineView):
+    view.transport.set_steps([0, 10, 20], 20)
+    slider = view.transport.slider
+    QTest.mouseClick(slider, Qt.MouseButton.LeftButton, pos=QPoint(3, slider.height() // 2))
+    assert view.transport.step == 0, "not one page before the last"
+    for curve in view.curves:
+        for run, label in zip(view.chart.runs, curve.values, strict=True):
+            for step in run.curves[curve.measure.key].x if curve.measure.key in run.curves else ():
+                curve.point_at(float(step))
+                assert label.width() >= label.sizeHint().width(), (curve.measure.key, step, label.text())
+
+
 def test_the_handle_of_the_slider_is_dragged_with_the_mouse(view: TimelineView):
     slider, option = view.transport.slider, QStyleOptionSlider()
     slider.initStyleOption(option)

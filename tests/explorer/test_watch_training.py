@@ -133,13 +133,15 @@ def test_the_sheet_says_what_it_cannot_watch(sheet, qtbot, training: Path, tmp_p
     sheet.editors["folder"].setText(str(tmp_path / "empty"))
     qtbot.waitUntil(lambda: "holds no training that is known" in sheet.note.text())
     assert not sheet.start.isEnabled()
-    before = sheet.start.x()
+    before = sheet.start.pos()
     (tmp_path / "pairs.csv").write_text("image,caption\na.png,a dog\n")
     sheet.editors["folder"].setText(str(tmp_path / "pairs.csv"))
     qtbot.waitUntil(lambda: "its first record has no number at a step or epoch" in sheet.note.text())
     sheet.editors["folder"].setText(str(training))
+    assert sheet.note.text().startswith(sheet.start.toolTip())
+    assert sheet.start.toolTip() == "Checking…"
     qtbot.waitUntil(sheet.start.isEnabled)
-    assert sheet.start.x() == before
+    assert sheet.start.pos() == before, "it stays under the pointer"
     sheet.editors["every"].setText("0")
     assert not sheet.start.isEnabled()
     qtbot.keyClicks(sheet.editors["data"], "val.csv")

@@ -261,7 +261,9 @@ class LabelForm(QWidget):
             theme.set_role(self.edit, "quiet")
             self.labels_edit.setMaximumHeight(EDITOR_PX)
             self.edit.setToolTip("Edit labels and templates as text")
-            line = layouts.row((self._chip_row, 1), (self.edit, 0, Qt.AlignmentFlag.AlignTop))
+            line = layouts.row(
+                (self._chip_row, 1, Qt.AlignmentFlag.AlignTop), (self.edit, 0, Qt.AlignmentFlag.AlignTop)
+            )
             layouts.column(
                 line,
                 self._more,

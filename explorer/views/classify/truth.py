@@ -40,6 +40,15 @@ class TruthPicker(SearchableComboBox):
         answers = (self._truth.get(path, ""), label, only_label(caption, self._labels))
         return next((answer for answer in answers if answer in self._labels), "")
 
+    def why(self, path: str) -> str:
+        """Return what makes a class of the data the right label where the caption names several; empty otherwise."""
+        label, caption = self.of_data.get(path, ("", ""))
+        named = [each for each in self._labels if _spaced(each) in _spaced(caption)]
+        if path in self._truth or label not in named or len(named) < 2:
+            return ""
+        first = min(named, key=lambda each: _spaced(caption).index(_spaced(each)))
+        return "which its caption names first" if label == first else "its class in the data"
+
     def show_labels(self, labels: tuple[str, ...], paths: Iterable[str]) -> None:
         """Offer these labels, and show that of the chosen images; the names are offered where one says a label."""
         self._labels = labels

@@ -34,6 +34,7 @@ def verdict(
     *,
     apart: bool = False,
     untrained: Sequence[str] = (),
+    why: str = "",
 ) -> Verdict | None:
     """Return a summary of the runs' predictions for one image; None before the first prediction.
 
@@ -42,6 +43,7 @@ def verdict(
         truth: The right label; empty where it is not known.
         apart: Whether each is told by itself: runs of different data are not compared.
         untrained: Names of the runs whose training captions lack words of the right label.
+        why: What makes the label the right one, where the caption names others, too.
     """
     said = [(index, p) for index, p in enumerate(predictions) if p is not None]
     if not said:
@@ -50,7 +52,7 @@ def verdict(
         each = "; ".join(f"{names[index]}: {prediction.label}{prediction.share}" for index, prediction in said)
         return Verdict(f"{each}. A single label has no share: write another to compare it with")
     right = tuple(prediction.label == truth for _, prediction in said) if truth else ()
-    judged = "" if not right else ", which is right" if all(right) else f"; right is {truth}"
+    judged = "" if not right else ", which is right" if all(right) else f"; right is {truth}{f', {why}' if why else ''}"
     if truth and untrained:
         judged += f". Not in the training captions of {' and '.join(untrained)}: {truth}"
     if apart or len(said) < 2:

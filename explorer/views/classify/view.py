@@ -102,7 +102,7 @@ class ClassifyView(View):
         selection.queries = [*selection.queries, *new]
         self._show_images()
         self._look_first = ""
-        self.strip.choose(new[0])
+        self.strip.choose(new[0], through=new[-1])
         self.strip.setFocus()
 
     def refresh(self) -> None:
@@ -268,6 +268,7 @@ class ClassifyView(View):
     def _show_truth(self) -> None:
         self.right_label.setVisible(bool(self._paths and self.questions.labels))
         self.right_label.show_labels(self.questions.labels, self._paths)
+        self._head.arrange()
 
     def _read_truth(self) -> None:
         """Read what the data of the first run say of the images that are theirs."""
@@ -328,7 +329,8 @@ class ClassifyView(View):
         sides, truth = self.context.selection.sides, self.right_label.label_of(path)
         names = [*map(self._name, sides)]
         untrained = [name for name, side in zip(names, sides, strict=True) if self._is_untrained(side.run, truth)]
-        return verdict(said, names, truth, apart=self._apart, untrained=untrained)
+        why = self.right_label.why(path)
+        return verdict(said, names, truth, apart=self._apart, untrained=untrained, why=why)
 
     def _show_verdict(self, path: str, said: Sequence[Prediction | None]) -> None:
         sides = self.context.selection.sides
@@ -500,7 +502,8 @@ class ClassifyView(View):
         )
         self.main.addWidget(self.questions.suites)
         # What the summary says grows with the answers, and moves no control.
-        head = (self._strip_head(), self._count, self.strip)
+        self._head = self._strip_head()
+        head = (self._head, self._count, self.strip)
         layouts.add(self.body, self.questions.chip_bar, (self.splitter, 1), layouts.hairline(), *head)
 
     def _strip_head(self) -> FlowRow:

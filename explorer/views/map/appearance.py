@@ -367,7 +367,7 @@ class MapAppearance(QObject):
             return
         xy, coloring = panel.map.layer.grid.xy, panel.coloring
         if coloring is not None and means_classes(coloring) and len(coloring.index) == len(xy):
-            done = partial(self._show_class_names, index, coloring)
+            done = partial(self._show_class_names, index, coloring, xy)
             self._context.background.run(
                 self, dominant_labels, coloring.names, coloring.index, xy, done=done, key=f"words {index}", urgent=True
             )
@@ -379,9 +379,10 @@ class MapAppearance(QObject):
             return
         panel.labels.show(labels_of(clusters, members, xy))
 
-    def _show_class_names(self, index: int, coloring: Coloring, labels: Sequence[Label]) -> None:
+    def _show_class_names(self, index: int, coloring: Coloring, xy: np.ndarray, labels: Sequence[Label]) -> None:
         panel = self._panels[index]
-        if panel.coloring is coloring and self._toolbar.tools.is_shown("labels"):
+        is_current = panel.coloring is coloring and panel.map.layer.grid.xy is xy
+        if is_current and self._toolbar.tools.is_shown("labels"):
             in_color = self._details.isolated_names()
             panel.labels.show([label for label in labels if not in_color or label.text in in_color])
 

@@ -113,6 +113,7 @@ class MethodForm(QWidget):
         for button in (self.pca, self.umap, self.other):
             button.setChecked(button is chosen)
         self.other.setText(LABELS[self._method] if further else "More")
+        theme.set_role(self.other, "view-menu" if self._is_short else "")  # an arrow says that it has the others
         policy = self.form.sizePolicy()
         policy.setRetainSizeWhenHidden(not self._is_short)  # the methods keep their place
         self.form.setSizePolicy(policy)

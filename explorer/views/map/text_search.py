@@ -23,7 +23,7 @@ from explorer.widgets.accessible import announce
 from trainer.store.columns import containing, taken
 from trainer.store.snapshot_files import Items
 
-FIELD_PX, LEAST_FIELD_PX = 216, 120
+FIELD_PX, LEAST_FIELD_PX = 360, 120
 HINT: Final = "Find pairs by text: caption, class or file name (/ or Ctrl+F). Enter selects them, Esc shows all again"
 
 
@@ -96,6 +96,7 @@ class TextSearch(QObject):
         self.field.textChanged.connect(self._find)
         self.field.entered.connect(self._select)
         self.field.left.connect(self._leave)
+        selecting.marked.connect(self._show_count)
 
     @property
     def rows(self) -> Int[np.ndarray, " k"]:
@@ -138,14 +139,25 @@ class TextSearch(QObject):
             mask, side = masks.get(panel.index), panel.side
             points = None if mask is None or side is None else np.concatenate([mask[: side.images], mask[: side.texts]])
             panel.map.set_matches(points)
-        self.field.show_count(*self._words())
+        self._show_count()
         self.changed.emit()
+
+    def _show_count(self) -> None:
+        if self._words() != (self.field.count.text(), self.field.accessibleDescription()):
+            self.field.show_count(*self._words())
 
     def _words(self) -> tuple[str, str]:
         """Return the number of matches, and a sentence of it."""
         if not self._matches:
             return "", ""
-        counts = [f"{np.count_nonzero(mask):,} of {len(mask):,}" for mask in self._matches.values()]
+        rows, owner = self._selecting.rows, self._selecting.owner
+        owned = [panel.index for panel in self._panels if panel.side is owner and len(rows)]
+        counts = [
+            f"{np.count_nonzero(mask[rows]):,} of {len(rows):,} selected ({np.count_nonzero(mask):,} in all)"
+            if index in owned
+            else f"{np.count_nonzero(mask):,} of {len(mask):,}"
+            for index, mask in self._matches.items()
+        ]
         if self._selecting.linked:
             counts = counts[:1]
         elif len(counts) > 1:

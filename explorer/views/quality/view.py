@@ -28,6 +28,7 @@ from explorer.widgets.refusal import set_refusal
 from explorer.widgets.searchable_combo_box import SearchableComboBox
 from explorer.widgets.state_area import StateArea
 from trainer import config
+from trainer.config import default_paths
 from trainer.messages import CheckData, CleanedList, Failure, Question, WriteCleanedList
 from trainer.store.quality_reports import Judgment, QualityFinding, judgments_in_short, pairs_words, splits_words
 from trainer.store.reviews import Review
@@ -54,8 +55,7 @@ REVIEW_ACTIONS: Final = (
 
 
 NO_RUN: Final = "Choose run A in the bar above. Its model searches its training data for problems."
-CHECKED_ELSEWHERE: Final = "Checked in a workspace of your own"
-READ_ONLY_DATA: Final = "Read-only: the data of your own runs can be checked."
+READ_ONLY_DATA: Final = "Check the data of your own runs."
 NO_MODEL: Final = "No model to check with"
 NOT_CHECKED: Final = (
     "The runs chosen above search the training and the held-out pairs for wrong captions, duplicate images and "
@@ -231,7 +231,8 @@ class QualityView(View):
             return
         if loaded.report is None:
             if self.context.jobs.look_only:
-                self.show_empty("database", CHECKED_ELSEWHERE, READ_ONLY_DATA, self.own_runs)
+                what = "sample" if default_paths.is_sample(self.context.workspace.folder) else "workspace"
+                self.show_empty("database", f"The {what} is read-only", READ_ONLY_DATA, self.own_runs)
             else:
                 said = (NO_MODEL, loaded.no_model) if loaded.no_model else ("Not checked yet", NOT_CHECKED)
                 self.show_empty("database", *said, self._check_action)

@@ -81,6 +81,8 @@ class SearchView(View):
         self.hubs_button.setToolTip("Show how often each image is a hit, and the switch that corrects for hubs")
         yield
         self.panels = (HitsPanel(0, self.pictures), HitsPanel(1, self.pictures))
+        for panel, other in zip(self.panels, reversed(self.panels)):
+            panel.tiles.beside = other.tiles
         self.hits = StateArea(layouts.panel(layouts.row(*((panel, 1) for panel in self.panels), gap=theme.BETWEEN)))
         yield
         self.hubs = Hubs(context, self.pictures)

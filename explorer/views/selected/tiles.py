@@ -62,13 +62,18 @@ class TilesModel(ItemListModel):
             self.dataChanged.emit(self.index(line), self.index(line), [Qt.ItemDataRole.DecorationRole])
 
 
+LEAST_SHARED: Final = 12
+"""Letters that captions must have in common, for as many are left out: `a photo of ` says nothing, `a ` is short."""
+
+
 def shared_start(captions: Sequence[str]) -> int:
     """Return with how many letters all different captions begin, whole words only, of which each has a further one."""
     if len(set(captions)) < 2:
         return 0
     first, last = min(captions), max(captions)  # what these share, all between them do
     end = next((at for at, (a, b) in enumerate(zip(first, last)) if a != b), len(first))
-    return first[:end].rfind(" ") + 1
+    letters = first[:end].rfind(" ") + 1
+    return letters if letters >= LEAST_SHARED else 0
 
 
 def _spoken(tile: PairTile) -> str:
@@ -93,6 +98,7 @@ class Tiles(QListView):
         parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent, objectName=name, accessibleName=label, wrapping=not one_row, uniformItemSizes=True)
+        self.beside: Tiles | None = None  # Its rows are as high as these.
         self.tiles = TilesModel(pictures, self)
         self.setModel(self.tiles)
         self.cell = _Cell(edge, lines, self)
@@ -127,7 +133,8 @@ class Tiles(QListView):
         """Show these tiles; if the pairs are unchanged, update texts only and keep the scroll position."""
         if tuple(tiles) != self.tiles.items:
             self.tiles.show(tuple(tiles))
-            self._fit()
+            for each in filter(None, (self, self.beside)):
+                each._fit()
 
     def mark(self, pairs: set[int]) -> None:
         """Show these pairs as selected without emitting signals."""
@@ -148,7 +155,8 @@ class Tiles(QListView):
     def _fit(self) -> None:
         """Give the captions of several rows what the pictures leave of the width, and the lines that they need."""
         room = self.contentsRect().width() - self.verticalScrollBar().sizeHint().width()  # as Qt lays them out
-        if self.isWrapping() and self.cell.fit(self.tiles, room):
+        models = [each.tiles for each in (self, self.beside) if each is not None]
+        if self.isWrapping() and self.cell.fit(models, room):
             self.doItemsLayout()
 
     def leaveEvent(self, event: object) -> None:
@@ -169,14 +177,14 @@ class _Cell(QStyledItemDelegate):
         high = edge + theme.INSIDE + theme.SPACE + lines * LINE_PX if lines else edge + 2 * theme.SPACE
         self.size = QSize(self._text_px + 2 * self._room, high)
 
-    def fit(self, model: TilesModel, wide: int) -> bool:
+    def fit(self, models: Sequence[TilesModel], wide: int) -> bool:
         """Let as many tiles as this width has room for share all of it; return whether that changed their size."""
         if self._least_lines < 2:
             return False
         before, least = self.size, self._edge + 2 * self._room
         self.enlarge(self._edge, wide // max(wide // least, 1) - 2 * self._room - 1, max(MOST_LINES, self._least_lines))
         metrics = QFontMetrics(theme.pixel_font(theme.SMALL_PX))
-        texts = (self.texts(tile, metrics, model.shared) for tile in model.items[:MOST_MEASURED])
+        texts = (self.texts(tile, metrics, each.shared) for each in models for tile in each.items[:MOST_MEASURED])
         lines = max((len(caption) + len(numbers) for caption, numbers in texts), default=0)
         self.enlarge(self._edge, self._text_px, max(lines, self._least_lines))
         return self.size != before

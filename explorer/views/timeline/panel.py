@@ -43,6 +43,8 @@ class TimelinePanel(MapCard):
         diamond = np.arange(run.images + run.texts) >= run.images
         self.map.set_points(run.points[self._place], diamond=diamond, color=color, palette=palette)
         self.map.set_frame(run.frame, stretch=stretch)
+        widest = max(map(self._title_at, range(len(run.steps))), key=self.title.fontMetrics().horizontalAdvance)
+        self.title.reserve(widest)
         self._show_step()
         self.area.ready()
 
@@ -65,9 +67,12 @@ class TimelinePanel(MapCard):
         """The step of the snapshot shown; -1 if none."""
         return self.run.steps[self._place] if self.run is not None else -1
 
+    def _title_at(self, frame: int) -> str:
+        return f"{self.run.name} · step {self.run.steps[frame]:,}" if self.run is not None else ""
+
     def _show_step(self) -> None:
         run = self.run
-        self.title.setText(f"{run.name} · step {run.steps[self._place]:,}")
+        self.title.setText(self._title_at(self._place))
         what = "pairs" if run.images and run.texts else "items"
         sampled = "sampled " if run.sampled else ""
         shots = f"{len(run.steps)} snapshot" + "s" * (len(run.steps) != 1)

@@ -35,6 +35,8 @@ class TimeCurve(QWidget):
         self.name = layouts.elided(measure.label, "small")
         self.name.mode = Qt.TextElideMode.ElideMiddle  # n stays
         self.values = (layouts.text(), layouts.text())
+        for label in self.values:
+            label.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         self.plots: list[XYPlotWidget] = []
         self._lay_out()
         theme.theme().follow(self._recolor)
@@ -75,6 +77,9 @@ class TimeCurve(QWidget):
             # The name above the plot is the label of its axis.
             plot.show_plot(replace(spec, x=replace(spec.x, label=""), y=replace(spec.y, label="")))
             plot.setAccessibleName(spec.title)
+        for index, label in enumerate(self.values):  # the widest number has its room before the steps are played
+            texts = [self._read(curve, step) for curve in (self._curves.get(index),) if curve for step in curve.x]
+            label.setMinimumWidth(max(map(label.fontMetrics().horizontalAdvance, texts), default=0))
         for plot in self.plots[1:]:
             plot.setVisible(len(parts) > 1)
         self.setToolTip("\n".join(dict.fromkeys(f"{spec.title}, {spec.note}" for spec in specs)))

@@ -7,7 +7,8 @@ from typing import Final
 
 import numpy as np
 from PySide6.QtCore import QSignalBlocker, Qt, QTimer, Signal
-from PySide6.QtWidgets import QLabel, QSlider, QToolButton, QWidget
+from PySide6.QtGui import QMouseEvent
+from PySide6.QtWidgets import QLabel, QSlider, QStyle, QStyleOptionSlider, QToolButton, QWidget
 
 from explorer import theme
 from explorer.widgets import layouts
@@ -20,6 +21,20 @@ WHOLE_MS: Final = 12_000
 LABEL_PX: Final = 168
 
 
+class _Track(StillSlider):
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        """Move to the step at the pointer; Qt moves by a page."""
+        option, style = QStyleOptionSlider(), self.style()
+        self.initStyleOption(option)
+        kind, part = QStyle.ComplexControl.CC_Slider, QStyle.SubControl.SC_SliderHandle
+        handle = style.subControlRect(kind, option, part, self)
+        if event.button() is not Qt.MouseButton.LeftButton or handle.contains(event.position().toPoint()):
+            super().mousePressEvent(event)
+            return
+        x, span = round(event.position().x()) - handle.width() // 2, self.width() - handle.width()
+        self.setValue(QStyle.sliderValueFromPosition(self.minimum(), self.maximum(), x, span))
+
+
 class Transport(QWidget):
     """The current position in time."""
 
@@ -29,7 +44,7 @@ class Transport(QWidget):
         super().__init__(parent)
         self._steps: tuple[int, ...] = ()
         self.play = QToolButton(objectName="timeline-play", checkable=True)
-        self.slider = StillSlider(Qt.Orientation.Horizontal, objectName="timeline-slider", accessibleName="Step")
+        self.slider = _Track(Qt.Orientation.Horizontal, objectName="timeline-slider", accessibleName="Step")
         self.slider.setPageStep(1)
         self.slider.setTickPosition(QSlider.TickPosition.TicksBelow)
         self.label = QLabel(minimumWidth=LABEL_PX)

@@ -40,14 +40,15 @@ class Labels(QObject):
         super().__init__(parent)
         self._layer, self._taken = layer, taken
         self.labels: tuple[Label, ...] = ()
+        self._grid = layer.grid
         self._dimmed = False
         self._pictures: dict[tuple[str, float, bool, bool], QPixmap] = {}
         self._font = pixel_font(SMALL_PX, weight=pixel_font(SMALL_PX).Weight.DemiBold)
         layer.add_overlay(self._paint)
 
     def show(self, labels: Sequence[Label]) -> None:
-        """Show these labels, earlier ones first if not all fit."""
-        self.labels = tuple(labels)
+        """Show these labels until the points move, earlier ones first if not all fit."""
+        self.labels, self._grid = tuple(labels), self._layer.grid
         said = {label.text for label in self.labels}
         self._pictures = {key: picture for key, picture in self._pictures.items() if key[0] in said}
         self._layer.update()
@@ -62,7 +63,7 @@ class Labels(QObject):
         """Return the visible labels that fit, with their rectangles in widget pixels."""
         metrics = QFontMetricsF(self._font)
         sizes = [(metrics.horizontalAdvance(label.text) + 2 * SPACE, metrics.height()) for label in self.labels]
-        if not self.labels:
+        if not self.labels or self._grid is not self._layer.grid:
             return []
         middles = scene.to_pixels([(label.x, label.y) for label in self.labels])
         room = QRectF(0, 0, scene.width, scene.height)
