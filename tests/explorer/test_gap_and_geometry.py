@@ -118,9 +118,9 @@ def test_geometry_shows_the_tests(qtbot, show_view, two_runs, monkeypatch):
             assert numbers.text("n (angles)", index) == "48"
             assert 0.02 < float(numbers.text("p (Ajne)", index)) <= 1
     assert view.command()[:2] == ["export", "geometry"]
-    QTest.mouseClick(view.controls["geometry"].controls["course"].buttons["uniformity"], Qt.MouseButton.LeftButton)
-    qtbot.waitUntil(lambda: cards["course"].title.text() == "Uniformity over training", timeout=5000)
-    assert view.command()[-2:] == ["--course", "uniformity"]
+    QTest.mouseClick(view.controls["geometry"].controls["course"].buttons["angle"], Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: cards["course"].title.text() == "Mean angle over training", timeout=5000)
+    assert view.command()[-2:] == ["--course", "angle"]
 
 
 def test_a_view_draws_what_is_known_while_the_rest_is_computed(qtbot, show_view, two_runs, monkeypatch):
