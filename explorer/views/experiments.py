@@ -59,7 +59,6 @@ if TYPE_CHECKING:
     from trainer.store.experiments import ExperimentRow
 
 FIRST: Final = "CLIP + CLOOB, 3 to 5 seeds"
-WAITING: Final = "Waiting to start: "
 PROGRESS_PX: Final = 280
 AGAIN_MS: Final = 2_000
 """After its last run an experiment is read again until it has ended, which no news of a run tells."""
@@ -71,11 +70,12 @@ class ExperimentEntry:
 
     name: str
     state: str
-    progress: str  # Where it stands, and which runs do not count.
+    progress: str  # Where it stands, and which runs do not count; while it waits to start, without what it waits for.
     headline: str = ""  # Its verdict in a line; while it stops, that it does.
     seeds_left: int | None = 0  # Of its budget, while nothing is decided; None where the budget has no end.
     minutes: float = math.nan  # That a seed of all arms takes; NaN where none has ended.
     training: tuple[int, ...] = ()  # Ids of its runs that train now.
+    waits: bool = False  # Whether its next run is in the queue, and none trains.
     planned: int = 0  # Number of runs until the verdict is looked at next.
     measured: tuple[object, ...] = ()  # What was measured of its runs so far, which its learning curves show.
     seeds: tuple[SeedRun, ...] = ()  # Its runs by arm and seed.
@@ -177,9 +177,11 @@ def _judged(workspace: Workspace, row: ExperimentRow) -> ExperimentEntry:
         MORE_SEEDS,
         is_spent,
         is_stopping,
+        is_waiting,
         missing_seeds,
         planned_seeds,
         progress,
+        seeds_by_arm,
     )
 
     try:
@@ -196,6 +198,9 @@ def _judged(workspace: Workspace, row: ExperimentRow) -> ExperimentEntry:
     headline, stands = verdict.headline if few is None else too_few(few), progress(row, experiment, verdict)
     if is_stopping(row, verdict):
         headline, stands = f"{stands[:1].upper()}{stands[1:]}", headline
+    waits = is_waiting(row, verdict)
+    if waits:
+        stands = seeds_by_arm(experiment, verdict)
     small = next(filter(None, (small_batch_of_cloob(arm.run) for arm in experiment.arms)), "")
     parts = stands, counted_line(map(_ended, verdict.groups)), next_step(few) if few is not None else small
     return ExperimentEntry(
@@ -206,6 +211,7 @@ def _judged(workspace: Workspace, row: ExperimentRow) -> ExperimentEntry:
         0 if verdict.decided else left,
         minutes,
         tuple(row.id for row in rows if row.active and row.status != "queued"),
+        waits,
         len(experiment.arms) * planned_seeds(experiment, verdict),
         seeds=tuple(SeedRun(group.name, each.seed, each.run.id) for group in verdict.groups for each in group.members),
         gaps=seed_gaps(workspace, verdict),
@@ -264,7 +270,7 @@ def waiting_text(entry: ExperimentEntry, runs: Sequence[RunRow], *, held: bool) 
         runs: All of the workspace.
         held: Whether the queue starts nothing.
     """
-    if not entry.progress.startswith(WAITING.lower()):
+    if not entry.waits:
         return ""
     others = (run for run in runs if run.experiment != entry.name and not run.is_watched)
     trains = [run for run in others if run.active and run.status != "queued"]
@@ -559,8 +565,7 @@ class ExperimentsView(ChartView):
             headline, progress = entry.headline, f"{entry.progress[:1].upper()}{entry.progress[1:].removesuffix('.')}."
             if waits := waiting_text(entry, self.context.jobs.runs, held=self.context.jobs.slots.held):
                 headline = headline if any(row.status == "finished" for row in entry.rows) else waits
-                counts = progress.removeprefix(WAITING)
-                progress = counts if headline == waits else f"{waits}. {counts}"
+                progress = progress if headline == waits else f"{waits}. {progress}"
             self.verdict.setText(headline)
             self.verdict.setVisible(bool(headline))
             self.progress.setText(progress)

@@ -211,8 +211,7 @@ def progress(row: ExperimentRow, experiment: Experiment, verdict: ExperimentVerd
     if row.state == "new":
         return f"not started: {most or 'any number of'} seeds of {' and '.join(arm.name for arm in experiment.arms)}"
     if row.state == "going":
-        is_waiting = not verdict.training and any(outcome.run.status == "queued" for outcome in verdict.runs)
-        return f"{'waiting to start' if is_waiting else 'running'}: {_seeds_by_arm(experiment, verdict)}"
+        return f"{'waiting to start' if is_waiting(row, verdict) else 'running'}: {seeds_by_arm(experiment, verdict)}"
     if is_stopping(row, verdict):
         runs = [each.run for each in verdict.training]
         after = "" if all(run.asked == "stop" for run in runs) else "after "
@@ -222,12 +221,17 @@ def progress(row: ExperimentRow, experiment: Experiment, verdict: ExperimentVerd
     return f"{'stopped' if row.state == 'stopped' else 'ended'} after {seeds}{', decided' * verdict.decided}"
 
 
+def is_waiting(row: ExperimentRow, verdict: ExperimentVerdict) -> bool:
+    """Return whether the next run of an experiment is in the queue, and none trains."""
+    return row.state == "going" and not verdict.training and any(each.run.status == "queued" for each in verdict.runs)
+
+
 def planned_seeds(experiment: Experiment, verdict: ExperimentVerdict) -> int:
     """Return how many seeds of an arm there are for now: the least, and those begun after them."""
     return max(experiment.least_seeds, len({run.seed for run in verdict.runs if run.seed >= 0}))
 
 
-def _seeds_by_arm(experiment: Experiment, verdict: ExperimentVerdict) -> str:
+def seeds_by_arm(experiment: Experiment, verdict: ExperimentVerdict) -> str:
     """Return how many seeds of each arm count, of those that have a run."""
     planned = planned_seeds(experiment, verdict)
     counts = [sum(run.arm == arm.name and not run.note for run in verdict.runs) for arm in experiment.arms]
