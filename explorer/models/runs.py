@@ -112,6 +112,8 @@ _OUT_OF_REACH: Final = "Out of reach"
 
 NOT_ANSWERING: Final = "Not responding"
 """In place of the status of a run whose trainer lives and does not answer."""
+WATCHER_BEHIND: Final = "Watcher behind"
+"""In place of the status of a watch without a sign of life: the training of the other program may go on."""
 
 HEADERS: Final[dict[RunColumn, str]] = {
     RunColumn.NAME: "Name",
@@ -501,7 +503,7 @@ class RunsModel(QAbstractTableModel):
     def _text(self, run: RunRow, column: RunColumn) -> str:
         turn = self._turns.get(run.id)
         if column is RunColumn.STATUS and self._why_silent(run):
-            return NOT_ANSWERING
+            return WATCHER_BEHIND if run.is_watched else NOT_ANSWERING
         if column is RunColumn.STATUS and (alert := gravest(run)):
             return alerts.WORDS.get(alert, alert)
         if turn is not None and column is RunColumn.STATUS:

@@ -51,6 +51,7 @@ class Notifications(QObject):
         self._selection: Selection = services.context.selection
         self._known: frozenset[tuple[int, bool]] = frozenset()
         self._told_queue = False
+        self._stalled: dict[int, str] = {}
         self._settings = services.context.settings
         self._before: list[int] | None = self._settings.value(WORKING_KEY, [])
         self._working: list[int] = []
@@ -59,6 +60,7 @@ class Notifications(QObject):
         self._stopping = StopBanner(services.context, banner, self._desktop, self)
         jobs = services.jobs
         jobs.runs_changed.connect(self._take_runs)
+        jobs.runs_changed.connect(self._withdraw_stalled)
         jobs.snapshots_changed.connect(self._run_grew)
         jobs.run_ended.connect(self._show_end)
         status.load_clicked.connect(self._show_devices)
@@ -286,6 +288,10 @@ class Notifications(QObject):
         if kind == "stalled":
             message = f"{run.short_name} has not responded for {STALLED_S:.0f} s."
             step = "It may be in a long step, or its disk or device may hang; see its log in Runs."
+            if run.is_watched:
+                message = f"The watcher of {run.short_name} is behind: nothing new for {STALLED_S:.0f} s."
+                step = "The training is not affected; see the log of the watcher in Runs."
+            self._stalled[run.id] = message
         elif not run.active:
             return
         else:
@@ -293,6 +299,11 @@ class Notifications(QObject):
             step = str(run.alerts[kind].get("words", ""))
         self._banner.show_message(message, step, tone="warn")
         self._desktop.show_message(message, step)
+
+    def _withdraw_stalled(self, _rows: object) -> None:
+        """Remove the banner of a trainer that responds again."""
+        for run in [run for run in self._stalled if not self._services.jobs.is_stalled(run)]:
+            self._banner.withdraw(self._stalled.pop(run))
 
     def _show_deleted(self, runs: list[RunRow]) -> None:
         message = f"Deleted {runs[0].short_name}." if len(runs) == 1 else f"Deleted {len(runs)} runs."

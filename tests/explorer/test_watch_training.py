@@ -12,6 +12,7 @@ from pytestqt.qtbot import QtBot
 
 from explorer.import_sheet.dropped_files import dropped
 from explorer.models.runs import RunsModel
+from explorer.run_control import jobs as jobs_room
 from explorer.views import VIEWS
 from explorer.views.evaluate import EvaluateView
 from explorer.views.last_runs_card import TrainingNow
@@ -267,3 +268,23 @@ def test_a_watch_without_news_says_so_wherever_the_run_stands(
     assert "Watching mylog" in texts
     assert f"step 1,995, {quiet}" in texts
     assert not [each for each in bar.findChildren(QProgressBar) if each.isVisibleTo(bar)]
+
+
+def test_the_banner_of_a_watcher_that_was_behind_is_taken_back_by_its_next_sign_of_life(
+    window_of, qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jobs_room, "STALLED_S", 0.3)
+    window = window_of(tmp_path / "ws", (VIEWS[0],))
+    workspace = window.services.context.workspace
+    run = watched(workspace)
+    message = f"The watcher of {run.short_name} is behind: nothing new for 0 s."
+    with RunLog.claim(workspace, run.id) as log:
+        workspace.runs.change(run.id, status="running")
+        qtbot.waitUntil(lambda: window.banner.message.text() == message, timeout=20_000)
+        qtbot.waitUntil(window.banner.isVisible)
+        monkeypatch.setattr(jobs_room, "STALLED_S", 90.0)
+        log.progress(step=2_000, total_steps=0, phase="watching")
+        qtbot.waitUntil(lambda: not window.banner.isVisible())
+    table = RunsModel()
+    table.show_silent({run.id: "It is in a long step."})
+    assert table.state_text(run) == "Watcher behind"
