@@ -187,6 +187,10 @@ class ShowCharts(Struct, frozen=True):
     """Open the gallery of all charts."""
 
 
+class ShowControls(Struct, frozen=True):
+    """Open the further controls of the open view, behind the bar's `...`."""
+
+
 class ShowMethod(Struct, frozen=True):
     """Show formula, paper and caveats of the open view."""
 
@@ -223,6 +227,7 @@ WindowIntent = (
     | ExportFigure
     | CopyCommand
     | ShowCharts
+    | ShowControls
     | ShowMethod
 )
 """What the window takes."""

@@ -26,6 +26,7 @@ class ViewEntry:
     place: str = field(default="", kw_only=True)  # Name of the place whose tab it is; empty for a place of its own.
     # Whether it shows what A and B are, so that they are chosen above it.
     picks_runs: bool = field(default=True, kw_only=True)
+    picks_data: bool = field(default=True, kw_only=True)  # Whether also the data of their snapshots.
     tab: str = field(default="", kw_only=True)  # Text of its tab; empty for the title.
     # Other names that the command palette finds it by, such as earlier ones.
     synonyms: tuple[str, ...] = field(default=(), kw_only=True)
@@ -197,6 +198,7 @@ VIEWS: Final[tuple[ViewEntry, ...]] = (
         "list-checks",
         "EvaluateView",
         place="evaluate",
+        picks_data=False,
         synonyms=("Benchmark", "Significance", "Linear probe", "Confusion matrix"),
     ),
     ViewEntry(

@@ -112,7 +112,7 @@ class Window(CommandedFrame):
         self.rail.opened.connect(self.navigation.go_to_place)
         self.view_menu.opened.connect(self.navigation.go_to)
         self.selection.view_changed.connect(self.navigation.show_view)
-        self.navigation.marked.connect(lambda: self.bar.show_pickers(self.navigation.picks_runs))
+        self.navigation.marked.connect(lambda: self.bar.show_pickers(*self.navigation.picks))
         self.navigation.mark()
         self.bar.palette_asked.connect(self.menus.show_palette)
         self.bar.more_asked.connect(self.show_more)
@@ -203,6 +203,7 @@ class Window(CommandedFrame):
             intents.ExportFigure: self.view_commands.export,
             intents.CopyCommand: self.view_commands.copy_command,
             intents.ShowCharts: self.more_charts.show,
+            intents.ShowControls: lambda _: self.show_more(),
             intents.ShowMethod: self.view_commands.show_method,
         }
 

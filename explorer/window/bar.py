@@ -114,11 +114,11 @@ class Bar(QWidget):
         self._facts, self._knows_facts = facts, True
         self._show()
 
-    def show_pickers(self, on: bool) -> None:
-        """Show what A and B are, or leave it out where a view does not depend on them."""
-        parts = (self._pickers, *self._badges, self.run_a, self.swap, self.run_b, self.dataset, self.step)
-        for part in parts:
+    def show_pickers(self, on: bool, data: bool) -> None:
+        """Show what A and B are, and of which data, or leave out what a view does not depend on."""
+        for part in (self._pickers, *self._badges, self.run_a, self.swap, self.run_b, self.step):
             part.setVisible(on)
+        self.dataset.setVisible(data)
         self._show_lines()
 
     def show_view(self, view: View | None) -> None:
@@ -252,8 +252,9 @@ class Bar(QWidget):
         self._need_px()
         gap, rest_px, lines = theme.SPACE, self._row.minimumSize().width(), self._lines[:2]
         rest_px += (self.wraps - wraps) * (self._pickers.minimumSizeHint().width() + gap)
-        if not (wraps or self.step.isHidden()):
-            rest_px -= sum(max(0, each.minimumWidth() - LEAST_RUN_PX) for each in (self.step, self.dataset))
+        if not wraps:
+            narrow = [each for each in (self.step, self.dataset) if not each.isHidden()]
+            rest_px -= sum(max(0, each.minimumWidth() - LEAST_RUN_PX) for each in narrow)
         for part in (self.controls, *lines):
             rest_px -= 0 if part.isHidden() else max(LINE_PX, part.sizeHint().width()) + gap
         # Beside controls the search is a sign.

@@ -71,9 +71,10 @@ class Navigation(QObject):
         return self._pages.views.get(name)
 
     @property
-    def picks_runs(self) -> bool:
-        """Whether the open view shows what A and B are."""
-        return self._entries[self.view_name].picks_runs
+    def picks(self) -> tuple[bool, bool]:
+        """Whether the open view shows what A and B are, and of which data their snapshots."""
+        entry = self._entries[self.view_name]
+        return entry.picks_runs, entry.picks_runs and entry.picks_data
 
     def mark(self) -> None:
         """Mark the open view in the rail and the bar."""

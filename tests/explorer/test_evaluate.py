@@ -24,6 +24,7 @@ from explorer.views.evaluate.view import READ_ONLY
 from explorer.views.map import MapView
 from explorer.views.view import Context
 from explorer.widgets.state_area import StatePage
+from explorer.window import Window
 from tests.explorer.answering_client import AnsweringClient
 from tests.explorer.conftest import unselected
 from tests.two_runs import write_run_on_other_data
@@ -213,6 +214,23 @@ def test_an_empty_view_says_what_to_do(view: EvaluateView):
     assert not view.controls.go.isEnabled()
 
 
+def test_data_are_chosen_once_in_evaluate_and_its_empty_page_opens_the_controls(window: Window, qtbot: QtBot):
+    window.navigation.go_to("map")
+    assert not window.bar.dataset.isHidden()
+    window.navigation.go_to("evaluate")
+    assert (window.bar.dataset.isHidden(), window.bar.step.isHidden()) == (True, False)
+    page = window.pages.views["evaluate"].empty
+    qtbot.waitUntil(lambda: page.other.isVisible(), timeout=20_000)
+    assert page.other.text() == "Choose data and tasks…"
+    QTest.mouseClick(page.other, Qt.MouseButton.LeftButton)
+    assert window.more_panel.isVisible()
+    assert window.more_panel.isAncestorOf(window.pages.views["evaluate"].controls.data)
+    window.navigation.go_to("losslab")
+    assert window.bar.dataset.isHidden()
+    window.navigation.go_to("map")
+    assert not window.bar.dataset.isHidden()
+
+
 def test_a_click_measures_both_runs_and_shows_whether_they_differ(view: EvaluateView, qtbot: QtBot):
     view.controls.task_menu.actions()[2].trigger()
     measured(view, qtbot)
@@ -230,8 +248,8 @@ def test_a_click_measures_both_runs_and_shows_whether_they_differ(view: Evaluate
     assert "Its captions are made of its classes" in view.status.text()
     assert view.status.height() >= view.status.heightForWidth(view.status.width()), "no line is cut"
     names = [view.context.jobs.name_of(run) for run in view.context.selection.runs]
-    saved = "; ".join(f"zero-shot of {name}" for name in names)
-    assert view.status.text().startswith(f"Saved: {saved}. "), "each run with what was stored of it"
+    assert view.status.text().startswith(f"Saved: zero-shot of {' and '.join(names)}. "), "what was stored, once"
+    assert view.about.width() == view.about.sizeHint().width(), "the status has the rest of the row"
 
 
 def test_the_answer_comes_first_and_the_note_of_the_table_with_the_table(shared: EvaluateView, qtbot: QtBot):
@@ -239,9 +257,9 @@ def test_the_answer_comes_first_and_the_note_of_the_table_with_the_table(shared:
     panel = shared.table.panel
     card = panel.cards["shares"]
     winner = shared.chart.runs[1].label
-    ahead = f"Undecided with 1 seed each; on these pairs {winner} is ahead in zero-shot accuracy"
-    ahead = f"{ahead} by 33.3 points (p < 0.001, Holm)"
-    assert card.title.text() == f"{ahead}; 1 more score differs"
+    ahead = f"{winner} ahead by 33.3 points (p < 0.001, Holm)"
+    title = f"Zero-shot accuracy: {ahead}. Clean, on the robustness sample: {ahead}. Undecided with 1 seed each."
+    assert card.title.text() == title
     pens = {letter_index(tone): item.opts["pen"].color().name() for tone, item in card.plot._errors.items()}
     assert pens == {place: theme.run_color(place, shared) for place in (0, 1)}
     assert "McNemar" not in panel.notes.text()
@@ -261,18 +279,20 @@ def test_the_primary_outcome_is_told_first_and_one_number_of_pairs_once():
     runs = tuple(EvaluatedRun(place, place + 1, "", "clip", 20, {}, f"run {place + 1}") for place in (0, 1))
     clear, first = line("text_to_image_R@5", -0.4, 1e-9), line("image_to_text_R@1", -0.2, 0.01)
     chart = EvaluationChart("data", "renderings", runs, (clear, first), ())
-    said = "On these pairs run 1 is ahead in image to text R@1 by 20.0 points (p = 0.010, Holm); 1 more score differs"
-    assert answer_of(chart) == said
+    said = ("Image to text R@1: run 1 ahead by 20.0 points (p = 0.010, Holm).", "Text to image R@5: run 1 ahead by")
+    assert answer_of(chart) == f"{said[0]} {said[1]} 40.0 points (p < 0.001, Holm)."
+    more = dataclasses.replace(chart, lines=(*chart.lines, line("text_to_image_R@10", 0.3, 0.02)), undecided="with 1")
+    assert answer_of(more) == f"{answer_of(chart)} 1 more score differs. Undecided with 1."
     plot = SCORES.draw(chart, None).mark("shares")
     assert plot.names == ("Text to image R@5", "Image to text R@1")
     assert plot.note.startswith("unseen renderings, n = 60 · ")
-    assert "text to image R@5" in answer_of(dataclasses.replace(chart, primary="text_to_image_R@5"))
+    assert answer_of(dataclasses.replace(chart, primary="text_to_image_R@5")).startswith("Text to image R@5")
     few = dataclasses.replace(first, n=(40, 40))
     assert SCORES.draw(dataclasses.replace(chart, lines=(clear, few)), None).mark("shares").names[1].endswith("n = 40")
     none = dataclasses.replace(chart, lines=(clear, line("image_to_text_R@1", -0.02, 0.4)))
     assert answer_of(none) == (
-        "On these pairs A and B do not differ significantly in image to text R@1 (p = 0.400, Holm); "
-        "1 other score differs"
+        "Image to text R@1: no significant difference (p = 0.400, Holm). "
+        "Text to image R@5: run 1 ahead by 40.0 points (p < 0.001, Holm)."
     )
 
 

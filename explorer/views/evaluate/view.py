@@ -8,12 +8,11 @@ from functools import partial
 from typing import Any, Final
 
 from msgspec import Struct
-from PySide6.QtCore import Qt
 from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QApplication, QWidget
+from PySide6.QtWidgets import QApplication, QSizePolicy, QWidget
 
 from explorer import theme
-from explorer.intents import EvaluateBoth, ViewIntent
+from explorer.intents import EvaluateBoth, ShowControls, ViewIntent
 from explorer.model_client.single_request import SingleRequest
 from explorer.models.thumbnails import Thumbnails
 from explorer.run_control import actions
@@ -59,7 +58,7 @@ OF_ALL_DATA: Final = frozenset({COMPARISON.name, GROUPS.name, EFFICIENCY.name})
 TABLE_EXPORTS: Final = (("md", "Table as Markdown"), ("tex", "Table as LaTeX"))
 PROCESS: Final = "Evaluations run in the background."
 READ_ONLY: Final = "Read-only: nothing can be measured here."
-NOTHING: Final = "Data and tasks are under … in the bar (Ctrl+.)."
+NOTHING: Final = "The runs are measured by the tasks, and on the data, that are chosen."
 APART: Final = "A and B were trained on different data"
 MEASURE_BOTH: Final = (
     "Measure both on one data set to compare them. Other data and tasks are under … in the bar (Ctrl+.)."
@@ -91,6 +90,8 @@ class EvaluateView(View):
         ]
         self._actions[1].triggered.connect(self.copy_evaluation)
         self._measure = QAction("Evaluate", self, objectName="evaluate-action-page", triggered=self.evaluate)
+        self._choose = QAction("Choose data and tasks…", self, objectName="evaluate-action-choose")
+        self._choose.triggered.connect(lambda: self.requested.emit(ShowControls()))
         self._cancel = QAction("Cancel", self, objectName="evaluate-action-cancel", triggered=self._cancelled)
         self._folder = QAction("Choose a folder…", self, objectName="evaluate-action-folder", triggered=self._on_folder)
         self._on = [QAction(self, objectName=f"evaluate-action-on-{letter}") for letter in "ab"]
@@ -122,7 +123,7 @@ class EvaluateView(View):
         self.seeds = SeedsPane(context)
         yield
         self.efficiency = EfficiencyPane(context)
-        self.about = layouts.text(role="small", wrap=True)
+        self.about = layouts.elided(role="small")
         yield
         self._lay_out()
         yield
@@ -346,7 +347,7 @@ class EvaluateView(View):
             message = ("triangle-alert", "The evaluation failed", self._failure, self._again)
         elif look_only or self._nothing != NOTHING or not self._apart:
             is_refused = look_only and self._nothing == NOTHING
-            rest = (READ_ONLY, self.own_runs) if is_refused else (self._nothing, self._measure)
+            rest = (READ_ONLY, self.own_runs) if is_refused else (self._nothing, self._measure, self._choose)
             message = ("list-checks", "Not evaluated yet", *rest)
         else:
             message = ("list-checks", APART, MEASURE_BOTH, *self._on, self._folder)
@@ -367,7 +368,10 @@ class EvaluateView(View):
         tasks: dict[int, dict[str, None]] = {}
         for each in answer.done:
             tasks.setdefault(each.run, {})[TASK_WORDS.get(each.task, each.task).lower()] = None
-        saved = "; ".join(f"{', '.join(tasks[run])} of {self.context.jobs.name_of(run)}" for run in tasks)
+        runs: dict[str, list[str]] = {}  # by what was stored of them
+        for run, names in tasks.items():
+            runs.setdefault(", ".join(names), []).append(self.context.jobs.name_of(run))
+        saved = "; ".join(f"{names} of {' and '.join(runs[names])}" for names in runs)
         self.status.setText(" ".join([f"Saved: {saved or 'nothing'}.", *reasons]))
         if answer.done:
             last = answer.done[-1]
@@ -493,7 +497,7 @@ class EvaluateView(View):
     def _lay_out(self) -> None:
         self.stand_for(self.tabs, [chart.name for chart in TABS])
         self.more.addWidget(self.controls)
-        self.about.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
+        self.about.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Preferred)
         self.shown.setMaximumWidth(280)
         self.shown.hide()
         self.body.addLayout(
@@ -501,7 +505,7 @@ class EvaluateView(View):
                 self.read_only_line(READ_ONLY, self.controls.go),
                 (self.stack, 1),
                 # The bar of a small or enlarged window has no room for it.
-                layouts.row(self.controls.go, (self.status, 1), (self.about, 3), self.shown),
+                layouts.row(self.controls.go, (self.status, 1), self.about, self.shown),
                 gap=theme.SPACE,
             ),
             1,

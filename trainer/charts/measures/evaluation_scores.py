@@ -9,9 +9,9 @@ from trainer.charts.measures.groups import p_text
 
 
 def answer_of(chart: EvaluationChart) -> str:
-    """Return in a sentence which of two runs is ahead by the primary outcome of their experiment, else by R@1.
+    """Return which of two runs is ahead by the primary outcome of their experiment, else by R@1, and by another score.
 
-    By the clearest score where that was not tested; `Scores` of one run.
+    The other one, or the first where the outcome was not tested, is the clearest; `Scores` of one run.
     """
     tested = [line for line in chart.lines if line.difference is not None]
     if not tested:
@@ -21,18 +21,20 @@ def answer_of(chart: EvaluationChart) -> str:
     if not real:
         return "No score differs significantly between A and B on these pairs (p ≥ 0.05, Holm)"
     first = next((line for line in tested if line.name.rpartition("/")[2] == chart.primary), real[0])
-    gap, others = first.difference, len(real) - (first in real)
+    others = [line for line in real if line is not first]
+    said = [_result_of(chart, line) for line in (first, *others[:1])]
+    if more := len(others) - 1 if others else 0:
+        said.append(f"{more} more score{'s differ' if more > 1 else ' differs'}")
+    return ". ".join([*said, *([f"Undecided {chart.undecided}"] if chart.undecided else [])]) + "."
+
+
+def _result_of(chart: EvaluationChart, line: EvaluationLine) -> str:
+    gap, name, winner = line.difference, line.metric.label, winner_of(line)
     assert gap is not None
-    name = first.metric.label[:1].lower() + first.metric.label[1:]
-    size = f"{100 * abs(gap.paired.difference):.1f} points"
     p = "" if math.isnan(gap.p) else f" (p {'' if gap.p < 0.001 else '= '}{p_text(gap.p)}, Holm)"
-    also = f"; {others} more score{'s differ' if others > 1 else ' differs'}" if others else ""
-    begin = f"Undecided {chart.undecided}; on" if chart.undecided else "On"
-    if first not in real:
-        other = also.replace("more", "other")
-        return f"{begin} these pairs A and B do not differ significantly in {name}{p}{other}"
-    winner = chart.runs[winner_of(first)].label
-    return f"{begin} these pairs {winner} is ahead in {name} by {size}{p}{also}"
+    if winner < 0:
+        return f"{name}: no significant difference{p}"
+    return f"{name}: {chart.runs[winner].label} ahead by {100 * abs(gap.paired.difference):.1f} points{p}"
 
 
 def _p(line: EvaluationLine) -> float:
