@@ -36,7 +36,7 @@ def test_a_command_is_measured_with_its_children_and_a_server_until_it_answers(t
     child.write_text(f"import time; {work}")
     code = f"import subprocess, sys; subprocess.run([sys.executable, {str(child)!r}], check=True)"
     took = measured([sys.executable, "-c", code], tmp_path)
-    assert took["cpu_s"] >= round(float(spent.read_text()), 1), "what its child computed is among it"
+    assert took["cpu_s"] > float(spent.read_text()) - 0.06, "what its child computed is among it, in tenths"
     assert took["peak_mb"] > 5
     marker = tmp_path / "ready"
     took = measured([sys.executable, "-c", "open('ready', 'w'); import time; time.sleep(999)"], tmp_path, marker.exists)

@@ -395,12 +395,10 @@ def test_a_new_run_begins_with_a_preset_that_could_start_and_stays_drawn(
     kind = sheet.section("objective").kind
     assert sheet.focusWidget() is kind, "what is compared is chosen first"
     kind.setCurrentIndex(0)
-    qtbot.waitUntil(lambda: not sheet.foot.copy.isEnabled())
-    qtbot.waitUntil(sheet.foot.copy.isVisible)
-    assert "choose one objective" in sheet.foot.copy.toolTip()
-    qtbot.waitUntil(sheet.start.isEnabled)
-    assert sheet.foot.queue.isHidden(), "both wait in the queue in any case"
-    assert (sheet.start.text(), sheet.foot.reason.text()) == ("Queue both", sheet.foot.copy.toolTip())
+    qtbot.waitUntil(sheet.foot.queue.isHidden)  # both wait in the queue in any case
+    qtbot.waitUntil(lambda: sheet.foot.copy.isVisible() and sheet.foot.copy.isEnabled() and sheet.start.isEnabled())
+    assert sheet.command()[:2] == ["experiment", "both"], "one command trains both"
+    assert (sheet.start.text(), sheet.foot.reason.text()) == ("Queue both", "")
     kind.setCurrentIndex(2)
     qtbot.waitUntil(lambda: sheet.foot.queue.isVisible() and sheet.foot.queue.isEnabled())
     assert (sheet.foot.copy.isEnabled(), sheet.foot.copy.toolTip()) == (True, "")

@@ -58,7 +58,7 @@ WITHOUT = {
 }
 """Command or analysis -> number without an oracle here -> why."""
 FACTS: tuple[str, ...] = ("run", "step", "n", "pairs", "k", "d", "texts", "images", "captions_ranked", "n_unmatched")
-FACTS += ("pictures", "captions", "whole", "classes", "templates", "gallery", "trained_on")
+FACTS += ("pictures", "captions", "whole", "classes", "templates", "gallery", "trained_on", "majority")
 """Whole numbers, which have to be met exactly."""
 GRID = 2.0**36
 """Cosines are ranked as multiples of 1 / GRID: what is equal there is a tie, as the application documents it."""
@@ -842,6 +842,7 @@ def test_every_number_of_evaluate_on_classes(trained: Workspace, capsys: pytest.
         templates = 1 if task_of(entry) in ("zeroshot_classification", "robustness") else 0
         gallery = len(of.one.distinct) if ranked else 0
         asked = {"n": of.one.n, "classes": 0 if ranked else 5, "templates": templates, "gallery": gallery}
+        asked["majority"] = int(belongs(of.one).sum(axis=0).max()) if ranked else 0
         check("evaluate", entry["question"], asked)
     assert len(told) == len(tasks)
 
@@ -864,7 +865,8 @@ def test_every_number_of_evaluate_on_captions(trained: Workspace, capsys: pytest
     copies = sum(pixels in learned for pixels in sides(trained, run)[0])
     assert (len(held & learned) > 0) == (copies > 0) == (run == 3)
     check("evaluate", rest, {"n": one.n, "whole": one.n, "trained_on": copies, "classes": 0})
-    check("evaluate", told["question"], {"n": one.n, "classes": 0, "templates": 0, "gallery": len(one.distinct)})
+    asked = {"n": one.n, "classes": 0, "templates": 0, "gallery": len(one.distinct)}
+    check("evaluate", told["question"], asked | {"majority": int(belongs(one).sum(axis=0).max())})
 
 
 def sides(workspace: Workspace, run: int) -> tuple[list[bytes], list[bytes]]:

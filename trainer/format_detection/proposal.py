@@ -7,7 +7,6 @@ import itertools
 import json
 import os
 import re
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -56,6 +55,7 @@ from trainer.format_detection.unread import UNREAD, next_step, of_pixels, unread
 from trainer.images import SUFFIXES
 from trainer.untrusted import files as untrusted_files
 from trainer.untrusted.bounded.wandb_chart import OF_RUNS, is_table_of_runs
+from trainer.untrusted.shell import quote
 from trainer.untrusted.texts import ending_of, plain_name
 
 TARS: Final = (".tar", ".tar.gz", ".tgz")
@@ -533,7 +533,7 @@ def _of_domains(root: Path, classes: Sequence[str]) -> str:
     named = ", ".join(repr(untrusted_files.spelled(name)) for name in shared[:3])
     return (
         f"The folders of {untrusted_files.spelled(root.name)} would be its classes, and all of them hold the folders "
-        f"{named}, which rather are. One of them is read by --data {shlex.quote(str(root / classes[0]))}."
+        f"{named}, which rather are. One of them is read by --data {quote(str(root / classes[0]))}."
     )
 
 

@@ -79,7 +79,7 @@ def test_a_loop_is_a_run_whose_steps_have_the_views_of_any_other(tmp_path: Path)
     stored = [read_snapshot(snapshot.folder) for snapshot in Workspace(tmp_path).results.snapshots(row.id)]
     assert [list(snapshot.items.id) for snapshot in stored] == [IDS, IDS]
     run = ce.workspace(tmp_path).run(row.id)
-    film, angles = ce.charts.snapshot_curves(run).rows(), ce.charts.geometry(run).rows()
+    film, angles = ce.charts.snapshot_curves(run).rows(), ce.charts.geometry(run, course="angle").rows()
     for snapshot, image in zip(stored, images.values()):
         unit, unit_text = unit_of(image), unit_of(text)
         assert snapshot.image is not None
