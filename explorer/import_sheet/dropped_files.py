@@ -26,6 +26,7 @@ VECTORS: Final = (".npy", ".npz", ".arrow", ".feather", ".vec")
 """What files of vectors are called that are nothing else."""
 VECTOR_FOLDERS: Final = ("img_emb", "text_emb", "features_train.pt", "features_val.pt", "features_test.pt", "_versions")
 """What folders of clip-retrieval, of CLIP_benchmark and of Lance hold."""
+NOT_TAKEN: Final = "Not taken: "
 MOST: Final = 1_000
 MOST_TEXT: Final = 1 << 20
 """Letters of a pasted text that are read as paths."""
@@ -83,7 +84,7 @@ def dropped(mime: QMimeData) -> Dropped:
         else:
             paths.append(Path(url.toLocalFile()).resolve())
     said = "; ".join(f"{count} × {reason}" if count > 1 else reason for reason, count in reasons.items())
-    return Dropped(tuple(dict.fromkeys(paths)), f"Not taken: {said}." if said else "")
+    return Dropped(tuple(dict.fromkeys(paths)), f"{NOT_TAKEN}{said}." if said else "")
 
 
 def pasted(mime: QMimeData) -> QMimeData | None:

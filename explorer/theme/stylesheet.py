@@ -289,6 +289,8 @@ QStatusBar QProgressBar::chunk { background: $secondary; }
 #morePanel { background: $raised; border: 1px solid $outline; }
 #hoverPicture { background: $sunken; border-radius: ${radius}px; }
 #banner { background: $raised; border: none; border-top: 1px solid $line; }
+#banner QPushButton, #banner QToolButton { min-height: 22px; }
+#banner QPushButton[ring="true"]:focus { min-height: 20px; }
 #banner[tone="bad"] { background: $bad_soft; border-color: $bad; }
 #banner[tone="warn"] { background: $warn_soft; border-color: $warn; }
 #banner[tone="good"] { background: $good_soft; border-color: $good; }

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from typing import Final, Literal
 
 import shiboken6
+from msgspec import Struct
 from PySide6.QtCore import Qt, QTimer
-from PySide6.QtGui import QGuiApplication, QHideEvent, QKeySequence, QMouseEvent, QShortcut
+from PySide6.QtGui import QGuiApplication, QHideEvent, QKeySequence, QMouseEvent, QResizeEvent, QShortcut
 from PySide6.QtWidgets import (
     QApplication,
     QFrame,
@@ -20,6 +21,7 @@ from PySide6.QtWidgets import (
 from explorer import theme
 from explorer.widgets import layouts
 from explorer.widgets.accessible import announce
+from explorer.widgets.elided_label import ElidedLabel, heading
 
 Tone = Literal["bad", "warn", "good", "info"]
 
@@ -34,6 +36,10 @@ SHORT_MS: Final = 8_000
 """How long good news stays; bad news stays until it is closed or followed by other news."""
 UNDO_MS: Final = 30_000
 """The same where it can be undone: time to decide and to reach the button."""
+LINE_PX: Final = 30
+"""Of the strip, without its edge."""
+MOST: Final = 5
+"""Open failures that the strip counts; the oldest makes room for the newest."""
 BRIEF: Final = 96
 """Letters of a message that one line holds, with its next step."""
 KEY: Final = "F6"
@@ -43,24 +49,45 @@ Act = tuple[str, Callable[[], object]]
 """Words and function of a button, e.g. `("Open folder", ...)`."""
 
 
+class _Notice(Struct):
+    """A message that is open."""
+
+    message: str
+    next_step: str
+    tone: Tone
+    details: str
+    acts: tuple[Act | None, Act | None]
+    ms: int
+    is_brief: bool  # The status bar shows it.
+
+    @property
+    def passes(self) -> bool:
+        """Whether it closes by itself."""
+        return self.tone in ("good", "info")
+
+
 class Banner(QFrame):
-    """A message; the newest replaces the previous one. Brief good news leaves an open failure where it is.
+    """The newest message in one line, and a count of the failures that are open; brief good news leaves these.
 
     It is a strip below the page, which gives it room at its lower end: it hides nothing, and no control moves from
-    under the pointer but at the foot. A click dismisses good news. Screen readers hear the text.
+    under the pointer but at the foot. What the line has no room for is in its tool tip and behind *More*. A click
+    dismisses good news. Screen readers hear the text.
     """
 
     def __init__(self, parent: QWidget | None = None, show_brief: Callable[[str, int], object] | None = None) -> None:
         """Create a banner; `show_brief` shows a short message without buttons in its place for some milliseconds."""
         super().__init__(parent, objectName="banner")
         self._show_brief = show_brief
-        self._tone: Tone = "info"
-        self._details = ""
+        self._notices: list[_Notice] = []  # The last one is shown.
         self._acts: dict[QPushButton, Callable[[], object]] = {}
         self._came_from: QWidget | None = None
         self._icon = QLabel()
-        self.message = layouts.text(role="strong", name="bannerMessage", wrap=True)
-        self.next = layouts.text(name="bannerNext", wrap=True)
+        self.message, self.next = heading(), ElidedLabel()
+        self.whole = layouts.text(name="bannerWhole", wrap=True)
+        self.more = QToolButton(objectName="bannerMore", checkable=True)
+        self.more.setToolTip("Show the whole message")
+        self.more.setAccessibleName("More of this message")
+        self.count = QToolButton(objectName="bannerCount", toolTip="Show the next message")
         self.action = QPushButton(objectName="bannerAction")
         self.other = QPushButton(objectName="bannerOther")
         self.copy = QPushButton("Copy details", objectName="bannerCopy", accessibleName="Copy details")
@@ -73,7 +100,9 @@ class Banner(QFrame):
             button.setToolTip(f"{KEY} moves the keyboard focus here and back")
             button.clicked.connect(lambda _=False, button=button: self._do(button))
         QShortcut(QKeySequence(KEY), self, activated=self._take_keys)
-        self.copy.clicked.connect(lambda: QGuiApplication.clipboard().setText(self._details))
+        self.more.toggled.connect(self._unfold)
+        self.count.clicked.connect(self._show_next)
+        self.copy.clicked.connect(lambda: QGuiApplication.clipboard().setText(self._notices[-1].details))
         self.dismiss.clicked.connect(self.hide)
         theme.theme().follow(self._draw_icon)
         application = QApplication.instance()
@@ -91,6 +120,7 @@ class Banner(QFrame):
         action: Act | None = None,
         other: Act | None = None,
         ms: int = SHORT_MS,
+        replaces: str = "",
     ) -> None:
         """Show a message.
 
@@ -102,6 +132,7 @@ class Banner(QFrame):
             action: What can be done about it.
             other: What can be done instead.
             ms: How long good news stays.
+            replaces: An open message that this one follows.
         """
         passes, line = tone in ("good", "info"), f"{message} {next_step}".strip()
         announce(self, line)
@@ -111,18 +142,28 @@ class Banner(QFrame):
         if brief and self.is_grave and self._show_brief is not None:
             self._show_brief(line, SHORT_MS)
             return
-        self._tone, self._details = tone, details
-        held = self._held()
-        self.message.setText(message)
-        self.next.setText(next_step)
-        self.setAccessibleName(line)
+        others = [each for each in self._notices if not each.passes and each.message not in (message, replaces)]
+        is_brief = brief and self._show_brief is not None
+        newest = _Notice(message, next_step, tone, details, (action, other), ms, is_brief)
+        self._notices = [*others[1 - MOST :], newest]
+        self._show_newest()
+        if self._show_brief is not None:
+            self._show_brief(line if brief else "", SHORT_MS)
+
+    def _show_newest(self) -> None:
+        notice, held = self._notices[-1], self._held()
+        self.setAccessibleName(f"{notice.message} {notice.next_step}".strip())
+        self._write(notice)
         flags = Qt.TextInteractionFlag
-        for label in (self.message, self.next):
-            label.setTextInteractionFlags(flags.NoTextInteraction if passes else flags.TextSelectableByMouse)
-        self.next.setVisible(bool(next_step))
-        self.copy.setVisible(bool(details))
+        for label in (self.message, self.next, self.whole):
+            label.setTextInteractionFlags(flags.NoTextInteraction if notice.passes else flags.TextSelectableByMouse)
+        self.copy.setVisible(bool(notice.details))
+        self.count.setText(f"1 of {len(self._notices)}")
+        self.count.setAccessibleName(f"Message 1 of {len(self._notices)}")
+        self.count.setVisible(len(self._notices) > 1)
+        self.more.setChecked(False)
         self._acts = {}
-        for button, act in ((self.action, action), (self.other, other)):
+        for button, act in zip((self.action, self.other), notice.acts, strict=True):
             button.setVisible(act is not None)
             if act is not None:
                 button.setText(act[0])
@@ -131,30 +172,67 @@ class Banner(QFrame):
         if held is not None and self._held() != held:
             # Space was to do what the button said before: it must not end a run.
             (self.other if self.other in self._acts else self.dismiss).setFocus()
-        self.setProperty("tone", tone)
+        self.setProperty("tone", notice.tone)
         self.style().unpolish(self)
         self.style().polish(self)
         self._draw_icon()
-        if self._show_brief is not None:
-            self._show_brief(line if brief else "", SHORT_MS)
         # A few words need nothing that has to be closed.
-        self.setVisible(not (brief and self._show_brief is not None))
-        if passes:
-            self._timer.start(ms)
+        self.setVisible(not notice.is_brief)
+        self._fit()
+        if notice.passes:
+            self._timer.start(notice.ms)
         else:
             self._timer.stop()
 
+    def _write(self, notice: _Notice) -> None:
+        self.message.setText(notice.message)
+        self.next.setText(notice.next_step)
+        self.whole.setText(f"{notice.message} {notice.next_step}".strip())
+
+    def hide(self) -> None:
+        """Close the message; the failure before it, if one is open, shows again."""
+        self._notices = self._notices[:-1]
+        if self._notices:
+            self._show_newest()
+        else:
+            super().hide()
+
+    def _show_next(self) -> None:
+        self._notices = [self._notices[-1], *self._notices[:-1]]
+        self._show_newest()
+        announce(self, self.accessibleName())
+
+    def _unfold(self, unfolded: bool) -> None:
+        self.more.setText("Less" if unfolded else "More")
+        self.whole.setVisible(unfolded)
+
+    def _fit(self) -> None:
+        """Offer *More* where the line has no room for all."""
+        self.more.hide()
+        self._line.activate()
+        labels = (self.message, self.next)
+        self.more.setVisible(self.more.isChecked() or any(each.elided != each.text() for each in labels))
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._fit()
+
     def amend(self, message: str, next_step: str) -> bool:
-        """Update the next step of `message` if it is still shown, as in a countdown; return whether it is."""
-        is_current = self.isVisible() and self.message.text() == message
-        if is_current and self.next.text() != next_step:
-            self.next.setText(next_step)
-        return is_current
+        """Update the next step of `message` if it is still open, as in a countdown; return whether it is."""
+        notice = next((each for each in self._notices if each.message == message), None)
+        if notice is not None and notice.next_step != next_step:
+            notice.next_step = next_step
+            self._write(self._notices[-1])
+            self._fit()
+        return notice is not None
 
     def withdraw(self, message: str) -> None:
-        """Hide `message` if it is still shown: what it told has been answered."""
-        if self.message.text() == message:
+        """Close `message` if it is still open: what it told has been answered."""
+        if self._notices and self._notices[-1].message == message:
             self.hide()
+        elif len(others := [each for each in self._notices if each.message != message]) < len(self._notices):
+            self._notices = others
+            self._show_newest()
 
     def _is_on_page(self, text: str) -> bool:
         """Return whether the open page says this already, be it behind a fold of it."""
@@ -166,7 +244,7 @@ class Banner(QFrame):
     @property
     def is_grave(self) -> bool:
         """Whether the message must be dismissed by the user, not by a timeout."""
-        return self.isVisible() and self._tone in ("bad", "warn")
+        return self.isVisible() and not self._notices[-1].passes
 
     def hideEvent(self, event: QHideEvent) -> None:
         came_from, self._came_from = self._came_from, None
@@ -202,9 +280,10 @@ class Banner(QFrame):
             act()
 
     def _draw_icon(self) -> None:
-        role = "accent" if self._tone == "info" else self._tone
-        icon, name = _ICONS[self._tone]
-        self._icon.setPixmap(theme.icon(icon, 20, role).pixmap(20, 20))
+        tone = self._notices[-1].tone if self._notices else "info"
+        role = "accent" if tone == "info" else tone
+        icon, name = _ICONS[tone]
+        self._icon.setPixmap(theme.icon(icon, 16, role).pixmap(16, 16))
         self._icon.setAccessibleName(name)
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
@@ -213,6 +292,12 @@ class Banner(QFrame):
             self.hide()
 
     def _lay_out(self) -> None:
-        texts = layouts.column(self.message, self.next, gap=2)
+        self.whole.hide()
+        texts = (self.message, (self.next, 1), self.more, self.count)
         acts = (self.action, self.other, self.copy, self.dismiss)
-        layouts.row(self._icon, (texts, 1), *acts, margins=(theme.BETWEEN, *3 * (theme.SPACE,)), of=self)
+        sides = (theme.BETWEEN, 0, theme.SPACE, 0)
+        self._line = layouts.row(self._icon, *texts, *acts, margins=sides)
+        line = layouts.panel(self._line)
+        line.setFixedHeight(LINE_PX)
+        folded = layouts.row(self.whole, margins=(theme.BETWEEN + 24, 0, theme.BETWEEN, 0))
+        layouts.column(line, folded, gap=0, of=self)

@@ -37,16 +37,17 @@ class DropOverlay(QWidget):
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent, objectName="dropOverlay")
-        self.words = ""
+        self.words = self.details = ""
+        self.icon, self._tone = "image-plus", "accent"
         self.setAcceptDrops(True)
         # The drag may leave before Qt has told this widget of it; then nobody else would hide it.
         self._unvisited = QTimer(self, singleShot=True, interval=1_000, timeout=self.hide)
         parent.installEventFilter(self)
         self.hide()
 
-    def open(self, text: str) -> None:
-        """Cover the parent and show `text`."""
-        self.words = text
+    def open(self, text: str, icon: str = "image-plus", details: str = "", *, tone: str = "accent") -> None:
+        """Cover the parent and show `text`, with `details` in small letters and an icon in the color of a tone."""
+        self.words, self.icon, self.details, self._tone = text, icon, details, tone
         self.setGeometry(self.parentWidget().rect())
         self.show()
         self.raise_()
@@ -78,16 +79,20 @@ class DropOverlay(QWidget):
         veil = QColor(theme.color("background"))
         veil.setAlpha(240)
         painter.fillRect(self.rect(), veil)
-        painter.setPen(QPen(theme.color("accent"), 2, Qt.PenStyle.DashLine))
+        painter.setPen(QPen(theme.color(self._tone), 2, Qt.PenStyle.DashLine))
         painter.drawRoundedRect(QRectF(self.rect()).adjusted(24, 24, -24, -24), 12, 12)
         center = self.rect().center()
-        sign = theme.icon("image-plus", 48, "accent").pixmap(48, 48)
+        sign = theme.icon(self.icon, 48, self._tone).pixmap(48, 48)
         painter.drawPixmap(center.x() - 24, center.y() - 56, sign)
         font = theme.pixel_font(theme.TITLE_PX)
         font.setWeight(font.Weight.DemiBold)
         painter.setFont(font)
         painter.setPen(theme.color("text"))
         painter.drawText(self.rect().translated(0, 24), Qt.AlignmentFlag.AlignCenter, self.words)
+        room = self.rect().adjusted(64, self.height() // 2 + 48, -64, -32)
+        theme.text_pen(painter, theme.BODY_PX, "secondary")
+        centered = Qt.AlignmentFlag.AlignHCenter | Qt.AlignmentFlag.AlignTop
+        painter.drawText(room, centered | Qt.TextFlag.TextWordWrap, self.details)
 
 
 class _PicturesPass(QObject):

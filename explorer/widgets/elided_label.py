@@ -82,7 +82,10 @@ class ElidedLabel(QLabel):
         super().showEvent(event)
         self._explain()
 
-    def paintEvent(self, _event: QPaintEvent) -> None:
+    def paintEvent(self, event: QPaintEvent) -> None:
+        if self.textInteractionFlags() & Qt.TextInteractionFlag.TextSelectableByMouse and self.elided == self.text():
+            super().paintEvent(event)  # with what is selected
+            return
         painter = QPainter(self)
         side = QStyle.visualAlignment(self.layoutDirection(), self.alignment())
         self.style().drawItemText(

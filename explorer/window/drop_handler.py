@@ -16,13 +16,14 @@ from explorer.import_sheet import dropped_files
 from explorer.widgets.drop_overlay import DropOverlay
 from trainer.untrusted import confined
 
-_WORDS: Final[dict[type, str]] = {
-    intents.ChooseModel: "Drop to open this model",
-    intents.OpenVectors: "Drop to open these vectors",
-    intents.ImportCurves: "Drop to import these curves",
-    intents.WatchTraining: "Drop to watch this training",
-    intents.OpenImport: "Drop to import these pairs",
+_DROPS: Final[dict[type, tuple[str, str]]] = {
+    intents.ChooseModel: ("Drop to open this model", "box"),
+    intents.OpenVectors: ("Drop to open these vectors", "waypoints"),
+    intents.ImportCurves: ("Drop to import these curves", "activity"),
+    intents.WatchTraining: ("Drop to watch this training", "eye"),
+    intents.OpenImport: ("Drop to import these pairs", "database"),
 }
+"""What a drop does, and its icon."""
 
 
 class DropHandler(QObject):
@@ -46,8 +47,13 @@ class DropHandler(QObject):
         """Accept a drag that enters the window with files, and say what a drop does: `default` for pictures."""
         if dropped_files.could_be_images(event.mimeData()):
             event.acceptProposedAction()
-            intent = _intent_of(dropped_files.dropped(event.mimeData()))
-            self.overlay.open(_WORDS.get(type(intent), default))
+            files = dropped_files.dropped(event.mimeData())
+            text, icon = _DROPS.get(type(_intent_of(files)), (default, "image-plus"))
+            refused = files.refused.removeprefix(dropped_files.NOT_TAKEN).rstrip(".")
+            if refused and not files.paths:
+                self.overlay.open("Not a file that is opened here", "ban", refused, tone="warn")
+            else:
+                self.overlay.open(text, icon, f"Not opened here: {refused}" if refused else "")
 
     def take(self, mime: QMimeData) -> None:
         """Take the images, model, vectors, curves or data of a drop or the clipboard, and report what is not taken."""

@@ -68,7 +68,7 @@ class StopBanner(QObject):
 
     def _show(self) -> None:
         states = self._known()
-        self._words = asked_words([run.short_name for run, _ in states])
+        before, self._words = self._words, asked_words([run.short_name for run, _ in states])
         self._closed = False
         automatic = any(unresponsive is not None and unresponsive.left_s is not None for _, unresponsive in states)
         self._banner.show_message(
@@ -77,6 +77,7 @@ class StopBanner(QObject):
             tone="warn",
             action=("End now", self._end),
             other=("Wait", self._wait) if automatic else None,
+            replaces=before,
         )
 
     def _next(self, states: Sequence[tuple[RunRow, Unresponsive | None]]) -> str:
@@ -98,7 +99,7 @@ class StopBanner(QObject):
             return
         if self._banner.amend(self._words, self._next(states)):
             if not self._unresponsive:
-                self._banner.hide()
+                self._banner.withdraw(self._words)
             elif len(self._unresponsive) != before:
                 self._show()
         elif self._banner.isVisible():

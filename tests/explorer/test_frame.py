@@ -465,12 +465,41 @@ def test_a_message_breaks_no_percent_and_is_not_shown_where_the_page_says_it(dre
     said = "The text embeddings collapse: 8 directions hold 99 % of their variance."
     made.show_message("CLOOB · s0: collapsing.", said, tone="warn")
     assert made.isVisible()
-    assert "99\N{NO-BREAK SPACE}% of" in QLabel.text(made.next)
+    assert "99\N{NO-BREAK SPACE}% of" in QLabel.text(made.whole)
     made.withdraw("CLOOB · s0: collapsing.")
     assert made.isHidden()
     page.setText(f"CLOOB seed 0 collapsed at step 36: {said}")
     made.show_message("CLOOB · s0: collapsing.", said, tone="warn")
     assert made.isHidden(), "the open page says it"
+
+
+def test_open_failures_share_one_strip_of_one_line_and_are_counted(dressed, qtbot) -> None:
+    window = QWidget()
+    qtbot.addWidget(window)
+    made = Banner(window)
+    layouts.column(layouts.STRETCH, made, of=window)
+    window.resize(1100, 400)
+    window.show()
+    made.show_message("The disk is full.", "Free 2 GB, then try again.")
+    assert (made.count.isVisible(), made.more.isVisible()) == (False, False)
+    made.show_message("CLOOB · s0: collapsing.", "8 directions hold 99 % of the variance. " * 9, tone="warn")
+    qtbot.waitUntil(made.more.isVisible)
+    assert made.height() <= 32
+    assert made.count.text() == "1 of 2"
+    made.more.click()
+    qtbot.waitUntil(lambda: made.whole.height() >= made.whole.heightForWidth(made.whole.width()))
+    assert "CLOOB · s0: collapsing. 8 directions" in made.whole.text()
+    made.count.click()
+    assert (made.message.text(), made.whole.isVisible()) == ("The disk is full.", False)
+    made.show_message("Deleted a run.", "Its files stay.", tone="info", action=("Undo", lambda: None))
+    assert made.count.text() == "1 of 3"
+    made.dismiss.click()
+    assert made.amend("CLOOB · s0: collapsing.", "It ended."), "it waits behind the other"
+    made.withdraw("The disk is full.")
+    assert (made.message.text(), made.next.text()) == ("CLOOB · s0: collapsing.", "It ended.")
+    qtbot.waitUntil(lambda: made.height() <= 32 and not made.count.isVisible())
+    made.dismiss.click()
+    assert made.isHidden()
 
 
 @pytest.mark.parametrize(

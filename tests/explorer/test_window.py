@@ -392,12 +392,34 @@ def test_dropped_images_open_classify_which_takes_them(open_window, qtbot, pictu
     overlay = window.drop_handler.overlay
     assert overlay.isVisible()
     assert overlay.words == "Drop to classify with A and B"
+    assert (overlay.icon, overlay.details[:22]) == ("image-plus", "Not opened here: a URL")
     drop = QDropEvent(where, Qt.DropAction.CopyAction, mime, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier)
     QApplication.sendEvent(overlay, drop)
     assert overlay.isHidden()
     assert window.pages.open_view.title == "Taker"
     assert window.pages.views["classify"].taken == [picture]
     assert "URL" in window.banner.message.text()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words", "icon"),
+    [
+        ("notes.txt", b"a shopping list", "Not a file that is opened here", "ban"),
+        ("pairs.csv", b"image,caption\na.png,a cat\n", "Drop to import these pairs", "database"),
+        ("vectors.npy", b"\x93NUMPY", "Drop to open these vectors", "waypoints"),
+    ],
+)
+def test_a_drag_says_what_will_happen_by_the_kind_of_file(
+    open_window, tmp_path: Path, name: str, content: bytes, words: str, icon: str
+) -> None:
+    window = open_window()
+    file = tmp_path / name
+    file.write_bytes(content)
+    way = (Qt.DropAction.CopyAction, mime_of(file), Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier)
+    QApplication.sendEvent(window, QDragEnterEvent(window.rect().center(), *way))
+    overlay = window.drop_handler.overlay
+    assert (overlay.words, overlay.icon) == (words, icon)
+    assert overlay.details.startswith("notes.txt, which is not a supported image") == (icon == "ban")
 
 
 def test_a_drop_and_a_paste_go_to_the_view_in_front_if_it_takes_pictures(open_window, qtbot, picture: Path) -> None:
@@ -743,10 +765,13 @@ def test_a_message_takes_one_strip_that_the_page_gives_and_gets_back(open_window
     qtbot.waitUntil(lambda: window.pages.height() == before.height() - window.banner.height())
     assert window.pages.geometry().topLeft() == before.topLeft()
     assert [window.rail.geometry(), window.bar.geometry()] == around
-    assert window.banner.height() < 60
+    assert window.banner.height() <= 32
     window.resize(window.minimumSize())
     window.banner.show_message("The disk is full.", "Free 2 GB, then try again. " * 16)
-    lines = window.banner.next
+    qtbot.waitUntil(window.banner.more.isVisible)
+    assert window.banner.height() <= 32
+    window.banner.more.click()
+    lines = window.banner.whole
     qtbot.waitUntil(lambda: lines.height() >= lines.heightForWidth(lines.width()) > 2 * lines.fontMetrics().height())
     window.resize(before.size() + window.size() - window.pages.size())
     qtbot.mouseClick(window.banner.dismiss, Qt.MouseButton.LeftButton)
