@@ -59,8 +59,11 @@ class DeferredPaint:
 
     def defer_painting(self) -> None:
         """Keep the pixels of a deferred widget instead of erasing them; to be called in the constructor."""
-        self.viewport().setAutoFillBackground(False)  # type: ignore[attr-defined]
-        self.viewport().setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent)  # type: ignore[attr-defined]
+        viewport = self.viewport()  # type: ignore[attr-defined]
+        viewport.setAutoFillBackground(False)
+        viewport.setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent)
+        # The view has the focus, and the name: its viewport is none of the widgets that take it.
+        viewport.setFocusPolicy(Qt.FocusPolicy.NoFocus)
 
     def forget_painted(self) -> None:
         """Discard the last painting, so that it is not shown again."""

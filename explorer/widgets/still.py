@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, cast
 
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QPalette, QWheelEvent
+from PySide6.QtGui import QAccessible, QPalette, QShowEvent, QWheelEvent
 from PySide6.QtWidgets import QAbstractSpinBox, QComboBox, QDoubleSpinBox, QFrame, QSlider, QSpinBox
 
 from explorer import theme
@@ -18,6 +18,13 @@ class Still:
         super().__init__(*args, **options)
         # Not WheelFocus, Qt's default of these widgets: the keys would go to whatever the page was scrolled over.
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)  # type: ignore[attr-defined]
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)  # type: ignore[misc]
+        # A screen reader that follows the caret is in the editor, which is a widget of its own.
+        if isinstance(self, QComboBox | QAbstractSpinBox) and (editor := self.lineEdit()) is not None:
+            known = QAccessible.queryAccessibleInterface(self)
+            editor.setAccessibleName(self.accessibleName() or known.text(QAccessible.Text.Name))
 
     def wheelEvent(self, event: QWheelEvent) -> None:
         event.ignore()

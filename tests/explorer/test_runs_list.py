@@ -212,6 +212,24 @@ def test_an_eye_hides_and_shows_and_other_data_have_axes_of_their_own(qtbot: QtB
     assert {run.id for run in again.drawn()} & set(duel) == {ids["CLIP 0"]}, "eyes are remembered"
 
 
+def test_what_another_program_trained_while_the_window_was_open_is_drawn_after_a_restart(qtbot, context: Context):
+    ids = fill(context.workspace)
+    context.selection.select_runs(ids["CLIP 0"], ids["CLOOB 0"])
+    run = context.workspace.runs.create(config.run_elsewhere("watched", config.NoData(called="pairs")))
+    with RunLog.claim(context.workspace, run) as log:
+        log.status("running")
+        view = opened(qtbot, context, 7)
+        qtbot.waitUntil(lambda: run in {row.id for row in view.drawn()})
+        log.status("stopped")
+    context.jobs.poll()
+    qtbot.waitUntil(lambda: not context.jobs.run(run).active)
+    again = opened(qtbot, context, 7)
+    assert {row.id for row in again.drawn()} == {row.id for row in view.drawn()}
+    assert run in {row.id for row in again.drawn()}
+    again.toggle_eyes([run])
+    assert run not in {row.id for row in opened(qtbot, context, 7).drawn()}, "nor does it open what was closed"
+
+
 def test_other_runs_as_a_and_b_close_no_eye(qtbot: QtBot, context: Context):
     ids = fill(context.workspace)
     context.selection.select_runs(ids["other"], None)

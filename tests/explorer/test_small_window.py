@@ -125,11 +125,12 @@ def nameless(shown: QWidget) -> set[str]:
     """Return focusable widgets without an accessible name or role, and charts without a description."""
     found = set()
     for widget in shown.findChildren(QWidget):
-        # The focus of a proxy's widget goes to the proxy.
-        if not widget.isVisible() or widget.focusPolicy() == Qt.FocusPolicy.NoFocus or widget.focusProxy():
+        if not widget.isVisible() or widget.focusPolicy() == Qt.FocusPolicy.NoFocus:
             continue
         known = QAccessible.queryAccessibleInterface(widget)
-        told = known is not None and known.role() not in NOTHING and bool(known.text(QAccessible.Text.Name))
+        # The focus of an editor goes to its box, which has the role; the caret is in the editor.
+        has_role = known is not None and (known.role() not in NOTHING or widget.focusProxy() is not None)
+        told = has_role and bool(known.text(QAccessible.Text.Name))
         # A chart's name is its title; what it shows is its description.
         if told and known.role() is QAccessible.Role.Chart:
             told = bool(known.text(QAccessible.Text.Description))

@@ -426,8 +426,9 @@ class RunsView(View):
 
     def _show_runs(self, runs: list[RunRow]) -> None:
         self.table.runs.show(runs, expected=self.context.jobs.expected())
-        # A run that trains is looked at, also after its end; an eye that was closed by hand stays closed.
-        self._eyes = {run.id: True for run in runs if working(run)} | self._eyes
+        # A run that trains is looked at, also after its end and a restart; an eye closed by hand stays closed.
+        if begun := [run.id for run in runs if working(run) and run.id not in self._eyes]:
+            self._set_eyes(begun, opened=True)
         expected = self._choose_when_there
         if expected and all(self.table.runs.row_of(run) is not None for run in expected):
             self.table.choose(list(expected))
