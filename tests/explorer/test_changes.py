@@ -1,5 +1,6 @@
 """What changed: the table, both neighborhoods, the brush, mispairs and the matrix, through the real widgets."""
 
+import dataclasses
 from pathlib import Path
 
 import numpy as np
@@ -12,11 +13,13 @@ from pytestqt.qtbot import QtBot
 from explorer.intents import EvaluateBoth
 from explorer.views.changes import ChangesView
 from explorer.views.changes.group_chips import ASKED, TITLES
+from explorer.views.changes.load import columns_of
 from explorer.views.changes.view import TABS
 from explorer.views.selected.table import MOST_CAPTION_PX
 from tests.explorer.conftest import unselected
 from tests.two_runs import write_run_on_other_data
 from trainer import config
+from trainer.analysis.units import units_of_numbers
 from trainer.charts.mispairs import mispairs
 from trainer.charts.pair_changes import changes
 from trainer.charts.snapshot_label import SnapshotLabel
@@ -166,6 +169,7 @@ def test_chips_leave_the_pairs_that_one_run_gets_right(qtbot, shared: ChangesVie
     groups = {"only-a": right_a & ~right_b, "only-b": right_b & ~right_a, "neither": ~right_a & ~right_b}
     counts = [f"{title} ({groups[name].sum()})" for name, title in TITLES.items()]
     assert counts[0].startswith("Only in A (")
+    assert shared.groups.extent.text() == f"of {shared.found.n:,} pairs"
     assert ASKED in [label.text() for label in shared.groups.findChildren(QLabel)]
     assert [chip.text() for chip in shared.groups.chips.values()] == counts
     chips = shared.groups.chips
@@ -282,6 +286,19 @@ def test_a_wide_window_widens_numbers_and_pictures_a_narrow_one_hides_the_class(
     shared.resize(1100, 760)
     qtbot.waitUntil(lambda: rows[0].height() == high)
     assert [header.sectionSize(n) for n in columns] == before
+
+
+def test_of_a_caption_with_several_pictures_the_best_is_ranked_and_counts_say_of_which_pairs(shared: ChangesView):
+    found = shared.found
+    assert [column.words for column in columns_of(found, found.rows[:1])][3:5] == ["Image\nrank A", "Image\nrank B"]
+    each = np.arange(found.n)
+    few = dataclasses.replace(found, units=units_of_numbers(each, each % 6), sampled=True)
+    columns = {column.key: column for column in columns_of(few, found.rows[:1])}
+    assert columns["text_rank_a"].words == "Best image,\nrank A"
+    assert columns["image_rank_a"].words == "Caption\nrank A"
+    assert "of the best where it has several" in columns["text_rank_a"].hint
+    assert few.extent == f"of {found.n} pairs sampled from the split; R@1 in training is of the whole split"
+    assert dataclasses.replace(few, pairs=9_000).extent == f"of {found.n} of 9,000 pairs, drawn at random"
 
 
 def test_of_several_pairs_the_one_with_the_ring_is_told_about(qtbot, shared: ChangesView):

@@ -56,6 +56,7 @@ class PairMeasure(Struct, frozen=True):
     """What a mean over it counts once."""
 
 
+BEST_IMAGE: Final = "Rank of the correct image for the caption, of the best where it has several"
 MEASURES: Final[dict[str, PairMeasure]] = {
     "image_rank_a": PairMeasure("Caption rank A", "Rank of the correct caption for the image, in A.", 0),
     "image_rank_b": PairMeasure("Caption rank B", "Rank of the correct caption for the image, in B.", 0),
@@ -66,11 +67,11 @@ MEASURES: Final[dict[str, PairMeasure]] = {
         signed=True,
         better="−",
     ),
-    "text_rank_a": PairMeasure("Image rank A", "Rank of the correct image for the caption, in A.", 0, unit="caption"),
-    "text_rank_b": PairMeasure("Image rank B", "Rank of the correct image for the caption, in B.", 0, unit="caption"),
+    "text_rank_a": PairMeasure("Image rank A", f"{BEST_IMAGE}, in A.", 0, unit="caption"),
+    "text_rank_b": PairMeasure("Image rank B", f"{BEST_IMAGE}, in B.", 0, unit="caption"),
     "text_rank_change": PairMeasure(
         "Image rank, B against A",
-        "Rank of the correct image in B minus in A. Lower is better.",
+        f"{BEST_IMAGE}, in B minus in A. Lower is better.",
         0,
         signed=True,
         better="−",
@@ -133,6 +134,19 @@ class Changes:
     def n(self) -> int:
         """The number of pairs compared."""
         return len(self.rows)
+
+    @property
+    def shares_captions(self) -> bool:
+        """Whether pictures share a caption: its pairs have the same image rank."""
+        return self.units.count("pair") > self.units.count("caption")
+
+    @property
+    def extent(self) -> str:
+        """Of which pairs a count is: the metrics of a training are of all pairs of a split."""
+        if self.n < self.pairs:
+            return f"of {self.n:,} of {self.pairs:,} pairs, drawn at random"
+        part = " sampled from the split; R@1 in training is of the whole split" if self.sampled else ""
+        return f"of {self.n:,} pairs{part}"
 
     def distinct(self, measure: str) -> Float[np.ndarray, " u"]:
         """Return the measure of each picture (caption, where it is of captions) once: the copies are no evidence."""

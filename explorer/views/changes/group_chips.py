@@ -32,11 +32,13 @@ class GroupChips(QWidget):
             chip.setObjectName(f"changes-group-{name}")
             chip.setAccessibleName(f"{ASKED} {TITLES[name]}")
             chip.clicked.connect(partial(self._choose, name))
-        layouts.row(layouts.text(ASKED, "secondary"), *self.chips.values(), layouts.STRETCH, of=self)
+        self.extent = layouts.elided(role="small")
+        layouts.row(layouts.text(ASKED, "secondary"), *self.chips.values(), (self.extent, 1), of=self)
 
-    def show_counts(self, counts: Mapping[str, int]) -> None:
-        """Show how many pairs are in each group; no chips where there are no groups."""
+    def show_counts(self, counts: Mapping[str, int], extent: str) -> None:
+        """Show how many pairs are in each group, and of which pairs; no chips where there are no groups."""
         self.setVisible(bool(counts))
+        self.extent.setText(extent)
         if not counts:
             self.group = ""
         for name, chip in self.chips.items():

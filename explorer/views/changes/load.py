@@ -33,6 +33,8 @@ def columns_of(changes: Changes, indices: Int[np.ndarray, " k"]) -> list[PairCol
             about = MEASURES[key]
             hint = f"{about.words}. {about.hint}"
             names, head = (("differs", "same"), "Predicted class") if key == "verdict" else ((), about.words)
+            if changes.shares_captions and key.startswith("text_rank"):
+                head = head.replace("Image rank", "Best image, rank")  # of the caption, for every pair of it
             head = head.replace(", ", ",\n") if ", " in head else head.replace(" ", "\n", 1)
             head += f"\n({about.better} is better)" if about.better else ""
             values, spare = changes.values[key][indices], SPARE.get(key, 0)

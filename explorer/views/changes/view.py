@@ -175,7 +175,7 @@ class ChangesView(View):
         if (changes := self._shown) is None:
             return
         groups = own_caption_first(changes)
-        self.groups.show_counts({name: len(indices) for name, indices in groups.items()})
+        self.groups.show_counts({name: len(indices) for name, indices in groups.items()}, changes.extent)
         order = by_difference(changes)
         self._listed = order[np.isin(order, groups[self.groups.group])] if self.groups.group else order
         self.table.pairs.show(changes.items, changes.rows[self._listed], columns_of(changes, self._listed))
