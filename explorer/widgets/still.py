@@ -23,8 +23,8 @@ class Still:
         super().showEvent(event)  # type: ignore[misc]
         # A screen reader that follows the caret is in the editor, which is a widget of its own.
         if isinstance(self, QComboBox | QAbstractSpinBox) and (editor := self.lineEdit()) is not None:
-            known = QAccessible.queryAccessibleInterface(self)
-            editor.setAccessibleName(self.accessibleName() or known.text(QAccessible.Text.Name))
+            interface = QAccessible.queryAccessibleInterface(self)
+            editor.setAccessibleName(self.accessibleName() or interface.text(QAccessible.Text.Name))
 
     def wheelEvent(self, event: QWheelEvent) -> None:
         event.ignore()
