@@ -21,6 +21,8 @@ STEPS = 400
 BOX_PX = 92
 SLIDE_PX = 300
 CELL_PX = 84
+ROW_NAME_PX = 16
+"""Columns of matrices below each other line up."""
 
 
 class Control(QWidget):
@@ -163,6 +165,7 @@ class Cells(Control):
         heading = self._heading()
         theme.set_role(heading, "strong")
         grid = layouts.grid(theme.SPACE, 0)
+        grid.setColumnMinimumWidth(0, ROW_NAME_PX)
         for index, name in enumerate(columns):
             grid.addWidget(_small(name, Qt.AlignmentFlag.AlignHCenter), 0, index + 1)
         for index, name in enumerate(rows):

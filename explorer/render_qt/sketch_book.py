@@ -22,7 +22,7 @@ FILE: Final = ("reference", "chart-sketches.json")
 class SketchBook(QObject):
     """Draws the pictures of all charts."""
 
-    drawn = Signal(object)  # Name -> `QImage` of every chart.
+    drawn = Signal(object, object)  # Name -> `QImage` of every chart; the names of those that are shown.
 
     def __init__(self, background: Background, size: QSize, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -37,14 +37,22 @@ class SketchBook(QObject):
             panels: By the name of their chart.
             ratio: Pixels of the screen to one of the window.
         """
-        self._ratio = ratio
+        self._panels, self._ratio = panels, ratio
         self._background.run(self, read_sketches, dict(panels), done=self._color, key="sketches")
 
     def _color(self, sketches: dict[str, Sketch]) -> None:
         # Colors are those of the theme, which the GUI thread alone may ask.
         colors = {name: sketch_colors(sketch) for name, sketch in sketches.items()}
+        computed = frozenset(self._panels)
         self._background.run(
-            self, draw_all, sketches, self._size, self._ratio, colors, done=self.drawn.emit, key="pictures"
+            self,
+            draw_all,
+            sketches,
+            self._size,
+            self._ratio,
+            colors,
+            done=lambda pictures: self.drawn.emit(pictures, computed),
+            key="pictures",
         )
 
 

@@ -10,7 +10,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QPushButton
 
 from explorer import theme
-from explorer.render_qt.controls import Slide
+from explorer.render_qt.controls import Cells, Slide
 from explorer.render_qt.xy_plot import XYPlotCard
 from explorer.views.chart_view import ChartView
 
@@ -52,8 +52,10 @@ class LosslabView(ChartView):
         self.pane.answered.connect(self._show_what_can_be_dragged)
 
     def _show_what_can_be_dragged(self) -> None:
-        """Show a hand cursor over draggable items."""
+        """Show a hand cursor over draggable items, and no table of what is typed at the left."""
+        controls = self.controls_of(self.chart).controls
         for key, card in self.pane.panel.cards.items():
+            card.setVisible(not isinstance(controls.get(key), Cells))
             if isinstance(card, XYPlotCard):
                 held = key == CIRCLE or (self.chart.name, key) in CURSORS
                 card.plot.viewport().setCursor(

@@ -30,17 +30,19 @@ from explorer.widgets.elided_label import wrapped
 from explorer.widgets.item_list import ITEM_ROLE, Index, ItemListModel, Roles
 from explorer.widgets.overlay import Overlay
 
-SIZE: Final = (936, 672)
+SIZE: Final = (1080, 672)
 CATEGORY_PX: Final = 168
-CARD: Final = QSize(228, 190)
+CARD: Final = QSize(276, 190)
 GAP_PX: Final = 12
-PICTURE: Final = QSize(196, 76)
+PICTURE: Final = QSize(244, 76)
 PICTURE_TOP_PX: Final = 12
 HEAD_PX: Final = 100
 """Of a card, above its name."""
 STAR_PX: Final = 16
 QUESTION_LINES: Final = 3
 COUNT_ROLE: Final = Qt.ItemDataRole.UserRole + 1
+EXAMPLE_ROLE: Final = Qt.ItemDataRole.UserRole + 2
+EXAMPLE_OPACITY: Final = 0.5
 ALL: Final = "All"
 
 
@@ -93,9 +95,9 @@ class ChartGallery(Overlay):
         self._filter()
         self.open(self.line)
 
-    def show_pictures(self, pictures: dict[str, QImage]) -> None:
-        """Show these pictures of charts, by their names."""
-        self._model.show_pictures(pictures)
+    def show_pictures(self, pictures: dict[str, QImage], computed: frozenset[str]) -> None:
+        """Show these pictures of charts, by their names; those of charts that are not `computed` are examples."""
+        self._model.show_pictures(pictures, computed)
 
     @property
     def matches(self) -> list[GalleryChart]:
@@ -194,7 +196,7 @@ class ChartGallery(Overlay):
             (layouts.row(side, layouts.hairline(upright=True), (cards, 1), gap=0), 1),
             layouts.hairline(),
             layouts.row(
-                layouts.text("Pictures show the current A and B once they are computed", "small"),
+                layouts.text("Examples until a chart is computed of A and B", "small"),
                 layouts.STRETCH,
                 *hints,
                 margins=(theme.BETWEEN, theme.INSIDE, theme.BETWEEN, theme.INSIDE),
@@ -212,12 +214,14 @@ class _Charts(ItemListModel):
     def __init__(self, parent: QObject) -> None:
         self._starred: set[str] = set()
         self._pictures: dict[str, QImage] = {}
+        self._computed: frozenset[str] = frozenset()
         roles: Roles = {
             Qt.ItemDataRole.DisplayRole: attrgetter("label"),
             Qt.ItemDataRole.ToolTipRole: attrgetter("question"),
             Qt.ItemDataRole.AccessibleTextRole: self._spoken,
             Qt.ItemDataRole.DecorationRole: lambda chart: self._pictures.get(chart.name),
             Qt.ItemDataRole.CheckStateRole: lambda chart: chart.name in self._starred,
+            EXAMPLE_ROLE: lambda chart: chart.name not in self._computed,
         }
         super().__init__(parent, roles)
 
@@ -225,8 +229,8 @@ class _Charts(ItemListModel):
         self._starred = {chart.name for chart in charts if chart.has_menu and has_star(chart.name)}
         self.show(charts)
 
-    def show_pictures(self, pictures: dict[str, QImage]) -> None:
-        self._pictures = {**self._pictures, **pictures}
+    def show_pictures(self, pictures: dict[str, QImage], computed: frozenset[str]) -> None:
+        self._pictures, self._computed = {**self._pictures, **pictures}, computed
         self.show(self.items, keep=True)
 
     def toggle(self, name: str) -> bool:
@@ -330,8 +334,13 @@ class _Card(QStyledItemDelegate):
         self._paint_frame(painter, card, is_chosen=is_chosen, is_pointed=is_pointed)
         picture = index.data(Qt.ItemDataRole.DecorationRole)
         if picture is not None:
-            left = card.x() + (card.width() - PICTURE.width()) // 2
-            painter.drawImage(QPoint(left, card.y() + PICTURE_TOP_PX), picture)
+            room = QRect(QPoint(card.x() + GAP_PX + 4, card.y() + PICTURE_TOP_PX), PICTURE)
+            is_example = bool(index.data(EXAMPLE_ROLE))
+            painter.setOpacity(EXAMPLE_OPACITY if is_example else 1.0)
+            painter.drawImage(room.topLeft(), picture)
+            painter.setOpacity(1.0)
+            if is_example:
+                _paint_example(painter, room)
         is_starred = bool(index.data(Qt.ItemDataRole.CheckStateRole))
         if chart.has_menu and (is_chosen or is_pointed or is_starred):
             role = "accent" if is_starred else "secondary"
@@ -384,6 +393,14 @@ class _CategoryCell(QStyledItemDelegate):
         count = str(index.data(COUNT_ROLE))
         painter.drawText(room, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter, count)
         painter.restore()
+
+
+def _paint_example(painter: QPainter, picture: QRect) -> None:
+    theme.text_pen(painter, theme.SMALL_PX, "secondary")
+    label = painter.fontMetrics().boundingRect("Example").adjusted(-4, -1, 4, 1)
+    label.moveTopRight(picture.topRight() + QPoint(8, -7))
+    painter.fillRect(label, theme.color("surface"))
+    painter.drawText(label, Qt.AlignmentFlag.AlignCenter, "Example")
 
 
 def _card_rect(cell: QRect) -> QRect:

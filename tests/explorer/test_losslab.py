@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from PySide6.QtCore import QCoreApplication, QEvent, QPointF, Qt
+from PySide6.QtCore import QCoreApplication, QEvent, QPoint, QPointF, Qt
 
 from explorer.export import file_stem
 from explorer.render_qt.controls import Slide, to_place, to_value
@@ -67,6 +67,16 @@ def test_toy_batch_shows_the_golden_numbers(qtbot, view: LosslabView):
     settle(qtbot, view)
     assert numbers.text("Total loss") == "0.000438"
     assert cards["two_classes"].table.values[0, 0] == pytest.approx(0.99999, abs=1e-5)
+
+
+def test_vectors_are_typed_in_columns_below_each_other_and_not_repeated(qtbot, view: LosslabView):
+    open_chart(qtbot, view, "toy-batch")
+    image, text, scores = (control(view, name) for name in ("image", "text", "scores"))
+    qtbot.waitUntil(lambda: len({cells.boxes[0].mapTo(view, QPoint()).x() for cells in (image, text, scores)}) == 1)
+    visible = [key for key, card in view.pane.panel.cards.items() if card.isVisible()]
+    assert "logits" in visible
+    assert not {"image", "text"} & {*visible}
+    assert {"image", "text"} <= {mark.key for mark in view.pane.answer.panel.marks}, "files have them"
 
 
 def test_cells_change_the_loss_and_bad_ones_are_marked(qtbot, view: LosslabView):

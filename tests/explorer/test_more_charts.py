@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtCore import QPoint, QSize, Qt
+from PySide6.QtGui import QFontMetrics
 from PySide6.QtWidgets import QAbstractItemView, QApplication, QComboBox, QLineEdit, QTabBar, QWidget
 from pytestqt.qtbot import QtBot
 
@@ -17,8 +18,9 @@ from explorer.theme.icons import assets
 from explorer.views import VIEWS
 from explorer.views.chart_pane import ChartPane
 from explorer.views.first_start import FirstStart
-from explorer.widgets.chart_gallery import COUNT_ROLE, ChartGallery
+from explorer.widgets.chart_gallery import CARD, COUNT_ROLE, EXAMPLE_ROLE, GAP_PX, ChartGallery
 from explorer.widgets.command_palette import matching
+from explorer.widgets.elided_label import wrapped
 from explorer.widgets.heat_map import HeatMapWidget
 from explorer.widgets.item_list import ITEM_ROLE
 from explorer.widgets.plot import Plot
@@ -72,6 +74,22 @@ def test_every_chart_is_a_card_with_a_picture_and_a_command(gallery: ChartGaller
     commands = {entry.action.objectName().partition("-action-")[2] for entry in window.palette_panel.entries}
     window.palette_panel.close_panel()
     assert {chart.name for chart in cards.values() if chart.has_menu} <= commands
+
+
+def test_pictures_of_charts_that_are_not_computed_are_examples_and_questions_are_whole(
+    qtbot: QtBot, gallery: ChartGallery
+) -> None:
+    def examples() -> set[str]:
+        model = gallery.cards.model()
+        rows = [model.index(row, 0) for row in range(model.rowCount())]
+        return {index.data(ITEM_ROLE).name for index in rows if index.data(EXAMPLE_ROLE)}
+
+    qtbot.waitUntil(lambda: examples() and "similarity" not in examples())
+    metrics = QFontMetrics(theme.pixel_font(theme.SMALL_PX))
+    lines = {
+        chart.question: wrapped(chart.question, metrics, CARD.width() - 2 * GAP_PX, 9) for chart in gallery.matches
+    }
+    assert [question for question, parts in lines.items() if len(parts) > 2] == []
 
 
 WORDS = {
