@@ -178,7 +178,7 @@ class RunsModel(QAbstractTableModel):
         super().__init__(parent)
         self.runs: tuple[RunRow, ...] = ()
         self._questions: dict[Question, int] = {}
-        self._short_labels = [RECALL_HEADING]  # Of the metrics that runs are judged by, each once.
+        self._main_label = RECALL_HEADING  # Of the metric that the columns of values are named after.
         self.rows: list[RunRow | GroupRow] = []
         self.columns: tuple[ValueColumn, ...] = ()
         self.group_by: ValueColumn | None = None
@@ -270,10 +270,10 @@ class RunsModel(QAbstractTableModel):
         same = [run.id for run in runs] == [run.id for run in self.runs]
         self.runs = tuple(runs)
         questions, self._questions = self._questions, questions_of(runs)
-        metrics = dict.fromkeys(run.metric for run in runs if run.last is not None)
-        short_labels = [*dict.fromkeys(metric(name).short_label for name in metrics)] or [RECALL_HEADING]
-        if short_labels != self._short_labels:
-            self._short_labels, news = short_labels, True
+        labels = Counter(metric(run.metric).short_label for run in runs if run.last is not None)
+        main_label = max(labels, key=lambda label: (label == RECALL_HEADING, labels[label]), default=RECALL_HEADING)
+        if main_label != self._main_label:
+            self._main_label, news = main_label, True
             self.headerDataChanged.emit(Qt.Orientation.Horizontal, RunColumn.BEST, RunColumn.LAST)
         # A run that ends leaves the group of what trains, whose line would go from above the pointer.
         if arranged or not (self._holds and same):
@@ -429,11 +429,10 @@ class RunsModel(QAbstractTableModel):
         return self._look(run, column, role)
 
     def _heading(self, column: RunColumn) -> str:
-        """Return the heading of a column; that of the values names the metric where all runs have one."""
-        only = self._short_labels if len(self._short_labels) == 1 else []
-        if column is RunColumn.LAST and only:
-            return only[0][:1].upper() + only[0][1:]
-        return f"Best {only[0]}" if column is RunColumn.BEST and only else HEADERS[column]
+        """Return the heading of a column; that of the values names the metric of most runs, a recall before others."""
+        if column is RunColumn.LAST:
+            return self._main_label[:1].upper() + self._main_label[1:]
+        return f"Best {self._main_label}" if column is RunColumn.BEST else HEADERS[column]
 
     def setData(self, index: Index, value: Any, role: int = Qt.ItemDataRole.EditRole) -> bool:
         if role != Qt.ItemDataRole.EditRole or index.column() != RunColumn.NAME:
@@ -512,9 +511,11 @@ class RunsModel(QAbstractTableModel):
             span = self._expected.get(run.id)
             return quantities.duration(span.end_s) if span else ""
         text = display_text(run, column)
-        if text and column in (RunColumn.BEST, RunColumn.LAST) and len(self._short_labels) > 1:
-            return f"{metric(run.metric).short_label} {text}"
-        return text
+        if not text or column not in (RunColumn.BEST, RunColumn.LAST):
+            return text
+        # A value of another metric says of which.
+        short_label = metric(run.metric).short_label
+        return text if short_label == self._main_label else f"{short_label} {text}"
 
     def _sort_value(self, run: RunRow, column: int) -> Any:
         if column >= len(RunColumn):

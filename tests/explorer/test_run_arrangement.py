@@ -245,6 +245,10 @@ def test_n_is_read_whole(dressed: QApplication, qtbot: QtBot):
     table.runs.show([replace(runs[0], facts={"heldout_pairs": {"val": 10**12}}), *runs[1:]])
     longest = next(index for line in range(12) if (index := table.shown.index(line, RunColumn.N)).data()[-4:] == ",000")
     assert table.columnWidth(RunColumn.N) >= table.sizeHintForIndex(longest).width()
+    watched = replace(runs[0], metric="train_loss", status="stopped", last=1234.5678)
+    table.runs.show([watched, *runs[1:]])
+    value = next(index for line in range(12) if "loss" in (index := table.shown.index(line, RunColumn.LAST)).data())
+    assert table.columnWidth(RunColumn.LAST) >= table.sizeHintForIndex(value).width()
 
 
 def test_one_entry_offers_the_built_in_columns_and_all_others(qtbot: QtBot, view: RunsView):

@@ -61,7 +61,6 @@ from explorer.models.runs import (
     RunColumn,
     RunsFilter,
     RunsModel,
-    display_text,
     stretches,
 )
 from explorer.widgets.cells import CELL_PX, EYE_ROOM_PX, HOVERED_ROW, ProgressCell, RowCell, StateCell, SwatchCell
@@ -442,16 +441,17 @@ class RunsTable(QTableView):
         self._share()
 
     def _on_data_changed(self, first: QModelIndex, last: QModelIndex) -> None:
-        if first.column() <= RunColumn.N <= last.column():
+        if first.column() <= RunColumn.N and last.column() >= RunColumn.LAST:
             self._widen(first.row(), last.row())
 
     def _widen(self, first: int, last: int) -> None:
-        """Give the column n room for its longest entry in these rows of the model."""
-        runs = (run for run in self.runs.rows[first : last + 1] if isinstance(run, RunRow))
-        longest = max((display_text(run, RunColumn.N) for run in runs), key=len, default="")
-        width = self.fontMetrics().horizontalAdvance(longest) + 2 * CELL_PX + 1
-        if width > self.columnWidth(RunColumn.N) and not self.isColumnHidden(RunColumn.N):
-            self.setColumnWidth(RunColumn.N, width)
+        """Give value and n room for their longest entries in these rows of the model, a value for its icon, too."""
+        for column in RESULT:
+            entries = (self.runs.index(row, column).data() or "" for row in range(first, last + 1))
+            icon = ICON_PX if column is RunColumn.LAST else 0
+            width = self.fontMetrics().horizontalAdvance(max(entries, key=len, default="")) + 2 * CELL_PX + 1 + icon
+            if width > self.columnWidth(column) and not self.isColumnHidden(column):
+                self.setColumnWidth(column, width)
 
     def _share(self) -> None:
         """Give the names the remaining width, if that keeps them readable."""
