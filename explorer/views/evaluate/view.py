@@ -58,7 +58,7 @@ OF_ALL_DATA: Final = frozenset({COMPARISON.name, GROUPS.name, EFFICIENCY.name})
 TABLE_EXPORTS: Final = (("md", "Table as Markdown"), ("tex", "Table as LaTeX"))
 PROCESS: Final = "Evaluations run in the background."
 READ_ONLY: Final = "Read-only: nothing can be measured here."
-NOTHING: Final = "The runs are measured by the tasks, and on the data, that are chosen."
+NOTHING: Final = "Zero-shot and retrieval on each run's own held-out pairs, unless other tasks or data are chosen."
 APART: Final = "A and B were trained on different data"
 MEASURE_BOTH: Final = (
     "Measure both on one data set to compare them. Other data and tasks are under … in the bar (Ctrl+.)."
