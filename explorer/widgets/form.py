@@ -13,6 +13,7 @@ from PySide6.QtWidgets import QComboBox, QFileDialog, QLabel, QLineEdit, QPushBu
 from explorer.theme import BETWEEN, SPACE, keep_icon, set_invalid, set_role
 from explorer.widgets import layouts
 from explorer.widgets.disclosure_button import DisclosureButton
+from explorer.widgets.elided_line import ElidedLine
 from explorer.widgets.number_box import NumberBox
 from explorer.widgets.refusal import set_refusal
 from explorer.widgets.still import StillComboBox
@@ -289,7 +290,7 @@ class FormRow(QWidget):
             editable = StillComboBox(self, editable=True, insertPolicy=QComboBox.InsertPolicy.NoInsert)
             editable.editTextChanged.connect(self.edited)
             return editable
-        line = QLineEdit(self)
+        line = ElidedLine(self)
         line.textChanged.connect(self.edited)
         return line
 

@@ -23,7 +23,6 @@ from PySide6.QtWidgets import (
 from explorer import theme
 from explorer.render_qt.controls import Check, Choose, Control
 from explorer.widgets import layouts
-from explorer.widgets.elided_label import wrapped
 from explorer.widgets.refusal import set_refusal
 from explorer.window.figure_previews import FigurePreviews
 from trainer.charts.figure_choices import FigureChoices
@@ -313,9 +312,8 @@ class ExportDialog(QDialog):
         size = layouts.text(beside, "small")
         # The choices below are as wide as the widest row: a long title must not push them out of the dialog.
         room = FORM_PX - 2 * theme.AROUND - BOX_PX - size.sizeHint().width()
-        text = "\n".join(wrapped(title, self.fontMetrics(), room, 2))
+        text = self.fontMetrics().elidedText(title, Qt.TextElideMode.ElideMiddle, room)
         box = QCheckBox(text, checked=checked, accessibleName=title, toolTip=title)
-        box.setMinimumHeight(box.fontMetrics().lineSpacing() * len(text.split("\n")) + theme.SPACE)  # both lines
         box.setObjectName(f"export-part-{name}")
         box.toggled.connect(lambda _on: self._on_part(box))
         self.parts[name] = box

@@ -24,6 +24,7 @@ from pytestqt.qtbot import QtBot
 from explorer.event_loop.background import Background
 from explorer.views.runs.new_run import NewRun, count_pairs, estimated_steps, fit_command
 from explorer.widgets.disclosure_button import DisclosureButton
+from explorer.widgets.elided_line import ElidedLine
 from explorer.widgets.form import Form
 from explorer.widgets.number_box import NumberBox
 from explorer.widgets.still import StillDoubleSpinBox, StillSpinBox
@@ -53,6 +54,18 @@ def another(kind: type, field: dataclasses.Field) -> Any:
         low, high = field.metadata.get("low"), field.metadata.get("high")
         return hint(high if high not in (None, field.default) else (low or 0) + 3)
     return get_args(hint)[-1]
+
+
+def test_a_path_without_room_is_elided_in_its_middle_until_it_is_edited(dressed: QApplication, qtbot: QtBot) -> None:
+    form = Form(config.Folder, browse={"path": "folder"})
+    qtbot.addWidget(form)
+    form.show()
+    line = form.findChild(ElidedLine)
+    line.setText("/home/somebody/projects/embeddings/data/clothing-cc0")
+    qtbot.waitUntil(lambda: "…" in line.elided)
+    assert (line.elided[:4], line.elided[-4:]) == ("/hom", "-cc0")
+    line.setText("here")
+    assert line.elided == "here"
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)

@@ -34,7 +34,7 @@ from trainer.experiments.run_style import SIDES
 from trainer.render_mpl.dot_labels import label_dots
 from trainer.render_mpl.pair_map import LAYERS, MOST_VECTOR_POINTS, class_names_on, draw_map, legend_of
 from trainer.render_mpl.style import HAIRLINE, INK, PAGE_IN, QUIET, footnote, heading, in_style, new_figure
-from trainer.render_mpl.text_fitting import shortened
+from trainer.render_mpl.text_fitting import align_titles, shortened
 from trainer.render_mpl.xy_plot import (
     TONES,
     draw_plot,
@@ -145,6 +145,8 @@ def draw(panel: Panel, choices: FigureChoices = WHOLE, runs: Sequence[str] = ())
                 draw_small(axes, mark, bottom=max(plots_below, default=0) < len(row), lines=2)
             else:
                 _draw(axes, mark, wide=page_in / len(row), high=heights[index])
+        if all(isinstance(mark, XYPlot) for mark in row):
+            align_titles(figure.axes[-len(row) :])
     if handles:
         style = {"columnspacing": 1.2, "handletextpad": 0.4, "borderaxespad": 0.7}
         # A line is as long as two strokes of a dashed one.

@@ -72,6 +72,18 @@ def mark_heading(text: Text, axes: Axes) -> None:
     text.set_label(_HEADING)
 
 
+def align_titles(row: Sequence[Axes]) -> None:
+    """Raise the headings of axes side by side until their titles stand on one line."""
+    from matplotlib.text import Annotation
+
+    texts = [[text for text in axes.texts if isinstance(text, Annotation)] for axes in row]
+    headings = [[text for text in each if text.get_label() == _HEADING] for each in texts]
+    tops = [max((text.xyann[1] for text in each), default=0.0) for each in headings]
+    for each, top in zip(headings, tops, strict=True):
+        for text in each:
+            text.xyann = (text.xyann[0], text.xyann[1] + max(tops) - top)
+
+
 def fit_words(figure: Figure) -> None:
     """Shorten and wrap texts longer than their cells: headings, titles, axis labels, legends and notes."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg

@@ -35,7 +35,7 @@ from trainer.charts.spec import PerRun, Request, Target
 from trainer.render_mpl import files
 from trainer.render_mpl import panel as panel_figure
 from trainer.render_mpl.style import heading, in_style, new_figure
-from trainer.render_mpl.text_fitting import shortened, wrapped
+from trainer.render_mpl.text_fitting import align_titles, shortened, wrapped
 from trainer.store import Question, Workspace
 from trainer.store.question import retrieval_question
 from trainer.store.snapshot_files import read_snapshot
@@ -352,3 +352,16 @@ def _class_texts(workspace: Workspace, run: int) -> ClassTexts:
     vectors = np.repeat((means / np.linalg.norm(means, axis=1, keepdims=True))[None], 2, axis=0)
     templates = ("a photograph of a {} from the catalog of the second season", "{}")
     return dataclasses.replace(ClassTexts(run, snapshot.step, 14.0, LABELS, templates, vectors))
+
+
+@in_style
+def test_titles_side_by_side_stand_on_one_line() -> None:
+    figure = new_figure(7.0, 2.5)
+    left, right = figure.subplots(1, 2)
+    heading(left, "With a legend", above_pt=14)
+    heading(right, "With a note", "1 seed, n = 986")
+    align_titles((left, right))
+    figure.canvas.draw()
+    texts = {text.get_text(): text.get_window_extent() for axes in (left, right) for text in axes.texts}
+    assert texts["With a legend"].y0 == pytest.approx(texts["With a note"].y0, abs=0.5)
+    assert texts["1 seed, n = 986"].y1 < texts["With a note"].y0, "the note rises with its title"
