@@ -507,11 +507,16 @@ def test_step_and_missing_snapshots(qtbot, shared: MapView):
     assert shared.command() is None
 
 
-def test_one_run_teaches_about_the_other(qtbot, shared: MapView):
+def test_a_run_alone_has_the_whole_stage(qtbot, shared: MapView):
+    run_b, narrow = shared.context.selection.run_b, shared.panels[0].width()
     shared.context.selection.run_b = None
     qtbot.waitUntil(lambda: shared.panels[1].side is None)
-    assert shared.panels[1].area.kind == "empty"
+    assert shared.panels[1].isHidden()
     assert shared.panels[0].side is not None
+    qtbot.waitUntil(lambda: shared.panels[0].width() > 2 * narrow)
+    shared.context.selection.run_b = run_b
+    qtbot.waitUntil(lambda: shared.panels[1].side is not None and shared.panels[0].width() == narrow)
+    shared.context.selection.run_b = None
     shared.context.selection.run_a = None
     assert shared.is_empty
     assert shared.command() is None

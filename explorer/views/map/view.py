@@ -38,7 +38,6 @@ from trainer.messages import Failure
 from trainer.store import SplitKey, derived
 
 NO_RUN = "Choose run A in the bar above, and run B to compare. Their embeddings then appear here as points."
-NO_B = "Choose run B in the bar above: its map appears here, and what you point at or select is marked in both."
 
 ALIGNED = "B aligned to A where both show the same pairs"
 CAUTION = f"Distances between clusters mean nothing · {ALIGNED}"
@@ -51,7 +50,8 @@ def variance_words(shares: dict[str, float], components: int) -> str:
     """Return how much of the variance a projection shows, of the maps with these letters."""
     parts = " · ".join(f"{letter} {percent(share)}" for letter, share in shares.items())
     count = {2: "two", 3: "three"}[components]
-    return f"Variance shown by {count} components: {parts} · {ALIGNED}" if parts else ALIGNED
+    aligned = [ALIGNED] if len(shares) != 1 else []
+    return " · ".join([f"Variance shown by {count} components: {parts}", *aligned] if parts else aligned)
 
 
 class MapView(View):
@@ -203,10 +203,12 @@ class MapView(View):
         """Request one side's points; the current ones stay until they arrive."""
         selection, panel = self.context.selection, self.panels[index]
         run = (selection.run_a, selection.run_b)[index]
+        # The map of A alone has the whole stage.
+        self.panels[1].setVisible(selection.run_b is not None)
         if run is None:
             self.context.background.forget(self, f"side {index}")
             panel.clear()
-            panel.area.empty("columns-2", f"No run {'AB'[index]}", NO_B if index else NO_RUN)
+            panel.area.empty("columns-2", f"No run {'AB'[index]}", NO_RUN)
             self._after_side()
             return
         first = selection.run_a if index else None
