@@ -202,7 +202,12 @@ def _judged(workspace: Workspace, row: ExperimentRow) -> ExperimentEntry:
     if waits:
         stands = seeds_by_arm(experiment, verdict)
     small = next(filter(None, (small_batch_of_cloob(arm.run) for arm in experiment.arms)), "")
-    parts = stands, counted_line(map(_ended, verdict.groups)), next_step(few) if few is not None else small
+    parts = (
+        stands,
+        counted_line(map(_ended, verdict.groups)),
+        next_step(few) if few is not None else small,
+        verdict.train_longer,
+    )
     return ExperimentEntry(
         row.name,
         row.state,

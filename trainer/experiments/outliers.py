@@ -1,4 +1,4 @@
-"""Seeds of an experiment that its interval should not be trusted with: outlying ones, and those that collapsed."""
+"""Seeds of an experiment that its interval should not be trusted with: outlying ones, and weak ones."""
 
 from __future__ import annotations
 
@@ -23,6 +23,8 @@ FEWEST: Final = 5
 """Values of which a median deviation says something: that of 3 is small where two of them happen to be alike."""
 _FEWEST_OF_MEDIAN: Final = 3
 """Values that have a median to be less than half of."""
+NOT_ABOVE_CHANCE: Final = "not above chance"
+BELOW_HALF: Final = "below half of the median"
 
 
 def robust_deviations(values: Float[np.ndarray, " n"], *, resolution: float = 0.0) -> Float[np.ndarray, " n"]:
@@ -69,14 +71,16 @@ def outlying(
             )
 
 
-def collapsed(
+def weak(
     arm: str, seeds: Mapping[int, float], measure: Metric, name: str, question: Question | None
-) -> Iterator[tuple[int, str]]:
-    """Yield each seed, with a sentence, that is not better than guessing, or has less than half of its arm's median.
+) -> Iterator[tuple[int, str, str]]:
+    """Yield each seed that is not above chance, or has less than half of its arm's median, what it is and a sentence.
+
+    Neither says that its embeddings have collapsed: a run that has trained too little is weak, too.
 
     Args:
         seeds: Seed -> value.
-        measure: The outcome; only shares of which more is better can collapse.
+        measure: The outcome; only shares of which more is better can be weak.
         name: Of the outcome, `image_to_text_R@1`.
         question: What the values answer.
     """
@@ -86,10 +90,19 @@ def collapsed(
     median = float(np.median(list(seeds.values())))
     for seed, value in seeds.items():
         if guess is not None and value <= guess:
-            yield seed, f"{arm} seed {seed} collapsed: {measure.text(value)} is not better than guessing."
+            yield seed, NOT_ABOVE_CHANCE, f"{arm} seed {seed} is {NOT_ABOVE_CHANCE}: {measure.text(value)}"
         elif len(seeds) >= _FEWEST_OF_MEDIAN and value < median / 2:
-            usual = measure.text(median)
-            yield seed, f"{arm} seed {seed} collapsed: {measure.text(value)}, the median of its seeds is {usual}."
+            low = f"{measure.text(value)}, the median of its seeds is {measure.text(median)}"
+            yield seed, BELOW_HALF, f"{arm} seed {seed} is {BELOW_HALF}: {low}"
+
+
+def still_rises(values: Float[np.ndarray, " n"]) -> bool:
+    """Return whether the mean of the last third of the values is above that of the third before; not of fewer than 3.
+
+    Single values near chance go up and down by themselves.
+    """
+    third = len(values) // 3
+    return third > 0 and float(np.mean(values[-third:])) > float(np.mean(values[-2 * third : -third]))
 
 
 def _guessing(name: str, question: Question | None) -> float | None:

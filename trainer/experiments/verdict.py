@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 from msgspec import Struct
 
+from trainer import config
 from trainer.alerts import ENDED_WORDS
 from trainer.analysis.anytime_valid import Decision, Interval, decide
 from trainer.analysis.number_text import signed
 from trainer.analysis.repeated_intervals import OPEN, interval, p_value
 from trainer.analysis.significance import FEWEST_FLIPS, sign_flip_p
+from trainer.config.suited_optimizer import suited_steps
 from trainer.experiments.counted import CountedRun, RunGroup, arm_groups, counted_in, counted_line, flaw_of, flaws_of
 from trainer.experiments.experiment import Arm, Experiment, Outcome, from_toml
-from trainer.experiments.outliers import collapsed, outlying
+from trainer.experiments.outliers import outlying, still_rises, weak
 from trainer.experiments.run_style import arm_hues
 from trainer.metrics import Metric, metric
-from trainer.store import Question, RunRow, Workspace
+from trainer.store import Question, RunRow, StoreError, Workspace
+from trainer.store.number_series import number_series
 
 
 @dataclass(frozen=True)
@@ -78,10 +82,11 @@ class ExperimentVerdict:
     secondaries: tuple[ArmComparison, ...]  # The others.
     samples: int | None  # Samples behind the primary outcome; None where it is not known or differs.
     notes: tuple[str, ...] = field(default=())  # What must be known to read it.
-    # Seeds that are outlying or collapsed, by name, with what was told while they trained.
+    # Seeds that are outlying, weak or collapsed, by name, with what was told while they trained, and `train_longer`.
     warnings: tuple[str, ...] = field(default=())
-    # Arm and number of each seed that collapsed, as it trained or by its value.
-    collapsed: frozenset[tuple[str, int]] = frozenset()
+    # Arm and number of each seed that is weak or collapsed -> which of these.
+    weak: Mapping[tuple[str, int], str] = field(default_factory=dict)
+    train_longer: str = ""  # What to do about weak seeds that have trained for fewer steps than suit their pairs.
     # The arms with every run of theirs, its reason that of `runs`, and the seeds that have none.
     groups: tuple[RunGroup, ...] = field(default=())
     hues: tuple[int, ...] = field(default=())  # Of the arms, as of `arm_hues`.
@@ -168,8 +173,8 @@ class ExperimentVerdict:
             return half or none
         mean = difference_text(measure, comparison.interval.mean)
         if comparison.decision in ("better", "worse"):
-            collapsed = "".join(map(self._collapsed_of, (control, arm)))
-            return f"{arm} is {comparison.decision} than {control}: {mean} after {n} seeds{collapsed}"
+            weak = "".join(map(self._weak_of, (control, arm)))
+            return f"{arm} is {comparison.decision} than {control}: {mean} after {n} seeds{weak}"
         if comparison.decision == "equal":
             return f"{arm} and {control} are {self.equal_text(comparison)}, after {n} seeds"
         if n == 1 and self.experiment.most_seeds == 1:
@@ -183,11 +188,11 @@ class ExperimentVerdict:
             + high
         )
 
-    def _collapsed_of(self, arm: str) -> str:
-        """Return `, 2 of 3 CLOOB seeds collapsed`; empty where none of the arm has."""
-        n = sum(name == arm for name, _ in self.collapsed)
+    def _weak_of(self, arm: str) -> str:
+        """Return `, 2 of 3 CLOOB seeds collapsed`, or what else they are; empty where no seed of the arm is weak."""
         of = sum(run.arm == arm and not run.note for run in self.runs)
-        return f", {n} of {of} {arm} seeds collapsed" if n else ""
+        counts = Counter(word for (name, _), word in self.weak.items() if name == arm)
+        return "".join(f", {n} of {of} {arm} seeds {word}" for word, n in sorted(counts.items()))
 
     def _half_of_a_seed(self, comparison: ArmComparison) -> str:
         """Return the value of the only arm that has finished, and what the other does; empty before."""
@@ -226,7 +231,7 @@ def judged(workspace: Workspace, experiment: Experiment, state: str = "new") -> 
     ]
     members = [replace(member, reason=run.note) for member, run in zip(counted, runs, strict=True)]
     samples = {run.questions[0].asked(experiment.outcome.metric) for run in runs if not run.note and run.questions[0]}
-    warnings, fallen = _warnings(experiment, runs)
+    warnings, fallen, longer = _warnings(workspace, experiment, runs)
     return ExperimentVerdict(
         experiment=experiment,
         state=state,
@@ -239,7 +244,8 @@ def judged(workspace: Workspace, experiment: Experiment, state: str = "new") -> 
         samples=samples.pop() if len(samples) == 1 else None,
         notes=_notes(experiment, runs, compared[0]),
         warnings=warnings,
-        collapsed=fallen,
+        weak=fallen,
+        train_longer=longer,
         groups=arm_groups(experiment, members),
     )
 
@@ -363,26 +369,48 @@ def _place(experiment: Experiment, arm: str) -> int:
     return names.index(arm) if arm in names else len(names)
 
 
-def _warnings(experiment: Experiment, runs: Sequence[RunOutcome]) -> tuple[tuple[str, ...], frozenset[tuple[str, int]]]:
-    """Return sentences about outlying and collapsed seeds of the primary outcome, and arm and seed of the collapsed."""
+def _warnings(
+    workspace: Workspace, experiment: Experiment, runs: Sequence[RunOutcome]
+) -> tuple[tuple[str, ...], dict[tuple[str, int], str], str]:
+    """Return sentences about doubtful seeds of the primary outcome, which of them are weak, and what to do."""
     name, measure = experiment.outcome.metric, metric(f"val/{experiment.outcome.metric}")
     seeds = {arm.name: _by_seed(runs, arm.name, 0) for arm in experiment.arms}
     question = next((run.questions[0] for run in runs if not run.note and run.questions[0]), None)
-    control = experiment.control.name
+    control, counted = experiment.control.name, {(run.arm, run.seed): run.run for run in runs if not run.note}
     warnings = [
-        f"{run.arm} seed {run.seed} {flaw}" for run in runs if not run.note and (flaw := flaw_of(run.run, fully=True))
+        f"{arm} seed {seed} {flaw}" for (arm, seed), row in counted.items() if (flaw := flaw_of(row, fully=True))
     ]
-    fallen = {(run.arm, run.seed) for run in runs if not run.note and ENDED_WORDS["collapse"] in flaws_of(run.run)}
+    collapse = ENDED_WORDS["collapse"]
+    fallen = {key: collapse for key, row in counted.items() if collapse in flaws_of(row)}
+    short = []
     for arm_name, values in seeds.items():
-        for seed, sentence in collapsed(arm_name, dict(sorted(values.items())), measure, name, question):
-            warnings.append(sentence)
-            fallen.add((arm_name, seed))
+        for seed, word, sentence in weak(arm_name, dict(sorted(values.items())), measure, name, question):
+            row = counted[arm_name, seed]
+            series = number_series(workspace, row.id, f"val/{name}")
+            warnings.append(f"{sentence}{', still rising' * still_rises(series.values)}.")
+            if fallen.setdefault((arm_name, seed), word) != collapse:
+                short += _short_of_steps(workspace, row)
+    longer = ""
+    if short:
+        suited, made = max(short)
+        longer = f"Train longer: {suited:,} steps suit these pairs, weak seeds made {made:,}."
+        warnings.append(longer)
     step = _resolution(experiment.outcome, runs, 0)
     for arm in experiment.arms[1:]:
         both = sorted(seeds[control].keys() & seeds[arm.name].keys())
         pairs = {seed: (seeds[control][seed], seeds[arm.name][seed]) for seed in both}
         warnings += outlying((control, arm.name), pairs, measure, resolution=step)
-    return tuple(warnings), frozenset(fallen)
+    return tuple(warnings), fallen, longer
+
+
+def _short_of_steps(workspace: Workspace, row: RunRow) -> list[tuple[int, int]]:
+    """Return how many steps suit the pairs of a run, and how many it made; nothing where it made enough of them."""
+    pairs, steps = row.facts.get("train_pairs"), 0
+    with contextlib.suppress(config.ConfigError, StoreError):
+        run = workspace.runs.config_of(row.id)
+        if isinstance(pairs, int) and pairs > 1 and not config.continues_training(run):
+            steps = suited_steps(run.optimizer, pairs)
+    return [(steps, row.step)] if 0 < row.step < steps else []
 
 
 def _notes(experiment: Experiment, runs: Sequence[RunOutcome], primary: Sequence[ArmComparison]) -> tuple[str, ...]:
