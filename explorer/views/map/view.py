@@ -40,7 +40,7 @@ from trainer.store import SplitKey, derived
 NO_RUN = "Choose run A in the bar above, and run B to compare. Their embeddings then appear here as points."
 
 ALIGNED = "B aligned to A where both show the same pairs"
-CAUTION = f"Distances between clusters mean nothing · {ALIGNED}"
+CAUTION = "Distances between clusters mean nothing"
 _MEASURED = "changes are measured in embedding space. B is Procrustes-aligned to A where both show the same pairs."
 CAUTION_DETAILS = f"Distances between clusters are not meaningful; {_MEASURED}"
 PCA_DETAILS = f"What varies along the other components is not to be seen; {_MEASURED}"
@@ -50,8 +50,7 @@ def variance_words(shares: dict[str, float], components: int) -> str:
     """Return how much of the variance a projection shows, of the maps with these letters."""
     parts = " · ".join(f"{letter} {percent(share)}" for letter, share in shares.items())
     count = {2: "two", 3: "three"}[components]
-    aligned = [ALIGNED] if len(shares) != 1 else []
-    return " · ".join([f"Variance shown by {count} components: {parts}", *aligned] if parts else aligned)
+    return f"Variance shown by {count} components: {parts}" if parts else ""
 
 
 class MapView(View):
@@ -351,7 +350,9 @@ class MapView(View):
         is_pca = how is None or how.method == "pca"
         points = min((side.images + side.texts for side in sides.values()), default=0)
         few = "" if how is None or not points else few_points(how.method, how.neighborhood, points)
-        self.caution.setText(variance_words(shares, count) if is_pca else few or CAUTION)
+        meaning = variance_words(shares, count) if is_pca else few or CAUTION
+        aligned = ALIGNED if len(sides) > 1 and not few else ""
+        self.caution.setText(" · ".join(filter(None, (meaning, aligned))))
         self.caution.set_details(PCA_DETAILS if is_pca else CAUTION_DETAILS)
 
     def _faces(self, index: int, side: MapSide) -> MapSide | None:
