@@ -116,9 +116,16 @@ class ExperimentEntry:
         seeds = self.extension or self.repeat or self.seeds_left
         if not seeds:
             return "Continue"
-        takes = seeds * self.minutes
-        about = "" if math.isnan(takes) else f", about {about_time(60 * takes)}"
-        return f"{'Repeat with' if self.repeat else 'Add'} {seeds} seed{'s' * (seeds != 1)}{about}"
+        return f"{'Repeat with' if self.repeat else 'Add'} {seeds} seed{'s' * (seeds != 1)}{self._time_of(seeds)}"
+
+    @property
+    def decide_text(self) -> str:
+        """What the button does that lets an experiment of one seed add seeds until it is decided."""
+        most = experiments.SEEDS_TO_DECIDE
+        return f"Decide it: up to {most} seeds{self._time_of(most - 1, 'at most ')}"
+
+    def _time_of(self, seeds: int, how: str = "about ") -> str:
+        return "" if math.isnan(self.minutes) else f", {how}{about_time(60 * seeds * self.minutes)}"
 
 
 def listed(
@@ -319,6 +326,8 @@ class ExperimentsView(ChartView):
         self.picker = SearchableComboBox(name="experiments-picker", label="Experiment", width=260)
         self.go = QPushButton("Run", objectName="experiments-go")
         theme.set_role(self.go, "primary")
+        self.decide = QPushButton(objectName="experiments-decide")
+        theme.set_role(self.decide, "primary")
         self.stop = QAction("Stop after this run", self, objectName="experiments-stop")
         self.stop.setToolTip("No run starts after the current ones")
         self.stop_now = QAction("Stop now", self, objectName="experiments-stop-now")
@@ -334,7 +343,7 @@ class ExperimentsView(ChartView):
         self.verdict = layouts.text(role="headline", name="experiments-verdict", wrap=True)
         layouts.add(
             self.above,
-            layouts.row((self.verdict, 1), self.go, self.stop_menu),
+            layouts.row((self.verdict, 1), self.go, self.decide, self.stop_menu),
             layouts.row((self.progress, 1), self.share, self.left, self.runs, self.compare),
             self.seeds,
         )
@@ -348,6 +357,9 @@ class ExperimentsView(ChartView):
         self.context.jobs.look_only_changed.connect(lambda _why: self.show_buttons(self.chosen))
         self.picker.picked.connect(self.choose)
         self.go.clicked.connect(self._go)
+        self.decide.clicked.connect(
+            lambda: self._change_state(partial(experiments.extend, most=experiments.SEEDS_TO_DECIDE))
+        )
         self.stop.triggered.connect(lambda: self._change_state(experiments.stop))
         self.stop_now.triggered.connect(self._stop_now)
         self.context.jobs.runs_changed.connect(self._runs_changed)
@@ -589,10 +601,16 @@ class ExperimentsView(ChartView):
             return
         self.go.setText(entry.go_text)
         adds = "Resumes stopped runs, then adds seeds until it is decided"
-        does = "Starts a new experiment with other seeds; this one stays" if entry.repeat else adds
+        offers = bool(entry.extension) and not entry.unfinished
+        new = "Starts a new experiment with other seeds; this one stays"
+        does = new if entry.repeat else "One look at exactly 3 seeds; no more can follow" if offers else adds
         reason = self.context.jobs.read_only_reason
         set_refusal(self.go, reason or ("" if entry.may_go else "Nothing is left to train."), does)
         self.go.setVisible(entry.may_go)
+        self.decide.setText(entry.decide_text)
+        set_refusal(self.decide, reason, "Declares looks at 3, 4 and 5 seeds; seeds are added until it is decided")
+        self.decide.setVisible(offers)
+        theme.set_role(self.go, "" if offers else "primary")
         self._offer_stop(runs=entry.state == "going" and not reason, now=bool(entry.training) and not reason)
         ended = entry.state in ("ended", "stopped") and bool(entry.rows)
         self.runs.setVisible(ended)

@@ -28,7 +28,7 @@ from trainer.__main__ import main
 from trainer.charts.marks import arm_tone
 from trainer.config import presets
 from trainer.experiments import verdict
-from trainer.experiments.experiment import clip_and_cloob, to_toml
+from trainer.experiments.experiment import clip_and_cloob, from_toml, to_toml
 from trainer.experiments.last_runs import last_runs
 from trainer.experiments.seed_truth import DIFFERENT_DATA
 from trainer.scheduling import experiments
@@ -323,6 +323,8 @@ def test_one_seed_decides_nothing_and_two_can_be_added(qtbot, context):
     assert not any("Student" in note for note in panel.notes), "nothing on an interval that is not drawn"
     assert view.go.isVisible()
     assert view.go.text() == "Add 2 seeds, about 4 min"
+    assert (view.decide.text(), view.decide.isVisible()) == ("Decide it: up to 5 seeds, at most 8 min", True)
+    assert [each.property("role") for each in (view.go, view.decide)] == ["", "primary"]
     context.jobs.poll()
     qtbot.waitUntil(lambda: view.seeds.isVisible() and view.seeds.differences() == ["+3.9 points"])
     view.go.setFocus()
@@ -353,12 +355,32 @@ def test_one_seed_decides_nothing_and_two_can_be_added(qtbot, context):
     finished(workspace, last)
     experiments.advance(workspace)
     context.jobs.poll()
-    qtbot.waitUntil(lambda: "after 3 of 3 seeds, no winner. No seeds can be added" in view.progress.text())
+    qtbot.waitUntil(lambda: "after 3 of 3 seeds, no winner. This experiment has made all" in view.progress.text())
     assert view.go.text().startswith("Repeat with 5 seeds")
+    assert (view.decide.isVisible(), view.go.property("role")) == (False, "primary")
     view.go.click()
-    qtbot.waitUntil(lambda: view.picker.key == "lone 2")
+    qtbot.waitUntil(lambda: view.picker.key == "lone (repeat)")
     assert workspace.experiments.get("lone").state == "ended"
-    assert workspace.runs.of_experiment("lone 2")[0].name.endswith("seed 3")
+    assert workspace.runs.of_experiment("lone (repeat)")[0].name.endswith("seed 3")
+
+
+def test_one_seed_goes_up_to_five_with_a_look_after_each_from_the_third(qtbot, context):
+    workspace = context.workspace
+    one_seed(workspace, clip="0 0.001, 384 0.835 finished", cloob="0 0.001, 384 0.874 finished")
+    experiments.advance(workspace)
+    view = shown(qtbot, context)
+    qtbot.waitUntil(lambda: view.decide.isVisible())
+    view.decide.click()
+    qtbot.waitUntil(lambda: len(workspace.runs.of_experiment("lone")) == 6)
+    budget = from_toml(workspace.experiments.get("lone").definition)
+    assert (budget.least_seeds, budget.most_seeds) == (3, 5)
+    qtbot.waitUntil(lambda: not view.decide.isVisible())
+
+
+def test_a_repeat_of_a_repeat_is_counted(workspace):
+    workspace.experiments.add("lone", to_toml(dataclasses.replace(clip_and_cloob(None), name="lone")))
+    first = experiments.repeat(workspace, "lone")
+    assert (first, experiments.repeat(workspace, first)) == ("lone (repeat)", "lone (repeat) 2")
 
 
 def finished(workspace: Workspace, row: RunRow) -> None:
