@@ -25,7 +25,7 @@ from explorer.widgets.run_badge import RunBadge
 from tests.explorer.answering_client import AnsweringClient
 from trainer.charts.class_task import ClassTexts, write_class_texts
 from trainer.charts.snapshots import choose_snapshot
-from trainer.messages import EmbedClasses, EmbedImages, Failure, Question, Saliency, decode_answer
+from trainer.messages import EmbedAnswer, EmbedClasses, EmbedImages, Failure, Question, Saliency, decode_answer
 from trainer.store import Workspace
 from trainer.store.snapshot_files import read_snapshot
 
@@ -192,7 +192,28 @@ def test_a_dropped_image_is_embedded_and_its_bars_shown(qtbot: QtBot, prompts: P
     context.selection.queries = ["/somewhere/cat.png"]
     qtbot.waitUntil(lambda: prompts.calibration.samples.currentText() == "cat.png")
     qtbot.waitUntil(lambda: all(column.shares for column in prompts.calibration.bars.columns))
-    assert sum(isinstance(question, EmbedImages) for question in context.client.asked) == 2
+    images = [question.images for question in context.client.asked if isinstance(question, EmbedImages)]
+    assert images[-2:] == [("/somewhere/cat.png",)] * 2
+
+
+def test_a_picture_whose_file_cannot_be_read_has_the_bars_of_the_snapshot(
+    qtbot: QtBot, prompts: PromptsView, context: Context, monkeypatch
+) -> None:
+    run, bars = prompts.playground.run, prompts.calibration.bars
+    answer = EmbedAnswer(array="", images=(), unreadable={run.paths[3]: "cat.png cannot be read."})
+    asked = context.client.answer_of
+    monkeypatch.setattr(
+        context.client, "answer_of", lambda each: answer if isinstance(each, EmbedImages) else asked(each)
+    )
+    prompts.calibration.sample_chosen.emit(3)
+    qtbot.waitUntil(lambda: all(column.shares for column in bars.columns))
+    assert prompts.status.text() == "cat.png cannot be read. Its bars are of the embedding in the snapshot."
+    texts = np.load(context.client.folder / f"classes-{run.run}.npy").astype(float)
+    mean = (texts / np.linalg.norm(texts, axis=-1, keepdims=True)).mean(axis=0)
+    logits = 12.0 * (mean / np.linalg.norm(mean, axis=-1, keepdims=True)) @ run.image[3].astype(float)
+    shares = dict(zip(bars.names, bars.columns[0].shares, strict=True))
+    expected = np.exp(logits) / np.exp(logits).sum()
+    assert [shares[name] for name in run.labels] == pytest.approx(expected.tolist(), abs=1e-6)
 
 
 def test_bars_have_the_colors_of_the_theme_in_use(qtbot: QtBot, prompts: PromptsView, context: Context) -> None:

@@ -167,6 +167,8 @@ class PromptsView(View):
             self._show_samples()
 
     def _ask_again(self) -> None:
+        self._vectors.clear()
+        self._asked_images.clear()
         self._ask(again=True)
 
     def _show(self, reading: PromptResult) -> None:
@@ -220,18 +222,16 @@ class PromptsView(View):
         self.calibration.show_sample(Sample(Path(path).name, path, cosines))
 
     def _vector(self, run: PromptRun | None, path: str) -> np.ndarray | None:
-        """Return the image's embedding, requesting it if the image is not in the snapshot."""
+        """Return the file's embedding, which Classify compares too, requesting it unless it is known."""
         if run is None:
             return None
-        if path in run.paths:
-            return run.image[run.paths.index(path)].astype(np.float64)
         key = (run.run, run.step, path)
         if key not in self._vectors and key not in self._asked_images:
             self._asked_images.add(key)
             self.context.client.ask(
                 EmbedImages(run=run.run, images=(path,), step=run.step),
                 done=lambda answer, key=key: self._embedded(key, answer),
-                failed=lambda failure: self._image_failed(failure),
+                failed=lambda failure, key=key: self._image_failed(key, failure),
                 owner=self,
             )
         return self._vectors.get(key)
@@ -241,11 +241,23 @@ class PromptsView(View):
             self._vectors[key] = load_npy(answer.array)[0].astype(np.float64)
             self._show_sample()
         else:
-            self.status.setText(" ".join(answer.unreadable.values()))
+            self._take_stored(key, " ".join(answer.unreadable.values()))
 
-    def _image_failed(self, failure: Failure) -> None:
-        if failure.kind != "cancelled":
-            self.status.setText(failure.words)
+    def _image_failed(self, key: tuple[int, int, str], failure: Failure) -> None:
+        if failure.kind == "cancelled":
+            self._asked_images.discard(key)
+        else:
+            self._take_stored(key, failure.words)
+
+    def _take_stored(self, key: tuple[int, int, str], why: str) -> None:
+        """Say why the file has no embedding, and take that of the snapshot if it holds the picture."""
+        run_id, step, path = key
+        for run in self._reading.prompts if self._reading else ():
+            if (run.run, run.step) == (run_id, step) and path in run.paths:
+                self._vectors[key] = run.image[run.paths.index(path)].astype(np.float64)
+                why += " Its bars are of the embedding in the snapshot."
+                self._show_sample()
+        self.status.setText(why)
 
     def _sample_chosen(self, index: int) -> None:
         paths = self._sample_paths()
