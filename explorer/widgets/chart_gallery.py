@@ -41,7 +41,7 @@ HEAD_PX: Final = 100
 STAR_PX: Final = 16
 QUESTION_LINES: Final = 3
 COUNT_ROLE: Final = Qt.ItemDataRole.UserRole + 1
-EXAMPLE_ROLE: Final = Qt.ItemDataRole.UserRole + 2
+EXAMPLE_ROLE: Final = Qt.ItemDataRole.WhatsThisRole
 EXAMPLE_OPACITY: Final = 0.5
 ALL: Final = "All"
 
@@ -221,7 +221,7 @@ class _Charts(ItemListModel):
             Qt.ItemDataRole.AccessibleTextRole: self._spoken,
             Qt.ItemDataRole.DecorationRole: lambda chart: self._pictures.get(chart.name),
             Qt.ItemDataRole.CheckStateRole: lambda chart: chart.name in self._starred,
-            EXAMPLE_ROLE: lambda chart: chart.name not in self._computed,
+            EXAMPLE_ROLE: lambda chart: "" if chart.name in self._computed else "Example",
         }
         super().__init__(parent, roles)
 

@@ -272,6 +272,17 @@ def test_compare_lists_some_pairs_in_a_low_window(qtbot, window: Window):
     qtbot.waitUntil(lambda: table.pairs.rowCount() and table.viewport().height() >= 3 * table.rowHeight(0))
 
 
+def test_compare_fits_the_width_at_200_percent(qtbot, window: Window):
+    window.setMinimumSize(600, 300)
+    window.resize(625, 354)
+    open_view(qtbot, window, "changes")
+    view = window.pages.open_view
+    qtbot.waitUntil(lambda: view.table.pairs.rowCount() > 0)
+    page = next(each for each in view.findChildren(MinSizeScroll) if each.isAncestorOf(view.tabs))
+    qtbot.waitUntil(lambda: page.horizontalScrollBar().maximum() == 0)
+    window.setMinimumSize(*SMALLEST)
+
+
 def test_a_small_window_scrolls_names_of_runs_and_narrows_details(qtbot, window: Window):
     window.resize(1100, 700)
     open_view(qtbot, window, "runs")

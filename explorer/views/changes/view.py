@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Int
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QPushButton, QTabWidget
+from PySide6.QtWidgets import QPushButton, QSizePolicy, QTabWidget
 
 from explorer import theme
 from explorer.intents import CompareBoth, EvaluateBoth, ViewIntent
@@ -335,7 +335,11 @@ class ChangesView(View):
         self.refresh_if_seen()
 
     def _show_note(self) -> None:
-        """Say below the lists what they are of; a chart says it itself."""
+        """Say below the lists what they are of, which a chart says itself; only the open tab needs width."""
+        policy = QSizePolicy.Policy
+        for page in (*self.areas, self.compared, self.one_run_groups, self.wholes):
+            is_open = page is self.tabs.currentWidget()
+            page.setSizePolicy(policy.Preferred if is_open else policy.Ignored, policy.Preferred)
         self.note.setVisible(self.tabs.currentWidget() in self.areas)
 
     def _connect(self) -> None:
