@@ -39,7 +39,7 @@ SHARE_PAD = 1.5
 LEAST_SHARES = 10.0
 """Percent that an axis of shares spans at least: the first value of a training is no magnified 0.1."""
 LEFT_PX = 44
-"""Width of every left axis: linked plots are aligned on the screen, and a wider one would hide the first steps."""
+"""Width of every left axis, or that of the widest number: of linked plots a wider one would hide the first steps."""
 PREPARED = 4
 NO_LABEL = Axis("", 0.0, 1.0)
 """The unit of a panel stands beside its title."""
@@ -114,7 +114,9 @@ class CurvePlot(QWidget):
         self.plot = Plot(self)
         self.plot.setMinimumHeight(PANEL_HEIGHT - 30)
         self.plot.getViewBox().setMouseEnabled(x=True, y=False)
-        self.plot.getPlotItem().getAxis("left").setWidth(LEFT_PX)
+        self.axis = self.plot.getPlotItem().getAxis("left")
+        self.axis.setWidth(LEFT_PX)
+        self.axis.outgrown.connect(self.axis.setWidth)
         self.plot.enableAutoRange(x=False, y=True)
         self.plot.setAutoVisible(y=True)
         self.plot.getViewBox().sigRangeChangedManually.connect(lambda _: self.zoomed.emit())
@@ -353,6 +355,7 @@ class CurveGrid(QWidget):
         self._order: tuple[str, ...] = ()
         self._axes: tuple[str, ...] = ()
         self._columns = self._room = 0
+        self._left: float = LEFT_PX
         self._zoomed = False
         self._spare: list[CurvePlot] = []
         self._work: Iterator[None] | None = None
@@ -464,11 +467,19 @@ class CurveGrid(QWidget):
     def _new_plot(self) -> CurvePlot:
         curve_plot = CurvePlot(self)
         curve_plot.hide()
+        curve_plot.axis.setWidth(self._left)
+        curve_plot.axis.outgrown.connect(self._widen)
         curve_plot.hovered.connect(self._point_at)
         curve_plot.zoomed.connect(self._keep_zoom)
         curve_plot.reset_asked.connect(self.reset_zoom)
         curve_plot.menu_asked.connect(self.menu_asked)
         return curve_plot
+
+    def _widen(self, left: float) -> None:
+        """Give all left axes the width that one needs."""
+        self._left = max(self._left, left)
+        for curve_plot in (*self._plots.values(), *self._spare):
+            curve_plot.axis.setWidth(self._left)
 
     def _keep_zoom(self) -> None:
         self._zoomed = True

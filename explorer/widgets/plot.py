@@ -16,7 +16,7 @@ from explorer import theme
 from explorer.widgets.accessible import present
 from explorer.widgets.deferred_paint import DeferredPaint
 from explorer.widgets.plot_controls import do_without_menus
-from trainer.analysis.number_text import whole
+from trainer.analysis.number_text import tick_texts, whole
 from trainer.charts.marks import Axis
 
 pg.setConfigOptions(antialias=True, useOpenGL=False)
@@ -34,13 +34,15 @@ LINE_PX: Final = theme.SMALL_PX + 4
 
 
 class _Axis(pg.AxisItem):
-    """An axis whose texts are elided to its room, without tick labels while its plot is empty: they look like results.
+    """An axis whose title wraps to its room, without tick labels while its plot is empty: they look like results.
 
     Attributes:
         words: Its label; `names` are those of categories at 0, 1, 2...
         integer: Its ticks stand at whole numbers only.
         percent: It has none below 0 and above 100.
     """
+
+    outgrown = Signal(float)  # A number needs this width, and would be left out in the fixed one.
 
     def __init__(self, *args: Any, **options: Any) -> None:
         self.words = ""
@@ -50,7 +52,7 @@ class _Axis(pg.AxisItem):
         self.textWidth, self.textHeight = FIRST_TICK_PX
 
     def setLabel(self, text: str | None = None, *args: Any, **options: Any) -> None:
-        """Set the label as pyqtgraph does, elided to the room of the axis."""
+        """Set the label as pyqtgraph does, in two lines where one has no room."""
         self.words = text or ""
         super().setLabel(text, *args, **options)
         self._elide()
@@ -58,7 +60,7 @@ class _Axis(pg.AxisItem):
     def labelString(self) -> str:
         """Return the label as HTML, in which the text stands as it is: names of files and arms get here."""
         text = str(self.labelText)  # type: ignore[has-type]
-        self.labelText = html.escape(text)
+        self.labelText = html.escape(text).replace("\n", "<br>")
         try:
             return super().labelString()
         finally:
@@ -82,8 +84,14 @@ class _Axis(pg.AxisItem):
         room = int(self.size().width() if along else self.size().height())
         metrics = QFontMetrics(theme.pixel_font(theme.SMALL_PX))
         if self.words and room > LEAST_WORDS_PX:
-            self.labelText = metrics.elidedText(self.words, Qt.TextElideMode.ElideMiddle, room)
+            lines = self.words, *_halves(self.words)
+            lines = lines[:1] if metrics.horizontalAdvance(self.words) <= room else lines[1:]
+            before, right = str(self.labelText).count("\n"), Qt.TextElideMode.ElideRight
+            self.labelText = "\n".join(metrics.elidedText(line, right, room) for line in lines)
             self.label.setHtml(self.labelString())
+            self.label.setTextWidth(-1)
+            if len(lines) - 1 != before:
+                self._adjustSize()
         if self.names:
             each = max(0, room // len(self.names) - theme.SPACE)
             middle = Qt.TextElideMode.ElideMiddle
@@ -119,9 +127,8 @@ class _Axis(pg.AxisItem):
         view = self.linkedView()
         if view is not None and not any(_shows(item) for item in view.childGroup.childItems()):
             return [""] * len(values)
-        if spacing * scale >= 1 and not self.logMode:
-            return [whole(value * scale) for value in values]
-        return [text.replace("-", "−") for text in super().tickStrings(values, scale, spacing)]
+        long = {"most": 12} if self.orientation in ("top", "bottom") else {}
+        return tick_texts([value * scale for value in values], **long)
 
     def _updateMaxTextSize(self, x: float) -> None:
         """Compute the space for tick labels from the current ticks alone; pyqtgraph also considers earlier ones."""
@@ -131,6 +138,15 @@ class _Axis(pg.AxisItem):
             # pyqtgraph takes a fifth off each line.
             x = max(x, lines * QFontMetrics(theme.pixel_font(theme.SMALL_PX)).lineSpacing() if lines > 1 else 0)
         super()._updateMaxTextSize(max(theme.SMALL_PX, 8 * math.ceil(x / 8)))
+        if self.fixedWidth is not None and (needed := self.textWidth + theme.INSIDE) > self.fixedWidth:
+            self.outgrown.emit(needed)
+
+
+def _halves(text: str) -> list[str]:
+    """Return the text in two lines, about equally long; in one where it has no space."""
+    spaces = [at for at, letter in enumerate(text) if letter == " "]
+    middle = min(spaces, key=lambda at: abs(2 * at - len(text)), default=len(text))
+    return list(filter(None, (text[:middle], text[middle + 1 :])))
 
 
 def _shows(item: QGraphicsItem) -> bool:

@@ -33,7 +33,7 @@ _CURVES: Final = "Its curves are shown; its checkpoints cannot be opened as a mo
 _FIELDS: Final = {
     "folder": ("Training", "output folder, or ssh://host/path"),
     "data": ("Pairs", "folder, table or tar; empty: curves only"),
-    "every": ("Interval (updates)", "optional; empty: every checkpoint"),
+    "every": ("Interval", "in updates; empty: every checkpoint"),
     "model": ("Model", "folder with its settings, if not in the above"),
     "name": ("Name", "default: folder name"),
 }

@@ -1,6 +1,7 @@
 """The behavior common to all plots of the window."""
 
 import math
+from collections import deque
 
 import numpy as np
 import pyqtgraph as pg
@@ -13,7 +14,7 @@ from PySide6.QtWidgets import QApplication
 from explorer.render_qt.xy_plot import XYPlotWidget
 from explorer.theme import SMALL_PX, SPACE, pixel_font
 from explorer.widgets import layouts
-from explorer.widgets.curves import UnitLabel
+from explorer.widgets.curves import CurveLine, CurvePlot, CurvePlotData, UnitLabel
 from explorer.widgets.plot import Plot
 from trainer.charts.marks import SHARE_ROOM, Axis, Bars, Marker, Series, XYPlot, axis_over, categories
 from trainer.render_mpl.xy_plot import draw_plot
@@ -234,3 +235,49 @@ def test_what_stands_behind_a_unit_is_whole_or_in_the_tip(qtbot, dressed) -> Non
     assert (label.elided, label.toolTip()) == ("%  chance < 0.1 %", "")
     label.resize(label.width() - 6, label.height())
     assert (label.elided, label.toolTip()) == ("%", "%  chance < 0.1 %")
+
+
+@pytest.mark.parametrize("ends", [(0, 1e-3), (0, 3e-6), (0.2701, 0.27015), (-2e-4, 3e-4), (0, 5e4), (0, 5e6)])
+def test_the_axis_of_a_curve_has_numbers_on_the_screen_and_in_files(qtbot, dressed, ends: tuple[float, float]) -> None:
+    x, y = np.arange(9.0), np.linspace(*ends, 9)
+    plot = CurvePlot()
+    qtbot.addWidget(plot)
+    plot.resize(340, 260)
+    deque(plot.drawing(CurvePlotData("lr", "lr", "", 4, (CurveLine(1, "run", "#0a6338", x, y, y),))), 0)
+    plot.show()
+    qtbot.waitExposed(plot)
+    axis = plot.plot.getPlotItem().getAxis("left")
+
+    def texts() -> set[str]:
+        painter = QPainter(page := QPixmap(9, 9))
+        drawn = axis.generateDrawSpecs(painter)[2]
+        painter.end()
+        return set() if page.isNull() else {text for _, _, text in drawn}
+
+    qtbot.waitUntil(lambda: len(texts()) > 1)
+    figure = Figure()
+    axes = figure.subplots()
+    draw_plot(axes, XYPlot("lr", "lr", axis_over("", [x]), axis_over("", [y]), (Series("", "run_a", x, y),)))
+    figure.draw_without_rendering()
+    assert not axes.yaxis.get_offset_text().get_text()
+    for seen in (texts(), {tick.get_text() for tick in axes.get_yticklabels()}):
+        assert len(seen) > 1
+        assert any(len(text) > 1 for text in seen)
+
+
+def test_the_title_of_an_axis_wraps_and_has_no_ellipsis_inside(qtbot, dressed) -> None:
+    plot = Plot()
+    qtbot.addWidget(plot)
+    plot.set_axes(Axis("", 0, 1), Axis("Difference vs. CLIP (points)", 0, 1))
+    plot.show()
+    qtbot.waitExposed(plot)
+    axis, widths = plot.getPlotItem().getAxis("left"), {300: set[float](), 160: set[float]()}
+    for height in (160, 300, 160, 300):
+        plot.resize(400, height)
+        qtbot.waitUntil(lambda height=height: ("\n" in axis.label.toPlainText()) is (height == 160))
+        qtbot.wait(20)
+        lines = axis.label.toPlainText().strip().split("\n")
+        assert lines == (["Difference vs.", "CLIP (points)"] if height == 160 else ["Difference vs. CLIP (points)"])
+        widths[height].add(axis.width())
+        assert axis.label.boundingRect().width() <= axis.size().height() + 4
+    assert max(widths[300]) + 8 < min(widths[160]), "the second line has a place of its own"

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from trainer.analysis.number_text import whole
+from trainer.analysis.number_text import tick_texts, whole
 from trainer.analysis.palette import readable, run_shade
 from trainer.charts.color_words import own_colors
 from trainer.charts.marks import (
@@ -30,6 +31,7 @@ from trainer.render_mpl.style import INK, OKABE_ITO, QUIET, class_colors, headin
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.ticker import Formatter
 
 LETTERS: Final = 120
 """About as many stand beside each other on a page, in the size of a legend."""
@@ -275,6 +277,16 @@ def _draw_dots(axes: Axes, plot: XYPlot) -> None:
     label_dots(axes, plot.dots, lying=plot.lying, over_lines=bool(plot.curves))
 
 
+def _tick_formatter() -> Formatter:
+    from matplotlib.ticker import FuncFormatter
+
+    class _Ticks(FuncFormatter):
+        def format_ticks(self, values: Sequence[float]) -> list[str]:
+            return tick_texts(values)
+
+    return _Ticks(lambda value, _at: tick_texts([value])[0])
+
+
 def _scale(axes: Axes, plot: XYPlot) -> None:
     from matplotlib.ticker import MaxNLocator, NullLocator, ScalarFormatter
 
@@ -288,9 +300,9 @@ def _scale(axes: Axes, plot: XYPlot) -> None:
             values, labels = zip(*side.ticks())
             getattr(axes, f"set_{axis}ticks")(values, labels)
             getattr(axes, f"{axis}axis").set_minor_locator(NullLocator())
-        elif isinstance(numbers := getattr(axes, f"{axis}axis").get_major_formatter(), ScalarFormatter):
-            # An offset, "1e-6+2.7e-1", would lie on the title.
-            numbers.set_useOffset(False)
+        elif isinstance(getattr(axes, f"{axis}axis").get_major_formatter(), ScalarFormatter):
+            # An offset or a power of ten, "1e-6+2.7e-1", would lie on the title.
+            getattr(axes, f"{axis}axis").set_major_formatter(_tick_formatter())
             if side.integer:
                 getattr(axes, f"{axis}axis").set_major_formatter(lambda value, _at: whole(value))
                 getattr(axes, f"{axis}axis").set_major_locator(
