@@ -83,7 +83,7 @@ def line_pen(tone: marks.Tone, *, width: float = 2.0, dashed: bool = False, fain
         # Solid, not translucent: over light ground a pale line could not be seen.
         return pg.mkPen(theme.faint(color), width=theme.stroke(1))
     if is_thin(tone, width):
-        color = QColor(palette.readable(color.name(), theme.theme().dark, palette.LEAST_THIN))
+        color = QColor(palette.thin(color.name(), theme.theme().dark))
     pen: QPen = pg.mkPen(color, width=theme.stroke(width))
     if pattern := marks.dash_of(tone, dashed=dashed):
         pen.setCapStyle(Qt.PenCapStyle.FlatCap)
@@ -681,7 +681,8 @@ class XYPlotCard(QWidget):
         entries = []
         for c in curves:
             dash = () if c.filled or c.faint else marks.dash_of(c.tone, dashed=c.dashed)
-            entries.append(LegendEntry(labels.get(c.name, c.name), tone_color(c.tone).name(), "line", dash=dash))
+            color = line_pen(c.tone, width=c.width).color().name()
+            entries.append(LegendEntry(labels.get(c.name, c.name), color, "line", dash=dash, width=c.width))
         entries += [
             LegendEntry(b.name, tone_color(b.tone).name(), "square", brush=bar_brush(b.tone))
             for b in spec.bars

@@ -21,12 +21,13 @@ DOT_PX, LEAST_DOT_PX = 9.0, 5.0
 
 @dataclass(frozen=True)
 class LegendEntry:
-    """One series: text, color (`#rrggbb`), mark, dashes of a line, brush of a bar, counts if known, and size."""
+    """One series: text, color (`#rrggbb`), mark, dashes and width of a line, brush of a bar, counts, and size."""
 
     words: str
     color: str
     mark: Mark = "disc"
     dash: tuple[float, ...] = ()
+    width: float = 2.0
     brush: QBrush | None = None
     total: int | None = None
     selected: int | None = None
@@ -97,6 +98,7 @@ class Legend(QWidget):
                 entry.dash,
                 entry.brush,
                 min(max(entry.size, LEAST_DOT_PX), MARK_PX - 4),
+                entry.width,
             )
             painter.setPen(theme.color("secondary"))
             text_rect = room.adjusted(MARK_PX + 5, 0, 0, 0)
@@ -135,8 +137,9 @@ def paint_mark(
     dash: tuple[float, ...] = (),
     brush: QBrush | None = None,
     size: float = DOT_PX,
+    width: float = 2.0,
 ) -> None:
-    """Draw one mark around `center`, about `size` px wide, or a line of 20 px with these dashes."""
+    """Draw one mark around `center`, about `size` px wide, or a line of this width with these dashes."""
     theme.fill_with(painter, brush if brush is not None else paint)
     x, y, half = center.x(), center.y(), size / 2
     if mark == "disc":
@@ -148,10 +151,10 @@ def paint_mark(
     elif mark == "square":
         painter.drawRoundedRect(QRectF(x - half, y - half, size, size), 2, 2)
     else:
-        pen = QPen(paint, 2.0)
+        pen = QPen(paint, width)
         pen.setCapStyle(Qt.PenCapStyle.FlatCap)
         if dash:
             # Shorter than in the plot, so that the pattern fits; of less than a square, dots would be a pale line.
-            pen.setDashPattern([max(1.0, 0.6 * part) for part in dash])
+            pen.setDashPattern([max(1.0, 0.6 * part) * 2.0 / width for part in dash])
         painter.setPen(pen)
         painter.drawLine(QPointF(x - MARK_PX / 2, y), QPointF(x + MARK_PX / 2, y))

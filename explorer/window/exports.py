@@ -24,6 +24,7 @@ from trainer.charts import ChartError, registry
 from trainer.charts.figure_choices import FigureChoices, run_names
 from trainer.charts.settings import parse, words
 from trainer.distribution.bundle_files import DRAWING, USUAL, figure_kind, undrawn
+from trainer.metrics import metric
 from trainer.untrusted import confined
 
 if TYPE_CHECKING:
@@ -282,8 +283,16 @@ def of_these_runs(command: Sequence[str], runs: Sequence[int]) -> list[str]:
     is_usual = head[0] == "export" and figure_kind(command) in USUAL
     if drawn is None or drawn == ids or (not is_usual and {*drawn} <= {*ids}):
         return list(command)
-    rest = [word for group in groups if group[0] not in _OF_RUNS for word in group]
+    if not {*drawn} <= {*ids}:
+        groups = [_of_catalog(group) if group[0] == "--metrics" else group for group in groups]
+    rest = [word for group in groups if group and group[0] not in _OF_RUNS for word in group]
     return [head[0], *ids, *rest] if positional else [*head, "--runs", *(ids if is_usual else ids[: len(drawn)]), *rest]
+
+
+def _of_catalog(group: Sequence[str]) -> list[str]:
+    """Return an option with the metrics of the catalog alone: names of other programs are of runs that are left out."""
+    names = [name for name in group[1:] if metric(name).label != name]
+    return [group[0], *names] if names else []
 
 
 def curve_runs(commands: Iterable[Sequence[str]], runs: Sequence[int], rows: Sequence[RunRow]) -> list[int]:

@@ -178,7 +178,7 @@ def test_the_thin_line_of_a_second_seed_can_be_seen(qtbot, mode: str) -> None:
         assert ground != theme.color("surface").name(), "it is the band"
         # Less than the strokes of the dashed mean, which is as long and twice as thick.
         strokes = Counter({c: n for c, n in found.items() if theme.contrast(c, ground) >= MARK})
-        thin = palette.readable(tone_color(second).name(), theme.theme().dark, palette.LEAST_THIN)
+        thin = palette.thin(tone_color(second).name(), theme.theme().dark)
         assert strokes[thin] >= 100, (tone, strokes.most_common(4))
 
 

@@ -254,6 +254,9 @@ def test_figures_of_runs_chosen_earlier_are_drawn_of_the_runs_of_the_bundle() ->
     ]
     figures = with_usual(shown, [3, 4], [3, 4, 5])
     assert figures[0] == ["export", "curves", "--runs", "3", "4", "5", "--smoothing", "0.6"]
+    curves = ["export", "curves", "--runs", "3", "6", "--metrics", "val/image_to_text_R@1", "loss", "lr"]
+    assert with_usual([curves], [3, 4])[0] == ["export", "curves", "--runs", "3", "4", "--metrics", curves[6]]
+    assert with_usual([curves], [3, 6])[0] == curves, "6 is of another program, with metrics of its own"
     assert ["export", "map", "--runs", "3", "4", "--method", "pca"] in figures
     assert ["export", "dimensions", "--runs", "3", "--top", "4"] in figures, "as many runs as it is of"
     assert figures[-1] == ["saliency", "3", "4"]

@@ -16,7 +16,7 @@ from explorer.theme import SMALL_PX, SPACE, pixel_font
 from explorer.widgets import layouts
 from explorer.widgets.curves import CurveLine, CurvePlot, CurvePlotData, UnitLabel
 from explorer.widgets.plot import Plot
-from trainer.charts.marks import SHARE_ROOM, Axis, Bars, Marker, Series, XYPlot, axis_over, categories
+from trainer.charts.marks import MARKER_ROOM, Axis, Bars, Marker, Series, XYPlot, axis_over, categories
 from trainer.render_mpl.xy_plot import draw_plot
 
 
@@ -141,7 +141,7 @@ def test_a_marker_at_the_limit_of_shares_is_drawn_whole(qtbot, dressed) -> None:
     plot.show()
     qtbot.waitExposed(plot)
     low, high = plot.getPlotItem().getViewBox().viewRange()[1]
-    assert (low, high) == (50, 100 + SHARE_ROOM * 50)
+    assert (low, high) == (50, 100 + MARKER_ROOM * 50)
     ticks = [at for _, level in plot.getPlotItem().getAxis("left").tickValues(low, high, 240) for at in level]
     assert max(ticks) == 100
     figure = Figure()

@@ -19,6 +19,8 @@ LEAST_MARK: Final = 3.05
 """Contrast of a mark to its ground; a little more than the 3 that is asked for, for pixels are rounded."""
 LEAST_THIN: Final = 5.5
 """Of a thin line, which is still seen over the band of its hue."""
+MOST_THIN: Final = 6.5
+"""Of one on light ground, whose hue is still seen."""
 LEAST_TEXT: Final = 4.55
 """Of words, of which 4.5 is asked (1.4.3)."""
 
@@ -81,6 +83,16 @@ def readable(color: str, dark: bool = False, least: float = LEAST_MARK) -> str:
         if min(contrast(adjusted, ground) for ground in grounds) >= least:
             return adjusted
     return color
+
+
+def thin(color: str, dark: bool = False) -> str:
+    """Return the color of a thin line: readable over its band, and on light ground not nearly black."""
+    seen = readable(color, dark, LEAST_THIN)
+    hue, lightness, saturation = colorsys.rgb_to_hls(*_channels(seen))
+    while not dark and min(contrast(seen, ground) for ground in LIGHT_GROUNDS) > MOST_THIN:
+        lightness += 0.01
+        seen = _hex(*colorsys.hls_to_rgb(hue, lightness, saturation))
+    return seen
 
 
 def run_shade(hue: int, tone: int, dark: bool = False) -> str:

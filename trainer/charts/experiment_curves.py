@@ -36,6 +36,9 @@ Curve = tuple[CountedRun, Int[np.ndarray, " k"], Float[np.ndarray, " k"]]
 """A run, steps and values."""
 USUAL: Final = ("val/image_to_text_R@1", "val/text_to_image_R@1", "val/knn_acc1", "train/loss")
 
+LEAST_SHARES: Final = 10.0
+"""Percent that an axis of shares reaches at least, from 0: the first values of a training are not magnified."""
+
 
 @dataclass(frozen=True)
 class ArmCurveSettings:
@@ -180,6 +183,8 @@ def arm_plot(key: str, name: str, arm: str, curves: Sequence[ArmCurve]) -> XYPlo
     for curve in curves:
         tone = arm_tone(curve.hue)
         for member, at, logged in (*curve.runs, *curve.left_out):
+            if curve.n == 1 and np.array_equal(at, curve.steps) and np.array_equal(logged, curve.mean):
+                continue  # it is the mean
             line = "quiet" if member in quiet else shade(run_tone(curve.hue), max(member.seed, 0))
             numbers = at.astype(np.float64), factor * logged
             hint = ", ".join(filter(None, (member.run.short_name, member.reason)))
@@ -191,25 +196,21 @@ def arm_plot(key: str, name: str, arm: str, curves: Sequence[ArmCurve]) -> XYPlo
         steps, mean = curve.steps.astype(np.float64), factor * curve.mean
         banded = bool(np.isfinite(curve.low).all())
         low, high = (factor * curve.low, factor * curve.high) if banded else (None, None)
-        legend = f"{curve.arm} · {curve.n} seed{'s' * (curve.n != 1)}"
-        lines.append(Series(legend, tone, steps, mean, low=low, high=high))
+        some = f"{curve.n} of " * (curve.n < len(curve.runs))
+        legend = f"{curve.arm} · {some}{len(curve.runs)} seed{'s' * (len(curve.runs) != 1)}"
+        lines.append(Series(legend, tone, steps, mean, low=low, high=high, marked=len(steps) == 1))
     runs = [member.run for curve in curves for member, _, _ in (*curve.runs, *curve.left_out)]
     # The axes are those of the end: a first value is not to fill the plot.
     x = axis_over("Step", [*(line.x for line in lines), *(run.total_steps for run in runs)], margin=0.015, integer=True)
-    shares = _share_ends(lines, trains=any(run.active for run in runs)) if metric_of.percent else ()
-    y = axis_over("", [*(line.y for line in lines), *shares], margin=0.015 if shares else 0.05)
+    ends = [end for line in lines for end in (line.y, line.low, line.high) if end is not None]
+    shares = (0.0, LEAST_SHARES) if metric_of.percent else ()
+    y = axis_over("", ends, include=shares, percent=metric_of.percent)
     unit = "%" if metric_of.percent else metric_of.unit
     label = f"{metric_of.label}, {arm}" if arm else metric_of.label
     # A legend of one entry is not shown.
     named = [line.name for line in lines if line.name]
     note = named[0] if len(named) == 1 else "thin lines: single seeds" * any(len(curve.runs) > 1 for curve in curves)
     return XYPlot(key, f"{label} ({unit})" if unit else label, x, y, tuple(lines), note=note)
-
-
-def _share_ends(lines: Sequence[Series], *, trains: bool) -> tuple[float, float]:
-    """Return what an axis of percentages shows at least: all of them, or up to 10 where low ones are final."""
-    high = max((float(np.nanmax(line.y)) for line in lines if np.isfinite(line.y).any()), default=0.0)
-    return 0.0, 100.0 if trains or high >= 50.0 else 10.0
 
 
 def values(data: ArmCurves, _settings: ArmCurveSettings) -> list[dict[str, Any]]:

@@ -100,10 +100,13 @@ def _differences(verdict: ExperimentVerdict) -> XYPlot:
     factor, unit = scaled(metric(f"val/{outcome.metric}"))
     clouds = [factor * np.array([gap for _, gap in each.differences], np.float64) for each in verdict.primary]
     margin = factor * verdict.experiment.margin
-    # Over the seeds and not over the bars: an interval that is still wide would squeeze the seeds into a line.
-    y = axis_over(
-        f"difference vs. {verdict.experiment.control.name} ({unit})", [*clouds, [0.0, margin, -margin]], margin=0.2
-    )
+    every = np.concatenate([*clouds, [0.0, margin, -margin]])
+    # An end of a bar is on the axis up to as far beyond the seeds as they span: one that is still wide would squeeze
+    # them into a line.
+    low, high = every.min() - np.ptp(every), every.max() + np.ptp(every)
+    ends = [factor * end for each in verdict.primary for end in (each.interval.low, each.interval.high)]
+    reached = [end for end in ends if low <= end <= high]
+    y = axis_over(f"difference vs. {verdict.experiment.control.name} ({unit})", [every, reached], margin=0.1)
     by_seed = len(verdict.primary) == 1 and bool(verdict.primary[0].differences)
     dots, points, lines = [], [], []
     for index, (comparison, gaps) in enumerate(zip(verdict.primary, clouds, strict=True)):

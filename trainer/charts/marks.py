@@ -339,8 +339,8 @@ class Region:
     high: float
 
 
-SHARE_ROOM: Final = 0.015
-"""Of an axis of shares, beyond 0 and 100: half a marker."""
+LINE_ROOM, MARKER_ROOM = 0.015, 0.05
+"""Of an axis of shares, beyond 0 and 100: half a line, or half a marker in the lowest plot."""
 
 
 @dataclass(frozen=True)
@@ -394,16 +394,15 @@ class XYPlot:
         low, high = self.y.low, self.y.high
         if not self.y.percent or self.y.log:
             return low, high
-        values = np.concatenate(
-            [
-                *(each.y for each in self.curves),
-                *(cloud.xy[:, 1] for cloud in self.points),
-                [dot.y for dot in self.dots],
-            ]
-        )
-        room = SHARE_ROOM * (high - low)
-        below, above = (bool((abs(values - end) < room).any()) for end in (0.0, 100.0))
-        return low - room * (below and low == 0), high + room * (above and high == 100)
+        lines = [end for each in self.curves for end in (each.y, each.low, each.high) if end is not None]
+        lines.append(np.array([end for dot in self.dots for end in (dot.low, dot.high)]))
+        markers = [*(cloud.xy[:, 1] for cloud in self.points), np.array([dot.y for dot in self.dots])]
+        below = above = 0.0
+        for share, values in ((LINE_ROOM, lines), (MARKER_ROOM, markers)):
+            room, every = share * (high - low), np.concatenate([np.zeros(0), *values])
+            below = room if low == 0 and (abs(every) < room).any() else below
+            above = room if high == 100 and (abs(every - 100) < room).any() else above
+        return low - below, high + above
 
 
 def bar_text(height: float) -> str:

@@ -30,6 +30,14 @@ def test_shared_metrics_share_a_panel_and_losses_do_not(charted):
     assert [part.title for part in parts[1:]] == ["Training loss, CLIP", "Training loss, CLOOB"]
 
 
+def test_an_evaluated_loss_is_called_held_out_and_a_logged_one_by_its_name(charted):
+    charted.results.add_evaluation(1, 8, "scenes", "renderings", {"loss": 2.5})
+    with RunLog.claim(charted, 2) as log:
+        log.scalars(9, {"loss": 3.5})
+    labels = {panel.label: panel.series[0].raw.tolist() for panel in curves(charted, [1, 2], ["loss"])}
+    assert labels == {"Held-out loss, CLIP": [2.5], "loss, CLOOB": [3.5]}
+
+
 def test_losses_of_two_batch_sizes_have_an_axis_each(charted):
     run_config = charted.runs.config_of(1)
     small = charted.runs.create(

@@ -69,6 +69,27 @@ def test_a_run_in_training_is_drawn_in_the_hue_of_its_arm(planted):
     assert line.width == Series("", "", line.x, line.y).width, "no hairline while the arm has no mean"
 
 
+def test_a_lone_seed_is_drawn_once_and_the_axis_holds_bands_and_not_all_shares(planted):
+    curves = experiment_curves.compute(planted, Request(), experiment_curves.ArmCurveSettings("duel"), nothing)
+    arm = curves.curves[0]
+    ((_, at, logged),) = alone = arm.runs[:1]
+    single = dataclasses.replace(arm, steps=at, mean=logged, low=logged - np.inf, high=logged + np.inf, n=1, runs=alone)
+    (line,) = experiment_curves.arm_plot("k", arm.metric, "", [dataclasses.replace(single, left_out=())]).curves
+    assert (line.name, line.width) == ("CLIP · 1 seed", 2.0), "the mean alone, without a hairline on it"
+    two = dataclasses.replace(arm, n=2)
+    assert "CLIP · 2 of 3 seeds" in [
+        line.name for line in experiment_curves.arm_plot("k", arm.metric, "", [two]).curves
+    ]
+    low_arm = dataclasses.replace(arm, mean=arm.mean / 10, low=arm.mean / 40, high=arm.mean / 4, runs=(), left_out=())
+    member = dataclasses.replace(arm.runs[0][0], run=dataclasses.replace(arm.runs[0][0].run, status="running"))
+    for run in (arm.runs[0][0], member):
+        plot = experiment_curves.arm_plot(
+            "k", arm.metric, "", [dataclasses.replace(low_arm, runs=((run, at, logged / 10),))]
+        )
+        assert (plot.y.low, plot.y.high) == (0, 25), "the same while it trains"
+        assert max(line.high.max() for line in plot.curves if line.high is not None) < plot.y.high
+
+
 def test_a_stopped_run_is_left_out_and_named_everywhere(planted, capsys):
     clip = [0.80, 0.82, 0.84]
     mean = pytest.approx(np.mean(clip))

@@ -9,6 +9,7 @@ import statistics
 
 import numpy as np
 import pytest
+from msgspec import structs
 
 from tests.trainer.experiments.conftest import ASKED, end, end_all
 from trainer import config
@@ -260,10 +261,16 @@ def test_three_seeds_have_an_interval_of_their_budget_and_all_points_on_the_axis
     assert any("Student's t" in note for note in found.notes)
     panel = experiment_verdict.CHART.panel(found, experiment_verdict.ExperimentSettings())
     plot = panel.mark("difference")
+    (bar,) = plot.dots
+    assert (bar.mark, bar.low, bar.high) == ("diamond", *(pytest.approx(100 * end) for end in exact)), "no arrow"
+    assert plot.y.low < bar.low < bar.high < plot.y.high < 40, "all of the bar, and little more"
+    wide = dataclasses.replace(one, interval=structs.replace(one.interval, low=-3.0, high=3.0))
+    found_wide = dataclasses.replace(found, primary=(wide,))
+    plot = experiment_verdict.CHART.panel(found_wide, experiment_verdict.ExperimentSettings()).mark("difference")
     reach = max(map(abs, (100 * gap for gap in gaps)))
     assert reach < plot.y.high - plot.y.low < 2 * reach, "the axis follows the seeds"
     assert {dot.mark for dot in plot.dots} == {"diamond", "up", "down"}, "the bar goes on beyond it"
-    ends = experiment_verdict.interval_text(metric("val/image_to_text_R@1"), one.interval)
+    ends = experiment_verdict.interval_text(metric("val/image_to_text_R@1"), wide.interval)
     told = [dot.label for dot in plot.dots if dot.mark in ("up", "down")]
     assert told == 2 * [f"CLOOB: {ends}"], "where it is cut it is told"
     assert panel.mark("primary").columns[3] == "p"

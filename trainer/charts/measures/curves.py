@@ -130,7 +130,16 @@ def _panels(workspace: Workspace, rows: list[RunRow], name: str, axis: Axis, smo
         batch = batches[row.id] if name == "val/loss" or sizes[row.objective] > 1 else None
         kind = objective_label(row.objective) + (f", batches of {batch}" if batch else "")
         by_kind.setdefault(kind, []).append((row, series))
-    return [_panel(workspace, metric_of, f"{metric_of.label}, {kind}", of_kind) for kind, of_kind in by_kind.items()]
+    return [
+        _panel(workspace, metric_of, f"{_loss_label(workspace, metric_of, of_kind[0][0])}, {kind}", of_kind)
+        for kind, of_kind in by_kind.items()
+    ]
+
+
+def _loss_label(workspace: Workspace, metric: Metric, run: RunRow) -> str:
+    """Return what a loss is called; one that is not logged was evaluated on held-out pairs."""
+    is_evaluated = metric.label == metric.name and metric.name not in workspace.results.scalar_names(run.id)
+    return "Held-out loss" if is_evaluated else metric.label
 
 
 def _by_measure(name: str, drawn: list[tuple[RunRow, RunCurve]]) -> list[list[tuple[RunRow, RunCurve]]]:
