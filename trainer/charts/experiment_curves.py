@@ -202,9 +202,8 @@ def arm_plot(key: str, name: str, arm: str, curves: Sequence[ArmCurve]) -> XYPlo
     runs = [member.run for curve in curves for member, _, _ in (*curve.runs, *curve.left_out)]
     # The axes are those of the end: a first value is not to fill the plot.
     x = axis_over("Step", [*(line.x for line in lines), *(run.total_steps for run in runs)], margin=0.015, integer=True)
-    ends = [end for line in lines for end in (line.y, line.low, line.high) if end is not None]
     shares = (0.0, LEAST_SHARES) if metric_of.percent else ()
-    y = axis_over("", ends, include=shares, percent=metric_of.percent)
+    y = axis_over("", [h for line in lines for h in line.drawn], include=shares, percent=metric_of.percent)
     unit = "%" if metric_of.percent else metric_of.unit
     label = f"{metric_of.label}, {arm}" if arm else metric_of.label
     # A legend of one entry is not shown.

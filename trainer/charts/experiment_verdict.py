@@ -23,6 +23,7 @@ from trainer.charts.marks import (
     arm_tone,
     axis_over,
     categories,
+    near_ends,
 )
 from trainer.charts.outcome_by_field import outcome_by_field
 from trainer.charts.spec import Chart, Records, Request
@@ -101,12 +102,10 @@ def _differences(verdict: ExperimentVerdict) -> XYPlot:
     clouds = [factor * np.array([gap for _, gap in each.differences], np.float64) for each in verdict.primary]
     margin = factor * verdict.experiment.margin
     every = np.concatenate([*clouds, [0.0, margin, -margin]])
-    # An end of a bar is on the axis up to as far beyond the seeds as they span: one that is still wide would squeeze
-    # them into a line.
-    low, high = every.min() - np.ptp(every), every.max() + np.ptp(every)
-    ends = [factor * end for each in verdict.primary for end in (each.interval.low, each.interval.high)]
-    reached = [end for end in ends if low <= end <= high]
-    y = axis_over(f"difference vs. {verdict.experiment.control.name} ({unit})", [every, reached], margin=0.1)
+    # An interval that is still wide would squeeze the seeds into a line.
+    bars = factor * np.array([(each.interval.low, each.interval.high) for each in verdict.primary])
+    label = f"difference vs. {verdict.experiment.control.name} ({unit})"
+    y = axis_over(label, [every, near_ends(every, bars.ravel().tolist())], margin=0.1)
     by_seed = len(verdict.primary) == 1 and bool(verdict.primary[0].differences)
     dots, points, lines = [], [], []
     for index, (comparison, gaps) in enumerate(zip(verdict.primary, clouds, strict=True)):
@@ -157,9 +156,8 @@ def _bar(comparison: ArmComparison, tone: Tone, x: int, factor: float, y: Axis) 
 
 def _values(verdict: ExperimentVerdict) -> XYPlot:
     outcome = verdict.experiment.outcome
-    metric_of = metric(f"val/{outcome.metric}")
-    factor = 100.0 if metric_of.percent else 1.0
-    arms = verdict.experiment.arms
+    metric_of, arms = metric(f"val/{outcome.metric}"), verdict.experiment.arms
+    factor = scaled(metric_of)[0]
     seeds = sorted({run_outcome.seed for run_outcome in verdict.runs if not run_outcome.note})
     points = []
     for index, arm in enumerate(arms):

@@ -183,6 +183,12 @@ def axis_over(
     return Axis(label, low, high, percent=percent, integer=integer)
 
 
+def near_ends(values: Float[np.ndarray, " n"], ends: Iterable[float]) -> list[float]:
+    """Return the ends of intervals that lie no farther beyond values than these span: others would squeeze them."""
+    span = float(np.ptp(values))
+    return [end for end in ends if values.min() - span <= end <= values.max() + span]
+
+
 @dataclass(frozen=True)
 class Series:
     """A line over x; without a name it is not in the legend.
@@ -209,6 +215,11 @@ class Series:
     marked: bool = False
     faint: bool = False
     hint: str = ""
+
+    @property
+    def drawn(self) -> tuple[Float[np.ndarray, " m"], ...]:
+        """All heights drawn: the line, and the ends of its band."""
+        return tuple(each for each in (self.y, self.low, self.high) if each is not None)
 
 
 @dataclass(frozen=True)
@@ -394,7 +405,7 @@ class XYPlot:
         low, high = self.y.low, self.y.high
         if not self.y.percent or self.y.log:
             return low, high
-        lines = [end for each in self.curves for end in (each.y, each.low, each.high) if end is not None]
+        lines = [heights for each in self.curves for heights in each.drawn]
         lines.append(np.array([end for dot in self.dots for end in (dot.low, dot.high)]))
         markers = [*(cloud.xy[:, 1] for cloud in self.points), np.array([dot.y for dot in self.dots])]
         below = above = 0.0
