@@ -351,10 +351,12 @@ def figure_problems(workspace: Workspace, figures: Iterable[Sequence[str]]) -> d
 
 def left_out_words(problems: Mapping[str, str], count: int) -> str:
     """Return how many of the figures there are, and of each that is left out why; empty if there are all."""
+    from trainer.charts.class_task import NAME_LABELS
+
     # One reason is often that of all.
     names: dict[str, list[str]] = {}
     for name, reason in problems.items():
-        names.setdefault(reason.rstrip("."), []).append(name)
+        names.setdefault(reason.rstrip(".").replace(NAME_LABELS, "Choose labels in Classify"), []).append(name)
     reasons = [f"{', '.join(each)} left out: {reason}." for reason, each in names.items()]
     return " ".join([f"{count - len(problems)} of {count} figures.", *reasons]) if problems else ""
 

@@ -29,7 +29,7 @@ _FAR: Final = (
     "the other computer, which then embeds its pairs."
 )
 _WITHOUT: Final = "Without pairs only its curves are shown."
-_CURVES: Final = "Its curves are shown; its checkpoints cannot be opened as a model."
+_CURVES: Final = "Its curves are shown; it has no model that can be opened."
 _FIELDS: Final = {
     "folder": ("Training", "output folder, or ssh://host/path"),
     "data": ("Pairs", "folder, table or tar; empty: curves only"),

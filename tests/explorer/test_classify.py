@@ -386,11 +386,11 @@ def test_check_marks_stand_where_the_right_labels_are_set(
     captions = {"f": "a white heart above a black heart", "s": "a black star below a white one", "o": "a white star"}
     picker.of_data = {path: ("white", caption) for path, caption in captions.items()}
     whys = {path: picker.why(path) for path in captions}
-    assert whys == {"f": "which its caption names first", "s": "its class in the data", "o": ""}
+    assert whys == {"f": "the first label that its caption names", "s": "its class in the data", "o": ""}
     black = Prediction(("black", "white"), np.array([0.9, 0.1]), np.array([0.3, 0.1]), 20, "softmax")
     outcome = verdict([black, black], ["A", "B"], "white", why=whys["f"])
     assert outcome is not None
-    assert outcome.words == "Both predict black; right is white, which its caption names first"
+    assert outcome.words == "Both predict black; right is white, the first label that its caption names"
     again = TruthPicker(context.settings, list)
     again.show_labels(("blue", "red"), ())
     assert [again.label_of(str(images[name])) for name in ("a-red", "disagree-red")] == ["blue", "red"]

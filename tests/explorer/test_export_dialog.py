@@ -25,6 +25,7 @@ from explorer.window.exports import (
     with_usual,
 )
 from explorer.window.figure_previews import FigurePreviews
+from trainer import config
 from trainer.charts.figure_choices import FigureChoices
 
 COMMAND = ["export", "similarity", "--runs", "1", "2"]
@@ -277,6 +278,11 @@ def test_what_lacks_a_snapshot_or_classes_is_known_before_the_export(context, tw
     text = left_out_words({"Map": problems["map"], "Similarity": problems["map"]}, 5)
     assert text.startswith("3 of 5 figures. Map, Similarity left out: Run ")
     assert left_out_words({}, 5) == ""
+    plain = context.workspace.runs.create(config.Run(name="img", data=config.Folder(path="none")))
+    asks = figure_problems(context.workspace, [["export", "prompts", "--runs", str(plain)]])
+    assert left_out_words({"Prompts": asks["prompts"]}, 1) == (
+        "0 of 1 figures. Prompts left out: The data of run img has no two classes. Choose labels in Classify."
+    )
 
 
 def test_the_dialog_is_named_after_the_chart() -> None:

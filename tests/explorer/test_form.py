@@ -201,8 +201,18 @@ def test_a_folder_needs_its_path(qtbot: QtBot, sheet: NewRun, tmp_path: Path):
         (tmp_path / f"{number}.txt").touch()
     data.form.editor("path").setText(str(tmp_path))
     qtbot.waitUntil(sheet.start.isEnabled)
-    # 600 captions, a tenth held out, 4 whole batches of 128, 5 epochs.
-    qtbot.waitUntil(lambda: sheet.estimate.text() == "20 steps (4 per epoch, about 540 pairs)")
+    # 600 captions, a tenth held out, at least 8 batches in an epoch and 500 steps: as Import and `fit --data` propose.
+    qtbot.waitUntil(lambda: sheet.estimate.text() == "504 steps (8 per epoch, about 540 pairs)")
+    optimizer = sheet.section("optimizer").form
+    assert [optimizer.editor(name).value() for name in ("batch_size", "epochs")] == [64, 63]
+    for number in range(300):
+        (tmp_path / "more" / f"{number}.txt").parent.mkdir(exist_ok=True)
+        (tmp_path / "more" / f"{number}.txt").touch()
+    data.form.editor("path").setText(str(tmp_path / "more"))
+    qtbot.waitUntil(lambda: sheet.estimate.text() == "504 steps (8 per epoch, about 270 pairs)")
+    optimizer.editor("batch_size").set_value(16)
+    data.form.editor("path").setText(str(tmp_path))
+    qtbot.waitUntil(lambda: sheet.estimate.text().endswith("(50 per epoch, about 810 pairs)"))
 
 
 def test_enter_starts_what_the_editors_hold(qtbot: QtBot, sheet: NewRun):
@@ -366,7 +376,9 @@ def test_too_few_pairs_are_told_at_the_field_and_one_click_mends_them(
     made = NewRun(PRESETS, background, data=few, pairs=None)
     qtbot.addWidget(made)
     made.show()
-    words = problem(made, "optimizer", "batch_size")
+    batch, words = made.section("optimizer").form.editor("batch_size"), problem(made, "optimizer", "batch_size")
+    qtbot.waitUntil(lambda: batch.value() == 4)
+    batch.set_value(128)
     qtbot.waitUntil(words.isVisible)
     assert words.text() == "Batch size 128 is more than the 42 pairs to train on: choose at most 42."
     for button in (made.start, made.foot.queue):
@@ -379,7 +391,7 @@ def test_too_few_pairs_are_told_at_the_field_and_one_click_mends_them(
     qtbot.waitUntil(made.start.isEnabled)
     assert made.run().optimizer.batch_size == 32
     assert not repair.isVisible()
-    assert made.estimate.text() == "5 steps (1 per epoch, about 42 pairs)"
+    assert made.estimate.text() == "50 steps (1 per epoch, about 42 pairs)"
 
 
 @pytest.mark.parametrize(
@@ -651,7 +663,11 @@ def test_the_time_is_told_by_an_earlier_run_of_its_kind_and_by_no_other(qtbot: Q
     qtbot.addWidget(made)
     # The label is not broken between its words.
     qtbot.waitUntil(lambda: made.estimate.text().endswith("about 10 min at the speed of CLOOB\u00a0·\u00a0s0"))
-    made.section("optimizer").form.editor("batch_size").set_value(64)
+    batch = made.section("optimizer").form.editor("batch_size")
+    batch.set_value(64)
+    near = "about 10 min at the speed of CLOOB\u00a0·\u00a0s0\u00a0(batch\u00a0128)"
+    qtbot.waitUntil(lambda: made.estimate.text().endswith(near))
+    batch.set_value(8)
     qtbot.waitUntil(lambda: made.estimate.text().endswith("pairs)"))
 
 

@@ -457,6 +457,28 @@ def test_a_new_run_starts_with_the_own_data_that_were_trained_on_last(
     qtbot.waitUntil(lambda: not opened_on(view, folder))
 
 
+def test_pairs_of_a_run_that_begins_after_a_newer_one_was_made_are_read_again(
+    window: Window, qtbot: QtBot, folder: Path
+) -> None:
+    workspace, view = Workspace(window.folder), window.pages.views["runs"]
+    own = dataclasses.replace(presets.preset("clip-folder"), data=config.Folder(path=str(folder)))
+    waits = workspace.runs.create(own, preset="clip-folder", status="queued")
+    workspace.runs.create(config.Run(name="log of another program"))
+    window.services.jobs.poll()
+    qtbot.waitUntil(lambda: opened_on(view, folder))
+    with RunLog.claim(workspace, waits) as log:
+        log.facts(train_pairs=640)
+        log.status("finished")
+    window.services.jobs.poll()
+
+    def estimate() -> str:
+        form = view.open_new_run()
+        form.reject()
+        return form.estimate.text()
+
+    qtbot.waitUntil(lambda: estimate().startswith("500 steps (10 per epoch, 640 pairs)"))
+
+
 def trained(window: Window, run: config.Run, preset: str) -> None:
     workspace = Workspace(window.folder)
     with RunLog.claim(workspace, workspace.runs.create(run, preset=preset)) as log:

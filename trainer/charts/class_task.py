@@ -31,6 +31,8 @@ from trainer.store.snapshot_files import Snapshot, read_snapshot
 from trainer.untrusted import files as untrusted_files
 from trainer.untrusted.bounded.arrays import load_npy
 
+NAME_LABELS: Final = "Name some: --labels cat dog"
+"""What a command that lacks labels is told; the window says where to choose them."""
 MOST_CLASSES: Final = 1_000
 """A column with more different values is a caption, not a class."""
 
@@ -161,7 +163,7 @@ def class_words(
             count = 0 if question is None else len(question.classes)
             has = f"{count:,} classes; {MOST_CLASSES:,} at most can be classified" if count else "no two classes"
             name = workspace.runs.get(run).name
-            raise ChartError(f"The data of run {name} has {has}. Name some: --labels cat dog.")
+            raise ChartError(f"The data of run {name} has {has}. {NAME_LABELS}.")
         labels = question.classes
     return tuple(dict.fromkeys(labels)), tuple(dict.fromkeys(templates or templates_for(question, labels)))
 

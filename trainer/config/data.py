@@ -33,11 +33,11 @@ def _heldout_list() -> str:
 
 def _most_per_query() -> int:
     help = "At most so many training pairs for a query, as in CLIP's data; 0: all. Pairs without a query are left out."
-    return option(0, "Pairs a query", help, low=0, high=10_000_000, advanced=True)
+    return option(0, "Pairs per query", help, low=0, high=10_000_000, advanced=True)
 
 
 def _queries() -> str:
-    help = "A text file with one query a line, for Pairs a query; empty: every word of the captions."
+    help = "A text file with one query a line, for Pairs per query; empty: every word of the captions."
     return option("", "Queries", help, advanced=True)
 
 
@@ -47,7 +47,7 @@ def _split_from() -> Literal["stated", "share"]:
 
 
 def _encoding(of: str = "captions") -> str:
-    help = f"Of the {of}: auto, or a name such as utf-8, cp1252, shift_jis."
+    help = f"Encoding of the {of}: auto tries the usual ones; else a name such as utf-8, cp1252, shift_jis."
     return option("auto", "Encoding", help, advanced=True)
 
 
@@ -375,7 +375,7 @@ def unused_fields(data: Any) -> dict[str, str]:
     """Return the fields that have no effect because of others, each with the reason."""
     labels = {field.name: field.metadata.get("label", field.name) for field in fields(data)}
     idle = getattr(data, "queries", "").strip() and not data.most_per_query
-    without = {"queries": "Not used: Pairs a query is 0."} if idle else {}
+    without = {"queries": "Not used: Pairs per query is 0."} if idle else {}
     naming = [labels[name] for name in _HELDOUT if getattr(data, name, "").strip()]
     if "heldout_share" not in labels or not naming:
         return without

@@ -153,9 +153,7 @@ class TextSearch(QObject):
         rows, owner = self._selecting.rows, self._selecting.owner
         owned = [panel.index for panel in self._panels if panel.side is owner and len(rows)]
         counts = [
-            f"{np.count_nonzero(mask[rows]):,} of {len(rows):,} selected ({np.count_nonzero(mask):,} in all)"
-            if index in owned
-            else f"{np.count_nonzero(mask):,} of {len(mask):,}"
+            _selected_words(mask, rows) if index in owned else f"{np.count_nonzero(mask):,} of {len(mask):,}"
             for index, mask in self._matches.items()
         ]
         if self._selecting.linked:
@@ -200,3 +198,10 @@ def matching(items: Items, terms: Sequence[str]) -> Bool[np.ndarray, " n"]:
     mask = np.zeros(len(items), bool)
     mask[left] = True
     return mask
+
+
+def _selected_words(mask: Bool[np.ndarray, " n"], rows: Int[np.ndarray, " k"]) -> str:
+    """Return how many of the selected pairs match, and of how many matches where others match, too."""
+    count, every = np.count_nonzero(mask[rows]), np.count_nonzero(mask)
+    chosen = f"{count:,} selected" if count == len(rows) else f"{count:,} of {len(rows):,} selected"
+    return chosen if count == every else f"{chosen} ({every:,} in all)"

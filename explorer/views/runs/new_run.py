@@ -155,6 +155,7 @@ class NewRun(QDialog):
         self._shown = config.Run()
         self._taken = taken
         self._paces: tuple[Pace, ...] = ()
+        self._suited: config.Optimizer | None = None  # As it was made to suit data that were named here.
         self._build(preset)
         self._later = QTimer(self, singleShot=True, interval=CHECK_MS, timeout=self._check)
         if start_from is not None:
@@ -328,7 +329,14 @@ class NewRun(QDialog):
         self._check()
 
     def _take_count(self, pairs: int | None) -> None:
+        """Show how many pairs there are; an optimizer that is still its preset's is made to suit other data."""
         self._pairs = pairs
+        run, usual = self.run(), self._presets.get(self.preset_name)
+        is_own = self._start_from is None and usual is not None and run.data != usual.data and not run.data.is_drawn
+        if usual is not None and is_own and pairs and run.optimizer in (usual.optimizer, self._suited):
+            began = dataclasses.replace(run, optimizer=usual.optimizer)
+            self._suited = on_data(began, run.data, None, pairs).optimizer
+            self.section("optimizer").set_value(self._suited)
         self._check()
 
     def _show_foot(self, run: config.Run, problems: dict[str, str], repairs: dict[str, Any]) -> None:

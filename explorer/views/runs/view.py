@@ -92,7 +92,7 @@ class RunsView(View):
         self._inspects = False
         self._preset_for_import = ""
         self._last_data: dict[str, Any] = {}
-        self._newest: tuple[int, bool] | None = None
+        self._newest: tuple[int, int] | None = None
         self.table = RunsTable()
         self.arrangement = Arrangement(self.table, context)
         yield
@@ -446,7 +446,9 @@ class RunsView(View):
 
     def _read_last_data(self) -> None:
         """Read what the next New run form starts with, where there is a newer run, or the newest has begun."""
-        newest = max(((run.id, "train_pairs" in run.facts) for run in self.context.jobs.runs), default=None)
+        # One may begin after a newer run was made: of a run that waits the pairs are not counted yet.
+        began = sum("train_pairs" in run.facts for run in self.context.jobs.runs)
+        newest = max(((run.id, began) for run in self.context.jobs.runs), default=None)
         if newest != self._newest:
             self._newest = newest
             question = actions.last_own_data, self.context.workspace
