@@ -119,6 +119,8 @@ class StatusBar(QStatusBar):
     def show_brief(self, text: str, ms: int) -> None:
         """Show a short message for some milliseconds; hide it if empty."""
         self.brief.setText(text)
+        # It is read whole: the name of the folder gives way.
+        self.brief.setMinimumWidth(min(self.brief.sizeHint().width(), MOST_PROGRESS_PX))
         self.brief.setVisible(bool(text))
         self._brief_timer.start(ms)
 
