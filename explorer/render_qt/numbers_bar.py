@@ -21,7 +21,7 @@ from trainer.charts.marks import RUN_TONES, NumberRow, NumberTable, Panel, lette
 HEIGHT: Final = 40
 MOST_VALUES: Final = 3
 MOST_RUNS: Final = 2
-LONGEST_NAME: Final = 24
+LONGEST_NAME: Final = 44
 """A measure with a longer name is left to the table."""
 
 

@@ -207,7 +207,7 @@ def test_numbers_fold_below_the_plots(qtbot, window: Window) -> None:
     assert not table.isVisible()
     assert pane.numbers.height() == 40
     texts = [label.text() for label in pane.numbers.findChildren(type(pane.numbers.count))]
-    assert {"AUC", "d′", "Overlap", table.text("AUC", 0), table.text("AUC", 1)} <= {*texts}
+    assert {"AUC vs. 10 hardest", "d′", "Overlap", *(table.text("AUC vs. 10 hardest", at) for at in (0, 1))} <= {*texts}
     plots = [card.plot for key, card in pane.panel.cards.items() if key.startswith("cosines-")]
     assert len(plots) == 2
     assert min(plot.height() for plot in plots) >= PLOT_PX

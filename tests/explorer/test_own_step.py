@@ -129,7 +129,7 @@ def test_similarity(qtbot: QtBot, show: Callable, sides: Any, tmp_path: Path):
     for place in (0, 1):
         shot = at(view, sides[place])
         areas.append(auc(matched_cosines(shot.image, shot.text), hardest_texts(shot.image, shot.text, 10).cosines))
-        assert cards["numbers"].text("AUC", place) == f"{areas[-1]:.3f}"
+        assert cards["numbers"].text("AUC vs. 10 hardest", place) == f"{areas[-1]:.3f}"
         assert labels(view, sides)[place] in cards[f"cosines-{place}"].title.text()
     assert notes_steps(view.cosines.pane.panel.panel, view, sides)
     # The command prints what the window shows, for both steps.
@@ -137,7 +137,7 @@ def test_similarity(qtbot: QtBot, show: Callable, sides: Any, tmp_path: Path):
     assert main([*view.command(), "--out", str(file), "--workspace", str(view.context.workspace.folder)]) == 0
     with file.open(newline="") as lines:
         rows = {(row["series"], row["x"]): row["y"] for row in csv.DictReader(lines) if row["part"] == "numbers"}
-    assert [float(rows[label, "AUC"]) for label in labels(view, sides)] == pytest.approx(areas)
+    assert [float(rows[label, "AUC vs. 10 hardest"]) for label in labels(view, sides)] == pytest.approx(areas)
 
     view.tabs.setCurrentIndex(1)
     matrix = view.pane(1)

@@ -33,7 +33,7 @@ def test_numbers_are_those_of_the_analysis(view: SimilarityView, two_runs: tuple
         matched = matched_cosines(snapshot.image, snapshot.text)
         unmatched = hardest_texts(snapshot.image, snapshot.text, 10).cosines
         expected = {
-            "AUC": f"{auc(matched, unmatched):.3f}",
+            "AUC vs. 10 hardest": f"{auc(matched, unmatched):.3f}",
             "d′": f"{d_prime(matched, unmatched):.2f}",
             "Overlap": f"{100 * overlap(matched, unmatched):.1f} %",
             "Image to text R@1, unseen renderings, n = 48": f"{100 * (matched > unmatched[:, 0]).mean():.1f} %",
@@ -50,9 +50,9 @@ def test_only_comparable_measures_have_a_difference(view: SimilarityView):
     a, b = view.cosines.runs
     differences = view.cosines.pane.panel.cards["differences"]
     assert differences.title.text() == "B against A"
-    assert differences.text("AUC") == f"{b.auc - a.auc:+.3f}".replace("-", "−")
+    assert differences.text("AUC vs. 10 hardest") == f"{b.auc - a.auc:+.3f}".replace("-", "−")
     assert differences.text("Overlap") == f"{100 * (b.overlap - a.overlap):+.1f} points".replace("-", "−")
-    assert differences.text("AUC").startswith("−")
+    assert differences.text("AUC vs. 10 hardest").startswith("−")
     assert "Mean matched" not in [line.words for line in differences.numbers.lines]
     assert "not comparable across runs" in view.cosines.pane.panel.notes.text()
 

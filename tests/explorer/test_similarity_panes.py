@@ -15,6 +15,7 @@ from explorer.widgets.progress_row import Cancelled, Ticket
 from explorer.widgets.searchable_combo_box import SearchableComboBox
 from trainer.analysis.leave_one_word_out import caption_effect, without_each_word
 from trainer.charts.matrix import MatrixWindow
+from trainer.charts.snapshot_label import labels
 from trainer.messages import decode_answer
 from trainer.store import read_snapshot
 
@@ -63,14 +64,21 @@ def test_brushing_selects_the_pairs_of_the_range_everywhere(view: SimilarityView
     QTest.keyClick(plot, Qt.Key.Key_Escape)
     assert plot.brush is None
     assert view.context.selection.pairs.size == 0
-    assert tab.strip.heading.text().startswith("Hardest pairs for")
-    assert tab.strip.heading.text().endswith("own caption vs. closest other caption")
-    lowest = int(tab.runs[0].rows[np.argmin(tab.runs[0].matched)])
+    lead = tab.runs[0]
+    margins = lead.matched - lead.hardest[:, 0]
+    wrong = int(np.sum(margins <= 0))
+    verb = "is" if wrong == 1 else "are"
+    said = f"{wrong} of {len(margins)} images {verb} closer to another caption in {labels(tab.runs)[0]}"
+    assert tab.strip.heading.text() == f"{said} · own vs. closest other, smallest margin first"
+    assert [item.path for item in tab.strip.strip.items] == [
+        lead.items.path[row] for row in lead.rows[np.argsort(margins, kind="stable")][:40]
+    ]
+    lowest = int(lead.rows[np.argmin(margins)])
     strip = tab.strip.strip
     first = strip.visualRect(strip.model().index(0, 0)).center()
     QTest.mouseClick(strip.viewport(), LEFT, pos=first)
     assert view.context.selection.pairs.tolist() == [lowest]
-    assert tab.strip.heading.text().startswith("Hardest pairs for"), "the list stays"
+    assert "closer to another caption" in tab.strip.heading.text(), "the list stays"
 
 
 def test_cosines_that_read_alike_are_told_to_be_near() -> None:
@@ -95,9 +103,9 @@ def test_all_unmatched_are_counted(qtbot, view: SimilarityView):
     table = tab.pane.panel.cards["numbers"]
     qtbot.waitUntil(lambda: table.text("n unmatched") == f"{48 * 47:,}", timeout=30_000)
     run = tab.runs[0]
-    assert table.text("AUC") == f"{run.auc:.3f}"
+    assert table.text("AUC vs. all") == f"{run.auc:.3f}"
     low, high = run.intervals["auc"]
-    assert table.text("AUC, interval") == f"{low:.3f} – {high:.3f}"
+    assert table.text("AUC vs. all, interval") == f"{low:.3f} – {high:.3f}"
     assert table.text("Overlap, shuffled") == f"{100 * run.shuffled['overlap']:.1f} %"
     assert abs(run.shuffled["auc"] - 0.5) < 0.1, "against all unmatched pairs chance is near .5"
     assert view.command()[-2:] == ["--compared", "all"]

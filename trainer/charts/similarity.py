@@ -60,8 +60,8 @@ def draw(data: PerRun[SimilarityRun], settings: SimilaritySettings) -> Panel:
     )
     # Of shuffled pairs, the hardest are nearer than the matched one: chance would look like a fault.
     tables = (
-        table_of(data.found, names, chance=settings.compared != "hardest"),
-        *(differences(data.found, names, data.places) if len(names) > 1 else ()),
+        table_of(data.found, names, settings),
+        *(differences(data.found, names, data.places, settings) if len(names) > 1 else ()),
     )
     facets = ((facet_table(data.found, names, settings.facet),),) if settings.facet else ()
     return Panel(
@@ -114,6 +114,7 @@ def _notes(runs: Sequence[SimilarityRun], settings: SimilaritySettings) -> list[
         notes.append(f"{max(pictures):,} images, drawn at random, are compared with all texts.")
     if settings.compared == "hardest" and len({run.pairs for run in runs}) > 1:
         notes.append("The runs have different numbers of pairs, so their hardest unmatched pairs are not comparable.")
+    notes += [f"{name}: {run.confused_words}." for name, run in zip(labels(runs), runs, strict=True)]
     if settings.compared == "sampled":
         notes.append("Unmatched pairs are drawn at random.")
     return notes
@@ -130,15 +131,15 @@ def values(data: PerRun[SimilarityRun], settings: SimilaritySettings) -> list[di
 
 
 def records(data: PerRun[SimilarityRun], settings: SimilaritySettings) -> Records:
-    """Return one row per image: its matched cosine, that of its most similar unmatched text, and that text's pair."""
+    """Return one row per pair, the smallest margin of each run (own cosine minus closest other) first."""
     header = ("run", "name", "step", "dataset", "split", "k", "n", "row", "matched", "hardest", "hardest_row")
-    return header, [
-        (run.run, run.name, run.step, run.dataset, run.split, run.k, run.n, *line)
-        for run in data.found
-        for line in zip(
-            run.rows.tolist(), run.matched.tolist(), run.hardest[:, 0].tolist(), run.hardest_row.tolist(), strict=True
-        )
-    ]
+    lines = []
+    for run in data.found:
+        order = np.lexsort((run.rows, run.margin))
+        columns = (run.rows, run.matched, run.hardest[:, 0], run.hardest_row, run.margin)
+        facts = (run.run, run.name, run.step, run.dataset, run.split, run.k, run.n)
+        lines += [(*facts, *line) for line in zip(*(column[order].tolist() for column in columns), strict=True)]
+    return (*header, "margin"), lines
 
 
 CHART: Final = Chart(

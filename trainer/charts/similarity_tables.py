@@ -9,7 +9,7 @@ import numpy as np
 
 from trainer.charts.marks import NumberRow, NumberTable, ShadedTable
 from trainer.charts.measure import Measure
-from trainer.charts.measures.similarity import COMPARABLE, EMPTY, Separation, SimilarityRun
+from trainer.charts.measures.similarity import COMPARABLE, EMPTY, Separation, SimilarityRun, SimilaritySettings
 from trainer.metrics import recall_name
 
 SHARES: Final = ("overlap", "recall1")
@@ -18,16 +18,20 @@ MOST_FACETS: Final = 40
 """Values of a column that are drawn; `trainer analyze` prints all."""
 
 
-def table_of(runs: Sequence[SimilarityRun], names: list[str], *, chance: bool) -> NumberTable:
-    """Return the separation of each run, with intervals, and with the level of chance if wanted."""
-    lines = []
-    for field, label, hint, digits in _comparable(runs):
+def table_of(runs: Sequence[SimilarityRun], names: list[str], settings: SimilaritySettings) -> NumberTable:
+    """Return the separation of each run, with intervals, and with the level of chance where it is no extreme."""
+    lines, chance = [], settings.compared != "hardest"
+    for field, label, hint, digits in _comparable(runs, settings):
         values = tuple(getattr(run, field) for run in runs)
         lines.append(NumberRow(label, hint, values, digits, strong=True, percent=field in SHARES))
         wholes = {run.of_split for run in runs}
         if field == "auc" and len(wholes) == 1 and any(run.whole_auc == run.whole_auc for run in runs):
             hint = "As the training measured it, in its curves and in reports; the rows around it are of stored pairs."
-            lines.append(NumberRow(f"AUC, n = {wholes.pop():,}", hint, tuple(run.whole_auc for run in runs), digits))
+            lines.append(
+                NumberRow(
+                    f"{_area(runs, settings)}, n = {wholes.pop():,}", hint, tuple(run.whole_auc for run in runs), digits
+                )
+            )
         if any(field in run.intervals for run in runs):
             hint = "95 % bootstrap interval over the pictures, each with its captions."
             lines.append(NumberRow(f"{label}, interval", hint, tuple(_interval(run, field, digits) for run in runs)))
@@ -43,20 +47,30 @@ def table_of(runs: Sequence[SimilarityRun], names: list[str], *, chance: bool) -
         Measure[SimilarityRun]("n unmatched", "Unmatched pairs of these pictures.", lambda run: run.n_unmatched, 0),
     )
     lines += [measure.row(runs) for measure in rest]
+    hint = "Images whose closest text is not their own, of those compared; the others are R@1."
+    shares = tuple(f"{run.confused:,} of {run.pictures:,}" for run in runs)
+    lines.append(NumberRow("Closer to another caption", hint, shares))
     if any(run.pictures != len(run.matched) for run in runs):
         hint = "Independent items: intervals draw these."
         lines.append(NumberRow("Pictures", hint, tuple(run.pictures for run in runs), 0))
     return NumberTable("numbers", "Separation of matched from unmatched pairs", tuple(names), tuple(lines))
 
 
-def _comparable(runs: Sequence[SimilarityRun]) -> list[tuple[Separation, str, str, int]]:
+def _area(runs: Sequence[SimilarityRun], settings: SimilaritySettings) -> str:
+    """Return what AUC is called: reports name what the matched cosines are compared with, too."""
+    kinds = dict.fromkeys(run.k for run in runs)
+    hardest = f"{' / '.join(map(str, kinds))} hardest"
+    return f"AUC vs. {hardest if settings.compared == 'hardest' else settings.compared}"
+
+
+def _comparable(runs: Sequence[SimilarityRun], settings: SimilaritySettings) -> list[tuple[Separation, str, str, int]]:
     recall = recall_name("image_to_text", split=[run.split for run in runs], n=[run.pictures for run in runs])
     wholes = {run.of_split for run in runs}
     recall += f" of {max(wholes):,}" if len(wholes) == 1 and max(wholes) else ""
     pictures = {run.pictures for run in runs}
     is_sample = len(wholes) == len(pictures) == 1 and max(wholes) > 0
     of = f", n = {max(pictures):,} of {max(wholes):,}" if is_sample else ""
-    labels = {"recall1": recall, "auc": f"AUC{of}"}
+    labels = {"recall1": recall, "auc": f"{_area(runs, settings)}{of}"}
     return [(name, labels.get(name, label), hint, digits) for name, label, hint, digits in COMPARABLE]
 
 
@@ -65,7 +79,9 @@ def _interval(run: SimilarityRun, field: str, digits: int) -> str:
     return f"{low:.{digits}f} – {high:.{digits}f}".replace("-", "−") if low == low else "–"
 
 
-def differences(runs: Sequence[SimilarityRun], names: list[str], indices: Sequence[int]) -> tuple[NumberTable]:
+def differences(
+    runs: Sequence[SimilarityRun], names: list[str], indices: Sequence[int], settings: SimilaritySettings
+) -> tuple[NumberTable]:
     """Return each run minus the first, named by the letters of their places."""
     lines = tuple(
         NumberRow(
@@ -76,7 +92,7 @@ def differences(runs: Sequence[SimilarityRun], names: list[str], indices: Sequen
             percent=field in SHARES,
             signed=True,
         )
-        for field, label, hint, digits in _comparable(runs)
+        for field, label, hint, digits in _comparable(runs, settings)
     )
     first, *others = (chr(ord("A") + index) for index in indices)
     title = " / ".join(f"{other} against {first}" for other in others)

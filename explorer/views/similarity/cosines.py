@@ -90,7 +90,8 @@ class CosinesTab(ChartTab):
     def _show_pairs(self) -> None:
         rows, lowest = self.context.selection.pairs, self._lowest()
         if self._zone is None and len(rows) < 2 and np.isin(rows, lowest).all() and len(lowest):
-            text = f"Hardest pairs for {labels(self.runs)[0]}: own caption vs. closest other caption"
+            text = f"{self.runs[0].confused_words} in {labels(self.runs)[0]}"
+            text += " · own vs. closest other, smallest margin first"
             self.strip.show_pairs(lowest, self.runs, self.data.places, text)
             if not len(rows):
                 self.strip.strip.clearSelection()
@@ -101,9 +102,9 @@ class CosinesTab(ChartTab):
         self.strip.show_pairs(rows, self.runs, self.data.places if self.data is not None else (), text)
 
     def _lowest(self) -> np.ndarray:
-        """Return the rows of the pairs of the first run that match least, ascending."""
+        """Return the rows of the pairs of the first run with the smallest margins, ascending."""
         run = next(iter(self.runs), None)
-        return np.empty(0, np.int64) if run is None else np.sort(run.rows[np.argsort(run.matched)[:LOWEST]])
+        return np.empty(0, np.int64) if run is None else np.sort(run.rows[run.smallest_margins(LOWEST)])
 
     def _choose(self, pair: int) -> None:
         self._zone = None

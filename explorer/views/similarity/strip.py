@@ -51,7 +51,7 @@ class PairStrip(QWidget):
         self.heading.setObjectName("similarity-strip-heading")
         self.strip = ImageStrip(pictures.get, edge=PICTURE_PX)
         self.strip.setObjectName("similarity-strip")
-        self.strip.setAccessibleName("Pairs by their matched cosine")
+        self.strip.setAccessibleName("Pairs by their margin: own minus closest other")
         pictures.arrived.connect(self.strip.picture_arrived)
         self._ordered: list[int] = []
         self.strip.clicked.connect(lambda index: self.chosen.emit(self._ordered[index.row()]))
@@ -61,18 +61,18 @@ class PairStrip(QWidget):
     def show_pairs(
         self, rows: Int[np.ndarray, " k"], runs: Sequence[SimilarityRun], sides: Sequence[int], title: str
     ) -> None:
-        """Show these pairs of ascending rows, least similar first; without rows the strip is hidden."""
+        """Show these pairs of ascending rows, smallest margin first; without rows the strip is hidden."""
         self.rows = rows
         if not len(rows) or not runs or rows[-1] >= len(runs[0].items):
             self.strip.show_items([])
             self.hide()
             return
         lead = runs[0]
-        cosines = np.full(len(rows), np.inf)
+        margins = np.full(len(rows), np.inf)
         _, of_rows, of_lead = np.intersect1d(rows, lead.rows, assume_unique=True, return_indices=True)
-        cosines[of_rows] = lead.matched[of_lead]
-        order = np.argsort(cosines, kind="stable")[:MOST]
-        more = f" · the {MOST} least similar of them are shown" if len(rows) > MOST else ""
+        margins[of_rows] = lead.margin[of_lead]
+        order = np.argsort(margins, kind="stable")[:MOST]
+        more = f" · the {MOST} with the smallest margins are shown" if len(rows) > MOST else ""
         self.heading.setText(title + more)
         self._ordered = rows[order].tolist()
         # Of other data, the same row is another pair.

@@ -5,11 +5,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from explorer.views.changes.load import own_caption_first
 from tests.cancelled import cancelled
 from trainer.analysis.similarity import auc
 from trainer.charts import ChartError
+from trainer.charts.changes import CHART as CHANGES
 from trainer.charts.facets import facet_columns
 from trainer.charts.measures import similarity as module
+from trainer.charts.measures.changes import ChangesSettings
 from trainer.charts.measures.similarity import SimilaritySettings
 from trainer.charts.settings import checked
 from trainer.charts.similarity import CHART
@@ -54,9 +57,14 @@ def test_numbers_equal_naive_loops(charted):
     assert 0.5 < run.auc <= 1
     recall = charted.results.last_values(2)["val/image_to_text_R@1"]
     assert run.recall1 == pytest.approx(recall), "the chart and the training log tell the same recall"
+    margins = [cosine[i][i] - hard[i][0] for i in range(snapshot.n)]
+    assert run.margin.tolist() == pytest.approx(margins, abs=1e-5)
+    assert run.confused == told["confused"] == sum(margin <= 0 for margin in margins) > 0
     header, rows = CHART.records(data, settings)
-    of = dict(zip(header, rows[240 + 7], strict=True))
-    assert (of["run"], of["row"]) == (2, 7)
+    of_run = [dict(zip(header, row, strict=True)) for row in rows if row[0] == 2]
+    assert [of["margin"] for of in of_run] == pytest.approx(sorted(margins), abs=1e-5), "the hardest first"
+    assert [margins[row] for row in run.smallest_margins(20)] == pytest.approx(sorted(margins)[:20], abs=1e-5)
+    of = next(of for of in of_run if of["row"] == 7)
     assert (of["matched"], of["hardest"]) == (pytest.approx(matched[7], abs=1e-5), pytest.approx(hard[7][0], abs=1e-5))
 
 
@@ -102,7 +110,7 @@ def test_a_sample_of_a_split_says_of_how_many(charted):
     line = next(line for line in table.lines if "R@1" in line.words)
     assert line.words.endswith("n = 240 of 1,024")
     lines = {row.words: row for row in panel.mark("numbers").lines}
-    assert "AUC, n = 240 of 1,024" in lines
+    assert "AUC vs. 10 hardest, n = 240 of 1,024" in lines
     assert line.text(0) == f"{100 * run.recall1:.1f} %"
     assert "Pictures" not in [line.words for line in table.lines], "as many as n matched"
 
@@ -181,5 +189,26 @@ def test_the_sample_names_the_auc_of_the_report_beside_that_of_its_stored_pairs(
     panel = CHART.draw(similarity(workspace, 1, 2), SimilaritySettings())
     rows = {row.words: row.values for row in panel.mark("numbers").lines}
     stored = [each.metrics.get("auc_hard10") for each in workspace.results.evaluations(1)]
-    assert rows["AUC, n = 1,024"][0] in stored
-    assert rows["AUC, n = 512 of 1,024"][0] != rows["AUC, n = 1,024"][0]
+    assert rows["AUC vs. 10 hardest, n = 1,024"][0] in stored
+    assert rows["AUC vs. 10 hardest, n = 512 of 1,024"][0] != rows["AUC vs. 10 hardest, n = 1,024"][0]
+
+
+def test_as_many_are_closer_to_another_caption_as_compare_lists() -> None:
+    workspace = Workspace(default_paths.sample_workspace())
+    a, b = similarity(workspace, 1, 2).found
+    first, second = (snapshot_of(workspace, run) for run in (1, 2))
+    for run, snapshot in ((a, first), (b, second)):
+        image, text, captions = snapshot.image.astype(float), snapshot.text.astype(float), snapshot.items.caption
+        cosine = image @ text.T
+        wrong = [
+            i
+            for i in range(snapshot.n)
+            if max(cosine[i][j] for j in range(snapshot.n) if captions[j] != captions[i]) >= cosine[i][i]
+        ]
+        assert run.confused == len(wrong)
+        assert sorted(run.rows[run.smallest_margins(len(wrong))].tolist()) == wrong
+    assert a.confused_words == "10 of 512 images are closer to another caption"
+    listed = CHANGES.result(workspace, Request(targets_of((1, 2))), ChangesSettings(), lambda share, note: None)
+    groups = own_caption_first(listed.found[0])
+    assert len(groups["only-b"]) + len(groups["neither"]) == a.confused
+    assert len(groups["only-a"]) + len(groups["neither"]) == b.confused

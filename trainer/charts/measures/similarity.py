@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from msgspec import Struct
 
 from trainer.analysis import separation as counting
@@ -118,6 +118,9 @@ class SimilarityRun(SnapshotLabel):
     # fewer.
     hardest: Float[np.ndarray, "n k"]
     hardest_row: Int[np.ndarray, " n"]  # The pair whose text is the most similar of them, -1 where there is none.
+    picture: Int[np.ndarray, " n"]  # The place of each pair's picture among those that ask.
+    # Of each pair's picture, the largest cosine with an own text minus that with another; NaN where there is none.
+    margin: Float[np.ndarray, " n"]
     # Cosines of unmatched pairs, flat; where all are compared, the middles of the bins they are in.
     unmatched: Float[np.ndarray, " m"]
     unmatched_weights: Int[np.ndarray, " m"] | None  # How many pairs have each of them; None: one each.
@@ -128,6 +131,7 @@ class SimilarityRun(SnapshotLabel):
     overlap: float
     ks: float
     recall1: float  # Share of distinct pictures one of whose own texts is more similar than every other text.
+    confused: int  # The other pictures: another text is as similar as every own one, or more.
     pictures: int  # How many distinct pictures ask: the independent items behind every number.
     drawn: bool  # Whether these were drawn from more.
     of_split: int  # Pairs of the split that the snapshot is a sample of, as noted; 0: of none, or unknown.
@@ -144,6 +148,20 @@ class SimilarityRun(SnapshotLabel):
     def n_unmatched(self) -> int:
         """The number of unmatched pairs compared."""
         return len(self.unmatched) if self.unmatched_weights is None else int(self.unmatched_weights.sum())
+
+    def smallest_margins(self, most: int) -> Int[np.ndarray, " k"]:
+        """Return the places among `rows` of the `most` pictures with the smallest margins, smallest first.
+
+        A picture with several captions is there once, by the one that is most similar to it.
+        """
+        order = np.lexsort((-self.matched, self.margin))
+        return order[np.sort(np.unique(self.picture[order], return_index=True)[1])][:most]
+
+    @property
+    def confused_words(self) -> str:
+        """A sentence: `10 of 512 images are closer to another caption`."""
+        verb = "is" if self.confused == 1 else "are"
+        return f"{self.confused:,} of {self.pictures:,} images {verb} closer to another caption"
 
     def shares(self, edges: Float[np.ndarray, " bins+1"]) -> tuple[Float[np.ndarray, " bins"], ...]:
         """Return the percentage of matched and of unmatched pairs in each bin."""
@@ -166,6 +184,8 @@ def similarity(
         raise ChartError("Name the column whose value is meant: --facet COLUMN with --only VALUE.")
     opened = open_target(workspace, target, request)
     cosines = _cosines(opened, settings, progress)
+    right, strongest = cosines.hardest.right, cosines.hardest.cosines[:, 0]
+    is_first = _own_first(cosines.hardest, np.arange(len(right)))
     first, second = cosines.counts
     low, high = ends_of([cosines.matched, cosines.unmatched])
     split = opened.snapshot.split
@@ -180,12 +200,15 @@ def similarity(
         matched=cosines.matched,
         hardest=cosines.hardest.cosines[cosines.asked.of],
         hardest_row=cosines.hardest.places[cosines.asked.of, 0],
+        picture=cosines.asked.of,
+        margin=(right.astype(np.float64) - strongest)[cosines.asked.of],
         unmatched=cosines.unmatched,
         unmatched_weights=cosines.weights,
         mean_matched=_mean(cosines.matched),
         mean_unmatched=_mean(cosines.unmatched, cosines.weights),
         **_separation(cosines),
-        recall1=_recall1(cosines.hardest, np.arange(len(cosines.asked.pictures))),
+        recall1=_mean(is_first),
+        confused=int(np.count_nonzero(~is_first)),
         pictures=len(cosines.asked.pictures),
         drawn=cosines.asked.drawn,
         of_split=(noted_pairs(split, opened.run.facts) or 0) if opened.snapshot.sampled else 0,
@@ -342,7 +365,7 @@ def _facets(values: np.ndarray, matched: np.ndarray, hardest: HardestUnmatched, 
                 d_prime=d_prime(of_value, others),
                 overlap=overlap(of_value, others),
                 mean_matched=_mean(of_value),
-                recall1=_recall1(hardest, asking),
+                recall1=_mean(_own_first(hardest, asking)),
             )
         )
     return made
@@ -352,12 +375,11 @@ def _mean(values: np.ndarray, weights: np.ndarray | None = None) -> float:
     return float(np.average(np.asarray(values, np.float64), weights=weights)) if len(values) else float("nan")
 
 
-def _recall1(hardest: HardestUnmatched, asking: np.ndarray) -> float:
-    """Return the share of these pictures, places of `hardest`, whose own text comes first."""
+def _own_first(hardest: HardestUnmatched, asking: np.ndarray) -> Bool[np.ndarray, " m"]:
+    """Return whether an own text comes first, of these pictures, places of `hardest`."""
     right, strongest = hardest.right[asking], hardest.cosines[asking, 0]
     # NaN as hardest: every text of the split has the image's own caption, nothing can be confused.
-    first = (right > strongest) | (np.isnan(strongest) & np.isfinite(right))
-    return float(first.mean()) if len(right) else float("nan")
+    return (right > strongest) | (np.isnan(strongest) & np.isfinite(right))
 
 
 def ends_of(values: Sequence[np.ndarray]) -> tuple[float, float]:
@@ -378,4 +400,4 @@ def numbers(run: SimilarityRun, against: str) -> dict[str, float]:
     for name, ends in run.intervals.items():
         named |= {f"{name}_{against}_{end}": at for end, at in zip(("low", "high"), ends, strict=True)}
     named |= {f"{name}_{against}_shuffled": level for name, level in run.shuffled.items()}
-    return {"mean_matched": run.mean_matched, **named, "image_to_text_R@1": run.recall1}
+    return {"mean_matched": run.mean_matched, **named, "image_to_text_R@1": run.recall1, "confused": run.confused}
