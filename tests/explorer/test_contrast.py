@@ -358,7 +358,7 @@ def test_words_on_a_map_can_be_read_also_behind_a_selection(qtbot, mode: str, di
 def test_words_on_points_of_their_own_color_can_be_read(qtbot, mode: str) -> None:
     """The name "white" on white points had a thin and translucent ground in dark."""
     paints = []
-    labels = Labels(SimpleNamespace(add_overlay=paints.append, update=lambda: None), QObject())
+    labels = Labels(SimpleNamespace(add_overlay=paints.append, update=lambda: None, grid=None), QObject())
     labels.show([Label("HHH MMM", 0.5, 0.5)])
     image = QImage(120, 60, QImage.Format.Format_RGB32)
     image.fill(theme.color("text"))

@@ -27,7 +27,7 @@ from trainer.charts.metadata_columns import NO_VALUE, column, is_class
 from trainer.charts.opened_snapshot import OpenedSnapshot, open_target, open_targets
 from trainer.charts.snapshot_label import SnapshotLabel, shown
 from trainer.charts.spec import Request, Target
-from trainer.metrics import data_label
+from trainer.metrics import RECALL_HEADING, data_label
 from trainer.store import Workspace
 from trainer.store.snapshot_files import Items, Snapshot
 
@@ -145,7 +145,7 @@ class Changes:
         """Of which pairs a count is: the metrics of a training are of all pairs of a split."""
         if self.n < self.pairs:
             return f"of {self.n:,} of {self.pairs:,} pairs, drawn at random"
-        part = " sampled from the split; R@1 in training is of the whole split" if self.sampled else ""
+        part = f" sampled from the split; {RECALL_HEADING} in training is of the whole split" if self.sampled else ""
         return f"of {self.n:,} pairs{part}"
 
     def distinct(self, measure: str) -> Float[np.ndarray, " u"]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -230,8 +231,8 @@ class PromptsView(View):
             self._asked_images.add(key)
             self.context.client.ask(
                 EmbedImages(run=run.run, images=(path,), step=run.step),
-                done=lambda answer, key=key: self._embedded(key, answer),
-                failed=lambda failure, key=key: self._image_failed(key, failure),
+                done=partial(self._embedded, key),
+                failed=partial(self._image_failed, key),
                 owner=self,
             )
         return self._vectors.get(key)
