@@ -114,7 +114,6 @@ def _notes(runs: Sequence[SimilarityRun], settings: SimilaritySettings) -> list[
         notes.append(f"{max(pictures):,} images, drawn at random, are compared with all texts.")
     if settings.compared == "hardest" and len({run.pairs for run in runs}) > 1:
         notes.append("The runs have different numbers of pairs, so their hardest unmatched pairs are not comparable.")
-    notes += [f"{name}: {run.confused_words}." for name, run in zip(labels(runs), runs, strict=True)]
     if settings.compared == "sampled":
         notes.append("Unmatched pairs are drawn at random.")
     return notes
