@@ -37,6 +37,7 @@ from trainer.charts.point_placement import PointPlacement
 from trainer.charts.snapshot_series import snapshots_of
 from trainer.config import default_paths
 from trainer.distribution.sample_card import CARD, SampleCard, SampleMap
+from trainer.images.decoding import open_image
 from trainer.projection.layouts import series
 from trainer.store import RunRow, Workspace, caption_words, manifests, ownership
 from trainer.store.snapshot_files import Snapshot, read_snapshot, write_snapshot
@@ -45,9 +46,10 @@ SPLIT: Final = "renderings"
 EVERY: Final = 2
 """One pair of so many is kept."""
 SNAPSHOTS: Final = 9
+JPEG_QUALITY: Final = 60
 OBJECTIVES: Final = ("clip", "cloob")
 TASKS: Final = ("zero_shot", "retrieval")
-MOST_BYTES: Final = 9_600_000
+MOST_BYTES: Final = 8_000_000
 _FORGET_PROCESS: Final = (
     "UPDATE run SET pid=NULL, start_ticks=NULL, boot_id='', launched_pid=NULL, launched_ticks=NULL, launched_at=NULL, "
     "heartbeat_at=NULL, slot='', rss_mib=NULL, gpu_mib=NULL, eta_s=NULL"
@@ -219,12 +221,13 @@ def _relative(path: str) -> str:
 
 
 def copy_pictures(source: Workspace, folder: Path) -> None:
-    """Copy the pictures of the pairs as they are: compressed more, a model would see others than it was measured on."""
+    """Copy the pictures of the pairs, compressed more."""
     snapshot = next(folder.glob("runs/*/snapshots/*"))
     for path in read_snapshot(snapshot).items.path:
         inside = Path(*Path(path).parts[-4:])
         (folder / inside).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(source.folder / inside, folder / inside)
+        picture = open_image(str(source.folder / inside))
+        picture.save(folder / inside, quality=JPEG_QUALITY, optimize=True)
 
 
 def card_of(packed: Workspace, rows: list[RunRow]) -> SampleCard:

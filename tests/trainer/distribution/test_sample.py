@@ -10,11 +10,8 @@ import pytest
 from trainer.__main__ import main
 from trainer.charts.point_placement import PointPlacement
 from trainer.charts.snapshot_series import snapshots_of
-from trainer.charts.snapshots import choose_snapshot
 from trainer.config import default_paths
 from trainer.distribution.sample_card import read_card
-from trainer.inference.embed import embed_files
-from trainer.inference.model_cache import ModelCache
 from trainer.projection.layouts import series
 from trainer.store import LookOnly, Workspace
 from trainer.store.caption_words import read_caption_words
@@ -27,7 +24,7 @@ SAMPLE = default_paths.sample_workspace()
 
 def test_it_fits_a_wheel_and_names_no_computer(tmp_path: Path):
     archive = Path(shutil.make_archive(str(tmp_path / "sample"), "zip", SAMPLE))
-    assert archive.stat().st_size <= 9_600_000
+    assert archive.stat().st_size <= 8_000_000
     for file in SAMPLE.rglob("*"):
         content = file.read_bytes() if file.is_file() and file.suffix not in (".jpg", ".npy", ".safetensors") else b""
         assert not [path for path in (b"/tmp", b"/home", b"/root", b"/work", b"/Users") if path in content], file
@@ -100,15 +97,3 @@ def test_half_precise_weights_classify(capsys: pytest.CaptureFixture[str]):
         assert main(["classify", str(picture), "--runs", run, *words, "--sample", "--json"]) == 0
         answer = json.loads(capsys.readouterr().out)
         assert "orange cross" in json.dumps(answer)
-
-
-@pytest.mark.slow
-def test_its_pictures_are_those_that_its_snapshots_were_measured_on():
-    workspace = Workspace(SAMPLE)
-    cache = ModelCache(workspace)
-    for row in workspace.runs.all():
-        snapshot = read_snapshot(choose_snapshot(workspace, row).folder)
-        seen = embed_files(cache.get(row.id, None).opened, snapshot.items.path[::8]).vectors
-        stored = snapshot.image[::8].astype(np.float64)
-        assert np.sum(seen * stored, axis=1) == pytest.approx(np.linalg.norm(stored, axis=1), abs=1e-4)
-    workspace.close()
