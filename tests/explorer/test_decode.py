@@ -85,6 +85,7 @@ def row(number: int, *, objective: str = "clip", of: int | None = None, step: in
         active=active,
         preset="decoder",
         total_steps=steps,
+        is_elsewhere=False,
     )
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from trainer.charts.marks import NumberRow, NumberTable, ShadedTable
 from trainer.charts.measure import Measure
 from trainer.charts.measures.similarity import COMPARABLE, EMPTY, Separation, SimilarityRun, SimilaritySettings
-from trainer.metrics import recall_name
+from trainer.metrics import RECALL_HEADING, recall_name
 
 SHARES: Final = ("overlap", "recall1")
 """Measures in percent, as in every other view."""
@@ -47,7 +47,7 @@ def table_of(runs: Sequence[SimilarityRun], names: list[str], settings: Similari
         Measure[SimilarityRun]("n unmatched", "Unmatched pairs of these pictures.", lambda run: run.n_unmatched, 0),
     )
     lines += [measure.row(runs) for measure in rest]
-    hint = "Images whose closest text is not their own, of those compared; the others are R@1."
+    hint = f"Images whose closest text is not their own, of those compared; the others are {RECALL_HEADING}."
     shares = tuple(f"{run.confused:,} of {run.pictures:,}" for run in runs)
     lines.append(NumberRow("Closer to another caption", hint, shares))
     if any(run.pictures != len(run.matched) for run in runs):

@@ -400,4 +400,4 @@ def numbers(run: SimilarityRun, against: str) -> dict[str, float]:
     for name, ends in run.intervals.items():
         named |= {f"{name}_{against}_{end}": at for end, at in zip(("low", "high"), ends, strict=True)}
     named |= {f"{name}_{against}_shuffled": level for name, level in run.shuffled.items()}
-    return {"mean_matched": run.mean_matched, **named, "image_to_text_R@1": run.recall1, "confused": run.confused}
+    return {"mean_matched": run.mean_matched, **named, "image_to_text_R@1": run.recall1}
