@@ -1,7 +1,9 @@
 import dataclasses
+import itertools
 import math
 from typing import Any, Literal, get_args, get_origin
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -295,3 +297,9 @@ def test_the_help_of_an_objective_of_a_plug_in_is_its_docstring():
         kind = "own"
 
     assert help_of(Own) == ("Compare pictures.", "Somebody, 2026,\nhttps://example.org/paper")
+
+
+def test_snapshots_are_evenly_apart_from_the_first_to_the_last_step() -> None:
+    for count, total in itertools.product((2, 3, 6, 7, 40), (1, 5, 64, 333, 10_000)):
+        steps = config.Watching(snapshots=count).snapshot_steps(total)
+        assert steps == {round(step) for step in np.linspace(0, total, count)}

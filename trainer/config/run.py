@@ -45,6 +45,11 @@ class Watching:
         advanced=True,
     )
 
+    def snapshot_steps(self, total_steps: int) -> set[int]:
+        """Return the steps of the snapshots: evenly apart, the first and the last step included."""
+        apart = total_steps / max(1, self.snapshots - 1)
+        return {round(number * apart) for number in range(self.snapshots)}
+
 
 @dataclass(frozen=True, kw_only=True)
 class Run:

@@ -409,7 +409,11 @@ class _Taken:
         if not chosen:
             if sample.texts and not sample.not_read:
                 self.problems.append((_where(sample, tar), "It has a text and no image."))
-        elif self._encoding == "auto" and any(map(_is_odd, sample.texts.values())):
+            return
+        wide = {wide_encoding(raw) for raw in sample.texts.values()} - {"", "utf-16"}
+        if self._encoding in ("auto", "utf-8") and wide:
+            self._guessed.setdefault(min(wide), []).append(_where(sample, tar))
+        if self._encoding == "auto" and any(map(_is_odd, sample.texts.values())):
             self._of_tar.append(sample)
         else:
             self._of_tar += self._pairs(sample, tar, self._encoding)
@@ -435,8 +439,9 @@ class _Taken:
         """Return a message for each detected encoding, and one on members that are not read."""
         named = ", ".join(f"{count:,} {untrusted_files.spelled(what)}" for what, count in self.skipped.most_common(5))
         skipped = [f"Skipped in the tars, neither image nor text: {named}."] if named else []
+        names = {encoding: NAMES.get(encoding, encoding.upper()) for encoding in self._guessed}
         return [*skipped, *self._lines.notes()] + [
-            f"{_counted(texts)} not UTF-8; {'it is' if len(texts) == 1 else 'they are'} read as {NAMES[encoding]}. Set "
+            f"{_counted(texts)} not UTF-8; {'it is' if len(texts) == 1 else 'they are'} read as {names[encoding]}. Set "
             "data.encoding if letters are wrong."
             for encoding, texts in self._guessed.items()
         ]

@@ -129,7 +129,7 @@ def _measured(log: RunLog, evaluation: Stored, step: int) -> dict[str, float]:
         write_task(evaluation_folder(log.folder, data.dataset, data.split, step), record)
         questions = {task: record.question} if record.question is not None else {}
         if task == "retrieval" and record.question is not None:
-            log.facts(heldout_questions={data.split: record.question.asked_by_direction})
+            log.facts(heldout_questions={data.split: record.question.noted_counts})
         log.evaluation(step, data.dataset, data.split, record.metrics, questions)
         numbers |= {f"{SPLIT}/{name}": value for name, value in record.metrics.items()}
     log.scalars(step, numbers)

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-import numpy as np
 from msgspec import Struct
 
 from trainer.metrics import HEADLINE
@@ -41,7 +40,7 @@ def _what_comes(workspace: Workspace, row: RunRow) -> str:
         return f"The first values on held-out pairs, and Map, Search and Compare, come before step 1. {result}"
     watching = workspace.runs.config_of(row.id).watching
     every = {*range(0, row.total_steps, watching.evaluate_every), row.total_steps}
-    every |= {round(step) for step in np.linspace(0, row.total_steps, watching.snapshots)}
+    every |= watching.snapshot_steps(row.total_steps)
     step = min((each for each in every if each > row.step), default=row.total_steps)
     seen = f"Map, Search and Compare show step {max(measured):,}."
     return f"The next values on held-out pairs come at step {step:,} of {row.total_steps:,}. {seen} {result}"

@@ -102,7 +102,7 @@ class Question:
         return self.protocol.endswith(_DRAWN)
 
     @property
-    def asked_by_direction(self) -> dict[str, int]:
+    def noted_counts(self) -> dict[str, int]:
         """Of retrieval, the distinct questions of each direction, as a run notes them, and the majority where known."""
         counts = {direction: self.asked(direction) for direction in ("image_to_text", "text_to_image")}
         return counts | ({"majority": self.majority} if self.majority else {})

@@ -91,7 +91,7 @@ class _Evaluation:
     step: int
     # Prefix of a held-out split -> its logged numbers, by their full names.
     numbers: dict[str, dict[str, float]] = field(default_factory=dict)
-    # Split -> direction of retrieval -> distinct pictures or captions that ask.
+    # Split -> what is noted of its retrieval: `Question.noted_counts`.
     asking: dict[str, dict[str, int]] = field(default_factory=dict)
 
     @property
@@ -101,7 +101,7 @@ class _Evaluation:
     def add(self, heldout: HeldOut, numbers: Mapping[str, float], questions: Mapping[str, Question]) -> None:
         self.numbers[heldout.prefix] = {f"{heldout.prefix}/{name}": value for name, value in numbers.items()}
         if retrieval := questions.get("retrieval"):
-            self.asking[_noted_split(heldout)] = retrieval.asked_by_direction
+            self.asking[_noted_split(heldout)] = retrieval.noted_counts
 
 
 def _noted_split(heldout: HeldOut) -> str:
@@ -172,7 +172,7 @@ class MetricLogger:
         self._log.memory = lambda: system_metrics.memory(training.device)
         self._energy = system_metrics.energy_meter(training.device, self._used_wh)
         mixes = set(self._run.tuning.percents) if self._run.tuning.mix else None
-        self._snapshot_steps = mixes or {round(s) for s in np.linspace(0, total, self._run.watching.snapshots)}
+        self._snapshot_steps = mixes or self._run.watching.snapshot_steps(total)
         self._tokenizer = tokenizer.to_json()
         self._heldout = []
         length = training.architecture.context_length

@@ -94,7 +94,7 @@ def _unpacked(path: Path) -> BinaryIO:
 
 def with_line_ends(file: BinaryIO) -> BinaryIO:
     """Return a text in UTF-8 with LF where it has CR."""
-    return io.BufferedReader(_Recoded(file, "utf-8-sig", "\n"), _BLOCK)
+    return io.BufferedReader(_Recoded(file, "utf-8-sig", only_lf=True), _BLOCK)
 
 
 class _Chunks(io.RawIOBase):
@@ -142,9 +142,9 @@ class _Unpacked(_Chunks):
 class _Recoded(_Chunks):
     """UTF-8 of another encoding; damaged bytes become U+FFFD."""
 
-    def __init__(self, file: BinaryIO, encoding: str, line_end: str = "\r") -> None:
+    def __init__(self, file: BinaryIO, encoding: str, *, only_lf: bool = False) -> None:
         super().__init__(file)
-        self._line_end = line_end
+        self._only_lf = only_lf
         self._decoder = codecs.getincrementaldecoder(encoding)("replace")
 
     def _next(self) -> bytes:
@@ -152,4 +152,6 @@ class _Recoded(_Chunks):
         while part and not text:
             part = self._files[0].read(_BLOCK)
             text = self._decoder.decode(part, final=not part)
-        return text.replace("\r", self._line_end).encode("utf-8", "replace")
+        if self._only_lf:
+            text = text.replace("\r\n", "\n").replace("\r", "\n")
+        return text.encode("utf-8", "replace")

@@ -71,7 +71,7 @@ def measure_step(log: RunLog, snapshot: Snapshot, units: Units, *, most: float =
         "retrieval": measured.question,
         "similarity": Question("similarity", snapshot.n, protocol="matched pairs"),
     }
-    log.facts(heldout_questions={snapshot.split: measured.question.asked_by_direction})
+    log.facts(heldout_questions={snapshot.split: measured.question.noted_counts})
     log.evaluation(snapshot.step, snapshot.dataset, snapshot.split, measured.numbers, by_task)
     log.scalars(snapshot.step, {f"val/{name}": value for name, value in measured.numbers.items()})
     return measured

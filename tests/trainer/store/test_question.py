@@ -84,7 +84,7 @@ def test_one_answer_to_all_is_told_where_a_caption_is_frequent():
     assert stored == asked == retrieval_question(13, texts=4, images=12), "the same question, also of earlier runs"
     assert stored is not None
     assert stored.majority == 6
-    facts = {"heldout_pairs": {"val": 13}, "heldout_questions": {"val": asked.asked_by_direction}}
+    facts = {"heldout_pairs": {"val": 13}, "heldout_questions": {"val": asked.noted_counts}}
     assert noted_chance("val/image_to_text_R@1", facts) == asked.chance("image_to_text_R@1")
     assert once_note("val/image_to_text_R@1", facts) == "of 13 pairs, each picture once"
 

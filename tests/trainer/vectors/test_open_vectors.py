@@ -202,7 +202,7 @@ def test_of_many_pairs_questions_are_drawn_and_all_are_asked_later(tmp_path: Pat
     store = Workspace(tmp_path / "ws")
     (sampled,) = [one for one in store.results.answers(1) if one.question and one.question.task == "retrieval"]
     assert sampled.question.words() == "n = 10, among 40 texts, 40 distinct pictures, questions drawn at random"
-    assert sampled.question.asked_by_direction == {"image_to_text": 10, "text_to_image": 10}
+    assert sampled.question.noted_counts == {"image_to_text": 10, "text_to_image": 10}
     assert store.runs.get(1).last == pytest.approx(share)
     assert main(["evaluate", "1", "--json", "--workspace", str(tmp_path / "ws")]) == 0
     (whole,) = json.loads(capsys.readouterr().out)

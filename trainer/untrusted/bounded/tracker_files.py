@@ -172,9 +172,12 @@ def _records_of_log(path: Path, notes: list[TrackerRow], guesses: dict[str, None
 
 
 def _document(path: Path) -> dict[str, Any]:
+    with open_text(path) as file:
+        content = file.read(_MOST_DOCUMENT + 1)
+    if len(content) > _MOST_DOCUMENT:
+        raise Unreadable(f"{path.name} is a document of more than {_MOST_DOCUMENT >> 20} MiB. Write it as JSONL.")
     try:
-        with open_text(path) as file:
-            document = parse_json(file.read(_MOST_DOCUMENT).decode("utf-8-sig"))
+        document = parse_json(content.decode("utf-8-sig"))
     except ValueError as error:
         raise Unreadable(f"{path.name} cannot be read as JSON: {error}. Write it again.") from error
     return {"log_history": document} if isinstance(document, list) else document if isinstance(document, dict) else {}
