@@ -26,7 +26,6 @@ VECTORS: Final = (".npy", ".npz", ".arrow", ".feather", ".vec")
 """What files of vectors are called that are nothing else."""
 VECTOR_FOLDERS: Final = ("img_emb", "text_emb", "features_train.pt", "features_val.pt", "features_test.pt", "_versions")
 """What folders of clip-retrieval, of CLIP_benchmark and of Lance hold."""
-NOT_TAKEN: Final = "Not taken: "
 MOST: Final = 1_000
 MOST_TEXT: Final = 1 << 20
 """Letters of a pasted text that are read as paths."""
@@ -45,12 +44,17 @@ class Dropped(Struct, frozen=True):
     """
 
     paths: tuple[Path, ...]
-    refused: str = ""
+    reasons: str = ""  # Why files are not taken; empty where all are.
     model: Path | None = None
     data: str = ""
     vectors: tuple[Path, ...] = ()
     curves: Path | None = None
     training: Path | None = None
+
+    @property
+    def refused(self) -> str:
+        """A sentence with the reasons; empty without any."""
+        return f"Not taken: {self.reasons}." if self.reasons else ""
 
 
 def dropped(mime: QMimeData) -> Dropped:
@@ -83,8 +87,8 @@ def dropped(mime: QMimeData) -> Dropped:
             reasons[reason] = reasons.get(reason, 0) + 1
         else:
             paths.append(Path(url.toLocalFile()).resolve())
-    said = "; ".join(f"{count} × {reason}" if count > 1 else reason for reason, count in reasons.items())
-    return Dropped(tuple(dict.fromkeys(paths)), f"{NOT_TAKEN}{said}." if said else "")
+    reasons_text = "; ".join(f"{count} × {reason}" if count > 1 else reason for reason, count in reasons.items())
+    return Dropped(tuple(dict.fromkeys(paths)), reasons_text)
 
 
 def pasted(mime: QMimeData) -> QMimeData | None:

@@ -49,11 +49,10 @@ class DropHandler(QObject):
             event.acceptProposedAction()
             files = dropped_files.dropped(event.mimeData())
             text, icon = _DROPS.get(type(_intent_of(files)), (default, "image-plus"))
-            refused = files.refused.removeprefix(dropped_files.NOT_TAKEN).rstrip(".")
-            if refused and not files.paths:
-                self.overlay.open("Not a file that is opened here", "ban", refused, tone="warn")
+            if files.reasons and not files.paths:
+                self.overlay.open("Not a file that is opened here", "ban", files.reasons, tone="warn")
             else:
-                self.overlay.open(text, icon, f"Not opened here: {refused}" if refused else "")
+                self.overlay.open(text, icon, f"Not opened here: {files.reasons}" if files.reasons else "")
 
     def take(self, mime: QMimeData) -> None:
         """Take the images, model, vectors, curves or data of a drop or the clipboard, and report what is not taken."""
