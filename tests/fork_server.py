@@ -410,7 +410,7 @@ def _import_for(words: Sequence[str]) -> None:
     if command in _HEADLESS:
         _import_charts()
     if command == "mcp":
-        importlib.import_module("trainer.agents.tools")
+        importlib.import_module("trainer.agents.mcp_server")
     if command in _TRAINED or words[0] != "trainer":
         _import_training()
     assert len(os.listdir("/proc/self/task")) == 1, "a thread would be lost by a fork"

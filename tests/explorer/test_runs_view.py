@@ -32,7 +32,7 @@ from explorer.widgets import curves
 from explorer.widgets.curves import CurveGrid, CurveLine, CurvePlot, CurvePlotData, columns_for, read_at
 from explorer.widgets.plot import EDGE_PX
 from trainer import config
-from trainer.analysis.curves import smooth
+from trainer.analysis.smoothing import smooth
 from trainer.charts.marks import Axis
 from trainer.experiments.run_style import run_style
 from trainer.scheduling import launch

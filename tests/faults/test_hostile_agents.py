@@ -22,7 +22,7 @@ from trainer.config import presets
 from trainer.config.fields import field_type
 
 lazily("mcp", reason="the extra [mcp] is not installed")
-tools = lazily("trainer.agents.tools")
+tools = lazily("trainer.agents.mcp_server")
 
 pytestmark = [pytest.mark.faults, pytest.mark.slow, pytest.mark.timeout(1_800)]
 

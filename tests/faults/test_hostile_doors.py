@@ -156,7 +156,7 @@ def test_a_hostile_link_is_refused_in_words(faults) -> None:
 
 @pytest.mark.parametrize("word", ["--help", "-x", "a\0b", "\ud800", "x" * 300_000])
 def test_words_of_an_agent_that_no_process_takes_are_refused(word: str, tmp_path: Path) -> None:
-    tools = pytest.importorskip("trainer.agents.tools", reason="the extra [mcp] is not installed")
+    tools = pytest.importorskip("trainer.agents.mcp_server", reason="the extra [mcp] is not installed")
     ask = tools._Commands(tmp_path)
     with pytest.raises(tools.CommandFailed):
         ask("runs", "show", values=[word])

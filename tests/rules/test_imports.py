@@ -35,7 +35,7 @@ PLANTED = [
     ("trainer/training/unplaced.py", "", "training-layers"),
     ("trainer/inference/embed.py", "def late():\n    import trainer.inference.model_cache", "inference-layers"),
     ("trainer/scheduling/launch.py", "import trainer.scheduling.queue", "scheduling-layers"),
-    ("trainer/places/source.py", "import trainer.places.mirror", "places-layers"),
+    ("trainer/places/source.py", "import trainer.places.run_mirror", "places-layers"),
     ("trainer/places/planted.py", "def late():\n    import torch", "shelf-without-torch"),
     ("trainer/companion/planted.py", "def late():\n    import torch", "shelf-without-torch"),
     ("trainer/companion/run_logger.py", "import trainer.models", "trainer-layers"),

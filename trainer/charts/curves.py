@@ -8,8 +8,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from trainer.analysis.curves import thin
 from trainer.analysis.progress import Progress
+from trainer.analysis.smoothing import thin
 from trainer.charts.marks import Panel, Series, XYPlot, axis_over, run_tone
 from trainer.charts.measures.curves import DEFAULT_METRICS, CurvePanel, CurveSettings, RunCurve, curves
 from trainer.charts.spec import Chart, Records, Request

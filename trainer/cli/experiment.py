@@ -242,7 +242,7 @@ def _export(args: argparse.Namespace) -> int:
 
 
 def _search(args: argparse.Namespace) -> int:
-    from trainer.experiments.search import read
+    from trainer.experiments.search_space import read
     from trainer.render_mpl.files import json_text
     from trainer.scheduling.search import best_of, run_search
 

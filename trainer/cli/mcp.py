@@ -28,7 +28,7 @@ def run(args: argparse.Namespace) -> int:
         UserError: The SDK is not installed.
     """
     try:
-        from trainer.agents.tools import server_of
+        from trainer.agents.mcp_server import server_of
     except ImportError as error:
         if (error.name or "").partition(".")[0] != "mcp":
             raise

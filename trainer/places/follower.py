@@ -12,8 +12,8 @@ from trainer.errors import UserError
 from trainer.places import bindings
 from trainer.places.bindings import Binding
 from trainer.places.links import Link, SshLink
-from trainer.places.mirror import Mirror
 from trainer.places.remote_host import OutOfReach, PlaceError, RemoteHost
+from trainer.places.run_mirror import RunMirror
 from trainer.scheduling import launch
 from trainer.store import ENDED, DatabaseBusy, RunRow, StoreError, Workspace
 from trainer.store.elsewhere import elsewhere, may_train_elsewhere, out_of_reach, write_elsewhere
@@ -80,7 +80,7 @@ class Follower:
         self._binding: Binding = binding
         self._place = bindings.host_of(binding.place)
         self._link: Link | None = None
-        self._mirror: Mirror | None = None
+        self._mirror: RunMirror | None = None
         self._request: str | None = None
         self._seen_at = 0.0
 
@@ -122,7 +122,7 @@ class Follower:
 
     def _step(self) -> bool:
         if self._mirror is None:
-            self._mirror = Mirror(self._workspace, self._run, self._linked().source(self._binding))
+            self._mirror = RunMirror(self._workspace, self._run, self._linked().source(self._binding))
         self._send_request(self._mirror)
         ended = self._mirror.step(self._phase)
         self._take_request(self._mirror)
@@ -131,7 +131,7 @@ class Follower:
 
     # -- requests --------------------------------------------------------------------------------------------
 
-    def _send_request(self, mirror: Mirror) -> None:
+    def _send_request(self, mirror: RunMirror) -> None:
         """Send the trainer there what was requested here since the last look."""
         request = self._workspace.runs.asked(self._run)
         # After a restart nothing is known: a pending request is sent, and an empty one withdraws nothing.
@@ -140,7 +140,7 @@ class Follower:
         mirror.source.ask(request)
         self._request = request
 
-    def _take_request(self, mirror: Mirror) -> None:
+    def _take_request(self, mirror: RunMirror) -> None:
         """Copy the request of the remote row into the local one, unless the user has made another one meanwhile."""
         before = self._request or ""
         if mirror.asked != before:
@@ -229,7 +229,7 @@ def fetch_checkpoint(workspace: Workspace, run: int, step: int, say: Say = lambd
         raise PlaceError(f"Run {run} was not sent to a place: its checkpoints are here.")
     link = link_to(bindings.host_of(binding.place), workspace)
     try:
-        Mirror(workspace, run, link.source(binding)).fetch_checkpoint(step, say)
+        RunMirror(workspace, run, link.source(binding)).fetch_checkpoint(step, say)
     finally:
         link.close()
 

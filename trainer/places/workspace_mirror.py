@@ -17,8 +17,8 @@ from typing import Final, NamedTuple
 from trainer.places import ssh
 from trainer.places.bindings import located
 from trainer.places.channel import Channel, ChannelSource
-from trainer.places.mirror import Mirror
 from trainer.places.remote_host import OutOfReach, PlaceError
+from trainer.places.run_mirror import RunMirror
 from trainer.store import ACTIVE, Workspace, cells, on_demand
 from trainer.store.elsewhere import Elsewhere, out_of_reach, write_elsewhere
 from trainer.untrusted import confined
@@ -77,7 +77,7 @@ class WorkspaceMirror:
         self._say, self.trouble, self._seen_at = say, "", 0.0
         self._channel: Channel | None = None
         self._seen: dict[tuple[int, str], str] = {}
-        self._mirrors: dict[tuple[int, str], Mirror] = {}
+        self._mirrors: dict[tuple[int, str], RunMirror] = {}
 
     def close(self) -> None:
         """End the connection."""
@@ -100,7 +100,7 @@ class WorkspaceMirror:
         remote = next((remote for remote in self._listed() if remote.folder == row.folder.name), None)
         if remote is None:
             raise PlaceError(f"{self._host.name} has no run {row.name!r} any more.")
-        Mirror(self.workspace, row.id, self._source(remote)).fetch_checkpoint(step, self._say)
+        RunMirror(self.workspace, row.id, self._source(remote)).fetch_checkpoint(step, self._say)
 
     def step(self) -> bool:
         """Bring what is new, the curves of all runs first; return whether all that was asked for is here.
@@ -172,7 +172,7 @@ class WorkspaceMirror:
             return True
         if key not in self._mirrors:
             kinds = (kind,) if kind else ()
-            self._mirrors[key] = Mirror(self.workspace, number, self._source(remote), kinds=kinds)
+            self._mirrors[key] = RunMirror(self.workspace, number, self._source(remote), kinds=kinds)
         mirror = self._mirrors[key]
         has_ended = mirror.step(self._say)
         if has_ended or mirror.status in ACTIVE:

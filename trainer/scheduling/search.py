@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from trainer import config
 from trainer.errors import UserError
-from trainer.experiments.search import Range, Search
+from trainer.experiments.search_space import Range, Search
 from trainer.scheduling import launch
 from trainer.store import RunRow, StoreError, Workspace
 

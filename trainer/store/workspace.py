@@ -19,7 +19,7 @@ from trainer.untrusted import confined
 from trainer.untrusted import files as untrusted_files
 
 if TYPE_CHECKING:
-    from trainer.store.backups import Backup
+    from trainer.store.backup import Backup
     from trainer.store.database import Database
     from trainer.store.database_access import Access
     from trainer.store.experiments import Experiments
@@ -348,7 +348,7 @@ class Workspace:
         Raises:
             StoreError: The database is damaged, or the disk takes no copy.
         """
-        from trainer.store.backups import make_daily
+        from trainer.store.backup import make_daily
         from trainer.store.database import sentences
 
         if self.look_only:
@@ -358,7 +358,7 @@ class Workspace:
 
     def backups(self) -> list[Backup]:
         """Return the daily copies of the database, newest first."""
-        from trainer.store.backups import backups
+        from trainer.store.backup import backups
 
         return backups(self.database_file)
 
@@ -374,16 +374,17 @@ class Workspace:
         Raises:
             StoreError: There is no whole copy of that day, a run is being trained, or a window is open.
         """
-        from trainer.store import backups, repair
+        from trainer.store import repair
+        from trainer.store.backup import choose, put_back
         from trainer.store.database import sentences
         from trainer.store.rebuild import rebuild
 
         self.check_mine()
-        backup = backups.choose(self.database_file, day)
+        backup = choose(self.database_file, day)
         repair.check_nobody_works(self.folder, self.runs_folder)
         with self._lock, sentences(self.database_file):
             self.close()
-            aside = backups.put_back(self.database_file, backup)
+            aside = put_back(self.database_file, backup)
             repair.forget_changed(self.database, self.runs_folder, since=backup.path.stat().st_mtime)
             rebuild(self.database, self.results, self.runs_folder, lambda sentence: None)
             self.reviews.restore(lambda sentence: None)

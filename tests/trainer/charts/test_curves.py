@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from explorer.models.curve_book import CurveBook, read_curves
-from trainer.analysis.curves import smooth
+from trainer.analysis.smoothing import smooth
 from trainer.charts import ChartError
 from trainer.charts.curves import draw, records
 from trainer.charts.figure_choices import parts_of

@@ -7,7 +7,7 @@ import pytest
 from trainer import config
 from trainer.config import ConfigError
 from trainer.errors import UserError
-from trainer.experiments.search import from_toml, read
+from trainer.experiments.search_space import from_toml, read
 from trainer.scheduling import launch
 from trainer.scheduling import search as searching
 from trainer.scheduling.search import best_of, run_search, trials_of

@@ -20,7 +20,7 @@ import pytest
 
 from tests.nightly import few_plain
 from tests.trainer.places.ray_cluster import cluster
-from tests.trainer.places.test_mirror import rows_of
+from tests.trainer.places.test_run_mirror import rows_of
 from tests.trainer.places.test_ssh import pictures_in, wait, written
 from trainer.__main__ import main
 from trainer.places import bindings

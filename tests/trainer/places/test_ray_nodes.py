@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from tests.trainer.places.ray_cluster import cluster
-from tests.trainer.places.test_mirror import rows_of
 from tests.trainer.places.test_ray import losses_of, paused_continued_and_stopped
+from tests.trainer.places.test_run_mirror import rows_of
 from tests.trainer.places.test_ssh import wait, written
 from tests.trainer.ranks.test_ranks_of_a_run import PARTS, curves, finished, weights
 from trainer import config

@@ -16,7 +16,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.trainer.places.test_mirror import rows_of
+from tests.trainer.places.test_run_mirror import rows_of
 from tests.trainer.places.test_ssh import check_embedding, wait, written
 from trainer.__main__ import main
 from trainer.places import bindings

@@ -20,7 +20,7 @@ import pytest
 from PIL import Image
 from sqlalchemy import select
 
-from tests.trainer.places.test_mirror import rows_of
+from tests.trainer.places.test_run_mirror import rows_of
 from trainer import config
 from trainer.__main__ import main
 from trainer.config import default_paths

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from tests.trainer.places.conftest import There
-from tests.trainer.places.test_mirror import rows_of
+from tests.trainer.places.test_run_mirror import rows_of
 from trainer.places import stored_run
-from trainer.places.mirror import Mirror
+from trainer.places.run_mirror import RunMirror
 from trainer.places.storage import Storage
 from trainer.places.stored_run import StoredPublisher, StoredRunSource, bring_checkpoint, restore
 from trainer.store import Workspace
@@ -29,7 +29,7 @@ def test_a_run_is_mirrored_from_its_copy_asked_and_restored(
     there.measure(5, rng)
     for step in (3, 5):
         there.keep(step, rng, best=step == 3)
-    mirror = Mirror(here, 2, source)
+    mirror = RunMirror(here, 2, source)
     with StoredPublisher(there.workspace, there.run, "job", storage):
         asking = threading.Thread(target=source.ask, args=("pause",))
         asking.start()

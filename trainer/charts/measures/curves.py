@@ -10,7 +10,7 @@ from typing import Final, Literal
 import numpy as np
 from jaxtyping import Float
 
-from trainer.analysis.curves import smooth
+from trainer.analysis.smoothing import smooth
 from trainer.charts import ChartError, objective_label
 from trainer.charts.copied_pictures import copies_notes
 from trainer.charts.snapshots import PREFERRED_SPLITS

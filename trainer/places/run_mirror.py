@@ -41,7 +41,7 @@ class _NotYetWhole(Exception):
     """A step has lasted long enough; the next one goes on where it was."""
 
 
-class Mirror:
+class RunMirror:
     """The mirror of one run.
 
     Attributes:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from trainer.analysis.curves import smooth, thin
+from trainer.analysis.smoothing import smooth, thin
 
 pytestmark = pytest.mark.slow
 

@@ -13,8 +13,8 @@ from sqlalchemy import select
 
 from tests.nightly import few_plain, nightly_except
 from tests.trainer.places.conftest import DAY, There, WorkspaceSource
-from trainer.places.mirror import Mirror
 from trainer.places.remote_host import OutOfReach, PlaceError
+from trainer.places.run_mirror import RunMirror
 from trainer.places.source import MOST_READ, Chunk
 from trainer.store import Workspace, read_snapshot, schema
 from trainer.store.mirrored import TAKEN_OVER
@@ -84,7 +84,7 @@ class Unsound(WorkspaceSource):
 def test_the_mirror_equals_the_other_database_row_for_row(there: There, here: Workspace, seed: int) -> None:
     rng = np.random.default_rng(seed)
     source = Unsound(there, rng)
-    mirror = Mirror(here, 2, source)
+    mirror = RunMirror(here, 2, source)
     step = 0
     for sitting in range(4):
         kept = step // 2
@@ -98,7 +98,7 @@ def test_the_mirror_equals_the_other_database_row_for_row(there: There, here: Wo
                 there.keep(step, rng, best=bool(rng.random() < 0.5))
             for _ in range(3):
                 if rng.random() < 0.2:
-                    mirror = Mirror(here, 2, source)  # this computer was started anew
+                    mirror = RunMirror(here, 2, source)  # this computer was started anew
                 try:
                     mirror.step()
                 except (OutOfReach, PlaceError):
@@ -132,7 +132,7 @@ def test_a_rewound_journal_is_taken_over_whole(there: There, here: Workspace) ->
     rng = np.random.default_rng(0)
     there.begin()
     there.train(range(1, 30), rng)
-    mirror = Mirror(here, 2, WorkspaceSource(there))
+    mirror = RunMirror(here, 2, WorkspaceSource(there))
     mirror.step()
     there.end("stopped")
     there.begin(rewind=10)
@@ -149,7 +149,7 @@ def test_a_half_line_waits_for_its_other_half(there: There, here: Workspace) -> 
     journal = there.folder / "metrics.jsonl"
     whole = journal.read_bytes()
     journal.write_bytes(whole[:-5])
-    mirror = Mirror(here, 2, WorkspaceSource(there))
+    mirror = RunMirror(here, 2, WorkspaceSource(there))
     mirror.step()
     copy = here.runs.get(2).folder / "metrics.jsonl"
     assert copy.read_bytes() == whole[: whole[:-1].rfind(b"\n") + 1]
@@ -182,9 +182,9 @@ def test_what_comes_is_a_strangers(there: There, here: Workspace) -> None:
 
     before = here.runs.get(2)
     with pytest.raises(PlaceError, match="not a folder of a run"):
-        Mirror(here, 2, Hostile(there)).step()
+        RunMirror(here, 2, Hostile(there)).step()
     Hostile.folders = lambda self: {}  # type: ignore[method-assign]
-    mirror = Mirror(here, 2, Hostile(there))
+    mirror = RunMirror(here, 2, Hostile(there))
     mirror.step()
     row = here.runs.get(2)
     assert (row.name, row.folder, row.note, row.pid) == (before.name, before.folder, before.note, None)
@@ -198,7 +198,7 @@ def test_what_comes_is_a_strangers(there: There, here: Workspace) -> None:
 def test_a_run_elsewhere_is_not_taken_for_interrupted(there: There, here: Workspace) -> None:
     there.begin()
     there.train(range(1, 3), np.random.default_rng(0))
-    Mirror(here, 2, WorkspaceSource(there)).step()
+    RunMirror(here, 2, WorkspaceSource(there)).step()
     assert [row.id for row in here.reconcile()] != [2]
     assert here.runs.get(2).status == "running"
     (here.runs.get(2).folder / "elsewhere.json").write_text(json.dumps({"place": "box", "token": "0", "sent": False}))
@@ -210,10 +210,10 @@ def test_the_log_comes_once(there: There, here: Workspace) -> None:
     log = there.folder / "log.txt"
     log.write_text("one\ntwo\nhal")
     for _ in range(2):
-        Mirror(here, 2, WorkspaceSource(there)).step()
+        RunMirror(here, 2, WorkspaceSource(there)).step()
     with log.open("a") as file:
         file.write("f\n")
-    Mirror(here, 2, WorkspaceSource(there)).step()
+    RunMirror(here, 2, WorkspaceSource(there)).step()
     assert (here.runs.get(2).folder / "log.txt").read_text() == "one\ntwo\nhalf\n"
 
 
@@ -223,7 +223,7 @@ def test_a_checkpoint_comes_on_demand(there: There, here: Workspace, tmp_path: P
     there.train(range(1, 9), rng)
     for step, best in ((2, False), (4, True), (6, False)):
         there.keep(step, rng, best=best)
-    mirror = Mirror(here, 2, WorkspaceSource(there))
+    mirror = RunMirror(here, 2, WorkspaceSource(there))
     mirror.step()
     folder = here.runs.get(2).folder / "checkpoints"
     assert [path.name for path in folder.iterdir()] == ["step-000004"]
@@ -248,7 +248,7 @@ def test_memory_does_not_grow_with_a_rewound_journal(there: There, here: Workspa
             return Chunk(start, self.content[start : start + MOST_READ])
 
     source = Rewound(there)
-    mirror = Mirror(here, 2, source)
+    mirror = RunMirror(here, 2, source)
     mirror.step()
     lines = (
         json.dumps({"step": step, "time": 2.0, "elapsed": 1.0, "values": {"train/loss": step / 3, "b": 1.0}})
@@ -291,9 +291,9 @@ def test_a_slow_peer_holds_no_step_for_long(there: There, here: Workspace, monke
     there.train(range(1, 3), np.random.default_rng(0))
     there.measure(2, np.random.default_rng(0))
     now = [0.0]
-    monkeypatch.setattr("trainer.places.mirror.time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr("trainer.places.run_mirror.time", SimpleNamespace(monotonic=lambda: now[0]))
     source = Slow(there, now)
-    mirror = Mirror(here, 2, source)
+    mirror = RunMirror(here, 2, source)
     drafts = []
     for _ in range(3):
         before = now[0]
@@ -314,7 +314,7 @@ def test_a_state_of_very_many_rows_locks_the_database_for_a_moment(there: There,
     monkeypatch.setattr("trainer.store.rebuild.MOST_ROWS", 500)
     state = there.workspace.document(there.run)
     source = WorkspaceSource(there)
-    mirror = Mirror(here, 2, source)
+    mirror = RunMirror(here, 2, source)
     statements: list[str] = []
     from sqlalchemy import Engine, event
 

@@ -11,7 +11,7 @@ import pytest
 
 from trainer.__main__ import main
 from trainer.store import RunLog, StoreError
-from trainer.store.backups import backups, choose, kept, make_daily
+from trainer.store.backup import backups, choose, kept, make_daily
 
 pytestmark = pytest.mark.slow
 
