@@ -153,8 +153,8 @@ def test_hubs_before_and_after_and_csls_orders_anew(qtbot, view: SearchView, two
         found = hubness(view.context.workspace, Target(run), Request(), HubSettings(), lambda share, note: None)
         card = pane.panel.cards["numbers"]
         for way, skew, recall in (
-            ("cosine", found.skewness, found.recall),
-            ("CSLS", found.skewness_csls, found.recall_csls),
+            ("cosine", found.cosine.skewness, found.cosine.recall),
+            ("CSLS", found.csls.skewness, found.csls.recall),
         ):
             assert card.text(f"Skewness, {way}", index) == f"{skew:.2f}".replace("-", "−")
             question = recall_name("text_to_image", 5, split=found.split, n=found.n)

@@ -15,7 +15,7 @@ from trainer.analysis.tiles import exact
 from trainer.analysis.units import Units
 from trainer.charts.marks import HeatMap, ImageRow, NumberRow, NumberTable, Panel, RowImage, run_tone
 from trainer.charts.matching import units_of
-from trainer.charts.snapshot_label import SnapshotLabel, labels, shown
+from trainer.charts.snapshot_label import SnapshotLabel, shown
 from trainer.charts.snapshot_measures import (
     MASK_WORDS,
     Temperatures,
@@ -101,7 +101,7 @@ def batch_rows(snapshot: Snapshot, units: Units, size: int, number: int) -> Int[
 
 def draw(data: PerRun[BatchOfRun], settings: BatchSettings) -> Panel:
     """Draw three heat maps per run, and the images of the anchor's negatives and likely false ones."""
-    drawn = list(zip(data.found, data.places, labels(data.found), strict=True))
+    drawn = data.named
     strips = [strip for each in drawn for strip in ((_negatives(*each, settings),), (_false_negatives(*each),))]
     return Panel(
         title="Which negatives push an anchor?",

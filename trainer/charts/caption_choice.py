@@ -68,8 +68,7 @@ def compute(workspace: Workspace, request: Request, _settings: Any, _progress: P
     Raises:
         ChartError: No run has chosen captions there.
     """
-    targets = [(workspace.runs.get(target.run), target.step) for target in request.targets]
-    chart = evaluation_at(workspace, targets, request.dataset, request.split)
+    chart = evaluation_at(workspace, request)
     records = [run.tasks.get("caption_choice") for run in chart.runs]
     if not any(records):
         raise ChartError(

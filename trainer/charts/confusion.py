@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import numpy as np
 
 from trainer.analysis.progress import Progress
 from trainer.charts import ChartError
 from trainer.charts.evaluation import EvaluatedRun, EvaluationChart, confusion_of, evaluation_at
-from trainer.charts.marks import HeatMap, NumberRow, NumberTable, Panel
+from trainer.charts.marks import HeatMap, NumberRow, NumberTable, Panel, named_map
 from trainer.charts.spec import Chart, Records, Request
 from trainer.config.fields import option
 from trainer.metrics import data_label
@@ -41,8 +41,7 @@ def compute(
     Raises:
         ChartError: No run has answers to this task there.
     """
-    targets = [(workspace.runs.get(target.run), target.step) for target in request.targets]
-    chart = evaluation_at(workspace, targets, request.dataset, request.split)
+    chart = evaluation_at(workspace, request)
     if not _confused(chart, settings):
         task = settings.task.replace("_", " ")
         raise ChartError(f"No run has a confusion of {task} on {chart.dataset}. Evaluate that task.")
@@ -60,12 +59,7 @@ def draw(chart: EvaluationChart, settings: ConfusionSettings) -> Panel:
     counts = [confusion_of(run.tasks[settings.task]).counts for run in runs]
     lines = (
         NumberRow("Images", "Images with a prediction.", tuple(float(matrix.sum()) for matrix in counts), 0),
-        NumberRow(
-            "Correct (%)",
-            "On the diagonal.",
-            tuple(100 * float(np.trace(matrix) / matrix.sum()) for matrix in counts),
-            1,
-        ),
+        NumberRow("Correct (%)", "On the diagonal.", tuple(100 * float(np.trace(m) / m.sum()) for m in counts), 1),
     )
     table = NumberTable("numbers", "Answers", tuple(run.label for run in runs), lines)
     head = f"{data_label(chart)}; " + ", ".join(f"{run.name}, step {run.step:,}" for run in runs)
@@ -74,24 +68,10 @@ def draw(chart: EvaluationChart, settings: ConfusionSettings) -> Panel:
 
 def _map(run: EvaluatedRun, settings: ConfusionSettings) -> HeatMap:
     record = run.tasks[settings.task]
-    matrix = confusion_of(record)
-    ticks = tuple((float(index), name) for index, name in enumerate(matrix.classes))
-    return HeatMap(
-        f"confusion-{run.index}",
-        run.label,
-        100 * matrix.shares,
-        x_label="Answer",
-        y_label="Class",
-        x_ticks=ticks,
-        y_ticks=ticks,
-        low=0.0,
-        high=100.0,
-        unit="percent of the class",
-        note=question_text(record.question),
-        rows=matrix.classes,
-        columns=matrix.classes,
-        named=True,
-    )
+    matrix, note = confusion_of(record), question_text(record.question)
+    names: dict[str, Any] = {"x_label": "Answer", "y_label": "Class", "unit": "percent of the class", "note": note}
+    shares, classes = 100 * matrix.shares, matrix.classes
+    return named_map(f"confusion-{run.index}", run.label, shares, classes, classes, low=0.0, high=100.0, **names)
 
 
 def records(chart: EvaluationChart, settings: ConfusionSettings) -> Records:

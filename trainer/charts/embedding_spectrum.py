@@ -20,9 +20,10 @@ from trainer.analysis.spectra import (
 from trainer.analysis.units import UNIT_OF
 from trainer.charts.marks import Axis, NumberRow, NumberTable, Panel, Series, XYPlot, run_tone
 from trainer.charts.matching import units_of
+from trainer.charts.measure import Measure
 from trainer.charts.opened_snapshot import open_target
 from trainer.charts.settings import NoSettings
-from trainer.charts.snapshot_label import SnapshotLabel, labels
+from trainer.charts.snapshot_label import SnapshotLabel
 from trainer.charts.snapshot_measures import (
     MOST_PAIRS,
     alike_snapshots,
@@ -30,6 +31,7 @@ from trainer.charts.snapshot_measures import (
     finite,
     head_of,
     modalities_of,
+    spectrum_measures,
     steps_plot,
 )
 from trainer.charts.spec import Chart, PerRun, Progress, Request, Target, per_run
@@ -38,13 +40,10 @@ from trainer.store import Workspace, read_snapshot
 Modality = Literal["image", "text"]
 MODALITIES: Final[tuple[Modality, ...]] = ("image", "text")
 
-_LINES: Final = (
-    ("Effective directions (99 %)", "Directions that hold 99 % of the variance.", effective_directions, 0),
-    ("Effective rank", "Exp of the entropy of the spectrum (Roy & Vetterli, 2007).", effective_rank, 2),
-    ("Variance in the first (%)", "", lambda e: 100 * share_in_first(e, 1), 1),
-    ("Variance in the first 10 (%)", "", lambda e: 100 * share_in_first(e, 10), 1),
-    ("Total variance", "1 would be spread all over the sphere.", lambda e: float(e.sum()), 3),
-    ("Width d", "Directions there are.", lambda e: float(len(e)), 0),
+_LINES: Final = spectrum_measures(
+    "Variance in the first (%)",
+    Measure("Total variance", "1 would be spread all over the sphere.", np.sum),
+    Measure("Width d", "Directions there are.", len, 0),
 )
 _STEPS: Final = (
     ("rank", "Effective rank", "effective rank"),
@@ -102,34 +101,33 @@ def _measures(vectors: np.ndarray) -> tuple[float, float, float]:
 
 def draw(data: PerRun[EmbeddingSpectra], settings: NoSettings) -> Panel:
     """Draw spectra of both modalities, three measures over the steps, and the table."""
-    names = labels(data.found)
     each = [
         (f"{name}, {side}s", run.n[side], run.eigenvalues[side])
-        for run, name in zip(data.found, names, strict=True)
+        for run, _, name in data.named
         for side in MODALITIES
         if side in run.eigenvalues
     ]
-    table = [NumberRow(w, h, tuple(float(read(e)) for *_, e in each), digits) for w, h, read, digits in _LINES]
     meaning = "Distinct pictures or captions measured; a centered cloud spans n − 1 directions at most."
-    table.append(NumberRow("n", meaning, tuple(float(n) for _, n, _ in each), 0))
+    sizes = NumberRow("n", meaning, tuple(float(n) for _, n, _ in each), 0)
     when = "At these steps" if len({run.step for run in data.found}) > 1 else "At this step"
-    numbers = NumberTable("spectra", when, tuple(name for name, *_ in each), tuple(table), badges=False)
-    plots = tuple(_plot(side, data, names) for side in MODALITIES if any(side in run.eigenvalues for run in data.found))
+    lines = (*(line.row(spectrum for *_, spectrum in each) for line in _LINES), sizes)
+    numbers = NumberTable("spectra", when, tuple(name for name, *_ in each), lines, badges=False)
+    plots = tuple(_plot(side, data) for side in MODALITIES if any(side in run.eigenvalues for run in data.found))
     return Panel(
         title="In how many directions do the embeddings vary?",
         head=head_of(data.found),
         rows=(plots, tuple(_over_steps(data, measure) for measure in range(len(_STEPS))), (numbers,)),
-        notes=("Spectrum of the covariance of the centered unit embeddings.", *_sampled(data, names)),
-        warnings=tuple(_collapsed(data, names)),
+        notes=("Spectrum of the covariance of the centered unit embeddings.", *_sampled(data)),
+        warnings=tuple(_collapsed(data)),
     )
 
 
-def _plot(side: Modality, data: PerRun[EmbeddingSpectra], names: list[str]) -> XYPlot:
-    with_side = [each for each in zip(data.found, data.places, names, strict=True) if side in each[0].eigenvalues]
+def _plot(side: Modality, data: PerRun[EmbeddingSpectra]) -> XYPlot:
     curves = []
-    for run, index, name in with_side:
-        shares = np.maximum(shares_of(run.eigenvalues[side]), 1e-9)
-        curves.append(Series(name, run_tone(index), np.arange(1, len(shares) + 1, dtype=float), shares))
+    for run, index, name in data.named:
+        if side in run.eigenvalues:
+            shares = np.maximum(shares_of(run.eigenvalues[side]), 1e-9)
+            curves.append(Series(name, run_tone(index), np.arange(1, len(shares) + 1, dtype=float), shares))
     d = max(len(curve.x) for curve in curves)
     x, y = Axis("direction", 1, d, log=True), Axis("share of variance", 1e-6, 1.0, log=True)
     return XYPlot(f"spectrum-{side}", f"Spectrum of the {side}s", x, y, tuple(curves))
@@ -146,8 +144,8 @@ def _over_steps(data: PerRun[EmbeddingSpectra], measure: int) -> XYPlot:
     return steps_plot(f"steps-{key}", title, label, curves, percent=key == "first")
 
 
-def _collapsed(data: PerRun[EmbeddingSpectra], names: list[str]) -> Iterator[str]:
-    for run, name in zip(data.found, names, strict=True):
+def _collapsed(data: PerRun[EmbeddingSpectra]) -> Iterator[str]:
+    for run, _, name in data.named:
         for side, eigenvalues in run.eigenvalues.items():
             if is_collapsed(eigenvalues, run.n[side]):
                 number, possible = effective_directions(eigenvalues), min(len(eigenvalues), max(run.n[side] - 1, 1))
@@ -155,8 +153,8 @@ def _collapsed(data: PerRun[EmbeddingSpectra], names: list[str]) -> Iterator[str
                 yield f"Dimensional collapse: {text}."
 
 
-def _sampled(data: PerRun[EmbeddingSpectra], names: list[str]) -> Iterator[str]:
-    for run, name in zip(data.found, names, strict=True):
+def _sampled(data: PerRun[EmbeddingSpectra]) -> Iterator[str]:
+    for run, _, name in data.named:
         for side, n in run.n.items():
             if run.rows[side] > n:
                 yield f"{name}: {n:,} of {run.rows[side]:,} {side}s, drawn at random."

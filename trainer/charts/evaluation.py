@@ -17,7 +17,7 @@ from trainer.analysis.zero_shot import confusion
 from trainer.charts import ChartError
 from trainer.charts.matching_splits import SameSplits, same_splits
 from trainer.charts.published_numbers import PublishedNumber, references
-from trainer.charts.spec import targets_of
+from trainer.charts.spec import Request, targets_of
 from trainer.config import ConfigError
 from trainer.experiments.experiment import from_toml
 from trainer.experiments.over_seeds import over_seeds
@@ -174,26 +174,23 @@ def evaluation(
     Raises:
         ChartError: None of the runs was evaluated on it, or none at the step asked for; names the steps there are.
     """
-    shown_at = [(workspace.runs.get(target.run), target.step) for target in targets_of(runs, steps)]
-    return evaluation_at(workspace, shown_at, dataset, split)
+    return evaluation_at(workspace, Request(targets_of(runs, steps), dataset, split))
 
 
-def evaluation_at(
-    workspace: Workspace, shown_at: Sequence[tuple[RunRow, int | None]], dataset: str | None, split: str | None
-) -> EvaluationChart:
-    """Return each run's newest evaluation on a data set, or that of its step, with differences of the first two.
+def evaluation_at(workspace: Workspace, request: Request) -> EvaluationChart:
+    """Return each run's newest evaluation on the data of a request, or that of its step, as `evaluation` does.
 
     Raises:
         ChartError: None of the runs was evaluated on it, or none at the step asked for; names the steps there are.
     """
+    shown_at = [(workspace.runs.get(target.run), target.step) for target in request.targets]
     rows = [row for row, _ in shown_at]
     same = same_splits(workspace, rows)
     evaluated = _evaluated(workspace, rows, same)
-    names_of_split = same.asked(dataset, split)
-    fitting = [key for key in evaluated if key in names_of_split]
+    fitting = [key for key in evaluated if key in same.asked(request.dataset, request.split)]
     if not fitting:
         names = ", ".join(row.short_name for row in rows)
-        where = f"on {dataset} {split or ''}".strip() if dataset else "by tasks"
+        where = f"on {request.dataset} {request.split or ''}".strip() if request.dataset else "by tasks"
         others = f" There are {'; '.join(map(_label, evaluated))}." if evaluated else ""
         raise ChartError(f"None of {names} was evaluated {where} yet.{others} Run trainer evaluate, or Evaluate.")
     key = fitting[0]
@@ -332,8 +329,11 @@ def _lines(runs: Sequence[EvaluatedRun]) -> tuple[EvaluationLine, ...]:
             names |= {(task, question, name): None for metrics in several for name in metrics}
     made = [_line(runs, *name) for name in names]
     tested = [line.difference.p if line.difference else math.nan for line in made]
-    adjusted = holm(np.array(tested, np.float64))
-    return tuple(_with_p(line, float(p)) for line, p in zip(made, adjusted, strict=True))
+    adjusted = holm(np.array(tested, np.float64)).tolist()
+    return tuple(
+        replace(line, difference=line.difference and replace(line.difference, p=p))
+        for line, p in zip(made, adjusted, strict=True)
+    )
 
 
 def _line(runs: Sequence[EvaluatedRun], task: str, question: Question | None, name: str) -> EvaluationLine:
@@ -341,7 +341,9 @@ def _line(runs: Sequence[EvaluatedRun], task: str, question: Question | None, na
     records = [run.record(task, question) for run in runs]
     values = tuple(record.metrics.get(name) if record else None for record in records)
     intervals = tuple(
-        wilson(value, _independent(record, name)) if record and value is not None and _is_share(record, name) else None
+        wilson(value, record.question.independent(name) if record.question else record.n)
+        if record and value is not None and _is_share(record, name)
+        else None
         for record, value in zip(records, values)
     )
     n = tuple((record.question.asked(name) if record.question else record.n) if record else 0 for record in records)
@@ -350,10 +352,6 @@ def _line(runs: Sequence[EvaluatedRun], task: str, question: Question | None, na
     compared = both and question is not None and not question.is_certain(name)
     difference = _difference(records[0], records[1], name) if compared else None
     return EvaluationLine(metric_of, name, task, values, intervals, n, difference, question)
-
-
-def _independent(record: TaskRecord, name: str) -> int:
-    return record.question.independent(name) if record.question else record.n
 
 
 def _is_share(record: TaskRecord, name: str) -> bool:
@@ -386,13 +384,6 @@ def _asking_first(record: TaskRecord, name: str, rows: np.ndarray) -> np.ndarray
     """Return the first place in `rows` of each distinct question; repeated captions ask the same question."""
     questions = record.arrays.get(f"{name.partition('_R@')[0]}_asked")
     return np.arange(len(rows)) if questions is None else np.unique(questions[rows], return_index=True)[1]
-
-
-def _with_p(line: EvaluationLine, p: float) -> EvaluationLine:
-
-    if line.difference is None:
-        return line
-    return replace(line, difference=replace(line.difference, p=p))
 
 
 def asked_alike(chart: EvaluationChart, task: str) -> list[EvaluationChart]:

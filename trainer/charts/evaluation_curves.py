@@ -37,8 +37,7 @@ def compute(workspace: Workspace, request: Request, _settings: Any, _progress: P
     Raises:
         ChartError: None of the runs was evaluated there, or nothing with a curve was measured.
     """
-    targets = [(workspace.runs.get(target.run), target.step) for target in request.targets]
-    chart = evaluation_at(workspace, targets, request.dataset, request.split)
+    chart = evaluation_at(workspace, request)
     if not _plots(chart):
         where = data_label(chart)
         raise ChartError(
@@ -66,10 +65,8 @@ def _plots(chart: EvaluationChart) -> list[Mark]:
 
 
 def _reliability(key: str, chart: EvaluationChart, question: str) -> list[XYPlot]:
-    lines, errors = (
-        [Series("calibrated", "quiet", np.array([0.0, 1.0]), np.array([0.0, 1.0]), dashed=True, width=1)],
-        [],
-    )
+    equal, errors = np.array([0.0, 1.0]), []
+    lines = [Series("calibrated", "quiet", equal, equal, dashed=True, width=1)]
     for run, name, diagram in diagrams(chart):
         filled = np.array(diagram["counts"]) > 0
         x, y = (np.array(diagram[part], dtype=np.float64)[filled] for part in ("confidence", "accuracy"))

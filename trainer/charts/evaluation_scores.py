@@ -54,8 +54,7 @@ NOTE: Final = (
 
 def compute(workspace: Workspace, request: Request, _settings: Any, _progress: Progress) -> EvaluationChart:
     """Return the runs' stored evaluations on the requested data set or the one measured last."""
-    targets = [(workspace.runs.get(target.run), target.step) for target in request.targets]
-    return evaluation_at(workspace, targets, request.dataset, request.split)
+    return evaluation_at(workspace, request)
 
 
 def draw(chart: EvaluationChart, _settings: Any) -> Panel:
@@ -195,7 +194,8 @@ def _rows(chart: EvaluationChart) -> Iterator[tuple[Any, ...]]:
     facts, none = (chart.dataset, chart.split), (None,) * 5
     for line in chart.lines:
         gap = line.difference
-        tested = (gap.paired.difference, gap.paired.low, gap.paired.high, _number(gap.p)) if gap else (None,) * 4
+        p = gap.p if gap and not math.isnan(gap.p) else None
+        tested = (gap.paired.difference, gap.paired.low, gap.paired.high, p) if gap else (None,) * 4
         for run in chart.runs:
             low, high = line.intervals[run.index] or (None, None)
             measured = (run.run, run.name, run.step, line.n[run.index], line.values[run.index], low, high)
@@ -214,10 +214,6 @@ def _rows(chart: EvaluationChart) -> Iterator[tuple[Any, ...]]:
     for result in chart.published:
         facts_of = (None, result.model, result.trained, None, result.value, None, None)
         yield result.dataset, "", "published", result.task, result.metric, None, *facts_of, *none[:4], result.source, ""
-
-
-def _number(value: float) -> float | None:
-    return None if math.isnan(value) else value
 
 
 CHART: Final = Chart(

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from trainer.analysis.progress import Progress
 from trainer.charts import ChartError
-from trainer.charts.marks import HeatMap, NumberRow, NumberTable, Panel
+from trainer.charts.marks import NumberRow, NumberTable, Panel, named_map
 from trainer.charts.run_fields import RunFields, run_fields
 from trainer.charts.spec import Chart, Request
 from trainer.config.fields import option
@@ -147,13 +147,9 @@ def draw(data: FieldGrid, _settings: FieldGridSettings) -> Panel:
     means = scale * data.mean
     finite = means[np.isfinite(means)]
     low, high = (float(finite.min()), float(finite.max())) if len(finite) else (0.0, 1.0)
-    ticks = [
-        tuple((float(at), text) for at, text in enumerate(texts)) for texts in (data.column_values, data.row_values)
-    ]
-    heat = HeatMap(
-        "grid", title, means, data.names[1], data.names[0], ticks[0], ticks[1], low, high if high > low else low + 1,
-        f"mean {about.label}{', %' if unit else ''}", rows=data.row_values, columns=data.column_values, named=True,
-    )  # fmt: skip
+    names: dict[str, Any] = {"x_label": data.names[1], "y_label": data.names[0]}
+    names |= {"unit": f"mean {about.label}{', %' if unit else ''}", "low": low, "high": high if high > low else low + 1}
+    heat = named_map("grid", title, means, data.row_values, data.column_values, **names)
     lines = tuple(
         NumberRow(row, "", tuple(_cell(data, r, c, scale) for c in range(len(data.column_values))))
         for r, row in enumerate(data.row_values)

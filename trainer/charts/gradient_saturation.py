@@ -11,9 +11,10 @@ from jaxtyping import Float
 
 from trainer.analysis import batches
 from trainer.analysis.units import Units
-from trainer.charts.marks import Axis, NumberRow, NumberTable, Panel, Series, XYPlot, run_tone
+from trainer.charts.marks import Axis, NumberTable, Panel, Series, XYPlot, run_tone
 from trainer.charts.matching import units_of
-from trainer.charts.snapshot_label import SnapshotLabel, labels, shown
+from trainer.charts.measure import Measure, measure_table
+from trainer.charts.snapshot_label import SnapshotLabel, shown
 from trainer.charts.snapshot_measures import (
     MASK_WORDS,
     Temperatures,
@@ -81,26 +82,17 @@ def saturation(
     size = max(2, min(workspace.runs.config_of(run.id).optimizer.batch_size, snapshot.n, 1024))
     progress(0.0, f"Saturation of {run.short_name}")
     masked, units = masks_duplicates(workspace, run), units_of(snapshot)
-    anchors = unsaturated(snapshot, units, warm, size, masked=masked)
+    left, infonce, infoloob = unsaturated(snapshot, units, warm, size, masked=masked)
     others, steps = alike_snapshots(workspace, request, target, row), []
     for index, other in enumerate(others):
         progress(index / len(others), f"Saturation of {run.short_name}")
         then = temperatures(workspace, run, other.step)
         earlier = read_snapshot(other.folder)
-        left, _, _ = unsaturated(earlier, units_of(earlier), then, size, masked=masked, most=size)
-        steps.append((other.step, float(left.mean())))
-    course_points = np.array(steps, dtype=np.float64).reshape(-1, 2)
-    left, infonce, infoloob = anchors
-    return Saturation(
-        **shown(run, row, units),
-        warm=warm,
-        size=size,
-        left=left,
-        infonce=infonce,
-        infoloob=infoloob,
-        steps=course_points,
-        masked=masked,
-    )
+        remaining, _, _ = unsaturated(earlier, units_of(earlier), then, size, masked=masked, most=size)
+        steps.append((other.step, float(remaining.mean())))
+    points = np.array(steps, dtype=np.float64).reshape(-1, 2)
+    pulls = {"left": left, "infonce": infonce, "infoloob": infoloob}
+    return Saturation(**shown(run, row, units), warm=warm, size=size, steps=points, masked=masked, **pulls)
 
 
 def unsaturated(
@@ -134,15 +126,14 @@ def unsaturated(
 
 def draw(data: PerRun[Saturation], settings: SaturationSettings) -> Panel:
     """Draw the remaining gradient over anchors and over training, the pulls of both bounds, and the table."""
-    names = labels(data.found)
-    drawn = list(zip(data.found, data.places, names, strict=True))
+    drawn = data.named
     curves = [course(run.name, run_tone(index), run.steps) for run, index, _ in drawn if len(run.steps)]
     over = steps_plot("steps-left", "Mean of 1 − p over training", "mean of 1 − p", curves)
     pulls = tuple(_pull_plot(*each) for each in drawn)
     return Panel(
         title="How much of the gradient is left?",
         head=head_of(data.found),
-        rows=((_factor_plot(drawn), over), pulls, (_table(data.found, names),)),
+        rows=((_factor_plot(drawn), over), pulls, (_table(data),)),
         notes=(*NOTES, *(_note(run, name) for run, _, name in drawn)),
     )
 
@@ -155,18 +146,21 @@ def _note(run: Saturation, name: str) -> str:
     )
 
 
-def _table(runs: Sequence[Saturation], names: Sequence[str]) -> NumberTable:
-    lines = (
-        ("Mean of 1 − p", [run.left.mean() for run in runs], 4),
-        ("Median of 1 − p", [np.median(run.left) for run in runs], 4),
-        *((f"Anchors below {b:g} (%)", [100 * np.mean(run.left < b) for run in runs], 1) for b in (0.1, 0.01, 0.001)),
-        ("Mean pull, InfoNCE", [run.infonce.mean() for run in runs], 4),
-        ("Mean pull, InfoLOOB", [run.infoloob.mean() for run in runs], 4),
-        ("1/tau", [run.warm.inv_tau for run in runs], 4),
-        ("Anchors", [len(run.left) for run in runs], 0),
+def _below(limit: float) -> Measure[Saturation]:
+    return Measure(f"Anchors below {limit:g} (%)", "", lambda run: 100 * np.mean(run.left < limit), 1)
+
+
+def _table(data: PerRun[Saturation]) -> NumberTable:
+    measures = (
+        Measure[Saturation]("Mean of 1 − p", "", lambda run: run.left.mean(), 4, strong=True),
+        Measure[Saturation]("Median of 1 − p", "", lambda run: np.median(run.left), 4),
+        *map(_below, (0.1, 0.01, 0.001)),
+        Measure[Saturation]("Mean pull, InfoNCE", "", lambda run: run.infonce.mean(), 4),
+        Measure[Saturation]("Mean pull, InfoLOOB", "", lambda run: run.infoloob.mean(), 4),
+        Measure[Saturation]("1/tau", "", lambda run: run.warm.inv_tau, 4),
+        Measure[Saturation]("Anchors", "", lambda run: len(run.left), 0),
     )
-    rows = (NumberRow(w, "", tuple(float(v) for v in values), d, w == "Mean of 1 − p") for w, values, d in lines)
-    return NumberTable("saturation", "Of one update", tuple(names), tuple(rows))
+    return measure_table("saturation", "Of one update", data.labels, measures, data.found)
 
 
 def _factor_plot(drawn: Sequence[tuple[Saturation, int, str]]) -> XYPlot:
@@ -177,10 +171,8 @@ def _factor_plot(drawn: Sequence[tuple[Saturation, int, str]]) -> XYPlot:
         curves.append(Series(name, run_tone(index), 10.0**edges, share, stepped=True))
     top = max(float(c.y.max()) for c in curves)
     curves.append(Series("InfoLOOB: always 1", "quiet", np.array([1.0, 1.0]), np.array([0, 1.08 * top]), width=3))
-    x, y = (
-        Axis("1 − p: share of the gradient that is left", 1e-6, 1.3, log=True),
-        Axis("anchors (%)", 0, 1.08 * top, percent=True),
-    )
+    x = Axis("1 − p: share of the gradient that is left", 1e-6, 1.3, log=True)
+    y = Axis("anchors (%)", 0, 1.08 * top, percent=True)
     note = "smaller ones in the first bar"
     return XYPlot("factor", "Gradient that InfoNCE has left", x, y, tuple(curves), note=note)
 

@@ -22,8 +22,8 @@ from trainer.charts.hopfield_patterns import (
     patterns,
     stored_words,
 )
-from trainer.charts.marks import Axis, NumberRow, NumberTable, Panel, Series, XYPlot, run_tone
-from trainer.charts.snapshot_label import labels
+from trainer.charts.marks import Axis, Panel, Series, XYPlot, run_tone
+from trainer.charts.measure import Measure, measure_table
 from trainer.charts.spec import Chart, PerRun, Progress, Request, Target, per_run
 from trainer.store import Workspace
 
@@ -83,21 +83,20 @@ def self_weights(
 def draw(data: PerRun[SelfWeights], settings: BatchSizeSettings) -> Panel:
     """Draw measured and theoretical self-weights, one plot per run, and the numbers of the whole snapshot."""
     runs = [weights.run for weights in data.found]
-    names = labels(runs)
-    plots = tuple(_plot(*each, settings.beta) for each in zip(data.found, data.places, names, strict=True))
-    lines = [(o.constant[-1], o.ruled[-1], float(o.rule[-1]), o.cosine, float(o.run.n)) for o in data.found]
-    measures = (
-        (f"Self-weight at N = n, β = {settings.beta:g}", "Mean share of a pattern in its own retrieval.", 3),
-        ("Self-weight at N = n, β by the rule", "β = 8 + ln((N − 1) / 511): not from the paper.", 3),
-        ("β by the rule at N = n", "8 + ln((N − 1) / 511), at least 0.1.", 2),
-        ("Mean cosine of two patterns", "With all others at cosine c, β acts as β (1 − c).", 3),
-        ("n", "Patterns drawn from.", 0),
+    plots = tuple(_plot(*each, settings.beta) for each in data.named)
+    at_beta, rule = f"Self-weight at N = n, β = {settings.beta:g}", "β = 8 + ln((N − 1) / 511): not from the paper."
+    near = "With all others at cosine c, β acts as β (1 − c)."
+    measures: tuple[Measure[SelfWeights], ...] = (
+        Measure(at_beta, "Mean share of a pattern in its own retrieval.", lambda weights: weights.constant[-1]),
+        Measure("Self-weight at N = n, β by the rule", rule, lambda weights: weights.ruled[-1]),
+        Measure("β by the rule at N = n", "8 + ln((N − 1) / 511), at least 0.1.", lambda weights: weights.rule[-1], 2),
+        Measure("Mean cosine of two patterns", near, lambda weights: weights.cosine),
+        Measure("n", "Patterns drawn from.", lambda weights: weights.run.n, 0),
     )
-    table = tuple(NumberRow(w, h, tuple(float(line[i]) for line in lines), d) for i, (w, h, d) in enumerate(measures))
     return Panel(
         title="Hopfield retrieval: self-weight over batch size",
         head=head(runs, stored_words(runs, settings), beta_words(settings.beta)),
-        rows=(plots, (NumberTable("batch", "At the whole snapshot", tuple(names), table),)),
+        rows=(plots, (measure_table("batch", "At the whole snapshot", data.labels, measures, data.found),)),
         notes=(NOTE,),
     )
 

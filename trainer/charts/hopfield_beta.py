@@ -24,7 +24,6 @@ from trainer.charts.hopfield_patterns import (
     stored_words,
 )
 from trainer.charts.marks import Axis, HeatMap, Panel, Series, XYPlot, run_tone
-from trainer.charts.snapshot_label import labels
 from trainer.charts.spec import Chart, PerRun, Progress, Request, Target, per_run
 from trainer.store import Workspace
 
@@ -65,8 +64,7 @@ def beta_grid(
 def draw(data: PerRun[BetaGrid], settings: BetaSettings) -> Panel:
     """Draw one heat map per run, and the medians over beta."""
     runs = [grid.run for grid in data.found]
-    names = labels(runs)
-    drawn = list(zip(data.found, data.places, names, strict=True))
+    drawn = data.named
     curves = tuple(curve for grid in drawn for curve in _medians(*grid))
     x = Axis("beta", BETAS[0], BETAS[-1], log=True)
     y = Axis("effective patterns", 0.9, 1.15 * max(run.n for run in runs), log=True)

@@ -34,7 +34,6 @@ from trainer.charts.hopfield_patterns import (
     query_setting,
 )
 from trainer.charts.marks import Axis, ImageRow, NumberRow, NumberTable, Panel, Series, Tone, XYPlot, run_tone
-from trainer.charts.snapshot_label import labels
 from trainer.charts.spec import Chart, PerRun, Progress, Request, Target, per_run
 from trainer.store import Workspace
 
@@ -101,8 +100,7 @@ def pair_retrievals(
 def draw(data: PerRun[PairRetrievals], settings: PairSettings) -> Panel:
     """Draw cosines, weights and histograms, and the images of the four retrievals."""
     runs = [retrievals.run for retrievals in data.found]
-    names = labels(runs)
-    drawn = list(zip(data.found, data.places, names, strict=True))
+    drawn = data.named
     sampled = tuple(
         f"{name}: {len(retrievals.rows):,} of {retrievals.run.pairs:,} pairs, drawn at random."
         for retrievals, _, name in drawn
@@ -113,7 +111,7 @@ def draw(data: PerRun[PairRetrievals], settings: PairSettings) -> Panel:
     return Panel(
         title="Four Hopfield retrievals of a pair",
         head=head(runs, f"pair {settings.query}", beta_words(settings.beta)),
-        rows=((_numbers(data.found, names, settings.query), *histograms), *strips),
+        rows=((_numbers(data.found, data.labels, settings.query), *histograms), *strips),
         notes=(NOTE, *sampled),
     )
 
@@ -154,10 +152,8 @@ def _matched(retrievals: PairRetrievals, index: int, label: str) -> XYPlot:
         share = 100 * np.histogram(np.clip(values, edges[0], 1.0), edges)[0] / len(values)
         top = max(top, float(share.max()))
         curves.append(Series(f"{name}, mean {minus(values.mean())}", tone, edges, share, stepped=True))
-    x, y = (
-        Axis("cosine of matched pairs", float(edges[0]), 1.0),
-        Axis("share of pairs (%)", 0, 1.05 * top, percent=True),
-    )
+    x = Axis("cosine of matched pairs", float(edges[0]), 1.0)
+    y = Axis("share of pairs (%)", 0, 1.05 * top, percent=True)
     note = f"n = {len(retrievals.rows):,} pairs"
     return XYPlot(f"matched-{index}", label, x, y, tuple(curves), note=note, tone=run_tone(index))
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 import numpy as np
 from jaxtyping import Float
@@ -41,8 +40,6 @@ from trainer.charts.marks import (
     Axis,
     ImageRow,
     Marker,
-    NumberRow,
-    NumberTable,
     Panel,
     Points,
     Series,
@@ -50,8 +47,8 @@ from trainer.charts.marks import (
     axis_over,
     run_tone,
 )
+from trainer.charts.measure import Measure, measure_table
 from trainer.charts.outside_query import OutsideQuery, outside_vector
-from trainer.charts.snapshot_label import labels
 from trainer.charts.spec import Chart, PerRun, Progress, Request, Target, per_run
 from trainer.config.fields import option
 from trainer.store import Workspace
@@ -106,53 +103,48 @@ def retrieval(
 
 def draw(data: PerRun[Retrieval], settings: RetrievalSettings) -> Panel:
     """Draw the largest weights with their images, the facts, the energy and the path."""
-    retrievals, names = data.found, labels([retrieval.run for retrieval in data.found])
-    drawn = list(zip(retrievals, data.places, names, strict=True))
-    strips = tuple((_strip(retrieval, index),) for retrieval, index, _ in drawn)
-    lines = [_facts(retrieval) for retrieval in retrievals]
-    table = tuple(NumberRow(w, h, tuple(line[w] for line in lines), digits) for w, h, digits in _LINES)
-    numbers = NumberTable("numbers", "This retrieval", tuple(names), table)
-    energy = _energy(retrievals, data.places, names)
+    strips = tuple((_strip(retrieval, index),) for retrieval, index, _ in data.named)
+    numbers = measure_table("numbers", "This retrieval", data.labels, _MEASURES, data.found)
     query = (settings.query_text and f"“{settings.query_text}”") or Path(settings.query_image).name
-    runs = [retrieval.run for retrieval in retrievals]
+    runs = [retrieval.run for retrieval in data.found]
     query_text = f"query: {query or f'{settings.asks} of pair {settings.query}'}"
     return Panel(
         title="Hopfield retrieval of one query",
         head=head(runs, stored_words(runs, settings), query_text, beta_words(settings.beta)),
-        rows=(*strips, (numbers, energy), tuple(_map(*retrieval) for retrieval in drawn)),
+        rows=(*strips, (numbers, _energy(data)), tuple(_map(*retrieval) for retrieval in data.named)),
         notes=(NOTE_KIND, "Energies and the path are of updates without normalizing, as only then energy falls."),
     )
 
 
-_LINES: Final = (
-    ("Effective patterns", "Patterns that this retrieval averages: exp of the entropy, from 1 to n.", 2),
-    ("Stored patterns", "n: how many are stored.", 0),
-    ("Entropy (nats)", "Of the weights; at most ln n.", 3),
-    ("Largest weight", "Of the nearest stored pattern.", 4),
-    ("Weight of its own pair", "Where the query's pair is stored, too; nothing masks it.", 4),
-    ("Fixed point", NOTE_KIND, 0),
-    ("Effective patterns, fixed point", "Patterns that the fixed point averages.", 2),
-    ("Updates", "Until a state is nearer than 1e-5 to its limit.", 0),
-    ("Energy of the query", "Ramsauer et al., 2020, equation 1.", 4),
-    ("Energy of the fixed point", "Never above that of the query.", 4),
-)
-
-
-def _facts(retrieval: Retrieval) -> dict[str, Any]:
+def _own_weight(retrieval: Retrieval) -> float:
     own_pattern = np.flatnonzero(retrieval.run.is_own(retrieval.query.row))
+    return float(retrieval.shares[own_pattern[0]]) if len(own_pattern) else math.nan
+
+
+def _updates(retrieval: Retrieval) -> float | str:
     updated = len(retrieval.path.states) - 1
-    return {
-        "Effective patterns": effective_number(retrieval.shares),
-        "Stored patterns": float(retrieval.run.n),
-        "Entropy (nats)": entropy(retrieval.shares),
-        "Largest weight": float(retrieval.shares.max()),
-        "Weight of its own pair": float(retrieval.shares[own_pattern[0]]) if len(own_pattern) else math.nan,
-        "Fixed point": retrieval.kind,
-        "Effective patterns, fixed point": float(retrieval.path.numbers[-1]),
-        "Updates": float(updated) if retrieval.path.converged else f"> {updated}",
-        "Energy of the query": float(retrieval.path.energies[0]),
-        "Energy of the fixed point": float(retrieval.path.energies[-1]),
-    }
+    return updated if retrieval.path.converged else f"> {updated}"
+
+
+_AVERAGED: Final = "Patterns that this retrieval averages: exp of the entropy, from 1 to n."
+_OWN: Final = "Where the query's pair is stored, too; nothing masks it."
+_MEASURES: Final[tuple[Measure[Retrieval], ...]] = (
+    Measure("Effective patterns", _AVERAGED, lambda r: effective_number(r.shares), 2),
+    Measure("Stored patterns", "n: how many are stored.", lambda r: r.run.n, 0),
+    Measure("Entropy (nats)", "Of the weights; at most ln n.", lambda r: entropy(r.shares)),
+    Measure("Largest weight", "Of the nearest stored pattern.", lambda r: r.shares.max(), 4),
+    Measure("Weight of its own pair", _OWN, _own_weight, 4),
+    Measure("Fixed point", NOTE_KIND, lambda r: r.kind, 0),
+    Measure(
+        "Effective patterns, fixed point",
+        "Patterns that the fixed point averages.",
+        lambda r: r.path.numbers[-1],
+        2,
+    ),
+    Measure("Updates", "Until a state is nearer than 1e-5 to its limit.", _updates, 0),
+    Measure("Energy of the query", "Ramsauer et al., 2020, equation 1.", lambda r: r.path.energies[0], 4),
+    Measure("Energy of the fixed point", "Never above that of the query.", lambda r: r.path.energies[-1], 4),
+)
 
 
 def _strip(retrieval: Retrieval, index: int) -> ImageRow:
@@ -169,11 +161,11 @@ def _strip(retrieval: Retrieval, index: int) -> ImageRow:
     return ImageRow(f"retrieved-{index}", f"{run.name} · step {run.step:,}", run_tone(index), cells, note)
 
 
-def _energy(retrievals: Sequence[Retrieval], indices: Sequence[int], names: Sequence[str]) -> XYPlot:
-    energies = [retrieval.path.energies for retrieval in retrievals]
+def _energy(data: PerRun[Retrieval]) -> XYPlot:
+    energies = [retrieval.path.energies for retrieval in data.found]
     curves = tuple(
         Series(name, run_tone(index), np.arange(len(values), dtype=float), values, marked=True)
-        for name, index, values in zip(names, indices, energies, strict=True)
+        for (_, index, name), values in zip(data.named, energies, strict=True)
     )
     x = Axis("update", -0.3, max(*map(len, energies), 2) - 0.7, integer=True)
     y = axis_over("energy", energies, margin=0.06)

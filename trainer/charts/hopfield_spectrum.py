@@ -10,13 +10,7 @@ from jaxtyping import Float
 from msgspec import Struct
 
 from trainer.analysis.losses import hopfield_retrieval
-from trainer.analysis.spectra import (
-    covariance_spectrum,
-    effective_directions,
-    effective_rank,
-    share_in_first,
-    shares_of,
-)
+from trainer.analysis.spectra import covariance_spectrum, shares_of
 from trainer.analysis.units import UNIT_OF
 from trainer.charts.hopfield_patterns import (
     Patterns,
@@ -29,8 +23,9 @@ from trainer.charts.hopfield_patterns import (
     stored_setting,
     stored_words,
 )
-from trainer.charts.marks import Axis, NumberRow, NumberTable, Panel, Series, Tone, XYPlot, run_tone
-from trainer.charts.snapshot_label import labels
+from trainer.charts.marks import Axis, Panel, Series, Tone, XYPlot, run_tone
+from trainer.charts.measure import Measure, measure_table
+from trainer.charts.snapshot_measures import spectrum_measures
 from trainer.charts.spec import Chart, PerRun, Progress, Request, Target, per_run
 from trainer.store import Workspace
 
@@ -40,12 +35,9 @@ NOTE: Final = (
     "of given embeddings; the paper's claim is that training with it enriches the embeddings themselves: compare "
     "the runs' spectra 'before'."
 )
-_LINES: Final = (
-    ("Effective directions (99 %)", "Directions that hold 99 % of the variance.", effective_directions, 0),
-    ("Effective rank", "Exp of the entropy of the spectrum (Roy & Vetterli, 2007).", effective_rank, 2),
-    ("Variance in the first direction (%)", "", lambda e: 100 * share_in_first(e, 1), 1),
-    ("Variance in the first 10 (%)", "", lambda e: 100 * share_in_first(e, 10), 1),
-    ("Total variance", "Sum of the eigenvalues; 1 would be spread all over the sphere.", lambda e: float(e.sum()), 4),
+_LINES: Final = spectrum_measures(
+    "Variance in the first direction (%)",
+    Measure("Total variance", "Sum of the eigenvalues; 1 would be spread all over the sphere.", np.sum, 4),
 )
 
 
@@ -89,18 +81,12 @@ def spectra(
 def draw(data: PerRun[Spectra], settings: SpectrumSettings) -> Panel:
     """Draw one plot per run, and the measures of all spectra."""
     runs = [run_spectra.run for run_spectra in data.found]
-    names = labels(runs)
-    plots = tuple(_plot(*each) for each in zip(data.found, data.places, names, strict=True))
-    each = [
-        (f"{name}, {part}", getattr(run_spectra, part))
-        for run_spectra, name in zip(data.found, names)
-        for part in _PARTS
-    ]
-    table = tuple(NumberRow(w, h, tuple(float(read(e)) for _, e in each), digits) for w, h, read, digits in _LINES)
+    each = {f"{name}, {part}": getattr(run_spectra, part) for run_spectra, _, name in data.named for part in _PARTS}
+    table = measure_table("spectra", "Spectra", list(each), _LINES, list(each.values()), badges=False)
     return Panel(
         title="Covariance before and after a Hopfield retrieval",
         head=head(runs, stored_words(runs, StoredSettings(settings.stored)), beta_words(settings.beta)),
-        rows=(plots, (NumberTable("spectra", "Spectra", tuple(name for name, _ in each), table, badges=False),)),
+        rows=(tuple(_plot(*of_run) for of_run in data.named), (table,)),
         notes=(NOTE,),
     )
 

@@ -7,16 +7,17 @@ from typing import Any, Final
 
 import numpy as np
 from jaxtyping import Int
+from msgspec import Struct
 
 from trainer.analysis.hubness import CslsVectors, csls_queries, k_occurrence, mean_of_nearest, skewness
 from trainer.analysis.progress import Progress
 from trainer.analysis.retrieval import ranks, recall_at
 from trainer.analysis.sampling import at_most, most_asking
-from trainer.charts.marks import Axis, NumberRow, NumberTable, Panel, Rug, Series, XYPlot, axis_over, run_tone
+from trainer.charts.marks import Axis, NumberTable, Panel, Rug, Series, XYPlot, axis_over, run_tone
 from trainer.charts.matching import matching_of
-from trainer.charts.measure import facts_of
+from trainer.charts.measure import Measure, facts_of
 from trainer.charts.opened_snapshot import open_target
-from trainer.charts.snapshot_label import SnapshotLabel, labels
+from trainer.charts.snapshot_label import SnapshotLabel
 from trainer.charts.spec import Chart, PerRun, Records, Request, Target, per_run
 from trainer.config.fields import option
 from trainer.metrics import data_label, recall_name
@@ -47,6 +48,24 @@ class HubSettings:
     exact: bool = option(False, "All texts", "Search by every text, not by a sample: the cost grows with n squared.")
 
 
+class HitCounts(Struct, frozen=True):
+    """How often a search finds each image."""
+
+    occurrences: Int[np.ndarray, " i"]  # How many texts find each distinct image among their first k.
+    recall: dict[int, float]  # k -> share of texts that find their own image among the first k.
+    skewness: float  # Of `occurrences`.
+
+    @property
+    def greatest(self) -> int:
+        """How many texts find the most frequent hit."""
+        return int(self.occurrences.max(initial=0))
+
+    @property
+    def never(self) -> int:
+        """How many images no text finds."""
+        return int((self.occurrences == 0).sum())
+
+
 @dataclass(frozen=True, kw_only=True)
 class Hubness(SnapshotLabel):
     """One run's images as hits of its texts."""
@@ -58,12 +77,8 @@ class Hubness(SnapshotLabel):
     pairs: int
     rows: Int[np.ndarray, " i"]  # Of each distinct image the first pair that has it.
     image_of: Int[np.ndarray, " n"]  # Of each pair its distinct image.
-    occurrences: Int[np.ndarray, " i"]  # How many texts find each distinct image among their first k.
-    occurrences_csls: Int[np.ndarray, " i"]  # The same when searched by CSLS.
-    skewness: float  # Of `occurrences`.
-    skewness_csls: float  # Of `occurrences_csls`.
-    recall: dict[int, float]  # k -> share of texts that find their own image among the first k, by cosine.
-    recall_csls: dict[int, float]  # The same by CSLS.
+    cosine: HitCounts  # When searched by the cosine.
+    csls: HitCounts
 
 
 def hubness(
@@ -81,20 +96,16 @@ def hubness(
     if not settings.exact:
         drawn = at_most(drawn, most_asking(len(matching.images)))
     image, text = matching.images.gallery(image), text[drawn]
-    offsets = mean_of_nearest(image, text, settings.k, _part(progress, 0, 1, "scale of every image"))
+    offsets = mean_of_nearest(image, text, settings.k, _part(progress, 0, "scale of every image"))
     wide, asks = CslsVectors(image, offsets), csls_queries(text)
     # Both sides are distinct already: questions are numbered by the captions, the images in their own order.
     answers = replace(matching.images, question=matching.images.question[drawn], rows=np.arange(len(image)))
     searches: tuple[tuple[Any, Any], ...] = ((text, image), (asks, wide))
-    counts = [
-        k_occurrence(q, s, settings.k, _part(progress, 1 + pass_number, 1, "who finds whom"))
-        for pass_number, (q, s) in enumerate(searches)
-    ]
-    rankings = [
-        ranks(q, s, answers, progress=_part(progress, 3 + pass_number, 1, "ranking"))
-        for pass_number, (q, s) in enumerate(searches)
-    ]
-    recalls = [{at: recall_at(ranking, at) for at in (1, 5, 10)} for ranking in rankings]
+    counts = []
+    for number, (queries, stored) in enumerate(searches):
+        hits = k_occurrence(queries, stored, settings.k, _part(progress, 1 + 2 * number, "who finds whom"))
+        ranking = ranks(queries, stored, answers, progress=_part(progress, 2 + 2 * number, "ranking"))
+        counts.append(HitCounts(hits, {at: recall_at(ranking, at) for at in (1, 5, 10)}, skewness(hits)))
     return Hubness(
         **opened.label,
         k=min(settings.k, len(image)),
@@ -104,76 +115,58 @@ def hubness(
         pairs=snapshot.n,
         rows=matching.images.rows,
         image_of=matching.images.place,
-        occurrences=counts[0],
-        occurrences_csls=counts[1],
-        skewness=skewness(counts[0]),
-        skewness_csls=skewness(counts[1]),
-        recall=recalls[0],
-        recall_csls=recalls[1],
+        cosine=counts[0],
+        csls=counts[1],
     )
 
 
 def draw(data: PerRun[Hubness], settings: HubSettings) -> Panel:
     """Draw one histogram per run on a common axis, and recall with and without CSLS."""
-    names = labels(data.found)
-    top = max(int(max(run.occurrences.max(initial=1), run.occurrences_csls.max(initial=1))) for run in data.found)
+    top = max(1, *(counts.greatest for run in data.found for counts in (run.cosine, run.csls)))
     edges = np.linspace(-0.5, top + 0.5, min(top + 2, MOST_BARS))
     parts = [_series(run, edges, index, settings) for run, index in zip(data.found, data.places, strict=True)]
     x = Axis(f"texts that find an image (first {max(run.k for run in data.found)})", -0.5, top + 0.5)
     y = axis_over("share of images (%)", [curve.y for part in parts for curve in part], include=(0,), percent=True)
     plots = tuple(
         XYPlot(f"hubs-{index}", name, x, y, part, note=_asked(run), tone=run_tone(index), brushes="x", rug=_pairs(run))
-        for name, run, index, part in zip(names, data.found, data.places, parts, strict=True)
+        for (run, index, name), part in zip(data.named, parts, strict=True)
     )
     notes = ("k-occurrence: Radovanović et al., 2010. CSLS: Conneau et al., 2018.",)
-    return Panel(title="Hubs", rows=(plots, (_table(data, names),)), notes=notes)
+    return Panel(title="Hubs", rows=(plots, (_table(data),)), notes=notes)
 
 
 def _pairs(run: Hubness) -> Rug:
-    return Rug(np.arange(len(run.image_of)), run.occurrences[run.image_of].astype(np.float64))
+    return Rug(np.arange(len(run.image_of)), run.cosine.occurrences[run.image_of].astype(np.float64))
 
 
 def _series(run: Hubness, edges: np.ndarray, index: int, settings: HubSettings) -> tuple[Series, ...]:
-    shares = [100 * np.histogram(c, edges)[0] / run.images for c in (run.occurrences, run.occurrences_csls)]
+    shares = [100 * np.histogram(c, edges)[0] / run.images for c in (run.cosine.occurrences, run.csls.occurrences)]
     cosine = Series("cosine", run_tone(index), edges, shares[0], stepped=True, filled=True, width=1)
     return (cosine, Series("CSLS", "quiet", edges, shares[1], stepped=True)) if settings.csls else (cosine,)
 
 
-def _table(data: PerRun[Hubness], names: list[str]) -> NumberTable:
-    lines = []
-    for label, hint, read, digits in (
-        ("Skewness", "Of how often an image is found: large where few images are hubs.", _skewness, 2),
-        ("Largest hub", "Number of texts that find the most frequent hit.", _greatest, 0),
-        ("Never found (%)", "Images that no text finds.", _never, 1),
-        *(
-            (_name(data, k), f"Texts that find an image of their own among the first {k}.", _recall(k), 3)
-            for k in (1, 5, 10)
+def _recall(data: PerRun[Hubness], k: int) -> Measure[HitCounts]:
+    name = recall_name("text_to_image", k, split=[run.split for run in data.found], n=[run.n for run in data.found])
+    return Measure(name, f"Texts that find an image of their own among the first {k}.", lambda counts: counts.recall[k])
+
+
+def _table(data: PerRun[Hubness]) -> NumberTable:
+    few = "Of how often an image is found: large where few images are hubs."
+    measures = (
+        Measure[HitCounts]("Skewness", few, lambda counts: counts.skewness, 2),
+        Measure[HitCounts]("Largest hub", "Number of texts that find the most frequent hit.", lambda c: c.greatest, 0),
+        Measure[HitCounts](
+            "Never found (%)", "Images that no text finds.", lambda c: 100 * (c.occurrences == 0).mean(), 1
         ),
-    ):
-        for end, search in (("", "cosine"), ("_csls", "CSLS")):
-            lines.append(NumberRow(f"{label}, {search}", hint, tuple(read(run, end) for run in data.found), digits))
-    return NumberTable("numbers", "Text to image", tuple(names), tuple(lines))
-
-
-def _name(data: PerRun[Hubness], k: int) -> str:
-    runs = data.found
-    return recall_name("text_to_image", k, split=[run.split for run in runs], n=[run.n for run in runs])
-
-
-def _skewness(run: Hubness, end: str) -> float:
-    return getattr(run, f"skewness{end}")
-
-
-def _greatest(run: Hubness, end: str) -> float:
-    return float(getattr(run, f"occurrences{end}").max(initial=0))
-
-
-def _never(run: Hubness, end: str) -> float:
-    return 100 * float((getattr(run, f"occurrences{end}") == 0).mean())
-
-
-def _recall(k: int) -> Any:
-    return lambda run, end: getattr(run, f"recall{end}")[k]
+        *(_recall(data, k) for k in (1, 5, 10)),
+    )
+    searches = {"cosine": [run.cosine for run in data.found], "CSLS": [run.csls for run in data.found]}
+    lines = tuple(
+        replace(measure.row(counts), words=f"{measure.words}, {search}")
+        for measure in measures
+        for search, counts in searches.items()
+    )
+    return NumberTable("numbers", "Text to image", tuple(data.labels), lines)
 
 
 def _asked(run: Hubness) -> str:
@@ -188,12 +181,10 @@ def values(data: PerRun[Hubness], _settings: HubSettings) -> list[dict[str, Any]
 
 def _values(run: Hubness) -> dict[str, Any]:
     facts = facts_of(run, "k", "n", "texts", "images", "pairs")
-    for end in ("", "_csls"):
-        counts = getattr(run, f"occurrences{end}")
-        facts[f"skewness{end}"] = getattr(run, f"skewness{end}")
-        facts[f"greatest_hub{end}"] = int(counts.max(initial=0))
-        facts[f"never_found{end}"] = int((counts == 0).sum())
-        facts |= {f"recall_at_{k}{end}": share for k, share in getattr(run, f"recall{end}").items()}
+    for end, counts in (("", run.cosine), ("_csls", run.csls)):
+        facts |= {f"skewness{end}": counts.skewness, f"greatest_hub{end}": counts.greatest}
+        facts |= {f"never_found{end}": counts.never}
+        facts |= {f"recall_at_{k}{end}": share for k, share in counts.recall.items()}
     return facts
 
 
@@ -203,12 +194,14 @@ def records(data: PerRun[Hubness], _settings: HubSettings) -> Records:
     return header, [
         (c.run, c.name, c.step, c.dataset, c.split, c.k, c.n, row, a, b)
         for c in data.found
-        for row, a, b in zip(c.rows.tolist(), c.occurrences.tolist(), c.occurrences_csls.tolist(), strict=True)
+        for row, a, b in zip(
+            *(part.tolist() for part in (c.rows, c.cosine.occurrences, c.csls.occurrences)), strict=True
+        )
     ]
 
 
-def _part(progress: Progress, start: int, length: int, note: str) -> Progress:
-    return lambda share, _note: progress((start + length * share) / 5, note)
+def _part(progress: Progress, start: int, note: str) -> Progress:
+    return lambda share, _note: progress((start + share) / 5, note)
 
 
 CHART: Final = Chart(

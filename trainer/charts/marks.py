@@ -495,6 +495,15 @@ class HeatMap:
     tone: Tone | None = None
 
 
+def named_map(
+    key: str, title: str, values: Float[np.ndarray, "r c"], rows: Sequence[str], columns: Sequence[str], **more: Any
+) -> HeatMap:
+    """Return a heat map whose ticks name every row and column; `more` are further fields of it."""
+    x_ticks, y_ticks = (tuple((float(at), name) for at, name in enumerate(names)) for names in (columns, rows))
+    fields = {"x_label": "", "y_label": "", "x_ticks": x_ticks, "y_ticks": y_ticks} | more
+    return HeatMap(key, title, values, rows=tuple(rows), columns=tuple(columns), named=True, **fields)
+
+
 @dataclass(frozen=True)
 class RowImage:
     """An image with its caption."""

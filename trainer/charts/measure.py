@@ -24,12 +24,13 @@ class Measure(Struct, Generic[T], frozen=True):
     hint: str
     read: Callable[[T], float | str]
     digits: int = 3
+    strong: bool = False
 
     def row(self, runs: Iterable[T | None]) -> NumberRow:
         """Return the row with a value per run; NaN where there is None."""
         values = (math.nan if run is None else self.read(run) for run in runs)
         numbers = tuple(value if isinstance(value, str) else float(value) for value in values)
-        return NumberRow(self.words, self.hint, numbers, self.digits)
+        return NumberRow(self.words, self.hint, numbers, self.digits, self.strong)
 
 
 def measure_table(

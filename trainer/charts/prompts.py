@@ -10,7 +10,7 @@ import numpy as np
 
 from trainer.analysis.progress import Progress
 from trainer.charts.class_task import ClassWords, texts_of
-from trainer.charts.marks import HeatMap, NumberRow, NumberTable, Panel, heading_row
+from trainer.charts.marks import HeatMap, NumberRow, NumberTable, Panel, heading_row, named_map
 from trainer.charts.measure import facts_of
 from trainer.charts.measures.prompts import Mixture, PromptRun, mixture, prompts
 from trainer.charts.spec import Chart, PerRun, Records, Request, Target, per_run
@@ -80,37 +80,14 @@ def _maps(run: PromptRun, weighted: Mixture, settings: PromptSettings) -> tuple[
     weights = settings.weights or (1.0,) * len(accuracy)
     weighted_names = (f"{weight:g} × {template}" for weight, template in zip(weights, run.templates, strict=True))
     templates = tuple(weighted_names) if len({*weights}) > 1 else run.templates
-    same: dict[str, Any] = {"x_label": "", "y_label": "", "named": True}
-    matrix = HeatMap(
-        f"templates-{run.index}",
-        run.name,
-        cells,
-        x_ticks=_ticks(classes, 16),
-        y_ticks=_ticks(templates, 32),
-        rows=templates,
-        columns=classes,
-        low=-reach if difference else 0.0,
-        high=reach if difference else 100.0,
-        unit=unit,
-        centered=difference,
-        **same,
-    )
+    cut: dict[str, Any] = {"x_ticks": _ticks(classes, 16), "y_ticks": _ticks(templates, 32)}
+    ends: dict[str, Any] = {"low": -reach, "high": reach} if difference else {"low": 0.0, "high": 100.0}
+    key, title = f"templates-{run.index}", f"{run.name}, confusion"
+    matrix = named_map(key, run.name, cells, templates, classes, unit=unit, centered=difference, **cut, **ends)
     shares = 100 * weighted.confusion / np.maximum(weighted.confusion.sum(axis=1, keepdims=True), 1)
-    names = _ticks(run.labels, 16)
-    confusion = HeatMap(
-        f"confusion-{run.index}",
-        f"{run.name}, confusion",
-        shares,
-        x_ticks=names,
-        y_ticks=names,
-        rows=run.labels,
-        columns=run.labels,
-        low=0.0,
-        high=100.0,
-        unit="percent of the class",
-        **same,
-    )
-    return matrix, confusion
+    cut = dict.fromkeys(("x_ticks", "y_ticks"), _ticks(run.labels, 16))
+    ends = {"low": 0.0, "high": 100.0, "unit": "percent of the class"}
+    return matrix, named_map(f"confusion-{run.index}", title, shares, run.labels, run.labels, **cut, **ends)
 
 
 def _ticks(names: Sequence[str], most: int) -> tuple[tuple[float, str], ...]:

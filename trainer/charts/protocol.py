@@ -68,8 +68,7 @@ def compute(workspace: Workspace, request: Request, settings: ProtocolSettings, 
     Raises:
         ChartError: The task of no run has been explained there.
     """
-    targets = [(workspace.runs.get(target.run), target.step) for target in request.targets]
-    chart = evaluation_at(workspace, targets, request.dataset, request.split)
+    chart = evaluation_at(workspace, request)
     if not _measured(chart, settings.task):
         task = settings.task
         raise ChartError(

@@ -18,7 +18,7 @@ from trainer.analysis.sampling import at_most
 from trainer.analysis.units import UNIT_OF, Units
 from trainer.charts import ChartError
 from trainer.charts.common_pairs import common_ids, rows_of_ids
-from trainer.charts.marks import HeatMap, Panel
+from trainer.charts.marks import Panel, named_map
 from trainer.charts.matching import units_of
 from trainer.charts.opened_snapshot import open_target
 from trainer.charts.snapshot_label import SnapshotLabel, shown
@@ -160,12 +160,16 @@ def draw(data: RepresentationSimilarity, settings: RepresentationSettings) -> Pa
     names, ticks = tuple(space.words for space in data.spaces), tuple(enumerate(short_names(data.spaces)))
     groups = [(space.run, space.modality) for space in data.spaces]
     dividers = tuple(index for index in range(1, len(groups)) if groups[index] != groups[index - 1])
-    same: dict[str, Any] = {"x_label": "", "y_label": "", "x_ticks": ticks, "y_ticks": ticks, "low": 0.0, "high": 1.0}
-    same |= {"rows": names, "columns": names, "named": True, "dividers": dividers}
-    rows = tuple((HeatMap(key, label, data.matrices[key], unit=label, **same),) for key, label in measures.items())
+    same: dict[str, Any] = {"x_ticks": ticks, "y_ticks": ticks, "low": 0.0, "high": 1.0, "dividers": dividers}
+    maps = [named_map(key, of, data.matrices[key], names, names, unit=of, **same) for key, of in measures.items()]
     names_of_runs = dict.fromkeys((space.run, space.name) for space in data.spaces)
     runs = " · ".join(f"{letter}: {name}" for letter, (_, name) in zip(ascii_uppercase, names_of_runs))
-    return Panel(title="How similar whole snapshots are", rows=rows, notes=(runs, data.note), letters=True)
+    return Panel(
+        title="How similar whole snapshots are",
+        rows=tuple((each,) for each in maps),
+        notes=(runs, data.note),
+        letters=True,
+    )
 
 
 def short_names(spaces: Sequence[Space]) -> tuple[str, ...]:

@@ -127,6 +127,7 @@ def told_apart(names: Sequence[str], steps: Sequence[int]) -> list[str]:
     ]
 
 
-def labels(runs: Sequence[SnapshotLabel]) -> list[str]:
-    """Return `told_apart` of charted runs."""
+def labels(results: Sequence[object]) -> list[str]:
+    """Return `told_apart` of the runs that were measured."""
+    runs = _labels_of(results)
     return told_apart([run.name for run in runs], [run.step for run in runs])

@@ -9,8 +9,10 @@ import numpy as np
 from jaxtyping import Float
 from msgspec import Struct
 
+from trainer.analysis.spectra import effective_directions, effective_rank, share_in_first
 from trainer.charts import BOTH, ChartError
 from trainer.charts.marks import Axis, Series, XYPlot
+from trainer.charts.measure import Measure
 from trainer.charts.snapshot_label import SnapshotLabel
 from trainer.charts.snapshots import BATCH, choose_snapshot, course_of
 from trainer.charts.spec import Request, Target
@@ -124,6 +126,17 @@ def steps_plot(key: str, title: str, label: str, curves: Sequence[Series], *, pe
 def course(name: str, tone: Any, points: Float[np.ndarray, "n 2"], *, dashed: bool = False) -> Series:
     """Return a series of a measure at every step, with markers."""
     return Series(name, tone, points[:, 0], points[:, 1], dashed=dashed, marked=True)
+
+
+def spectrum_measures(in_first: str, *more: Measure[np.ndarray]) -> tuple[Measure[np.ndarray], ...]:
+    """Return the measures of eigenvalues; `in_first` is what the share of the first one is called."""
+    return (
+        Measure("Effective directions (99 %)", "Directions that hold 99 % of the variance.", effective_directions, 0),
+        Measure("Effective rank", "Exp of the entropy of the spectrum (Roy & Vetterli, 2007).", effective_rank, 2),
+        Measure(in_first, "", lambda eigenvalues: 100 * share_in_first(eigenvalues, 1), 1),
+        Measure("Variance in the first 10 (%)", "", lambda eigenvalues: 100 * share_in_first(eigenvalues, 10), 1),
+        *more,
+    )
 
 
 def head_of(runs: Sequence[SnapshotLabel]) -> tuple[str, ...]:

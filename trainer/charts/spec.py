@@ -18,7 +18,7 @@ from trainer.charts.marks import Mark, NumberTable, Panel, ShadedTable, Tone, XY
 from trainer.charts.panels_beside import panels_beside
 from trainer.charts.point_placement import PointPlacement
 from trainer.charts.settings import NoSettings
-from trainer.charts.snapshot_label import counted_notes, data_notes, data_of, different_steps, steps_note
+from trainer.charts.snapshot_label import counted_notes, data_notes, data_of, different_steps, labels, steps_note
 from trainer.config.fields import fields_of
 from trainer.errors import NotYetError, UserError
 from trainer.metrics import data_label
@@ -230,6 +230,16 @@ class PerRun(Generic[D]):
     found: tuple[D, ...]  # Of those that could be measured, in the order of the targets.
     places: tuple[int, ...]  # The place of each among the targets; 0 is A.
     problems: tuple[str, ...] = ()  # Why the others could not be, a sentence each.
+
+    @property
+    def labels(self) -> list[str]:
+        """What the run of each is called beside the others."""
+        return labels(self.found)
+
+    @property
+    def named(self) -> list[tuple[D, int, str]]:
+        """Each with its place and the label of its run."""
+        return list(zip(self.found, self.places, self.labels, strict=True))
 
     def by_data(self) -> tuple[PerRun[D], ...]:
         """Return those of each data by themselves, in the order of their first run."""

@@ -188,9 +188,9 @@ def test_of_many_texts_some_ask_for_hubs_unless_all_are_wanted(charted: Workspac
     monkeypatch.setattr(sampling, "FEWEST_ASKING", 10)
     some = hubs_of(charted, 1)
     assert (some.n, some.texts, some.images) == (40, every.texts, N)
-    assert some.occurrences.sum() == 10 * 40
-    assert (some.occurrences <= every.occurrences).all()
-    assert np.array_equal(hubs_of(charted, 1, exact=True).occurrences, every.occurrences)
+    assert some.cosine.occurrences.sum() == 10 * 40
+    assert (some.cosine.occurrences <= every.cosine.occurrences).all()
+    assert np.array_equal(hubs_of(charted, 1, exact=True).cosine.occurrences, every.cosine.occurrences)
 
 
 @pytest.mark.parametrize("target", ["image", "text"])
