@@ -17,7 +17,7 @@ from trainer.charts import ChartError
 from trainer.charts.marks import Panel, Points, XYPlot, axis_over, run_tone
 from trainer.charts.measure import facts_of
 from trainer.charts.opened_snapshot import open_target
-from trainer.charts.snapshot_label import SnapshotLabel, labels, shown
+from trainer.charts.snapshot_label import SnapshotLabel, shown
 from trainer.charts.spec import Chart, PerRun, Records, Request, Target, per_run
 from trainer.config.fields import option
 from trainer.store import Workspace
@@ -133,17 +133,14 @@ def draw(data: PerRun[AxesRun], settings: AxesSettings) -> Panel:
     """Draw one scatter plot per run: images as discs, texts as diamonds, colored by class if there are few."""
     x, y = AxisText.parse(settings.x), AxisText.parse(settings.y)
     plots = []
-    for name, index, run in zip(labels(data.found), data.places, data.found, strict=True):
+    for run, index, name in data.named:
         rows = at_most(np.arange(run.n), MOST_POINTS)
         sides = [
             axis_over(axis.words, [points[:, at] for points in run.parts.values()]) for at, axis in enumerate((x, y))
         ]
         of = f"{len(rows):,} of {run.n:,} pairs" if len(rows) < run.n else f"{run.n:,} pairs"
-        clouds = tuple(_clouds(run, index, rows))
-        plot = XYPlot(
-            f"axes-{index}", name, sides[0], sides[1], points=clouds, note=of, tone=run_tone(index), brushes="xy"
-        )
-        plots.append(plot)
+        drawn: dict[str, Any] = {"points": tuple(_clouds(run, index, rows)), "note": of, "tone": run_tone(index)}
+        plots.append(XYPlot(f"axes-{index}", name, sides[0], sides[1], brushes="xy", **drawn))
     notes = ("Inner products with unit directions. Images are discs, texts are diamonds.",)
     return Panel(
         title="Axes of texts", rows=tuple(tuple(plots[at : at + 2]) for at in range(0, len(plots), 2)), notes=notes

@@ -23,7 +23,6 @@ from trainer.charts.marks import (
 )
 from trainer.charts.measure import facts_of, filled
 from trainer.charts.measures.gap import GapRun, GapSettings, gap
-from trainer.charts.snapshot_label import labels
 from trainer.charts.spec import Chart, PerRun, per_run
 from trainer.metrics import measured_name, recall_name
 
@@ -55,21 +54,11 @@ MEASURES: Final = (
     ("gap", "Gap", "Length of mean image − mean text.", 4),
     ("n", "n pairs", "Pairs measured, as one batch.", 0),
     ("loss", "Loss", "The run's own objective of all n pairs as one batch.", 4),
-    (
-        "image_to_text",
-        recall_name("image_to_text"),
-        "Images whose own text is the most similar of the distinct texts.",
-        3,
-    ),
-    (
-        "text_to_image",
-        recall_name("text_to_image"),
-        "Texts whose own image is the most similar of the distinct images.",
-        3,
-    ),
+    ("image_to_text", "", "Images whose own text is the most similar of the distinct texts.", 3),
+    ("text_to_image", "", "Texts whose own image is the most similar of the distinct images.", 3),
     ("matched", "Matched cosine", "Mean over the pairs.", 3),
 )
-"""Numbers of a point: field, words, hint and digits."""
+"""Numbers of a point: field, words (those of a recall name the split), hint and digits."""
 
 
 class Published(Struct, frozen=True):
@@ -90,10 +79,9 @@ SOURCE: Final = "Humer et al., Amumo: CLIP RN50 on 100 MS-COCO validation pairs,
 
 def draw(data: PerRun[GapRun], settings: GapSettings) -> Panel:
     """Draw each run's clouds, its gap over the steps, recall and loss over the closed share, and the numbers."""
-    runs, names = list(zip(data.found, data.places, strict=True)), labels(data.found)
-    each = [(*run, name, settings) for run, name in zip(runs, names, strict=True)]
-    clouds, losses = ([plot(*arguments) for arguments in each] for plot in (_clouds, _losses))
-    sizes, recalls = _sizes(runs), _recalls(runs, names, settings)
+    runs, names = data.named, data.labels
+    clouds, losses = ([plot(*run, settings) for run in runs] for plot in (_clouds, _losses))
+    sizes, recalls = _sizes(runs), _recalls(runs, settings)
     # Of two runs, all fits on a small screen.
     plots = ((*clouds, sizes), (recalls, *losses)) if len(runs) <= 2 else ((*clouds,), (sizes, recalls), (*losses,))
     tables = tuple(_table(data.found, names, settings.way, share) for share in dict.fromkeys((0, settings.share)))
@@ -125,9 +113,9 @@ def _clouds(run: GapRun, index: int, name: str, settings: GapSettings) -> XYPlot
     )
 
 
-def _sizes(runs: Sequence[tuple[GapRun, int]]) -> XYPlot:
+def _sizes(runs: Sequence[tuple[GapRun, int, str]]) -> XYPlot:
     # The course of a run that is shown at two steps is one.
-    once = {run.run: (run, index) for run, index in reversed(runs)}
+    once = {run.run: (run, index) for run, index, _ in reversed(runs)}
     curves = tuple(
         Series(
             run.name, run_tone(index), np.array(run.measures.steps, float), np.array(run.measures.sizes), marked=True
@@ -136,25 +124,25 @@ def _sizes(runs: Sequence[tuple[GapRun, int]]) -> XYPlot:
     )
     dots = tuple(
         Marker("", run_tone(index), run.step, run.measures.sizes[run.measures.steps.index(run.step)], 11, "ring")
-        for run, index in runs
+        for run, index, _ in runs
     )
-    title = measured_name("Size of the gap over training", n=[run.measures.pairs for run, _ in runs])
+    title = measured_name("Size of the gap over training", n=[run.measures.pairs for run, *_ in runs])
     x = axis_over("step", [c.x for c in curves], integer=True)
     y = axis_over("size of the gap", [c.y for c in curves], include=(0,))
     return XYPlot("sizes", title, x, y, curves, dots=dots)
 
 
-def _recalls(runs: Sequence[tuple[GapRun, int]], names: list[str], settings: GapSettings) -> XYPlot:
+def _recalls(runs: Sequence[tuple[GapRun, int, str]], settings: GapSettings) -> XYPlot:
     curves = []
-    for (run, index), name in zip(runs, names, strict=True):
+    for run, index, name in runs:
         points = run.measures.curve(settings.way)
         x = np.array([100 * point.share for point in points])
         for direction, attribute in (("image to text", "image_to_text"), ("text to image", "text_to_image")):
             y = 100 * np.array([getattr(point, attribute) for point in points])
             curves.append(Series(f"{name}, {direction}", run_tone(index), x, y, dashed=direction == "text to image"))
     y_axis = axis_over("recall (%)", [curve.y for curve in curves], percent=True)
-    question_counts = [run.asked(direction) for run, _ in runs for direction in WAYS]
-    title = recall_name("both", split=[run.split for run, _ in runs], n=question_counts)
+    question_counts = [run.asked(direction) for run, *_ in runs for direction in WAYS]
+    title = recall_name("both", split=[run.split for run, *_ in runs], n=question_counts)
     return XYPlot("recall", title, CLOSED, y_axis, tuple(curves), cursor=settings.share)
 
 
@@ -177,11 +165,10 @@ def _table(runs: Sequence[GapRun], names: list[str], method: Way, share: int) ->
 
 
 def _words(runs: Sequence[GapRun], name: str, label: str) -> str:
-    splits = [run.split for run in runs]
-    recalls: dict[str, str] = {
-        direction: recall_name(direction, split=splits, n=[run.asked(direction) for run in runs]) for direction in WAYS
-    }
-    return recalls.get(name, label)
+    direction = next((each for each in WAYS if each == name), None)
+    if direction is None:
+        return label
+    return recall_name(direction, split=[run.split for run in runs], n=[run.asked(name) for run in runs])
 
 
 def _notes(runs: Sequence[GapRun]) -> Iterator[str]:

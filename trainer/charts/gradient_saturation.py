@@ -91,8 +91,8 @@ def saturation(
         remaining, _, _ = unsaturated(earlier, units_of(earlier), then, size, masked=masked, most=size)
         steps.append((other.step, float(remaining.mean())))
     points = np.array(steps, dtype=np.float64).reshape(-1, 2)
-    pulls = {"left": left, "infonce": infonce, "infoloob": infoloob}
-    return Saturation(**shown(run, row, units), warm=warm, size=size, steps=points, masked=masked, **pulls)
+    label = shown(run, row, units) | {"left": left, "infonce": infonce, "infoloob": infoloob}
+    return Saturation(**label, warm=warm, size=size, steps=points, masked=masked)
 
 
 def unsaturated(
@@ -147,7 +147,7 @@ def _note(run: Saturation, name: str) -> str:
 
 
 def _below(limit: float) -> Measure[Saturation]:
-    return Measure(f"Anchors below {limit:g} (%)", "", lambda run: 100 * np.mean(run.left < limit), 1)
+    return Measure(f"Anchors below {limit:g} (%)", "", lambda run: 100 * float(np.mean(run.left < limit)), 1)
 
 
 def _table(data: PerRun[Saturation]) -> NumberTable:

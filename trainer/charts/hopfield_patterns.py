@@ -165,12 +165,10 @@ def patterns(
         ChartError: No such snapshot, nothing stored, or embeddings that are not numbers.
     """
     opened = open_target(workspace, target, request)
-    row, chosen = opened.run, opened.row
     if settings.pairs and target != request.targets[0]:
         first = open_target(workspace, request.targets[0], request)
         settings = replace(settings, pairs=_selected_of(opened, first, settings.pairs))
-    written = (chosen.folder / "snapshot.json").stat().st_mtime_ns
-    key = (row.name, chosen, written, settings.stored, settings.only, settings.pairs, plane)
+    key = (*opened.key, settings.stored, settings.only, settings.pairs, plane)
     if (stored := _ALIVE.get(key)) is None:
         if progress:
             progress(0.0, "Reading embeddings")

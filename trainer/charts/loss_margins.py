@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, Literal
@@ -114,32 +114,34 @@ def draw(data: SampledNegatives, settings: LossMarginsSettings) -> Panel:
         "Share of negatives that distance-weighted sampling takes; where an anchor has none, it draws uniformly.",
     )
     numbers = NumberTable("numbers", "Negatives drawn", ("value",), (*means, admissible), badges=False)
-    rows = ((_matched(settings), _unmatched(settings)), (_density(settings), _drawn(settings, drawn)), (numbers,))
+    rows = (_both_sides(settings), (_density(settings), _drawn(settings, drawn)), (numbers,))
     return Panel(title="Loss margins", head=(held(settings),), rows=rows, notes=(SOURCE,))
 
 
-def _matched(settings: LossMarginsSettings) -> XYPlot:
-    far = settings.positive
-    curves = (
-        Series("contrastive", "second", DISTANCE, contrastive_matched(DISTANCE, settings.matched)),
-        Series("triplet", "fourth", DISTANCE, triplet(DISTANCE, far, settings.triplet, squared=_squared(settings))),
-        Series("margin", "first", DISTANCE, margin_matched(DISTANCE, settings.beta, settings.alpha)),
+def _both_sides(settings: LossMarginsSettings) -> tuple[XYPlot, XYPlot]:
+    """Return the losses of matched and of unmatched pairs; the triplet's other pair stays where the setting says."""
+    at, boundary, squared = settings.positive, (settings.beta, settings.alpha), settings.distances == "squared"
+    attracted = (
+        contrastive_matched(DISTANCE, settings.matched),
+        triplet(DISTANCE, at, settings.triplet, squared=squared),
+        margin_matched(DISTANCE, *boundary),
     )
-    note = f"triplet with its negative at {far:.2f}"
-    x = Axis("distance of a matched pair", 0, 2)
-    return XYPlot("matched", "Matched pairs: pulled together", x, _loss(), curves, note=note)
-
-
-def _unmatched(settings: LossMarginsSettings) -> XYPlot:
-    near = settings.positive
-    curves = (
-        Series("contrastive", "second", DISTANCE, contrastive_unmatched(DISTANCE, settings.contrastive)),
-        Series("triplet", "fourth", DISTANCE, triplet(near, DISTANCE, settings.triplet, squared=_squared(settings))),
-        Series("margin", "first", DISTANCE, margin_unmatched(DISTANCE, settings.beta, settings.alpha)),
+    repelled = (
+        contrastive_unmatched(DISTANCE, settings.contrastive),
+        triplet(at, DISTANCE, settings.triplet, squared=squared),
+        margin_unmatched(DISTANCE, *boundary),
     )
-    note = f"triplet with its positive at {near:.2f}"
-    x = Axis("distance of an unmatched pair", 0, 2)
-    return XYPlot("unmatched", "Unmatched pairs: pushed apart", x, _loss(), curves, note=note)
+
+    def plot(key: str, title: str, pair: str, losses: Iterable[np.ndarray], other: str) -> XYPlot:
+        kinds = zip(("contrastive", "triplet", "margin"), ("second", "fourth", "first"), losses, strict=True)
+        curves = tuple(Series(name, tone, DISTANCE, loss) for name, tone, loss in kinds)
+        x, y = Axis(f"distance of {pair} pair", 0, 2), Axis("loss", 0, 2.05)
+        return XYPlot(key, title, x, y, curves, note=f"triplet with its {other} at {at:.2f}")
+
+    return (
+        plot("matched", "Matched pairs: pulled together", "a matched", attracted, "negative"),
+        plot("unmatched", "Unmatched pairs: pushed apart", "an unmatched", repelled, "positive"),
+    )
 
 
 def _density(settings: LossMarginsSettings) -> XYPlot:
@@ -162,14 +164,6 @@ def _drawn(settings: LossMarginsSettings, drawn: Mapping[str, np.ndarray]) -> XY
     note = f"{ANCHORS:,} anchors, {settings.negatives} uniform negatives each, seed {SEED}"
     x, y = Axis("distance of the negative drawn", 0, 2), Axis("density", 0, 1.08 * highest)
     return XYPlot("drawn", "What each sampler draws", x, y, curves, cursor=settings.positive, note=note)
-
-
-def _loss() -> Axis:
-    return Axis("loss", 0, 2.05)
-
-
-def _squared(settings: LossMarginsSettings) -> bool:
-    return settings.distances == "squared"
 
 
 @lru_cache(maxsize=8)

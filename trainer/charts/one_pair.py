@@ -4,28 +4,25 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 from jaxtyping import Float
 
-from trainer.analysis.distinct import Matching
 from trainer.analysis.number_text import signed
 from trainer.analysis.progress import Progress
 from trainer.analysis.rank_margins import cosines_with_all, standing_of_one
 from trainer.analysis.tiled_neighbors import largest
 from trainer.charts import ChartError
 from trainer.charts.common_pairs import row_of_pair
-from trainer.charts.matching import matching_of
-from trainer.charts.opened_snapshot import open_target
+from trainer.charts.opened_snapshot import OpenedSnapshot, open_target
 from trainer.charts.snapshot_label import SnapshotLabel, shown
 from trainer.charts.snapshots import course_of
 from trainer.charts.spec import Request
 from trainer.errors import UserError
 from trainer.metrics import asked_by_direction
-from trainer.store import RunRow, SnapshotRow, Workspace
+from trainer.store import SnapshotRow, Workspace
 from trainer.store.columns import equal_rows
 from trainer.store.reviews import pair_keys
 from trainer.store.snapshot_files import Snapshot, read_snapshot
@@ -37,24 +34,6 @@ MOST_STEPS: Final = 40
 """Steps of a course: of more, as many are taken evenly, the first and the last among them."""
 MOST_VALUE: Final = 400
 """Characters of a caption or a value that are kept; what is longer is cut with an ellipsis."""
-
-
-@dataclass(frozen=True)
-class OpenSnapshot:
-    """A snapshot of a run, with what ranking in it needs; kept between pairs, because large ones take seconds."""
-
-    run: RunRow
-    row: SnapshotRow
-    snapshot: Snapshot
-
-    @cached_property
-    def matching(self) -> Matching:
-        """Which captions and which images are one, and which belong together."""
-        return matching_of(self.snapshot)
-
-    def row_of(self, other: OpenSnapshot, row: int) -> int:
-        """Return this snapshot's row of a pair of another one; -1 without it."""
-        return row_of_pair(self.snapshot.items, other.snapshot.items, row)
 
 
 @dataclass(frozen=True)
@@ -132,9 +111,9 @@ class OnePair:
 
 @dataclass(frozen=True)
 class OpenSnapshots:
-    """The chosen snapshots of a request: A first, and a sentence for each run without one."""
+    """The chosen snapshots of a request, kept between pairs: A first, and a sentence for each run without one."""
 
-    found: tuple[tuple[int, OpenSnapshot], ...]
+    found: tuple[tuple[int, OpenedSnapshot], ...]
     problems: tuple[str, ...] = ()
     courses: dict[Path, Snapshot] = field(default_factory=dict, compare=False)
     """Snapshots of other steps that were read; few and small ones only."""
@@ -149,17 +128,18 @@ def open_snapshots(workspace: Workspace, request: Request, before: OpenSnapshots
         ChartError: No run of the request has a snapshot.
     """
     unchanged = {snapshot.row: snapshot for _, snapshot in before.found} if before else {}
-    opened: list[tuple[int, OpenSnapshot]] = []
+    opened: list[tuple[int, OpenedSnapshot]] = []
     problems = []
     for index, target in enumerate(request.targets):
         try:
             chosen = open_target(workspace, target, request)
-            row = chosen.row
-            opened.append((index, unchanged.get(row) or OpenSnapshot(chosen.run, row, read_snapshot(row.folder))))
+            chosen = unchanged.get(chosen.row, chosen)
+            dataset, split = chosen.snapshot.dataset, chosen.snapshot.split  # read here: it may be damaged
         except UserError as problem:
             problems.append(str(problem))
             continue
-        request = replace(request, dataset=row.dataset, split=row.split)
+        opened.append((index, chosen))
+        request = replace(request, dataset=dataset, split=split)
     if not opened:
         raise ChartError(" ".join(problems) or "Choose a run first.")
     return OpenSnapshots(tuple(opened), tuple(problems), before.courses if before else {})
@@ -196,7 +176,7 @@ def one_pair(
     for number, (index, side) in enumerate(opened.found):
         if progress is not None:
             progress(number / len(opened.found), side.run.short_name)
-        its_row = row if side is first else side.row_of(first, row)
+        its_row = row if side is first else row_of_pair(side.snapshot.items, items, row)
         if its_row < 0:
             problems.append(f"{side.run.short_name} has no such pair in {side.row.key}.")
             continue
@@ -224,7 +204,7 @@ def one_pair(
     )
 
 
-def _ranked(workspace: Workspace, opened: OpenSnapshots, side: OpenSnapshot, row: int, k: int) -> dict[str, Any]:
+def _ranked(workspace: Workspace, opened: OpenSnapshots, side: OpenedSnapshot, row: int, k: int) -> dict[str, Any]:
     """Return ranks, margin, course and neighbors of a pair in a run, by their names in `PairInRun`."""
     snapshot = side.snapshot
     vectors = [array for array in (snapshot.image, snapshot.text) if array is not None]
@@ -237,31 +217,28 @@ def _ranked(workspace: Workspace, opened: OpenSnapshots, side: OpenSnapshot, row
     return {
         "near": near,
         "caption_rank": caption_rank,
-        "captions": len(side.matching.texts),
-        "image_rank": standing_of_one(cosines[1], side.matching.images, row)[0],
-        "images": len(side.matching.images),
+        "captions": len(side.units.matching.texts),
+        "image_rank": standing_of_one(cosines[1], side.units.matching.images, row)[0],
+        "images": len(side.units.matching.images),
         "margin": margin,
         "course": _course(workspace, opened, side, row),
     }
 
 
 def _near(
-    first: OpenSnapshot, side: OpenSnapshot, row: int, k: int, cosines: Float[np.ndarray, " n"]
+    first: OpenedSnapshot, side: OpenedSnapshot, row: int, k: int, cosines: Float[np.ndarray, " n"]
 ) -> tuple[NearPair, ...]:
     rows = largest(np.nan_to_num(cosines[None], nan=-np.inf), min(k + 1, len(cosines)))
     items = side.snapshot.items
     others = [int(neighbor) for neighbor in rows[0] if neighbor != row][:k]
+    at = [row if side is first else row_of_pair(first.snapshot.items, items, row) for row in others]
     return tuple(
-        NearPair(
-            neighbor if side is first else first.row_of(side, neighbor),
-            str(items.path[neighbor]),
-            _cut(items.caption[neighbor]),
-        )
-        for neighbor in others
+        NearPair(its_row, str(items.path[neighbor]), _cut(items.caption[neighbor]))
+        for its_row, neighbor in zip(at, others, strict=True)
     )
 
 
-def _course(workspace: Workspace, opened: OpenSnapshots, side: OpenSnapshot, row: int) -> tuple[tuple[int, int], ...]:
+def _course(workspace: Workspace, opened: OpenSnapshots, side: OpenedSnapshot, row: int) -> tuple[tuple[int, int], ...]:
     """Return the caption's rank at every snapshot of the same data, or at `MOST_STEPS` of them."""
     if side.snapshot.n > MOST_COURSE:
         return ()
@@ -276,7 +253,7 @@ def _course(workspace: Workspace, opened: OpenSnapshots, side: OpenSnapshot, row
     return tuple(course)
 
 
-def _earlier(opened: OpenSnapshots, side: OpenSnapshot, row: SnapshotRow) -> Snapshot | None:
+def _earlier(opened: OpenSnapshots, side: OpenedSnapshot, row: SnapshotRow) -> Snapshot | None:
     """Return the snapshot of another step if it holds the same pairs."""
     if row.step == side.row.step:
         return side.snapshot
@@ -290,15 +267,15 @@ def _earlier(opened: OpenSnapshots, side: OpenSnapshot, row: SnapshotRow) -> Sna
     return snapshot if same and np.array_equal(snapshot.items.id, side.snapshot.items.id) else None
 
 
-def _caption_standing(snapshot: Snapshot, side: OpenSnapshot, row: int) -> tuple[int, float]:
+def _caption_standing(snapshot: Snapshot, side: OpenedSnapshot, row: int) -> tuple[int, float]:
     assert snapshot.image is not None, "asked before"
     assert snapshot.text is not None, "asked before"
     # The pairs are the same, so what is one and what belongs together is too.
     cosines = cosines_with_all(snapshot.image[row : row + 1], snapshot.text)
-    return standing_of_one(cosines[0], side.matching.texts, row)
+    return standing_of_one(cosines[0], side.units.matching.texts, row)
 
 
-def _key(workspace: Workspace, side: OpenSnapshot, row: int) -> str:
+def _key(workspace: Workspace, side: OpenedSnapshot, row: int) -> str:
     """Return the pair's key; a pair that repeats is counted among those before it, as `pair_keys` counts."""
     items = side.snapshot.items
     path, caption = items.path[row], items.caption[row]

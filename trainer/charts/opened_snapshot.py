@@ -33,10 +33,14 @@ class OpenedSnapshot:
         return read_snapshot(self.row.folder)
 
     @property
+    def key(self) -> tuple[str, SnapshotRow, int]:
+        """Its run, row and time of writing, which no other shares."""
+        return self.run.name, self.row, (self.row.folder / "snapshot.json").stat().st_mtime_ns
+
+    @property
     def label(self) -> dict[str, Any]:
         """The fields of a `SnapshotLabel`."""
-        written = (self.row.folder / "snapshot.json").stat().st_mtime_ns
-        return shown(self.run, self.row) | {"counted": _counted(self.row.folder, written)}
+        return shown(self.run, self.row) | {"counted": _counted(self.row.folder, self.key[-1])}
 
     @cached_property
     def units(self) -> Units:

@@ -15,7 +15,6 @@ from trainer.charts.marks import (
     Bars,
     ImageRow,
     Mark,
-    NumberRow,
     NumberTable,
     Panel,
     RowImage,
@@ -26,6 +25,7 @@ from trainer.charts.marks import (
     run_tone,
 )
 from trainer.charts.matching import units_of
+from trainer.charts.measure import Measure, measure_table
 from trainer.charts.opened_snapshot import open_target
 from trainer.charts.snapshots import course_of
 from trainer.charts.spec import Chart, PerRun, Progress, Request, Target, per_run
@@ -155,16 +155,14 @@ def _strips(run: RunPrototypes, index: int) -> list[ImageRow]:
 
 
 def _table(data: PerRun[RunPrototypes]) -> NumberTable:
-    last = [run.found[-1] for run in data.found]
-    lines = (
-        NumberRow("Purity (%)", "At the last step.", tuple(100 * clustering.purity for clustering in last), 1),
-        NumberRow(
-            "Bound", "Mean log-probability of the own prototype.", tuple(clustering.bound for clustering in last), 3
-        ),
-        NumberRow("Smallest phi", "Densest cluster.", tuple(float(clustering.phi.min()) for clustering in last), 3),
-        NumberRow("Largest phi", "Loosest cluster.", tuple(float(clustering.phi.max()) for clustering in last), 3),
+    measures = (
+        Measure[Prototypes]("Purity (%)", "At the last step.", lambda last: 100 * last.purity, 1),
+        Measure[Prototypes]("Bound", "Mean log-probability of the own prototype.", lambda last: last.bound),
+        Measure[Prototypes]("Smallest phi", "Densest cluster.", lambda last: last.phi.min()),
+        Measure[Prototypes]("Largest phi", "Loosest cluster.", lambda last: last.phi.max()),
     )
-    return NumberTable("prototypes", "Prototypes", tuple(run.name for run in data.found), lines)
+    names, clusterings = [run.name for run in data.found], [run.found[-1] for run in data.found]
+    return measure_table("prototypes", "Prototypes", names, measures, clusterings)
 
 
 CHART: Final = Chart(

@@ -24,7 +24,8 @@ from trainer.charts.marks import (
     axis_over,
     run_tone,
 )
-from trainer.charts.measures.replayed_step import word_rows
+from trainer.charts.measure import Measure
+from trainer.charts.measures.replayed_step import change_maps, word_rows
 from trainer.charts.spec import Chart, PerRun, Progress, Request, Target, per_run
 from trainer.config.fields import option
 from trainer.store import Workspace
@@ -132,22 +133,9 @@ def draw(data: PerRun[RunReplay], settings: ReplaySettings) -> Panel:
 
 
 def _maps(run: RunReplay, record: ReplayRecord, order: Int[np.ndarray, " k"], index: int) -> tuple[HeatMap, ...]:
-    before, after = (image[order] @ text[order].T for image, text in (record.before, record.after))
-    reach = float(np.abs(after - before).max()) or 1.0
-    low, high = float(min(before.min(), after.min())), float(max(before.max(), after.max()))
+    scores = np.stack([image[order] @ text[order].T for image, text in (record.before, record.after)])
     names = tuple(f"{k}: {record.captions[k]}" for k in order.tolist())
-
-    def drawn(key: str, title: str, values: Float[np.ndarray, "k k"], ends: tuple[float, float], unit: str) -> HeatMap:
-        return HeatMap(
-            f"{key}-{index}", title, values, "caption", "image", (), (), *ends, unit,
-            note=run.name, rows=names, columns=names, centered=key == "change",
-        )  # fmt: skip
-
-    return (
-        drawn("before", "Before the update", before, (low, high), "cosine"),
-        drawn("after", "After", after, (low, high), "cosine"),
-        drawn("change", "Change", after - before, (-reach, reach), "change of the cosine"),
-    )
+    return change_maps(index, scores, ("caption", "image"), "cosine", note=run.name, names=names)
 
 
 def _hardest(run: RunReplay, record: ReplayRecord, index: int) -> ImageRow:
@@ -183,22 +171,16 @@ def _suspected(run: RunReplay, record: ReplayRecord, index: int) -> ImageRow:
 
 
 def _facts(data: PerRun[RunReplay]) -> NumberTable:
-    nan, records = float("nan"), [run.record for run in data.found]
-    lines = (
-        NumberRow("Replays stored", "Of this run.", tuple(float(len(run.steps)) for run in data.found), 0),
-        NumberRow("Step", "Shown here.", tuple(nan if r is None else float(r.step) for r in records), 0),
-        NumberRow(
-            "Begun at the checkpoint of", "Step.", tuple(nan if r is None else float(r.began) for r in records), 0
-        ),
-        NumberRow(
-            "Equal bit for bit at",
-            "The checkpoint of this step.",
-            tuple(nan if r is None else float(r.verified) for r in records),
-            0,
-        ),
-        NumberRow("Loss", "Of the batch.", tuple(nan if r is None else r.loss for r in records), 4),
-        NumberRow("Pairs", "In the batch.", tuple(nan if r is None else float(r.size) for r in records), 0),
+    records = [run.record for run in data.found]
+    measures: tuple[Measure[ReplayRecord | WordReplay], ...] = (
+        Measure("Step", "Shown here.", lambda record: record.step, 0),
+        Measure("Begun at the checkpoint of", "Step.", lambda record: record.began, 0),
+        Measure("Equal bit for bit at", "The checkpoint of this step.", lambda record: record.verified, 0),
+        Measure("Loss", "Of the batch.", lambda record: record.loss, 4),
+        Measure("Pairs", "In the batch.", lambda record: record.size, 0),
     )
+    stored = NumberRow("Replays stored", "Of this run.", tuple(float(len(run.steps)) for run in data.found), 0)
+    lines = (stored, *(measure.row(records) for measure in measures))
     return NumberTable("replay", "Replay", tuple(run.name for run in data.found), lines, badges=False)
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Any, Final
 
 import numpy as np
 from jaxtyping import Bool, Int
 
 from trainer.analysis.distinct import Matching
 from trainer.analysis.number_text import signed, signed_ends
-from trainer.analysis.rank_margins import standing
+from trainer.analysis.retrieval import right_answers
 from trainer.analysis.significance import McNemar, Paired, holm, mcnemar, paired_shares
 from trainer.charts import BOTH, ChartError
 from trainer.charts.matching import matching_of
@@ -75,8 +75,8 @@ def retrained(workspace: Workspace, old: int | str, new: int | str) -> Retrained
     before, after = workspace.runs.get(old), workspace.runs.get(new)
     first = read_snapshot(choose_snapshot(workspace, before).folder)
     second, rows = _same_pairs(workspace, after, first, before.short_name)
-    all_rows = np.arange(first.n)
-    right = [_first_ranks(snapshot, at, matching_of(first)) for snapshot, at in ((first, all_rows), (second, rows))]
+    every, matching = np.arange(first.n), matching_of(first)
+    right = [_right(snapshot, at, matching) for snapshot, at in ((first, every), (second, rows))]
     tests = [(paired_shares(a, b), mcnemar(a, b)) for a, b in zip(*right, strict=True)]
     adjusted = holm(np.array([test.p for _, test in tests]))
     directions = [
@@ -110,9 +110,7 @@ def retrained_lines(comparison: Retrained) -> list[str]:
 
 
 def _question(comparison: Retrained, direction: Direction) -> str:
-    key: Literal["image_to_text", "text_to_image"] = (
-        "image_to_text" if direction.words == DIRECTIONS[0] else "text_to_image"
-    )
+    key: Any = direction.words.replace(" ", "_")
     return recall_name(key, split=comparison.split, n=direction.paired.n)
 
 
@@ -147,10 +145,8 @@ def _numbered(snapshot: Snapshot) -> list[tuple[str, str, int]]:
     return keys
 
 
-def _first_ranks(snapshot: Snapshot, rows: np.ndarray, matching: Matching) -> tuple[Bool[np.ndarray, " q"], ...]:
+def _right(snapshot: Snapshot, rows: np.ndarray, matching: Matching) -> list[Bool[np.ndarray, " q"]]:
     """Return for each distinct image, and each distinct caption, whether a right answer comes first."""
     if snapshot.image is None or snapshot.text is None:
         raise ChartError(f"Recall needs images and texts. {BOTH}")
-    image, text = np.asarray(snapshot.image)[rows], np.asarray(snapshot.text)[rows]
-    ways = ((image, text, matching.texts), (text, image, matching.images))
-    return tuple(standing(query, stored, answers).rank[answers.asking()] == 1 for query, stored, answers in ways)
+    return list(right_answers(np.asarray(snapshot.image)[rows], np.asarray(snapshot.text)[rows], matching).values())

@@ -20,14 +20,12 @@ from trainer.charts.measures.similarity import (
     similarity,
 )
 from trainer.charts.similarity_tables import differences, facet_table, table_of
-from trainer.charts.snapshot_label import labels
 from trainer.charts.spec import Chart, PerRun, Records, per_run
 from trainer.metrics import data_label
 
 
 def draw(data: PerRun[SimilarityRun], settings: SimilaritySettings) -> Panel:
     """Draw histograms of each run, the measures of separation, and the differences between runs."""
-    names = labels(data.found)
     ends = [ends_of([run.matched, run.unmatched]) for run in data.found]
     if settings.same_axis:
         ends = [(min(low for low, _ in ends), max(high for _, high in ends))] * len(ends)
@@ -54,16 +52,11 @@ def draw(data: PerRun[SimilarityRun], settings: SimilaritySettings) -> Panel:
             rug=Rug(run.rows, run.matched),
             legend=settings.density,
         )
-        for name, run, index, end, y, (part, means) in zip(
-            names, data.found, data.places, ends, heights, parts, strict=True
-        )
+        for (run, index, name), end, y, (part, means) in zip(data.named, ends, heights, parts, strict=True)
     )
     # Of shuffled pairs, the hardest are nearer than the matched one: chance would look like a fault.
-    tables = (
-        table_of(data.found, names, settings),
-        *(differences(data.found, names, data.places, settings) if len(names) > 1 else ()),
-    )
-    facets = ((facet_table(data.found, names, settings.facet),),) if settings.facet else ()
+    tables = (table_of(data, settings), *(differences(data, settings) if len(data.found) > 1 else ()))
+    facets = ((facet_table(data, settings.facet),),) if settings.facet else ()
     return Panel(
         title="Cosines of matched and unmatched pairs",
         rows=(plots, tables, *facets),

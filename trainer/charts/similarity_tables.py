@@ -10,6 +10,7 @@ import numpy as np
 from trainer.charts.marks import NumberRow, NumberTable, ShadedTable
 from trainer.charts.measure import Measure
 from trainer.charts.measures.similarity import COMPARABLE, EMPTY, Separation, SimilarityRun, SimilaritySettings
+from trainer.charts.spec import PerRun
 from trainer.metrics import RECALL_HEADING, recall_name
 
 SHARES: Final = ("overlap", "recall1")
@@ -18,9 +19,9 @@ MOST_FACETS: Final = 40
 """Values of a column that are drawn; `trainer analyze` prints all."""
 
 
-def table_of(runs: Sequence[SimilarityRun], names: list[str], settings: SimilaritySettings) -> NumberTable:
+def table_of(data: PerRun[SimilarityRun], settings: SimilaritySettings) -> NumberTable:
     """Return the separation of each run, with intervals, and with the level of chance where it is no extreme."""
-    lines, chance = [], settings.compared != "hardest"
+    runs, lines, chance = data.found, [], settings.compared != "hardest"
     for field, label, hint, digits in _comparable(runs, settings):
         values = tuple(getattr(run, field) for run in runs)
         lines.append(NumberRow(label, hint, values, digits, strong=True, percent=field in SHARES))
@@ -53,7 +54,7 @@ def table_of(runs: Sequence[SimilarityRun], names: list[str], settings: Similari
     if any(run.pictures != len(run.matched) for run in runs):
         hint = "Independent items: intervals draw these."
         lines.append(NumberRow("Pictures", hint, tuple(run.pictures for run in runs), 0))
-    return NumberTable("numbers", "Separation of matched from unmatched pairs", tuple(names), tuple(lines))
+    return NumberTable("numbers", "Separation of matched from unmatched pairs", tuple(data.labels), tuple(lines))
 
 
 def _area(runs: Sequence[SimilarityRun], settings: SimilaritySettings) -> str:
@@ -79,29 +80,21 @@ def _interval(run: SimilarityRun, field: str, digits: int) -> str:
     return f"{low:.{digits}f} – {high:.{digits}f}".replace("-", "−") if low == low else "–"
 
 
-def differences(
-    runs: Sequence[SimilarityRun], names: list[str], indices: Sequence[int], settings: SimilaritySettings
-) -> tuple[NumberTable]:
+def differences(data: PerRun[SimilarityRun], settings: SimilaritySettings) -> tuple[NumberTable]:
     """Return each run minus the first, named by the letters of their places."""
-    lines = tuple(
-        NumberRow(
-            label,
-            hint,
-            tuple(getattr(run, field) - getattr(runs[0], field) for run in runs[1:]),
-            digits,
-            percent=field in SHARES,
-            signed=True,
-        )
-        for field, label, hint, digits in _comparable(runs, settings)
-    )
-    first, *others = (chr(ord("A") + index) for index in indices)
+    a, *runs = data.found
+    lines = []
+    for field, label, hint, digits in _comparable(data.found, settings):
+        gaps = tuple(getattr(run, field) - getattr(a, field) for run in runs)
+        lines.append(NumberRow(label, hint, gaps, digits, percent=field in SHARES, signed=True))
+    first, *others = (chr(ord("A") + index) for index in data.places)
     title = " / ".join(f"{other} against {first}" for other in others)
-    return (NumberTable("differences", title, tuple(names[1:]), lines, badges=False),)
+    return (NumberTable("differences", title, tuple(data.labels[1:]), tuple(lines), badges=False),)
 
 
-def facet_table(runs: Sequence[SimilarityRun], names: list[str], facet: str) -> ShadedTable:
+def facet_table(data: PerRun[SimilarityRun], facet: str) -> ShadedTable:
     """Return the AUC of the images of each value of a column."""
-    by_value = [{part.value: part for part in run.facets} for run in runs]
+    by_value = [{part.value: part for part in run.facets} for run in data.found]
     values = list(dict.fromkeys(value for parts in by_value for value in parts))
     counts = {value: part.n for parts in reversed(by_value) for value, part in parts.items()}
     shares = [[parts[value].auc if value in parts else float("nan") for parts in by_value] for value in values]
@@ -110,7 +103,7 @@ def facet_table(runs: Sequence[SimilarityRun], names: list[str], facet: str) -> 
         "facets",
         f"AUC of the images of each {facet.replace('_', ' ')}, against their hardest unmatched{more}",
         tuple(f"{value or EMPTY}, n = {counts[value]:,}" for value in values[:MOST_FACETS]),
-        tuple(names),
-        np.array(shares[:MOST_FACETS], dtype=np.float64).reshape(-1, len(names)),
+        tuple(data.labels),
+        np.array(shares[:MOST_FACETS], dtype=np.float64).reshape(-1, len(data.found)),
         3,
     )

@@ -233,7 +233,7 @@ class PerRun(Generic[D]):
 
     @property
     def labels(self) -> list[str]:
-        """What the run of each is called beside the others."""
+        """The name of each run, with its step where a run is there at two."""
         return labels(self.found)
 
     @property

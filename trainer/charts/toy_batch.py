@@ -73,46 +73,29 @@ TEMPERATURE: Final = (
 def draw(_data: None, settings: ToyBatchSettings) -> Panel:
     """Draw the batch step by step from the vectors to the loss."""
     image, text = np.reshape(settings.image, (3, 3)), np.reshape(settings.text, (3, 3))
-    cosine = settings.similarity == "cosine"
+    parts, cosine = ("1", "2", "3"), settings.similarity == "cosine"
     batch = toy_batch(image, text, settings.temperature, cosine=cosine)
-    images, texts = tuple(f"I{_sub(i)}" for i in range(3)), tuple(f"T{_sub(i)}" for i in range(3))
+    images, texts = (tuple(f"{letter}{sub}" for sub in "₁₂₃") for letter in "IT")
     diagonal = tuple((i, i) for i in range(3))
     sign = "cos(I, T)" if cosine else "I Tᵀ"
     top = float(np.abs(batch.logits).max()) or 1.0
-    shares = np.exp(log_softmax(np.reshape(settings.scores, (4, 2)) / settings.temperature, axis=1))
+    scores, digits = np.reshape(settings.scores, (4, 2)), 5 if settings.temperature < 0.2 else 3
+    shares = np.exp(log_softmax(scores / settings.temperature, axis=1))
     inputs = (
-        *_inputs(settings, images, texts),
+        ShadedTable("image", "Image vectors I", images, parts, image, 3, top=0),
+        ShadedTable("text", "Text vectors T", texts, parts, text, 3, top=0),
         ShadedTable("logits", f"Logits {sign} / τ", images, texts, batch.logits, 4, top=top, marked=diagonal),
     )
+    loss, by_row, by_column = "−ln p", "Softmax of rows: image → text", "Softmax of columns: text → image"
+    to_text = np.column_stack([batch.to_text, batch.image_losses])
+    to_image = np.vstack([batch.to_image, batch.text_losses])
     softmax = (
-        ShadedTable(
-            "to_text",
-            "Softmax of rows: image → text",
-            images,
-            (*texts, "−ln p"),
-            np.column_stack([batch.to_text, batch.image_losses]),
-            4,
-            margins=(0, 1),
-            marked=diagonal,
-        ),
-        ShadedTable(
-            "to_image",
-            "Softmax of columns: text → image",
-            (*images, "−ln p"),
-            texts,
-            np.vstack([batch.to_image, batch.text_losses]),
-            4,
-            margins=(1, 0),
-            marked=diagonal,
-        ),
+        ShadedTable("to_text", by_row, images, (*texts, loss), to_text, 4, margins=(0, 1), marked=diagonal),
+        ShadedTable("to_image", by_column, (*images, loss), texts, to_image, 4, margins=(1, 0), marked=diagonal),
     )
+    names = tuple(f"{a:g}, {b:g}" for a, b in scores)
     two_classes = ShadedTable(
-        "two_classes",
-        "Softmax of the scores over τ",
-        tuple(f"{a:g}, {b:g}" for a, b in np.reshape(settings.scores, (4, 2))),
-        ("class 1", "class 2"),
-        shares,
-        5 if settings.temperature < 0.2 else 3,
+        "two_classes", "Softmax of the scores over τ", names, ("class 1", "class 2"), shares, digits
     )
     facts = (
         one_number("Total loss", batch.total, 6, "Mean of both directions.", strong=True),
@@ -123,19 +106,6 @@ def draw(_data: None, settings: ToyBatchSettings) -> Panel:
     numbers = NumberTable("numbers", "Loss", ("value",), facts, badges=False, note="½ (image → text + text → image)")
     rows = (inputs, softmax, (two_classes, numbers))
     return Panel(title="Toy batch", head=(held(settings),), rows=rows, notes=(TEMPERATURE, SOURCE))
-
-
-def _inputs(settings: ToyBatchSettings, images: tuple[str, ...], texts: tuple[str, ...]) -> tuple[ShadedTable, ...]:
-    """Return the vectors as typed."""
-    parts = ("1", "2", "3")
-    return (
-        ShadedTable("image", "Image vectors I", images, parts, np.reshape(settings.image, (3, 3)), 3, top=0),
-        ShadedTable("text", "Text vectors T", texts, parts, np.reshape(settings.text, (3, 3)), 3, top=0),
-    )
-
-
-def _sub(index: int) -> str:
-    return "₁₂₃₄"[index]
 
 
 CHART: Final = Chart(

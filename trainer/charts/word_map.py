@@ -17,7 +17,7 @@ from trainer.charts import ChartError
 from trainer.charts.marks import Marker, NumberRow, NumberTable, Panel, XYPlot, axis_over, run_tone
 from trainer.charts.opened_snapshot import open_target
 from trainer.charts.point_placement import CAUTION, LABELS, PointPlacement
-from trainer.charts.snapshot_label import SnapshotLabel, labels, shown
+from trainer.charts.snapshot_label import SnapshotLabel, shown
 from trainer.charts.spec import Chart, PerRun, Progress, Records, Request, Target, per_run
 from trainer.config.fields import option
 from trainer.metrics import data_label
@@ -134,7 +134,7 @@ def draw(data: PerRun[WordMapRun], settings: WordMapSettings) -> Panel:
     """Draw one map per run, and how well it keeps neighbors."""
     plots, how = [], placement(settings)
     method = how.words if how else "PCA"
-    for name, index, run in zip(labels(data.found), data.places, data.found, strict=True):
+    for run, index, name in data.named:
         # A word stands beside its dot: at the edge it needs the room of half its length, or of its height.
         x, y = (axis_over("", [run.places[:, side]], margin=margin) for side, margin in enumerate((0.1, 0.22)))
         dots = tuple(
@@ -145,8 +145,8 @@ def draw(data: PerRun[WordMapRun], settings: WordMapSettings) -> Panel:
                             tone=run_tone(index)))  # fmt: skip
     shares = tuple(100 * run.kept for run in data.found)
     row = NumberRow("Neighbors kept (%)", f"Of each word's {NEIGHBORS} nearest by cosine.", shares, 0)
-    table = NumberTable("kept", "The map", tuple(labels(data.found)), (row,))
-    head = tuple(f"{n}: {data_label(o)}, step {o.step:,}" for n, o in zip(labels(data.found), data.found))
+    table = NumberTable("kept", "The map", tuple(data.labels), (row,))
+    head = tuple(f"{name}: {data_label(run)}, step {run.step:,}" for run, _, name in data.named)
     return Panel(
         title="Words of the captions",
         head=head,

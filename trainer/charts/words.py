@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -13,15 +12,14 @@ from trainer.analysis.leave_one_word_out import caption_effect, without_each_wor
 from trainer.analysis.progress import Progress
 from trainer.analysis.separation import unmatched_deviation
 from trainer.charts import BOTH, ChartError
-from trainer.charts.marks import Bars, NumberRow, NumberTable, Panel, XYPlot, axis_over, categories, run_tone
+from trainer.charts.marks import Bars, NumberTable, Panel, XYPlot, axis_over, categories, run_tone
 from trainer.charts.matching import matching_of
-from trainer.charts.measure import facts_of
-from trainer.charts.opened_snapshot import open_target
-from trainer.charts.snapshot_label import SnapshotLabel, labels, shown
+from trainer.charts.measure import Measure, facts_of, measure_table
+from trainer.charts.opened_snapshot import OpenedSnapshot, open_target
+from trainer.charts.snapshot_label import SnapshotLabel, shown
 from trainer.charts.spec import Chart, PerRun, Records, Request, Target, per_run
 from trainer.config.fields import option
-from trainer.store import RunRow, SnapshotRow, Workspace
-from trainer.store.snapshot_files import Snapshot
+from trainer.store import Workspace
 
 METHOD: Final = """\
 Each run's model embeds the caption of a pair, and the caption without each of its words. The drop is the cosine of \
@@ -80,7 +78,7 @@ def sentences(workspace: Workspace, request: Request, settings: WordsSettings) -
     """
     if not request.targets:
         raise ChartError("Words needs a run. Choose a run.")
-    snapshot = _opened(workspace, request.targets[0], request, settings.pair)[2]
+    snapshot = _opened(workspace, request.targets[0], request, settings.pair).snapshot
     said = settings.caption or snapshot.items.caption[settings.pair]
     names, reduced = without_each_word(said)
     if not names:
@@ -97,9 +95,10 @@ def words(
         ChartError: There is no such snapshot, image or pair, or the model could not embed the caption.
     """
     vectors = request.vectors_of(target)
-    row, chosen, snapshot = _opened(workspace, target, request, settings.pair)
+    opened = _opened(workspace, target, request, settings.pair)
+    snapshot = opened.snapshot
     if snapshot.image is None:
-        raise ChartError(f"Run {row.short_name} has no images to rank. {BOTH}")
+        raise ChartError(f"Run {opened.run.short_name} has no images to rank. {BOTH}")
     progress(0.0, "ranking images")
     cosines, ranks = caption_effect(vectors.astype(np.float32), snapshot.image, settings.pair)
     deviation = float("nan")
@@ -107,7 +106,7 @@ def words(
         deviation = unmatched_deviation(snapshot.image, snapshot.text, matching_of(snapshot).texts)
     said = sentences(workspace, request, settings)[0]
     return WordsRun(
-        **shown(row, chosen),
+        **shown(opened.run, opened.row),
         pair=settings.pair,
         path=snapshot.items.path[settings.pair],
         own=snapshot.items.caption[settings.pair],
@@ -124,12 +123,11 @@ def words(
 
 def draw(data: PerRun[WordsRun], settings: WordsSettings) -> Panel:
     """Draw a bar per word and run, with the rank without each word next to them."""
-    names, first = labels(data.found), data.found[0]
-    plain = settings.units == "cosine"
+    first, plain = data.found[0], settings.units == "cosine"
     falls_of = [run.falls if plain else run.falls / _deviation(run) for run in data.found]
     bars = tuple(
         Bars(name, run_tone(index), tuple(falls.tolist()))
-        for name, index, falls in zip(names, data.places, falls_of, strict=True)
+        for (_, index, name), falls in zip(data.named, falls_of, strict=True)
     )
     y = axis_over(f"drop in cosine without the word{'' if plain else ' (σ)'}", falls_of, include=(0,), margin=0.12)
     plot = XYPlot(
@@ -141,7 +139,7 @@ def draw(data: PerRun[WordsRun], settings: WordsSettings) -> Panel:
         if plain
         else "σ: standard deviation of the run's own unmatched cosines.",
     )
-    return Panel(title="Contribution of each word", rows=((plot, _table(data.found, names)),), notes=notes)
+    return Panel(title="Contribution of each word", rows=((plot, _table(data)),), notes=notes)
 
 
 def _deviation(run: WordsRun) -> float:
@@ -150,18 +148,17 @@ def _deviation(run: WordsRun) -> float:
     raise ChartError(f"The unmatched cosines of run {run.name} do not vary, so there is no unit. Set Unit to Cosine.")
 
 
-def _table(runs: Sequence[WordsRun], names: list[str]) -> NumberTable:
-    lines = [
-        NumberRow(
-            "whole caption", "The rank for the whole caption.", tuple(float(r.rank) for r in runs), 0, strong=True
-        )
-    ]
-    lines += [
-        NumberRow(f"without “{word}”", "The rank without this word.", tuple(float(run.ranks[at]) for run in runs), 0)
-        for at, word in enumerate(runs[0].words)
-    ]
-    lines.append(NumberRow("of images", "How many are ranked.", tuple(float(run.n) for run in runs), 0))
-    return NumberTable("ranks", "Rank of the image", tuple(names), tuple(lines))
+def _rank_without(word: str, at: int) -> Measure[WordsRun]:
+    return Measure(f"without “{word}”", "The rank without this word.", lambda run: run.ranks[at], 0)
+
+
+def _table(data: PerRun[WordsRun]) -> NumberTable:
+    measures: tuple[Measure[WordsRun], ...] = (
+        Measure("whole caption", "The rank for the whole caption.", lambda run: run.rank, 0, strong=True),
+        *(_rank_without(word, at) for at, word in enumerate(data.found[0].words)),
+        Measure("of images", "How many are ranked.", lambda run: run.n, 0),
+    )
+    return measure_table("ranks", "Rank of the image", data.labels, measures, data.found)
 
 
 def values(data: PerRun[WordsRun], _settings: WordsSettings) -> list[dict[str, Any]]:
@@ -186,12 +183,11 @@ def records(data: PerRun[WordsRun], _settings: WordsSettings) -> Records:
     ]
 
 
-def _opened(workspace: Workspace, target: Target, request: Request, pair: int) -> tuple[RunRow, SnapshotRow, Snapshot]:
+def _opened(workspace: Workspace, target: Target, request: Request, pair: int) -> OpenedSnapshot:
     opened = open_target(workspace, target, request)
-    snapshot = opened.snapshot
-    if not 0 <= pair < snapshot.n:
-        raise ChartError(f"There is no pair {pair}; this snapshot has the pairs 0 to {snapshot.n - 1:,}.")
-    return opened.run, opened.row, snapshot
+    if not 0 <= pair < opened.snapshot.n:
+        raise ChartError(f"There is no pair {pair}; this snapshot has the pairs 0 to {opened.snapshot.n - 1:,}.")
+    return opened
 
 
 CHART: Final = Chart(

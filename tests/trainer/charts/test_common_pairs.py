@@ -1,12 +1,9 @@
 """Pairs of two snapshots are the same by id and caption: data drawn with other sizes count their pairs alike."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 
-from trainer.charts.common_pairs import common_ids, common_rows, same_pairs
-from trainer.charts.one_pair import OpenSnapshot
+from trainer.charts.common_pairs import common_ids, common_rows, row_of_pair, same_pairs
 from trainer.store.snapshot_files import Items
 
 
@@ -45,14 +42,10 @@ def test_rows_in_another_order_are_found_by_id():
 
 
 def test_the_inspector_finds_a_pair_in_other_data_only_if_it_is_there():
-    def opened(every: Items) -> OpenSnapshot:
-        return OpenSnapshot(None, None, SimpleNamespace(items=every))
-
-    first = opened(A)
     other = items(range(4), ["a pink heart", "a green star", "a black square", "a red moon"])
     corrected = items(range(4), [*A.caption[:3], "a white cross on sand"])
-    assert opened(other).row_of(first, 0) == -1
-    assert opened(corrected).row_of(first, 3) == 3
+    assert row_of_pair(other, A, 0) == -1
+    assert row_of_pair(corrected, A, 3) == 3
     moved = items([9, 1, 0], ["a new one", A.caption[1], "a pink heart"])
-    assert opened(moved).row_of(first, 1) == 1
-    assert opened(moved).row_of(first, 0) == -1, "the id is there, the pair is not"
+    assert row_of_pair(moved, A, 1) == 1
+    assert row_of_pair(moved, A, 0) == -1, "the id is there, the pair is not"

@@ -10,6 +10,7 @@ import pytest
 from trainer import config
 from trainer.__main__ import main
 from trainer.charts import ChartError
+from trainer.charts.common_pairs import row_of_pair
 from trainer.charts.one_pair import OnePair, one_pair, open_snapshots, rank_lines
 from trainer.charts.spec import Request, Target
 from trainer.config import default_paths
@@ -87,7 +88,8 @@ def test_the_key_is_that_of_the_whole_list_also_where_pairs_repeat(tmp_path: Pat
 def test_a_pair_is_found_in_the_other_run_by_its_id_and_missing_ones_are_told(charted: Workspace) -> None:
     opened = open_snapshots(charted, BOTH)
     first, second = (side for _, side in opened.found)
-    assert [second.row_of(first, row) for row in (0, 100)] == [0, 100]
+    here, there = first.snapshot.items, second.snapshot.items
+    assert [row_of_pair(there, here, row) for row in (0, 100)] == [0, 100]
     assert open_snapshots(charted, BOTH, opened).found[0][1] is first
     only = open_snapshots(charted, Request((Target(1), Target(2, 7)), "scenes", "renderings"))
     assert len(only.found) == 1

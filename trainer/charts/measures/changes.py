@@ -114,9 +114,7 @@ def _plain(
     workspace: Workspace, request: Request, pair: tuple[Target, Target], k: int, progress: Progress | None
 ) -> Changes:
     opened = open_targets(workspace, replace(request, targets=pair))
-    chosen = [each.row for each in opened]
-    written = [(row.folder / "snapshot.json").stat().st_mtime_ns for row in chosen]
-    key = (*(each.run.name for each in opened), *chosen, *written, k)
+    chosen, key = [each.row for each in opened], (*(each.key for each in opened), k)
     if (compared := _ALIVE.get(key)) is None:
         a, b = ((row.run, row.step) for row in chosen)
         data, split = chosen[0].dataset, chosen[0].split

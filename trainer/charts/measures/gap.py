@@ -204,10 +204,8 @@ def gap(workspace: Workspace, target: Target, request: Request, settings: GapSet
         ChartError: The run lacks such a snapshot, or embeds one modality only.
     """
     opened = open_target(workspace, target, request)
-    run, chosen = opened.run, opened.row
-    rows = course_of(workspace, chosen)
-    written = (chosen.folder / "snapshot.json").stat().st_mtime_ns
-    key = (run.name, chosen, written, len(rows), settings.most)
+    rows = course_of(workspace, opened.row)
+    key = (*opened.key, len(rows), settings.most)
     if (measures := _ALIVE.get(key)) is None:
         measures = _ALIVE[key] = _read(workspace, opened, rows, settings.most, progress)
     shares = (*SHARES, settings.share)

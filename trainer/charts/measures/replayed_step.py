@@ -21,24 +21,38 @@ def word_rows(record: WordReplay, name: str, index: int) -> list[tuple[Mark, ...
 
 
 def _maps(record: WordReplay, name: str, index: int) -> tuple[HeatMap, ...]:
-    before, after = record.scores
-    low, high = float(record.scores.min()), float(record.scores.max())
-    reach = float(np.abs(after - before).max()) or 1.0
-    names = record.words[: len(before)]
+    names = record.words[: len(record.scores[0])]
     ticks = tuple((float(at), word) for at, word in enumerate(names)) if len(names) <= MOST_BARS else ()
     unit = _UNITS.get(record.softmax, "score")
+    return change_maps(index, record.scores, ("context", "center"), unit, note=name, names=names, ticks=ticks)
 
-    def drawn(key: str, title: str, values: Float[np.ndarray, "s s"], ends: tuple[float, float], of: str) -> HeatMap:
-        return HeatMap(
-            f"{key}-{index}", title, values, "context", "center", ticks, ticks, *ends, of,
-            note=name, rows=names, columns=names, centered=key == "change",
-        )  # fmt: skip
 
-    return (
-        drawn("before", "Before the update", before, (low, high if high > low else low + 1), unit),
-        drawn("after", "After", after, (low, high if high > low else low + 1), unit),
-        drawn("change", "Change", after - before, (-reach, reach), f"change of the {unit}"),
-    )
+def change_maps(
+    index: int,
+    scores: Float[np.ndarray, "2 s s"],
+    axes: tuple[str, str],
+    unit: str,
+    *,
+    note: str,
+    names: tuple[str, ...],
+    ticks: tuple[tuple[float, str], ...] = (),
+) -> tuple[HeatMap, ...]:
+    """Return the scores before and after an update on one scale, and their difference; `axes` label x and y."""
+    before, after = scores
+    low, high = float(scores.min()), float(scores.max())
+    reach = float(np.abs(after - before).max()) or 1.0
+    high = high if high > low else low + 1
+    return tuple(
+        HeatMap(
+            f"{key}-{index}", title, values, *axes, ticks, ticks, *ends, of,
+            note=note, rows=names, columns=names, centered=key == "change",
+        )
+        for key, title, values, ends, of in (
+            ("before", "Before the update", before, (low, high), unit),
+            ("after", "After", after, (low, high), unit),
+            ("change", "Change", after - before, (-reach, reach), f"change of the {unit}"),
+        )
+    )  # fmt: skip
 
 
 def _gradients(record: WordReplay, name: str, index: int) -> XYPlot:
