@@ -81,7 +81,8 @@ class StillMap(QWidget):
         for label, x, y in self.sample_map.labels:
             center = self._at(x, y)
             width = painter.fontMetrics().horizontalAdvance(label) + theme.SPACE
-            box = QRectF(center.x() - width / 2, center.y() - 8, width, 16)
+            left = max(0.0, min(center.x() - width / 2, self.width() - width))
+            box = QRectF(left, center.y() - 8, width, 16)
             ground = theme.color("surface")
             ground.setAlphaF(0.8)
             theme.fill_with(painter, ground)

@@ -20,8 +20,6 @@ BACK: Final = "My runs"
 """What the rail calls the window that this one was opened from."""
 OFFSET_PX: Final = 40
 """By so much it lies beside that window: both are seen to be there."""
-_LEFT_OUT: Final = "experiments"
-"""Home: nothing can be begun there."""
 _PICTURES: Final = "data/*/renderings/"
 _NAMES: Final = ("00200", "00000", "00296", "00128", "00526", "00158", "00306", "00640")
 """Of held-out pictures in Classify: on every other one the runs disagree, or one of them is unsure."""
@@ -37,7 +35,7 @@ def window_on_sample(
         safe: Whether it draws without compiled code.
         back: Brings the window of one's own runs to the front; None where there is no such window.
     """
-    views = tuple(entry for entry in VIEWS if entry.name != _LEFT_OUT)
+    views = tuple(entry for entry in VIEWS if entry.name != "experiments")  # Home: nothing can be begun there.
     window = make_window(default_paths.sample_workspace(), hooks, entries=views, safe=safe)
     window.setWindowTitle(TITLE)
     window.selection.view = "map"

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from PySide6.QtCore import QPoint, QRect, Qt
 from PySide6.QtWidgets import QApplication, QLabel, QMainWindow, QScrollArea, QToolButton, QWidget
@@ -20,8 +21,9 @@ from explorer.widgets.still_map import StillMap
 from explorer.window import Window
 from explorer.window.error_dialog import ErrorDialog
 from explorer.window.sample_window import OFFSET_PX, SampleWindow, window_on_sample
+from tests.explorer.test_class_glyphs import gray
 from trainer.config import default_paths
-from trainer.distribution.sample_card import read_card
+from trainer.distribution.sample_card import SampleMap, read_card
 
 FEW = tuple(entry for entry in VIEWS if entry.name in ("experiments", "runs", "map"))
 
@@ -99,6 +101,18 @@ def test_an_empty_workspace_opens_on_three_ways_and_a_result(qtbot: QtBot, windo
         qtbot.waitUntil(lambda: window.pages.open_view.area.kind == "empty", timeout=20_000)
         assert window.bar.controls.isHidden()
         assert not window.pages.open_view.main_panel.isVisible()
+
+
+@pytest.mark.parametrize("x", [0, 1000])
+def test_a_label_at_an_edge_of_the_card_is_drawn_whole(qtbot: QtBot, x: int) -> None:
+    def columns(x: int) -> int:
+        drawn = StillMap(0, SampleMap("CLIP", 1.0, [], [("turquoise", x, 0)]), [])
+        qtbot.addWidget(drawn)
+        drawn.resize(320, 240)
+        below = gray(drawn.grab(QRect(0, 120, 320, 120)).toImage())
+        return int(np.ptp(below, axis=0).astype(bool).sum())
+
+    assert columns(x) == pytest.approx(columns(500), abs=2)
 
 
 def test_the_sample_opens_as_large_as_the_window_that_it_is_opened_from(
