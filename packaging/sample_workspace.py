@@ -1,7 +1,8 @@
 """Packs two finished runs as the sample workspace: `uv run python packaging/sample_workspace.py [WORKSPACE]`.
 
-Without a workspace the maps and evaluations of the sample are made anew, as is needed when they are computed in another
-way.
+Without a workspace the sample as it is gets packed anew, as is needed when maps or evaluations are computed in another
+way. So it was on 2026-12-01: from the 512 pairs that it had, every other one of the 1,024, those below were chosen, and
+their pictures, until then compressed more than the runs had seen them, were drawn.
 
 The workspace holds a CLIP run and a CLOOB run of Scenes, trained alike:
 
@@ -10,11 +11,11 @@ The workspace holds a CLIP run and a CLOOB run of Scenes, trained alike:
         --set watching.evaluate_every=96 --set watching.snapshots=12 --workspace WORKSPACE
     done
 
-Of each run the curves, the last checkpoint without its optimizer and in half precision, and the snapshots of the unseen
-renderings are kept, those of every other pair and in half precision; of the data, the pictures of these pairs. Maps
-(UMAP, of every step), what the first start says of the runs (`card.json`), and zero-shot and retrieval by `trainer
-evaluate` on every unseen rendering come with them. Nothing of the computer that trained them stays: no path, process or
-command.
+Of each run the curves, the last checkpoint without its optimizer and in half precision, and nine snapshots of the
+unseen renderings are kept, in half precision and of as many pairs of each class. The pictures of these pairs are the
+files that Scenes draws, byte by byte: what a model says of them is what its snapshots and evaluations hold. Maps (UMAP,
+of every step), what the first start says of the runs (`card.json`), and zero-shot and retrieval by `trainer evaluate`
+on every unseen rendering come with them. Nothing of the computer that trained them stays: no path, process or command.
 """
 
 from __future__ import annotations
@@ -25,11 +26,13 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
 import numpy as np
 
 from trainer.analysis.dominant_classes import dominant_points
@@ -37,16 +40,14 @@ from trainer.charts.point_placement import PointPlacement
 from trainer.charts.snapshot_series import snapshots_of
 from trainer.config import default_paths
 from trainer.distribution.sample_card import CARD, SampleCard, SampleMap
-from trainer.images.decoding import open_image
 from trainer.projection.layouts import series
 from trainer.store import RunRow, Workspace, caption_words, manifests, ownership
 from trainer.store.snapshot_files import Snapshot, read_snapshot, write_snapshot
 
 SPLIT: Final = "renderings"
-EVERY: Final = 2
-"""One pair of so many is kept."""
+PAIRS_OF_CLASS: Final = 36
+"""So many of each of the ten colors are kept, the first ones."""
 SNAPSHOTS: Final = 9
-JPEG_QUALITY: Final = 60
 OBJECTIVES: Final = ("clip", "cloob")
 TASKS: Final = ("zero_shot", "retrieval")
 MOST_BYTES: Final = 8_000_000
@@ -61,14 +62,13 @@ def main(source: Path | None) -> None:
     sample = default_paths.sample_workspace()
     with tempfile.TemporaryDirectory(dir=sample.parent) as draft:
         folder = Path(draft) / "draft"
-        if source is None:
-            shutil.copytree(sample, folder, ignore=shutil.ignore_patterns("layouts", CARD, "evaluations"))
-        else:
-            folder.mkdir()
-            pack(Workspace(source), folder)
+        folder.mkdir()
+        with closing(Workspace(source or sample)) as packed:
+            pack(packed, folder)
         make_evaluations(folder)
         card = make_maps(folder)
-        folder.chmod(0o755)
+        for part in (folder, *folder.rglob("*")):
+            part.chmod(0o755 if part.is_dir() else 0o644)
         shutil.rmtree(sample, ignore_errors=True)
         shutil.move(folder, sample)
         size = Path(shutil.make_archive(f"{draft}/sample", "zip", sample)).stat().st_size
@@ -78,17 +78,18 @@ def main(source: Path | None) -> None:
 
 
 def pack(source: Workspace, folder: Path) -> None:
-    """Write the rows, weights, snapshots and pictures of the newest run of each objective into an empty folder."""
+    """Write the rows, weights and snapshots of the newest run of each objective into an empty folder."""
     rows = [next(row for row in reversed(source.runs.all()) if row.objective == kind) for kind in OBJECTIVES]
     steps = {row.id: chosen_steps(source, row) for row in rows}
-    copy_database(source.database_file, folder / default_paths.DATABASE, steps)
+    any_snapshot = next(each for each in source.results.snapshots(rows[0].id) if each.split == SPLIT)
+    kept = first_of_each(read_snapshot(any_snapshot.folder).items.label)
+    copy_database(source.database_file, folder / default_paths.DATABASE, steps, len(kept))
     for row in rows:
-        copy_run(source, row, folder / "runs" / row.folder.name, steps[row.id])
-    copy_pictures(source, folder)
+        copy_run(source, row, folder / "runs" / row.folder.name, steps[row.id], kept)
 
 
 def make_evaluations(folder: Path) -> None:
-    """Evaluate the packed runs in a copy, where all pictures are drawn, and keep the files and rows of the results."""
+    """Evaluate the packed runs in a copy, where all pictures are drawn; keep the results and the pairs' pictures."""
     with tempfile.TemporaryDirectory() as scratch:
         copy = Path(scratch) / "copy"
         shutil.copytree(folder, copy)
@@ -96,9 +97,11 @@ def make_evaluations(folder: Path) -> None:
         command = [sys.executable, "-m", "trainer", "evaluate", "1", "2", "--task", *TASKS, "--workspace", str(copy)]
         subprocess.run(command, check=True)
         for made in copy.glob("runs/*/evaluations"):
-            kept = shutil.copytree(made, folder / made.relative_to(copy))
-            for part in (kept, *kept.rglob("*")):
-                part.chmod(0o755 if part.is_dir() else 0o644)
+            shutil.copytree(made, folder / made.relative_to(copy))
+        for path in read_snapshot(next(folder.glob("runs/*/snapshots/*"))).items.path:
+            picture = folder / _inside(path)
+            picture.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(copy / _inside(path), picture)
         with closing(sqlite3.connect(folder / default_paths.DATABASE, isolation_level=None)) as rows:
             rows.execute("ATTACH ? AS copy", (str(copy / default_paths.DATABASE),))
             rows.execute("DELETE FROM evaluation")
@@ -112,7 +115,7 @@ def make_maps(folder: Path) -> SampleCard:
     ownership.sign(folder)
     packed = Workspace(folder)
     card = card_of(packed, packed.runs.all())
-    (folder / CARD).write_text(json.dumps(asdict(card), separators=(",", ":")) + "\n", encoding="utf-8")
+    (folder / CARD).write_bytes(msgspec.json.encode(card) + b"\n")
     packed.close()
     (folder / ownership.NAME).unlink()
     with closing(sqlite3.connect(folder / default_paths.DATABASE)) as connection:
@@ -127,8 +130,16 @@ def chosen_steps(source: Workspace, row: RunRow) -> list[int]:
     return [every[index] for index in indices]
 
 
-def copy_database(source: Path, target: Path, steps: dict[int, list[int]]) -> None:
-    """Copy the rows of the runs, with the snapshots of these steps and the last checkpoint."""
+def first_of_each(labels: Sequence[str]) -> list[int]:
+    """Return the rows of the pairs to keep, in their order."""
+    rows: dict[str, list[int]] = {}
+    for row, label in enumerate(labels):
+        rows.setdefault(label, []).append(row)
+    return sorted(row for of_label in rows.values() for row in of_label[:PAIRS_OF_CLASS])
+
+
+def copy_database(source: Path, target: Path, steps: dict[int, list[int]], pairs: int) -> None:
+    """Copy the rows of the runs, with the snapshots of these steps, now of so many pairs, and the last checkpoint."""
     with closing(sqlite3.connect(f"{source.absolute().as_uri()}?mode=ro", uri=True)) as old:
         old.execute("VACUUM INTO ?", (str(target),))
     with closing(sqlite3.connect(target, isolation_level=None)) as new:
@@ -137,17 +148,17 @@ def copy_database(source: Path, target: Path, steps: dict[int, list[int]]) -> No
             new.execute("DELETE FROM run WHERE id = ?", (run,))
         new.execute(_FORGET_PROCESS)
         for run, of_run in steps.items():
-            thin_rows(new, run, of_run)
+            thin_rows(new, run, of_run, pairs)
         new.execute("DELETE FROM setting")
         new.execute("VACUUM")
 
 
-def thin_rows(database: sqlite3.Connection, run: int, steps: list[int]) -> None:
+def thin_rows(database: sqlite3.Connection, run: int, steps: list[int], pairs: int) -> None:
     """Keep of a run the snapshots of these steps, and the last checkpoint; forget the commands that trained it."""
-    snapshots = database.execute("SELECT id, step, split, n FROM snapshot WHERE run = ?", (run,)).fetchall()
-    for number, step, split, n in snapshots:
+    snapshots = database.execute("SELECT id, step, split FROM snapshot WHERE run = ?", (run,)).fetchall()
+    for number, step, split in snapshots:
         if split == SPLIT and step in steps:
-            database.execute("UPDATE snapshot SET n = ? WHERE id = ?", (-(-n // EVERY), number))
+            database.execute("UPDATE snapshot SET n = ? WHERE id = ?", (pairs, number))
         else:
             database.execute("DELETE FROM snapshot WHERE id = ?", (number,))
     last = database.execute("SELECT MAX(step) FROM checkpoint WHERE run = ?", (run,)).fetchone()[0]
@@ -157,8 +168,8 @@ def thin_rows(database: sqlite3.Connection, run: int, steps: list[int]) -> None:
     database.execute("UPDATE run SET facts = ? WHERE id = ?", (json.dumps(facts), run))
 
 
-def copy_run(source: Workspace, row: RunRow, target: Path, steps: list[int]) -> None:
-    """Copy a run's configuration, its last checkpoint, and its snapshots of these steps."""
+def copy_run(source: Workspace, row: RunRow, target: Path, steps: list[int], kept: list[int]) -> None:
+    """Copy a run's configuration, its last checkpoint, and the pairs to keep of its snapshots of these steps."""
     target.mkdir(parents=True)
     for name in ("config.toml", "tokenizer.json", caption_words.FILE):
         shutil.copyfile(row.folder / name, target / name)
@@ -166,7 +177,7 @@ def copy_run(source: Workspace, row: RunRow, target: Path, steps: list[int]) -> 
     halve_checkpoint(row.folder / "checkpoints" / f"step_{checkpoint.step:06d}", target / "checkpoints")
     for snapshot in source.results.snapshots(row.id):
         if snapshot.split == SPLIT and snapshot.step in steps:
-            thin_snapshot(read_snapshot(snapshot.folder), target / "snapshots" / snapshot.folder.name)
+            thin_snapshot(read_snapshot(snapshot.folder), kept, target / "snapshots" / snapshot.folder.name)
 
 
 def halve_checkpoint(source: Path, folder: Path) -> None:
@@ -185,24 +196,24 @@ def halve_checkpoint(source: Path, folder: Path) -> None:
     manifests.write_manifest(target, {"step": facts["step"], "torch": facts["torch"].partition("+")[0]})
 
 
-def thin_snapshot(snapshot: Snapshot, target: Path) -> None:
-    """Write every other pair of a snapshot, in half precision."""
+def thin_snapshot(snapshot: Snapshot, kept: list[int], target: Path) -> None:
+    """Write these pairs of a snapshot, in half precision."""
     assert snapshot.image is not None
     assert snapshot.text is not None
-    items, rows = snapshot.items, slice(None, None, EVERY)
-    columns: dict[str, Any] = {name: list(getattr(items, name))[rows] for name in ("path", "caption", "label", "split")}
+    items = snapshot.items
+    names = ("path", "caption", "label", "split", "content")
+    columns: dict[str, Any] = {name: [getattr(items, name)[row] for row in kept] for name in names}
     thinned = replace(
         items,
-        id=items.id[rows],
-        content=list(items.content)[rows],
-        metadata={name: list(values)[rows] for name, values in items.metadata.items()},
-        **columns | {"path": [_relative(path) for path in columns["path"]]},
+        id=items.id[kept],
+        metadata={name: [values[row] for row in kept] for name, values in items.metadata.items()},
+        **columns | {"path": [f"workspace:{_inside(path)}" for path in columns["path"]]},
     )
     target.parent.mkdir(exist_ok=True)
     write_snapshot(
         target,
-        image=snapshot.image[rows].astype(np.float16),
-        text=snapshot.text[rows].astype(np.float16),
+        image=snapshot.image[kept].astype(np.float16),
+        text=snapshot.text[kept].astype(np.float16),
         items=thinned,
         step=snapshot.step,
         dataset=snapshot.dataset,
@@ -215,19 +226,9 @@ def thin_snapshot(snapshot: Snapshot, target: Path) -> None:
     manifests.write_manifest(target, {})
 
 
-def _relative(path: str) -> str:
-    """Return the path of a picture as stored: `data/scenes-.../renderings/00000.jpg` of the workspace."""
-    return "workspace:" + "/".join(Path(path).parts[-4:])
-
-
-def copy_pictures(source: Workspace, folder: Path) -> None:
-    """Copy the pictures of the pairs, compressed more."""
-    snapshot = next(folder.glob("runs/*/snapshots/*"))
-    for path in read_snapshot(snapshot).items.path:
-        inside = Path(*Path(path).parts[-4:])
-        (folder / inside).parent.mkdir(parents=True, exist_ok=True)
-        picture = open_image(str(source.folder / inside))
-        picture.save(folder / inside, quality=JPEG_QUALITY, optimize=True)
+def _inside(path: str) -> str:
+    """Return where a picture is in its workspace: `data/scenes-.../renderings/00000.jpg`."""
+    return "/".join(Path(path).parts[-4:])
 
 
 def card_of(packed: Workspace, rows: list[RunRow]) -> SampleCard:

@@ -311,7 +311,7 @@ def rank_lines(pair: OnePair) -> list[tuple[str, ...]]:
 
 
 def _among(n: int, total: int) -> str:
-    """Return `of 512`, `of 512 sampled of 1,024`; empty for none."""
+    """Return `of 360`, `of 360 sampled of 1,024`; empty for none."""
     return f"of {n:,}" * bool(n) + f" sampled of {total:,}" * (total > n)
 
 

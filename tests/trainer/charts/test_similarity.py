@@ -190,7 +190,7 @@ def test_the_sample_names_the_auc_of_the_report_beside_that_of_its_stored_pairs(
     rows = {row.words: row.values for row in panel.mark("numbers").lines}
     stored = [each.metrics.get("auc_hard10") for each in workspace.results.evaluations(1)]
     assert rows["AUC vs. 10 hardest, n = 1,024"][0] in stored
-    assert rows["AUC vs. 10 hardest, n = 512 of 1,024"][0] != rows["AUC vs. 10 hardest, n = 1,024"][0]
+    assert rows["AUC vs. 10 hardest, n = 360 of 1,024"][0] != rows["AUC vs. 10 hardest, n = 1,024"][0]
 
 
 def test_as_many_are_closer_to_another_caption_as_compare_lists() -> None:
@@ -207,7 +207,7 @@ def test_as_many_are_closer_to_another_caption_as_compare_lists() -> None:
         ]
         assert run.confused == len(wrong)
         assert sorted(run.rows[run.smallest_margins(len(wrong))].tolist()) == wrong
-    assert a.confused_words == "10 of 512 images are closer to another caption"
+    assert a.confused_words == "5 of 360 images are closer to another caption"
     listed = CHANGES.result(workspace, Request(targets_of((1, 2))), ChangesSettings(), lambda share, note: None)
     groups = own_caption_first(listed.found[0])
     assert len(groups["only-b"]) + len(groups["neither"]) == a.confused

@@ -1,17 +1,28 @@
 """The sample workspace that comes with the application: small, of nobody, and as its card says."""
 
 import json
+import runpy
 import shutil
+from collections import Counter
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from trainer import prompt_suites
 from trainer.__main__ import main
 from trainer.charts.point_placement import PointPlacement
 from trainer.charts.snapshot_series import snapshots_of
+from trainer.charts.snapshots import choose_snapshot
 from trainer.config import default_paths
-from trainer.distribution.sample_card import read_card
+from trainer.data import scenes
+from trainer.data.content import pixel_digests
+from trainer.distribution.sample_card import CARD, read_card
+from trainer.images.decoding import read_image
+from trainer.inference.embed import embed_files, embed_sentences
+from trainer.inference.model_cache import ModelCache
 from trainer.projection.layouts import series
 from trainer.store import LookOnly, Workspace
 from trainer.store.caption_words import read_caption_words
@@ -20,6 +31,11 @@ from trainer.store.snapshot_files import read_snapshot
 from trainer.store.task_records import evaluation_folder, read_tasks
 
 SAMPLE = default_paths.sample_workspace()
+PICTURES = sorted(SAMPLE.glob("data/*/renderings/*.jpg"))
+
+
+def unit(vectors: np.ndarray) -> np.ndarray:
+    return vectors.astype(float) / np.linalg.norm(vectors.astype(float), axis=1, keepdims=True)
 
 
 def test_it_fits_a_wheel_and_names_no_computer(tmp_path: Path):
@@ -47,7 +63,7 @@ def test_its_card_says_what_its_runs_came_to():
             assert (snapshot.n, snapshot.sampled, snapshot.image.dtype) == (stored.n, True, np.float16)
             np.testing.assert_allclose(np.linalg.norm(snapshot.image.astype(np.float32), axis=1), 1, atol=2e-3)
         assert len(drawn.points) == 2 * snapshot.n
-        assert all(Path(path).is_file() for path in snapshot.items.path)
+        assert Counter(snapshot.items.label) == dict.fromkeys(card.classes, snapshot.n // 10)
     workspace.close()
 
 
@@ -75,6 +91,7 @@ def test_its_maps_need_not_be_computed():
     workspace.close()
 
 
+@pytest.mark.slow
 def test_nothing_is_trained_or_written_there(capsys: pytest.CaptureFixture[str]):
     workspace = Workspace(SAMPLE)
     assert not workspace.may_be_adopted
@@ -89,11 +106,51 @@ def test_nothing_is_trained_or_written_there(capsys: pytest.CaptureFixture[str])
     assert "Drawing" not in refused, "before minutes of work"
 
 
+def test_its_pictures_are_those_that_its_runs_saw(tmp_path: Path):
+    """Each has the pixels its snapshots are of, and is the file that a copy of the sample draws with all others."""
+    pixels = np.stack([read_image(str(path), 64) for path in PICTURES])
+    digests = dict(zip(map(str, PICTURES), pixel_digests(pixels), strict=True))
+    for folder in SAMPLE.glob("runs/*/snapshots/*"):
+        items = read_snapshot(folder).items
+        assert dict(zip(items.path, items.content, strict=True)) == digests
+    with closing(Workspace(SAMPLE)) as workspace:
+        data = replace(workspace.runs.config_of(1).data, heldout_pairs=64)
+    drawn = scenes.write(data, tmp_path / "data" / "scenes", lambda share, note: None, splits=["renderings"])
+    for path in PICTURES[:20]:
+        assert (drawn / "renderings" / path.name).read_bytes() == path.read_bytes(), path.name
+
+
 @pytest.mark.slow
-def test_half_precise_weights_classify(capsys: pytest.CaptureFixture[str]):
-    picture = sorted(SAMPLE.glob("data/*/renderings/*.jpg"))[0]
-    words = ["--labels", "orange cross", "blue star", "--templates", "an {} on sand"]
-    for run in ("1", "2"):
-        assert main(["classify", str(picture), "--runs", run, *words, "--sample", "--json"]) == 0
-        answer = json.loads(capsys.readouterr().out)
-        assert "orange cross" in json.dumps(answer)
+def test_its_models_say_of_its_pictures_what_its_snapshots_and_evaluations_hold(capsys: pytest.CaptureFixture[str]):
+    """Though the weights and the embeddings are in half precision."""
+    workspace, suite = Workspace(SAMPLE), prompt_suites.prompt_suites()["scenes"]
+    cache, paths = ModelCache(workspace), [str(path) for path in PICTURES]
+    assert main(["classify", *paths, "--runs", "1", "2", "--suite", "scenes", "--sample", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    for row, of_run in zip(workspace.runs.all(), told["runs"], strict=True):
+        snapshot, model = read_snapshot(choose_snapshot(workspace, row).folder), cache.get(row.id, None)
+        assert snapshot.items.path == paths
+        stored, seen = unit(snapshot.image), unit(embed_files(model.opened, paths).vectors)
+        assert np.sum(seen * stored, axis=1).min() > 0.9999
+        means = [embed_sentences(model.opened, suite.prompts_of(name)).mean(axis=0) for name in told["labels"]]
+        for images, tolerance in ((seen, 2e-5), (stored, 0.005)):
+            shares = np.exp(model.inv_tau * images @ unit(np.array(means)).T)
+            shares /= shares.sum(axis=1, keepdims=True)
+            np.testing.assert_allclose(of_run["probabilities"], shares, rtol=0, atol=tolerance)
+        arrays = read_tasks(evaluation_folder(row.folder, "scenes", "renderings", row.step))["zero_shot"].arrays
+        predicted = dict(zip(arrays["path"], arrays["predicted"], strict=True))
+        assert np.argmax(of_run["probabilities"], axis=1).tolist() == [predicted[path] for path in paths]
+    workspace.close()
+
+
+@pytest.mark.slow
+def test_it_can_be_packed_anew(tmp_path: Path):
+    """As is needed when maps or evaluations are computed in another way: of the same pairs, with the same card."""
+    packing = runpy.run_path(str(Path(__file__).parents[3] / "packaging" / "sample_workspace.py"))
+    with closing(Workspace(SAMPLE)) as workspace:
+        packing["pack"](workspace, tmp_path)
+    for file in SAMPLE.glob("runs/*/snapshots/*/*"):
+        assert (tmp_path / file.relative_to(SAMPLE)).read_bytes() == file.read_bytes(), file
+    shutil.copytree(SAMPLE / "layouts", tmp_path / "layouts")
+    assert packing["make_maps"](tmp_path) == read_card(SAMPLE)
+    assert (tmp_path / CARD).read_bytes() == (SAMPLE / CARD).read_bytes()

@@ -245,7 +245,7 @@ def test_the_test_finds_what_was_wrong():
 
 
 def test_names_of_rows_are_broken_before_a_table_is_parted():
-    lines = [NumberRow("Image to text R@1, unseen renderings, n = 512 of 1,024", "", (0.98, 0.99))] * 3
+    lines = [NumberRow("Image to text R@1, unseen renderings, n = 360 of 1,024", "", (0.98, 0.99))] * 3
     table = NumberTable("numbers", "Numbers", ("CLIP", "CLOOB"), tuple(lines))
     assert panel_figure.parted(table, 3.3) == [table]
     figure = panel_figure.draw(Panel(title="", rows=((table,),)), FigureChoices(("all",), width="1"))
