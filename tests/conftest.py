@@ -397,17 +397,22 @@ def _quick_alone(config: pytest.Config) -> bool:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Leave out files without a quick test before they are imported, which takes longer than all quick tests."""
+    """Leave out files without a test that is selected before they are imported, which may take longer than they do."""
     selected = config.stash.get(_SELECTED, None)
     if selected is not None and collection_path.name.startswith("test_"):
         return collection_path.relative_to(ROOT).as_posix() not in selected or None
-    if not _quick_alone(config):
-        return None
     if collection_path.is_dir():
-        return collection_path.name in SLOW_ROOMS or None
-    source = collection_path.read_text(encoding="utf-8") if collection_path.suffix == ".py" else ""
+        return (_quick_alone(config) and collection_path.name in SLOW_ROOMS) or None
+    left_out = SLOW_MARKS if _quick_alone(config) else _excluded_marks(config.getoption("-m"))
+    source = collection_path.read_text(encoding="utf-8") if left_out and collection_path.suffix == ".py" else ""
     marks = source.partition("\npytestmark = ")[2].partition("\n\n")[0]
-    return any(f"mark.{mark}" in marks for mark in SLOW_MARKS) or None
+    return any(f"mark.{mark}" in marks for mark in left_out) or None
+
+
+def _excluded_marks(expression: str) -> list[str]:
+    """Return the marks that no selected test has, where the expression does nothing but exclude."""
+    excludes = re.fullmatch(r"not \w+( and not \w+)*", expression)
+    return re.findall(r"not (\w+)", expression) if excludes else []
 
 
 @pytest.hookimpl(tryfirst=True)  # before the marks of the command line choose

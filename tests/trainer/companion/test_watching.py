@@ -72,7 +72,7 @@ def pairs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "val.csv"
 
 
-def model_of(seed: int) -> open_clip.CLIP:
+def model_of(seed: int) -> "open_clip.CLIP":
     torch.manual_seed(seed)
     model = open_clip.create_model(NAME)
     torch.nn.init.normal_(model.text_projection, std=0.5)

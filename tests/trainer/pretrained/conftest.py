@@ -26,7 +26,7 @@ def _no_network(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="session")
-def clip() -> open_clip.CLIP:
+def clip() -> "open_clip.CLIP":
     """Return an open_clip model for a hub folder, with a scale other than the initial one."""
     torch.manual_seed(0)
     model = open_clip.CLIP(**SIZES)

@@ -23,7 +23,7 @@ SIZES: dict[str, Any] = {
 }
 
 
-def model(**more: Any) -> open_clip.CLIP:
+def model(**more: Any) -> "open_clip.CLIP":
     torch.manual_seed(0)
     return open_clip.CLIP(**SIZES, **more).eval()
 

@@ -30,7 +30,7 @@ VIT: dict[str, Any] = {
 }
 
 
-def saved(folder: Path, name: str, sizes: dict[str, Any]) -> tuple[Path, open_clip.CLIP]:
+def saved(folder: Path, name: str, sizes: dict[str, Any]) -> "tuple[Path, open_clip.CLIP]":
     torch.manual_seed(0)
     model = open_clip.CLIP(**sizes).eval()
     file = folder / name

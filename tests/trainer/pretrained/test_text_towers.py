@@ -60,7 +60,7 @@ def hub_text(sizes, tmp_path: Path) -> Path:
     return folder
 
 
-def theirs(folder: Path, sizes: dict) -> open_clip.CustomTextCLIP:
+def theirs(folder: Path, sizes: dict) -> "open_clip.CustomTextCLIP":
     """Return the same model as built by open_clip."""
     (folder / "plain").mkdir(exist_ok=True)
     plain = {key: value for key, value in bert().items() if key != "auto_map"}
