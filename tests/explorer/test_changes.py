@@ -22,18 +22,12 @@ from trainer import config
 from trainer.analysis.units import units_of_numbers
 from trainer.charts.mispairs import mispairs
 from trainer.charts.pair_changes import changes
-from trainer.charts.snapshot_label import SnapshotLabel
 from trainer.experiments.seed_truth import DIFFERENT_DATA
 from trainer.messages import decode_answer
-from trainer.store import SplitKey, Workspace
-from trainer.store.snapshot_files import Snapshot, read_snapshot
+from trainer.store import SplitKey
+from trainer.store.snapshot_files import read_snapshot
 
 FIXED = 2
-
-
-def of_split_at(workspace: Workspace, side: SnapshotLabel) -> Snapshot:
-    rows = workspace.results.snapshots(side.run)
-    return read_snapshot(next(row.folder for row in rows if (row.step, row.split) == (side.step, side.split)))
 
 
 @pytest.fixture
@@ -148,7 +142,8 @@ def test_a_rank_and_a_predicted_class_are_told_as_two_questions(qtbot, shared: C
     labels = np.array(changes.items.label)[changes.rows]
     names, predicted = np.unique(labels), []
     for side in (changes.a, changes.b):
-        row = of_split_at(shared.context.workspace, side)
+        rows = shared.context.workspace.results.snapshots(side.run)
+        row = read_snapshot(next(row.folder for row in rows if (row.step, row.split) == (side.step, side.split)))
         image, text = (np.asarray(vectors, np.float64)[changes.rows] for vectors in (row.image, row.text))
         means = np.stack([text[labels == name].mean(0) for name in names])
         predicted.append(names[(image @ (means / np.linalg.norm(means, axis=1, keepdims=True)).T).argmax(1)])

@@ -1,5 +1,4 @@
 import gc
-import subprocess
 import sys
 import threading
 from pathlib import Path
@@ -103,22 +102,6 @@ def test_what_qt_complains_of_is_logged_and_not_shown(qtbot, hooks, caught) -> N
     qtbot.wait(10)
     assert "a complaint of Qt" in _log(hooks)
     assert caught == []
-
-
-@pytest.mark.slow
-def test_a_crash_is_told_at_the_next_start(tmp_path: Path) -> None:
-    program = (
-        "import sys; from pathlib import Path; from PySide6.QtCore import QCoreApplication;"
-        "from explorer.event_loop.exception_hooks import Hooks; import faulthandler; app = QCoreApplication([]);"
-        "h = Hooks(Path(sys.argv[1])); h.install(); faulthandler._sigsegv()"
-    )
-    ended = subprocess.run([sys.executable, "-c", program, str(tmp_path)], capture_output=True, timeout=60)
-    assert ended.returncode != 0
-    after = Hooks(tmp_path)
-    assert "Segmentation fault" in after.crash
-    after.install()
-    after.remove()
-    assert Hooks(tmp_path).crash == ""
 
 
 def test_nothing_is_left_behind_by_a_quiet_window(qapp, tmp_path: Path) -> None:

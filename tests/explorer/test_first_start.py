@@ -103,16 +103,14 @@ def test_an_empty_workspace_opens_on_three_ways_and_a_result(qtbot: QtBot, windo
         assert not window.pages.open_view.main_panel.isVisible()
 
 
-@pytest.mark.parametrize("x", [0, 1000])
-def test_a_label_at_an_edge_of_the_card_is_drawn_whole(qtbot: QtBot, x: int) -> None:
-    def columns(x: int) -> int:
+def test_a_label_at_an_edge_of_the_card_is_drawn_whole(qtbot: QtBot) -> None:
+    widths = []
+    for x in (0, 500, 1000):
         drawn = StillMap(0, SampleMap("CLIP", 1.0, [], [("turquoise", x, 0)]), [])
         qtbot.addWidget(drawn)
         drawn.resize(320, 240)
-        below = gray(drawn.grab(QRect(0, 120, 320, 120)).toImage())
-        return int(np.ptp(below, axis=0).astype(bool).sum())
-
-    assert columns(x) == pytest.approx(columns(500), abs=2)
+        widths.append(np.count_nonzero(np.ptp(gray(drawn.grab(QRect(0, 120, 320, 120)).toImage()), axis=0)))
+    assert max(widths) - min(widths) <= 2
 
 
 def test_the_sample_opens_as_large_as_the_window_that_it_is_opened_from(

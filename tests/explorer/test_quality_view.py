@@ -97,13 +97,9 @@ def test_finding_nothing_says_nothing_where_a_run_cannot_tell(qtbot, empty: Qual
     assert text.startswith("Too few pairs are held out to test it")
 
 
-def states(workspace: Workspace) -> dict[str, str]:
-    return {one.pair: one.state for one in workspace.reviews.all()}
-
-
 def written(qtbot, view: QualityView) -> dict[str, str]:
     qtbot.waitUntil(lambda: not view._writes)
-    return states(view.context.workspace)
+    return {one.pair: one.state for one in view.context.workspace.reviews.all()}
 
 
 def test_data_that_were_not_checked_say_so_and_are_checked_with_both_runs(qtbot, empty: QualityView, two_runs):

@@ -129,14 +129,10 @@ def heldout(workspace: Workspace, run: int) -> Snapshot:
     return read_snapshot([one for one in workspace.results.snapshots(run) if one.split == "heldout"][-1].folder)
 
 
-def exact(rows: np.ndarray) -> np.ndarray:
-    return np.asarray(rows, np.float64)
-
-
 def embedded(workspace: Workspace, capsys: pytest.CaptureFixture[str], out: Path, *what: str) -> np.ndarray:
     """Return the embeddings exported by `trainer embed`."""
     answer(workspace, capsys, "embed", *what, "--out", str(out))
-    return exact(np.load(out / "embeddings.npy"))
+    return np.load(out / "embeddings.npy").astype(np.float64)
 
 
 @dataclass
@@ -769,7 +765,7 @@ def retrieval(one: Seen) -> dict[str, Any]:
 
 def by_clip_benchmark(one: Seen) -> dict[str, dict[int, Any]]:
     """Return its recall@k: a caption's own picture, or one of a picture's own captions, is among the first k."""
-    scores = similar_rows(one.text, one.image[one.pictures])
+    scores = np.array([similar(row, one.image[one.pictures]) for row in one.text])
     asked = one.shown[one.pictures].tolist()
     positive = np.zeros(scores.shape, bool)
     positive[np.arange(len(scores)), [asked.index(picture) for picture in one.shown.tolist()]] = True
@@ -781,10 +777,6 @@ def by_clip_benchmark(one: Seen) -> dict[str, dict[int, Any]]:
         ties = 1.01 / len(table) + np.mean((np.abs(table - np.where(own, table, -9).max(1)[:, None]) < 1e-3).sum(1) > 1)
         found[name] = {k: (np.mean(hits[:, :k].any(axis=1)), ties) for k in (1, 5, 10)}
     return found
-
-
-def similar_rows(rows: np.ndarray, stored: np.ndarray) -> np.ndarray:
-    return np.array([similar(row, stored) for row in rows])
 
 
 def neighbors(of: Learned) -> dict[str, Any]:

@@ -1,5 +1,7 @@
 """The gap of a run, and the effect of closing it, against the snapshot closed here."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -107,12 +109,6 @@ def test_the_work_can_be_cancelled(charted):
 
 def test_a_run_without_texts_is_refused(charted, monkeypatch):
     whole = read_snapshot
-    monkeypatch.setattr(opened_snapshot, "read_snapshot", lambda folder: _without_texts(whole(folder)))
+    monkeypatch.setattr(opened_snapshot, "read_snapshot", lambda folder: replace(whole(folder), text=None))
     with pytest.raises(ChartError, match="only one modality"):
         gap(charted, 1, most=44)
-
-
-def _without_texts(snapshot):
-    import dataclasses
-
-    return dataclasses.replace(snapshot, text=None)

@@ -139,11 +139,6 @@ def paused_continued_and_stopped(here: Workspace) -> None:
     wait(lambda: not here.is_alive(1), "the follower stayed")
 
 
-def there_of(tmp_path: Path) -> Workspace:
-    (folder,) = (tmp_path / "shared").glob("from-*/*")
-    return Workspace(folder)
-
-
 @pytest.mark.nightly  # test_slurm.py has a job that is stopped, resumed and lost
 def test_a_run_trains_as_a_job(stand_in: StandIn, here: Workspace, tmp_path: Path, capsys) -> None:
     assert main(["places", "test", "lab", "--json", "--workspace", str(here.folder)]) == 0
@@ -156,7 +151,8 @@ def test_a_run_trains_as_a_job(stand_in: StandIn, here: Workspace, tmp_path: Pat
     assert body["entrypoint_num_cpus"] == 1
     paused_continued_and_stopped(here)
     process.wait()
-    assert rows_of(here, 1) == rows_of(there_of(tmp_path), 1)
+    (there,) = (tmp_path / "shared").glob("from-*/*")
+    assert rows_of(here, 1) == rows_of(Workspace(there), 1)
     # It continues as another job, and Ray's word ends it where its trainer cannot tell.
     step = here.runs.get(1).step
     assert main(["resume", "1", "--workspace", str(here.folder)]) == 0
