@@ -60,6 +60,7 @@ if TYPE_CHECKING:
 
 FIRST: Final = "CLIP + CLOOB, 3 to 5 seeds"
 PROGRESS_PX: Final = 280
+PICKER_PX, SHORT_PICKER_PX = 260, 120
 AGAIN_MS: Final = 2_000
 """After its last run an experiment is read again until it has ended, which no news of a run tells."""
 
@@ -300,7 +301,6 @@ class ExperimentsView(ChartView):
     question = "Which variant is better, and is it decided?"
     icon = "house"
     shows_pairs = False
-    compares = False
     name = "experiments"
     exports = (
         ("html", "Verdict as one page (HTML)"),
@@ -323,7 +323,7 @@ class ExperimentsView(ChartView):
             "Trains both with the data and settings of run A, or on Scenes, until decided (up to 5 seeds)"
         )
         self.repeat.triggered.connect(self.start_first)
-        self.picker = SearchableComboBox(name="experiments-picker", label="Experiment", width=260)
+        self.picker = SearchableComboBox(name="experiments-picker", label="Experiment", width=PICKER_PX)
         self.go = QPushButton("Run", objectName="experiments-go")
         theme.set_role(self.go, "primary")
         self.decide = QPushButton(objectName="experiments-decide")
@@ -364,6 +364,10 @@ class ExperimentsView(ChartView):
         self.stop_now.triggered.connect(self._stop_now)
         self.context.jobs.runs_changed.connect(self._runs_changed)
         self._show_parts(any_experiment=False)
+
+    def shorten(self, on: bool) -> None:
+        self.picker.setMinimumWidth(SHORT_PICKER_PX if on else PICKER_PX)
+        self.main.activate()  # the bar measures it at once
 
     def focusNextPrevChild(self, forward: bool) -> bool:
         layouts.tab_as_laid_out(self)

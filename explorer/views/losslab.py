@@ -37,7 +37,6 @@ class LosslabView(ChartView):
     title = "Loss lab"
     question = "Gradients of each objective on matched and unmatched pairs."
     icon = "flask-conical"
-    compares = False
     name = "losslab"
     controls_left = True
 

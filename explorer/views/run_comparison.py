@@ -82,7 +82,6 @@ class RunComparisonView(ChartView):
     question = "Compare representations across runs."
     icon = "grid-2x2"
     name = "run_comparison"
-    compares = False
 
     def build(self) -> Iterator[None]:
         yield from super().build()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, Literal
 
 from explorer.intents import AddSeeds, EvaluateBoth, Intent, ShowExperiment
 from explorer.widgets.truth_line import ADD_SEEDS, EVALUATE, TruthLine
@@ -16,10 +16,29 @@ if TYPE_CHECKING:
     from trainer.store import SplitKey, Workspace
 
 
+SCORES: Final = frozenset(
+    f"{name}View"
+    for name in ("Changes", "Evaluate", "Explaining", "FineTuning", "Gap", "Geometry", "Prompts", "Similarity")
+)
+PICTURES: Final = frozenset(
+    f"{name}View" for name in ("Classify", "Decode", "Hopfield", "Inspect", "Map", "Probes", "Search", "Timeline")
+)
+
+
+def compares(view: str) -> Literal["scores", "pictures", "nothing"]:
+    """Return what a view shows of A beside B, by the name of its class.
+
+    Scores, measures and differences are decided over seeds, so that the line says how far. Pictures, maps and
+    retrievals decide nothing: there the line says only what holds of the runs, such as that one collapsed.
+    """
+    return "scores" if view in SCORES else "pictures" if view in PICTURES else "nothing"
+
+
 class SeedTruthLine(TruthLine):
     """A `TruthLine` of the selected runs; its link asks for their experiment.
 
     Attributes:
+        decides: Whether the view compares scores, so that the line says what is decided over seeds.
         evaluated: Data whose evaluations the view shows; None where it shows snapshots.
         offers_evaluation: Whether runs of different data get a link to Evaluate; a view may have a button for it.
     """
@@ -31,8 +50,11 @@ class SeedTruthLine(TruthLine):
         jobs: Jobs,
         background: Background,
         ask: Callable[[Intent], object],
+        *,
+        decides: bool = True,
     ) -> None:
         super().__init__()
+        self.decides = decides
         self._workspace, self._selection, self._jobs, self._background = workspace, selection, jobs, background
         self._key: object = None
         self._comparable = True
@@ -60,9 +82,10 @@ class SeedTruthLine(TruthLine):
         self._background.run(self, read_truth, *args, done=self._show, key="truth")
 
     def _show(self, truth: SeedTruth) -> None:
+        truth = truth if self.decides else truth.of_runs
         runs = [self._jobs.run(run) for run in self._selection.runs]
         trained = len(runs) > 1 and all(row is not None and row.status == "finished" for row in runs)
-        adds = trained and truth.comparable and not truth.experiment and not self._jobs.look_only
+        adds = trained and self.decides and truth.comparable and not truth.experiment and not self._jobs.look_only
         self._comparable = truth.comparable
         asks_models = all(row is not None and not row.is_elsewhere for row in runs)
         evaluates = truth.apart and self.offers_evaluation and asks_models

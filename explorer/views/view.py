@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QPushButton, QTabBar, QTabWidget, QWidget
 from explorer import theme
 from explorer.intents import EXPORTS, OpenSample, ShowCharts, ShowExperiment, ShowOwnRuns, ViewIntent
 from explorer.state.menu_charts import is_in_menu
-from explorer.views.seed_truth_line import SeedTruthLine
+from explorer.views.seed_truth_line import SeedTruthLine, compares
 from explorer.widgets import layouts
 from explorer.widgets.min_size_scroll import MinSizeScroll
 from explorer.widgets.progress_row import JobSlot
@@ -69,13 +69,12 @@ class View(QWidget):
         shows_pairs: Whether the inspector of the selected pair stands beside it.
         shows_neighbors: Whether it shows the neighbors of the selected pair, so that the inspector does not.
         holds_plot: Whether its plot or list keeps its size when a click brings details, until the pointer is there.
-        compares: Whether it shows A against B, so that a line says what is known over seeds.
         main: Row of its one or two main controls, which the window puts into its bar.
         more: Column of its other controls, which the window puts behind the bar's `...`.
         body: Layout to fill.
         area: Shows the body, or why there is none.
         job_slot: Where what the view computes says how far it is; the window puts it into its status bar.
-        truth: What is known over seeds of A and B; None where the view does not compare.
+        truth: What is known of A and B, over seeds where it compares scores; None where it compares nothing.
         look: Opens the finished runs that come with the application.
         own_runs: Leads from a read-only workspace to where runs can be made.
         chart_menu: The menu of its charts; None where it has no charts to choose from.
@@ -93,7 +92,6 @@ class View(QWidget):
     shows_pairs: ClassVar[bool] = True
     shows_neighbors: ClassVar[bool] = False
     holds_plot: ClassVar[bool] = False
-    compares: ClassVar[bool] = True
 
     failed = Signal(str, str)  # Message and next step, for the window's banner.
     requested = Signal(object)  # An `Intent` that another part of the window takes.
@@ -126,7 +124,9 @@ class View(QWidget):
         self.main, self.more = layouts.row(), layouts.column(gap=theme.BETWEEN)
         self.main_panel, self.more_panel = layouts.panel(self.main), layouts.panel(self.more)
         services = context.workspace, context.selection, context.jobs, context.background
-        self.truth = SeedTruthLine(*services, self.requested.emit) if self.compares else None
+        decides = (shown := compares(self.objectName())) == "scores"
+        line = SeedTruthLine(*services, self.requested.emit, decides=decides)
+        self.truth = line if shown != "nothing" else None
         # A view without a window has its controls above it.
         layouts.column(
             self.main_panel,

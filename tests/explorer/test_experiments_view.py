@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 from PySide6.QtCore import Qt
@@ -11,7 +12,7 @@ from explorer import theme
 from explorer.intents import AddSeeds, CompareBoth, EvaluateBoth, OpenImport, OpenSample, ShowExperiment, ShowRuns
 from explorer.models.runs import share_of
 from explorer.run_control import actions
-from explorer.views import last_runs_card
+from explorer.views import VIEWS, last_runs_card
 from explorer.views.evaluate import EvaluateView
 from explorer.views.experiments import ExperimentsView, listed, waiting_text
 from explorer.views.first_start import LEFT_PX
@@ -532,6 +533,19 @@ def test_what_is_left_of_the_budget_is_a_button(qtbot, context):
     qtbot.waitUntil(lambda: view.chosen is not None and view.chosen.state == "stopped")
     assert view.progress.text().startswith("Stopped after 2 of 5 seeds.")
     assert (view.go.isEnabled(), view.go.property("role"), view.stop_menu.isHidden()) == (True, "primary", True)
+
+
+def test_the_pickers_stay_in_the_bar_at_200_percent_of_a_small_screen(qtbot, window_of, tmp_path: Path):
+    judged(Workspace(tmp_path))
+    window = window_of(tmp_path, [entry for entry in VIEWS if entry.name == "experiments"])
+    window.setMinimumSize(580, 300)
+    window.resize(616, 354)
+    view = window.pages.open_view
+    qtbot.waitUntil(lambda: view.chosen is not None and window.bar.has_room)
+    pickers = (view.picker, view.chart_menu)
+    qtbot.waitUntil(lambda: all(part.isVisible() and window.bar.isAncestorOf(part) for part in pickers))
+    window.resize(1280, 800)
+    qtbot.waitUntil(lambda: view.picker.width() >= 260)
 
 
 def test_a_link_over_seeds_opens_its_experiment(qtbot, context):

@@ -29,6 +29,7 @@ from explorer.views.runs.new_run import NewRun
 from explorer.views.runs.places_sheet import PlacesSheet
 from explorer.views.runs.runs_table import LEAST_PX
 from explorer.views.search.view import SearchQuery
+from explorer.views.seed_truth_line import PICTURES, SCORES, compares
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.min_size_scroll import MinSizeScroll, SidewaysScroll
 from explorer.widgets.refusal import HINTS, refusal_of, set_refusal
@@ -240,6 +241,23 @@ def test_everything_in_tabs_has_a_name_and_a_role_and_no_words_are_squeezed_in_a
     assert not without_name, "\n".join(sorted(without_name))
     assert not without_reason, "\n".join(sorted(without_reason))
     assert "\n".join(squeezed) == ""
+
+
+def test_only_views_of_scores_say_what_is_decided_over_seeds(qtbot, window: Window):
+    window.resize(1280, 800)
+    said = {}
+    for name in ("map", "hopfield", "similarity"):
+        open_view(qtbot, window, name)
+        truth = window.pages.open_view.truth
+        truth.read(again=True)
+        qtbot.waitUntil(lambda: not window.background.busy)
+        said[name] = truth.isVisible(), truth.accessibleName()
+    assert said == {"map": (False, ""), "hopfield": (False, ""), "similarity": (True, "1 seed each: undecided")}
+    kinds = {entry.view for entry in VIEWS}
+    assert kinds > SCORES | PICTURES and not SCORES & PICTURES
+    assert {entry.name for entry in VIEWS if compares(entry.view) == "nothing"} == {
+        *("runs", "experiments", "run_comparison", "quality", "losslab")
+    }
 
 
 def test_no_button_of_the_rail_is_wider_than_the_rail(qtbot, window: Window):

@@ -44,6 +44,12 @@ class SeedTruth:
         return self.SEPARATOR.join(filter(None, (self.seeds, self.verdict, self.rest)))
 
     @property
+    def of_runs(self) -> SeedTruth:
+        """What holds of the two runs whatever is shown of them: without what is decided over seeds."""
+        whole = self.apart or (not self.comparable and not self.undecided)
+        return SeedTruth(verdict=self.verdict * whole, comparable=self.comparable, apart=self.apart, flaws=self.flaws)
+
+    @property
     def rest(self) -> str:
         """What does not count, and what the runs ended with."""
         return self.SEPARATOR.join(filter(None, (self.not_counted, *self.flaws)))

@@ -91,7 +91,6 @@ class QualityView(View):
     title = "Data quality"
     question = "Possible mislabels, duplicates and leaks, and the effect of training without them."
     icon = "database"
-    compares = False
     holds_plot = True
     exports = (("csv", "Findings as CSV"), ("parquet", "Findings as Parquet"))
 

@@ -80,7 +80,6 @@ class RunsView(View):
     title = "Runs"
     question = "All runs and their training curves."
     icon = "activity"
-    compares = False
     margins = (0, 0, 0, 0)
 
     def build(self) -> Iterator[None]:

@@ -69,6 +69,7 @@ def test_each_experiment_answers_for_its_own_runs(two_experiments: Workspace):
     pair = [ids(two_experiments, "once", arm)[0] for arm in ("CLIP", "CLOOB")]
     single = SeedTruth("", "1 seed each: undecided", "", "once", undecided="with 1 seed each")
     assert seed_truth(two_experiments, *pair) == single
+    assert [each.of_runs.text for each in (truth, again, single)] == ["", "", ""], "what is decided is left out"
 
 
 def test_swapping_a_and_b_changes_nothing(two_experiments: Workspace):
