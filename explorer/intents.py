@@ -47,6 +47,12 @@ class EditAndRestart(Struct, frozen=True):
     run_id: int
 
 
+class TrainLonger(Struct, frozen=True):
+    """Open the New run form for a copy of a run with as many steps as suit its pairs."""
+
+    run_id: int
+
+
 class TrainDecoder(Struct, frozen=True):
     """Open the New run form for a decoder of a run."""
 
@@ -200,6 +206,7 @@ ViewIntent = (
     | ChooseSlots
     | TrainCopy
     | EditAndRestart
+    | TrainLonger
     | TrainDecoder
     | FineTune
     | MixRuns

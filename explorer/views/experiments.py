@@ -25,6 +25,7 @@ from explorer.intents import (
     ShowExperiment,
     ShowRuns,
     TrainBoth,
+    TrainLonger,
     ViewIntent,
     WatchTraining,
 )
@@ -55,7 +56,7 @@ if TYPE_CHECKING:
     from explorer.views.last_runs_card import LastRunsCard, TrainingCard, TrainingNow
     from trainer.experiments.counted import RunGroup
     from trainer.experiments.last_runs import LastRuns
-    from trainer.experiments.verdict import ExperimentVerdict
+    from trainer.experiments.verdict import ExperimentVerdict, LongerTraining
     from trainer.store.experiments import ExperimentRow
 
 FIRST: Final = "CLIP + CLOOB, 3 to 5 seeds"
@@ -84,6 +85,7 @@ class ExperimentEntry:
     unfinished: int = 0  # Number of its runs that were stopped or interrupted.
     extension: int = 0  # Seeds that it lacks for a verdict at the end of its budget; 0 where none can be added.
     repeat: int = 0  # Seeds of a new experiment that repeats it, where none can be added and there is no winner.
+    longer: LongerTraining | None = None  # What to do about its weak seeds; None where steps do not lack.
     # Its runs at the time of all this; those that train are at another step at every reading.
     rows: tuple[RunRow, ...] = field(default=(), compare=False)
 
@@ -214,7 +216,7 @@ def _judged(workspace: Workspace, row: ExperimentRow) -> ExperimentEntry:
         stands,
         counted_line(map(_ended, verdict.groups)),
         next_step(few) if few is not None else small,
-        verdict.train_longer,
+        verdict.longer.text if verdict.longer else "",
     )
     return ExperimentEntry(
         row.name,
@@ -232,6 +234,7 @@ def _judged(workspace: Workspace, row: ExperimentRow) -> ExperimentEntry:
         extension=missing_seeds(experiment) if row.state == "ended" and verdict.is_measured and few is None else 0,
         repeat=experiment.most_seeds + MORE_SEEDS if is_spent(row, experiment, verdict) and few is None else 0,
         rows=tuple(rows),
+        longer=verdict.longer,
     )
 
 
@@ -339,12 +342,13 @@ class ExperimentsView(ChartView):
         self.seeds = SeedRows()
         self.compare = QPushButton(objectName="experiments-compare", clicked=self._compare)
         self.runs = QPushButton(objectName="experiments-runs", toolTip="Selects them in Runs", clicked=self._show_runs)
+        self.longer = QPushButton(objectName="experiments-longer", clicked=self._train_longer)
         self.progress = layouts.text(role="secondary", name="experiments-progress", wrap=True)
         self.verdict = layouts.text(role="headline", name="experiments-verdict", wrap=True)
         layouts.add(
             self.above,
             layouts.row((self.verdict, 1), self.go, self.decide, self.stop_menu),
-            layouts.row((self.progress, 1), self.share, self.left, self.runs, self.compare),
+            layouts.row((self.progress, 1), self.share, self.left, self.longer, self.runs, self.compare),
             self.seeds,
         )
         self.body.addWidget(self._ways_in())
@@ -615,6 +619,10 @@ class ExperimentsView(ChartView):
         set_refusal(self.decide, reason, "Declares looks at 3, 4 and 5 seeds; seeds are added until it is decided")
         self.decide.setVisible(offers)
         theme.set_role(self.go, "" if offers else "primary")
+        self.longer.setVisible(entry.longer is not None)
+        if entry.longer is not None:
+            self.longer.setText(f"Train {entry.longer.steps:,} steps…")
+            set_refusal(self.longer, reason, "Opens the form of a new run with as many steps as suit these pairs")
         self._offer_stop(runs=entry.state == "going" and not reason, now=bool(entry.training) and not reason)
         ended = entry.state in ("ended", "stopped") and bool(entry.rows)
         self.runs.setVisible(ended)
@@ -629,6 +637,10 @@ class ExperimentsView(ChartView):
     def _show_runs(self) -> None:
         if (entry := self.chosen) is not None:
             self.requested.emit(ShowRuns(tuple(row.id for row in entry.rows)))
+
+    def _train_longer(self) -> None:
+        if (entry := self.chosen) is not None and entry.longer is not None:
+            self.requested.emit(TrainLonger(entry.longer.run))
 
     def _compare(self) -> None:
         if (entry := self.chosen) is not None and entry.compared:

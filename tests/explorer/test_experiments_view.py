@@ -17,6 +17,7 @@ from explorer.views.evaluate import EvaluateView
 from explorer.views.experiments import ExperimentsView, listed, waiting_text
 from explorer.views.first_start import LEFT_PX
 from explorer.views.runs.experiment_sheet import ExperimentSheet
+from explorer.views.runs.new_run import NewRun
 from explorer.views.seed_rows import RunCell, gap_text, state_text
 from explorer.views.seed_truth_line import SeedTruthLine
 from explorer.widgets.disclosure_button import DisclosureButton
@@ -546,6 +547,34 @@ def test_the_pickers_stay_in_the_bar_at_200_percent_of_a_small_screen(qtbot, win
     qtbot.waitUntil(lambda: all(part.isVisible() and window.bar.isAncestorOf(part) for part in pickers))
     window.resize(1280, 800)
     qtbot.waitUntil(lambda: view.picker.width() >= 260)
+
+
+def test_advice_to_train_longer_has_a_button_that_opens_the_form_with_these_steps(qtbot, window_of, tmp_path: Path):
+    workspace = Workspace(tmp_path)
+    workspace.experiments.add("duel", to_toml(dataclasses.replace(clip_and_cloob(None), name="duel")))
+    experiments.start(workspace, "duel")
+    for row in workspace.runs.of_experiment("duel"):
+        share = 0.004 if row.arm == "CLOOB" else 0.4
+        with RunLog.claim(workspace, row.id) as log:
+            log.facts(train_pairs=540)
+            log.scalars(40, {"val/image_to_text_R@1": share})
+        workspace.runs.change(row.id, status="finished", step=40)
+        numbers = {"val/image_to_text_R@1": share, "val/text_to_image_R@1": share}
+        workspace.results.add_evaluation(row.id, 40, "scenes", "renderings", numbers, ASKED)
+    workspace.set_setting("queue", {"held": True})
+    window = window_of(tmp_path, [entry for entry in VIEWS if entry.name in ("experiments", "runs")])
+    view = window.pages.open_view
+    qtbot.waitUntil(lambda: view.chosen is not None and view.longer.isVisible())
+    assert "Train longer: 504 steps suit these pairs, weak seeds made 40" in view.progress.text()
+    assert view.longer.text() == "Train 504 steps…"
+    view.longer.click()
+    qtbot.waitUntil(lambda: window.findChild(NewRun) is not None)
+    form = window.findChild(NewRun)
+    qtbot.waitUntil(form.isVisible)
+    assert form.section("objective").is_extra, "both are trained again"
+    optimizer = form.section("optimizer").value()
+    assert 540 // optimizer.batch_size * optimizer.epochs == 504
+    form.reject()
 
 
 def test_a_link_over_seeds_opens_its_experiment(qtbot, context):

@@ -70,6 +70,19 @@ class ArmComparison:
     decision: Decision  # Whether the arm is better; of secondaries too, where nothing depends on it.
 
 
+class LongerTraining(Struct, frozen=True, order=True):
+    """What to do about weak seeds that have trained for fewer steps than suit their pairs."""
+
+    steps: int  # That suit the pairs.
+    made: int  # By the run.
+    run: int  # Number of a weak run.
+
+    @property
+    def text(self) -> str:
+        """The advice as a sentence."""
+        return f"Train longer: {self.steps:,} steps suit these pairs, weak seeds made {self.made:,}."
+
+
 @dataclass(frozen=True)
 class ExperimentVerdict:
     """Everything that an experiment came to."""
@@ -82,11 +95,11 @@ class ExperimentVerdict:
     secondaries: tuple[ArmComparison, ...]  # The others.
     samples: int | None  # Samples behind the primary outcome; None where it is not known or differs.
     notes: tuple[str, ...] = field(default=())  # What must be known to read it.
-    # Seeds that are outlying, weak or collapsed, by name, with what was told while they trained, and `train_longer`.
+    # Seeds that are outlying, weak or collapsed, by name, with what was told while they trained, and `longer`.
     warnings: tuple[str, ...] = field(default=())
     # Arm and number of each seed that is weak or collapsed -> which of these.
     weak: Mapping[tuple[str, int], str] = field(default_factory=dict)
-    train_longer: str = ""  # What to do about weak seeds that have trained for fewer steps than suit their pairs.
+    longer: LongerTraining | None = None  # None where no weak seed lacks steps.
     # The arms with every run of theirs, its reason that of `runs`, and the seeds that have none.
     groups: tuple[RunGroup, ...] = field(default=())
     hues: tuple[int, ...] = field(default=())  # Of the arms, as of `arm_hues`.
@@ -245,7 +258,7 @@ def judged(workspace: Workspace, experiment: Experiment, state: str = "new") -> 
         notes=_notes(experiment, runs, compared[0]),
         warnings=warnings,
         weak=fallen,
-        train_longer=longer,
+        longer=longer,
         groups=arm_groups(experiment, members),
     )
 
@@ -390,11 +403,8 @@ def _warnings(
             warnings.append(f"{sentence}{', still rising' * still_rises(series.values)}.")
             if fallen.setdefault((arm_name, seed), word) != collapse:
                 short += _short_of_steps(workspace, row)
-    longer = ""
-    if short:
-        suited, made = max(short)
-        longer = f"Train longer: {suited:,} steps suit these pairs, weak seeds made {made:,}."
-        warnings.append(longer)
+    longer = max(short, default=None)
+    warnings += [longer.text] if longer else []
     step = _resolution(experiment.outcome, runs, 0)
     for arm in experiment.arms[1:]:
         both = sorted(seeds[control].keys() & seeds[arm.name].keys())
@@ -403,14 +413,14 @@ def _warnings(
     return tuple(warnings), fallen, longer
 
 
-def _short_of_steps(workspace: Workspace, row: RunRow) -> list[tuple[int, int]]:
+def _short_of_steps(workspace: Workspace, row: RunRow) -> list[LongerTraining]:
     """Return how many steps suit the pairs of a run, and how many it made; nothing where it made enough of them."""
     pairs, steps = row.facts.get("train_pairs"), 0
     with contextlib.suppress(config.ConfigError, StoreError):
         run = workspace.runs.config_of(row.id)
         if isinstance(pairs, int) and pairs > 1 and not config.continues_training(run):
             steps = suited_steps(run.optimizer, pairs)
-    return [(steps, row.step)] if 0 < row.step < steps else []
+    return [LongerTraining(steps, row.step, row.id)] if 0 < row.step < steps else []
 
 
 def _notes(experiment: Experiment, runs: Sequence[RunOutcome], primary: Sequence[ArmComparison]) -> tuple[str, ...]:
