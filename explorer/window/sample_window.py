@@ -65,6 +65,8 @@ class SampleWindow:
             return
         if self._sample is None:
             self._sample = window_on_sample(self._make_window, self._hooks, back=self._window.come_forward)
+            self._window.status.jobs_changed.connect(self._sample.status.show_jobs_beside)
+            self._sample.status.show_jobs_beside(self._window.status.jobs)
             screen = self._window.screen().availableGeometry().adjusted(0, 0, -FRAME[0], -FRAME[1])
             geometry = QRect(self._window.pos() + QPoint(OFFSET_PX, OFFSET_PX), self._window.size()) & screen
             self._sample.resize(geometry.size())

@@ -39,6 +39,7 @@ class StatusBar(QStatusBar):
     """The status bar's fields."""
 
     jobs_clicked = Signal()  # The person wants to see the jobs.
+    jobs_changed = Signal(str)  # What `jobs` says now.
     load_clicked = Signal(object)  # The person wants to know what keeps the computer busy; the widget that was clicked.
     hold_clicked = Signal()  # The person wants that nothing in the queue starts.
     look_only_clicked = Signal()  # The person wants to know why the workspace is look only.
@@ -51,6 +52,7 @@ class StatusBar(QStatusBar):
         self._slots = [_Job(self) for _ in range(SHOWN)]
         self._jobs = QToolButton(objectName="statusJobs", accessibleName="Show the jobs")
         self._jobs.setToolTip("Active and finished jobs (Ctrl+J)")
+        self.jobs = self._jobs_beside = ""
         self._jobs.clicked.connect(self.jobs_clicked)
         self._start = QLabel(objectName="statusStart")
         self._hold = QToolButton(objectName="statusHold", accessibleName="Hold the queue")
@@ -108,7 +110,14 @@ class StatusBar(QStatusBar):
         name = f": {first}" if first else ""
         counts = [f"{running} {'job' if running == 1 else 'jobs'}{name}" if running or not waiting else ""]
         counts += [f"{waiting} waiting" if waiting else ""]
-        self._jobs.setText(", ".join(filter(None, counts)) if running or waiting else "No jobs")
+        self.jobs = ", ".join(filter(None, counts)) if running or waiting else ""
+        self.show_jobs_beside(self._jobs_beside)
+        self.jobs_changed.emit(self.jobs)
+
+    def show_jobs_beside(self, jobs: str) -> None:
+        """Show these jobs of the window of one's own runs while there are none of this workspace."""
+        self._jobs_beside = jobs
+        self._jobs.setText(self.jobs or (f"My runs: {jobs}" if jobs else "No jobs"))
 
     def show_progress_of(self, slot: QWidget) -> None:
         """Show how far the computations of the open view are."""

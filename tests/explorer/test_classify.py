@@ -709,6 +709,8 @@ def test_pictures_of_the_data_fill_an_empty_view_disputed_ones_first(
     qtbot.mouseClick(view.area.page.button, Qt.MouseButton.LeftButton)
     qtbot.waitUntil(lambda: len(context.selection.queries) == 8)
     assert [*context.selection.queries[:2]] == [paths[5], paths[9]]
+    said = "8 images, some picked because the runs disagree"
+    qtbot.waitUntil(lambda: label(view, "classifyCount").startswith(said))
     context.selection.dataset = SplitKey("own", "train")
     qtbot.waitUntil(lambda: context.selection.queries == (paths[0],), timeout=5000)
     context.selection.dataset = SplitKey("own", "test")
@@ -718,6 +720,7 @@ def test_pictures_of_the_data_fill_an_empty_view_disputed_ones_first(
     view.take([mine])
     context.selection.dataset = SplitKey("own", "train")
     assert len(context.selection.queries) == 9, "an image of one's own stays"
+    assert "picked" not in label(view, "classifyCount")
     context.selection.dataset = SplitKey("own", "test")
     context.selection.queries = context.selection.queries[:8]
     view.strip.choose(str(paths[5]))

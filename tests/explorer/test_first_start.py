@@ -21,6 +21,7 @@ from explorer.widgets.still_map import StillMap
 from explorer.window import Window
 from explorer.window.error_dialog import ErrorDialog
 from explorer.window.sample_window import OFFSET_PX, SampleWindow, window_on_sample
+from explorer.window.status_bar import StatusBar
 from tests.explorer.test_class_glyphs import gray
 from trainer.config import default_paths
 from trainer.distribution.sample_card import SampleMap, read_card
@@ -120,6 +121,7 @@ def test_the_sample_opens_as_large_as_the_window_that_it_is_opened_from(
     for each in (window, made):
         qtbot.addWidget(each)
         each.come_forward = lambda: None  # type: ignore[attr-defined]
+        each.status = StatusBar(Path(), each)  # type: ignore[attr-defined]
     monkeypatch.setattr("explorer.window.sample_window.window_on_sample", lambda *_, **__: made)
     window.showMaximized()
     opened = SampleWindow(Window, window, None)  # type: ignore[type-var,arg-type]
@@ -172,6 +174,10 @@ def test_finished_runs_open_on_their_maps_and_nothing_of_them_is_written(qtbot: 
     assert sample.selection.run_b is not None
     assert "sample" in sample.services.jobs.look_only
     assert not sample.banner.isVisible()
+    jobs = sample.findChild(QToolButton, "statusJobs")
+    for running, waiting, said in ((1, 2, "My runs: 1 job, 2 waiting"), (0, 0, "No jobs")):
+        window.status.show_jobs(running, waiting)
+        qtbot.waitUntil(lambda said=said: jobs.text() == said)
     home.first_start.look.click()
     assert sum(isinstance(each, Window) and each.isVisible() for each in QApplication.topLevelWidgets()) == 2
     flag = sample.inspector.findChild(QWidget, "inspector-flagged")

@@ -254,7 +254,8 @@ def test_only_views_of_scores_say_what_is_decided_over_seeds(qtbot, window: Wind
         said[name] = truth.isVisible(), truth.accessibleName()
     assert said == {"map": (False, ""), "hopfield": (False, ""), "similarity": (True, "1 seed each: undecided")}
     kinds = {entry.view for entry in VIEWS}
-    assert kinds > SCORES | PICTURES and not SCORES & PICTURES
+    assert kinds > SCORES | PICTURES
+    assert not SCORES & PICTURES
     assert {entry.name for entry in VIEWS if compares(entry.view) == "nothing"} == {
         *("runs", "experiments", "run_comparison", "quality", "losslab")
     }

@@ -19,8 +19,8 @@ MOST_DISPUTED: Final = 4
 MOST_READ: Final = 2_048
 
 
-def disputed_pictures(workspace: Workspace, request: Request) -> list[str]:
-    """Return files of the first run's snapshot that exist, disputed ones first; none without a snapshot.
+def disputed_pictures(workspace: Workspace, request: Request) -> tuple[list[str], int]:
+    """Return files of the first run's snapshot that exist, disputed ones first, and how many these are.
 
     Two runs dispute a picture if it lies nearest to the captions of another class, or to another caption where the
     data have no classes. Of a large snapshot the first 2,048 pairs are looked at.
@@ -30,7 +30,7 @@ def disputed_pictures(workspace: Workspace, request: Request) -> list[str]:
         with suppress(ChartError):
             snapshots.append(open_target(workspace, target, request).snapshot)
     if not snapshots:
-        return []
+        return [], 0
     n = min(MOST_READ, len(snapshots[0].items))
     paths = list(snapshots[0].items.path[:n])
     disputed: list[int] = []
@@ -39,11 +39,13 @@ def disputed_pictures(workspace: Workspace, request: Request) -> list[str]:
         disputed = np.flatnonzero(first != second).tolist()
     spread = np.linspace(0, n - 1, num=min(n, 4 * MOST)).astype(int).tolist()
     chosen: list[str] = []
+    counts: list[int] = []
     for rows, most in ((disputed, MOST_DISPUTED), (spread, MOST)):
         for row in rows:
             if len(chosen) < most and paths[row] and paths[row] not in chosen and Path(paths[row]).is_file():
                 chosen.append(paths[row])
-    return chosen
+        counts.append(len(chosen))
+    return chosen, counts[0]
 
 
 def _nearest_class(snapshot: Snapshot, n: int) -> np.ndarray:

@@ -31,6 +31,7 @@ from trainer import prompt_suites
 from trainer.charts.class_task import choice_suite, texts_of_pictures
 from trainer.charts.disputed_pictures import disputed_pictures
 from trainer.charts.marks import run_tone
+from trainer.config import default_paths
 from trainer.errors import UserError, reason_words
 from trainer.experiments.seed_truth import measured_apart
 from trainer.prompt_suites import PromptSuite
@@ -68,6 +69,8 @@ class ClassifyView(View):
         self._browse.setShortcut(QKeySequence.StandardKey.Open)
         self._browse.setShortcutContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
         self._data_pictures: set[str] = set()  # of any data that was shown
+        # Some of them are there because two runs disagree on them: shares of them are no accuracy.
+        self._picked: set[str] = {*self._paths} if default_paths.is_sample(context.workspace.folder) else set()
         self._use_pictures = QAction("Use pictures of the data", self, objectName="classifyDataPictures")
         self._use_pictures.triggered.connect(self._take_pictures)
         self._again = QAction("Recompute the predictions", self, triggered=self.asking.ask_again)
@@ -159,7 +162,10 @@ class ClassifyView(View):
     def _take_pictures(self) -> None:
         """Add pictures of the chosen data and split, those that both runs dispute first."""
 
-        def take(paths: list[str]) -> None:
+        def take(found: tuple[list[str], int]) -> None:
+            paths, disputed = found
+            if disputed:
+                self._picked.update(paths)
             if not paths:
                 text = "No picture of these data is on this computer."
                 self.failed.emit(text, "Drop or browse for images of your own.")
@@ -238,7 +244,8 @@ class ClassifyView(View):
 
     def _summary(self, items: Sequence[StripItem]) -> str:
         n = len(items)
-        parts = [f"{n:,} image{'' if n == 1 else 's'}"]
+        picked = n > 1 and self._picked.issuperset(self._paths)
+        parts = [f"{n:,} image{'' if n == 1 else 's'}{', some picked because the runs disagree' * picked}"]
         sides = self.context.selection.sides
         labels = [[p and p.label for p in self._said(item.path)] for item in items]
         judged = [each for each in labels if len(each) == 2 and all(each)]
