@@ -31,8 +31,10 @@ BESIDE_NUMBERS_PX = 300
 """How high a plot is at least while the tables of numbers are unfolded below it: the panel scrolls."""
 HIGHEST = 1.2
 """Of its width, how high a plot becomes where there is room."""
-TABLES_PX = 1_200
-"""How wide a panel of small tables alone becomes."""
+TABLES_PX, TABLES_WIDE = 1_200, 1.6
+"""How wide a panel of small tables alone becomes, and how wide of its height, with which their cells grow."""
+GROWS = 1_000
+"""By so much more than the empty room under it a line of plots grows, until these are as high as they may be."""
 EQUAL_PX = 340
 """How high a plot of one scale in both directions is at least, where it is wide enough."""
 PREPARE_MS = 6_000
@@ -79,6 +81,7 @@ class PanelWidget(QScrollArea):
         self._numbers: QWidget | None = None
         self.cards: dict[str, QWidget] = {}
         self._shape: object = None
+        self._holds_tables = False
         self._lines: list[QBoxLayout] = []
         self._spare: list[_PlotCard] = []
         # Timers of many panels are due at once, in one turn.
@@ -211,6 +214,9 @@ class PanelWidget(QScrollArea):
         QTimer.singleShot(0, self, self._arrange)
 
     def _arrange(self) -> None:
+        if self._holds_tables and (inside := self.widget()) is not None:
+            # On a large screen, small ones would lie far from each other.
+            inside.setMaximumWidth(max(TABLES_PX, round(TABLES_WIDE * self.viewport().height())))
         room = self.viewport().width() - theme.INSIDE
         for card in self.cards.values():
             if isinstance(card, NumberTableCard):
@@ -237,7 +243,10 @@ class PanelWidget(QScrollArea):
         below = not all(plot.fits_head(wide) for plot in plots)
         for plot in plots:
             plot.arrange_head(lines, below=below)
+        most_tables = max((card.most_height for card in cards if isinstance(card, ShadedTableCard)), default=0)
         for card in cards:
+            if self._holds_tables and most_tables:
+                card.setMaximumHeight(most_tables)  # side by side they begin alike, also where one has fewer rows
             if isinstance(card, _PlotCard):
                 least = max(lowest, card.least_height(wide))
                 if card.plot.spec is not None and card.plot.spec.equal:
@@ -267,6 +276,8 @@ class PanelWidget(QScrollArea):
                 self._keep(card)
         self.cards, self._lines = {}, []
         tables = {table.key for table in folded_tables(panel)}
+        small = (isinstance(mark, ShadedTable | NumberTable) and len(mark.columns) < 9 for mark in panel.marks)
+        self._holds_tables = all(small)
         if self._numbers is not None:
             self._numbers.setParent(self)
         inside = QWidget()
@@ -281,21 +292,17 @@ class PanelWidget(QScrollArea):
             grows = False
             for mark in row:
                 card = self.cards[mark.key] = self._card(mark)
-                grows |= isinstance(mark, XYPlot | HeatMap)
+                grows |= isinstance(mark, (ShadedTable if self._holds_tables else XYPlot | HeatMap))
                 if isinstance(card, NumberTableCard):
                     card.share = len(row) if all(isinstance(other, NumberTable) for other in row) else 0
-                line.addWidget(card, 0 if isinstance(mark, NumberTable) and len(row) > 1 else 1)
-            column.addLayout(line, 1 if grows else 0)
+                narrow = isinstance(mark, NumberTable) and len(row) > 1 and not self._holds_tables
+                line.addWidget(card, 0 if narrow else 1)
+            column.addLayout(line, GROWS if grows else 0)
             for mark in row:
                 self.cards[mark.key].setVisible(self._shows_numbers or mark.key not in tables)
         if not inside.isAncestorOf(self.notes):
             column.addWidget(self.notes)
-        if all(isinstance(mark, ShadedTable | NumberTable) and len(mark.columns) < 9 for mark in panel.marks):
-            # On a large screen, they would lie far from each other.
-            inside.setMaximumWidth(TABLES_PX)
-            column.addStretch(1)
-        elif any(column.stretch(number) for number in range(column.count())):
-            column.addStretch()  # where plots are as high as they may be, the notes stay under them
+        column.addStretch(1)  # where all are as high as they may be, they stay together
         self.setWidget(inside)
 
     def _in_lines(self, panel: Panel) -> Iterator[tuple[Mark, ...]]:

@@ -17,7 +17,13 @@ from trainer.charts.marks import ShadedTable
 from trainer.charts.panel_rows import values_of
 
 CELL_PX = 30
-MOST_CELL_PX = 128
+TALLEST_CELL_PX = 72
+WIDEST = 4.2
+"""Of its height, how wide a cell becomes."""
+LARGEST_TEXT = 1.6
+"""Of the texts of the window, how large numbers become in the tallest cells."""
+ROOMY_PX = (90, 45)
+"""Width and height of a cell from which on its number grows with it."""
 LEAST_CELL_PX = 50
 HEAD_PX = 22
 PALEST, DEEPEST = 0.06, 0.5
@@ -32,7 +38,7 @@ class ShadedTableCard(QWidget):
         self.table: ShadedTable | None = None
         self.title = layouts.elided(role="strong")
         self.cells = _Cells(self)
-        layouts.column(self.title, self.cells, layouts.STRETCH, gap=theme.SPACE, of=self)
+        layouts.column(self.title, (self.cells, 1), layouts.STRETCH, gap=theme.SPACE, of=self)
         theme.theme().changed.connect(self.cells.update)
 
     def show_mark(self, table: ShadedTable) -> None:
@@ -40,8 +46,15 @@ class ShadedTableCard(QWidget):
         self.title.setText(table.title)
         self.setAccessibleName(table.title)
         self.setAccessibleDescription(_in_words(table))
+        self.cells.setMaximumHeight(HEAD_PX + len(table.rows) * TALLEST_CELL_PX)
         self.cells.updateGeometry()
         self.cells.update()
+
+    @property
+    def most_height(self) -> int:
+        """How high it is with the tallest cells."""
+        rows = len(self.table.rows) if self.table is not None else 0
+        return self.title.sizeHint().height() + 2 * theme.SPACE + HEAD_PX + rows * TALLEST_CELL_PX
 
     def shown(self) -> Iterator[tuple[Any, ...]]:
         """Yield row, column and value of every cell."""
@@ -53,7 +66,7 @@ class _Cells(QWidget):
         super().__init__(matrix)
         self._matrix = matrix
         self._heads: tuple[ShadedTable | None, float] = (None, 0.0)
-        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
 
     def sizeHint(self) -> QSize:
         table = self._matrix.table
@@ -75,7 +88,7 @@ class _Cells(QWidget):
         for row, column in np.ndindex(table.values.shape):
             self._paint_cell(painter, table, row, column)
         for row, name in enumerate(table.rows):
-            room = QRectF(0, HEAD_PX + row * CELL_PX, self._heading() - theme.INSIDE, CELL_PX)
+            room = QRectF(0, HEAD_PX + row * self._high, self._heading() - theme.INSIDE, self._high)
             self._write(painter, room, name, "secondary", side=Qt.AlignmentFlag.AlignLeft)
         for column, name in enumerate(table.columns):
             room = QRectF(self._heading() + column * self._width(), 0, self._width(), HEAD_PX)
@@ -101,13 +114,19 @@ class _Cells(QWidget):
             self._heads = (table, max(widths, default=0.0) + theme.BETWEEN)
         return self._heads[1]
 
+    @property
+    def _high(self) -> float:
+        """The height of a cell: it grows with the room."""
+        rows = len(self._matrix.table.rows) if self._matrix.table is not None else 1
+        return min(max((self.height() - HEAD_PX) / rows, CELL_PX), TALLEST_CELL_PX)
+
     def _width(self) -> float:
         table = self._matrix.table
-        return min((self.width() - self._heading()) / len(table.columns), MOST_CELL_PX)
+        return min((self.width() - self._heading()) / len(table.columns), WIDEST * self._high)
 
     def _room(self, row: int, column: int) -> QRectF:
         wide = self._width()
-        return QRectF(self._heading() + column * wide, HEAD_PX + row * CELL_PX, wide, CELL_PX)
+        return QRectF(self._heading() + column * wide, HEAD_PX + row * self._high, wide, self._high)
 
     def _write(
         self,
@@ -121,7 +140,8 @@ class _Cells(QWidget):
     ) -> None:
         small = color == "secondary"
         weight = QFont.Weight.DemiBold if strong else QFont.Weight.Normal
-        theme.text_pen(painter, theme.SMALL_PX if small else theme.BODY_PX, color, weight=weight)
+        grown = min(max(min(self._width() / ROOMY_PX[0], self._high / ROOMY_PX[1]), 1.0), LARGEST_TEXT)
+        theme.text_pen(painter, theme.SMALL_PX if small else round(theme.BODY_PX * grown), color, weight=weight)
         painter.drawText(room, int(side | Qt.AlignmentFlag.AlignVCenter), text)
 
 

@@ -71,18 +71,13 @@ def cloud_color(cloud: marks.Points) -> QColor:
     return QColor((named_colors or theme.class_colors(len(cloud.classes)))[cloud.at])
 
 
-def is_thin(tone: marks.Tone, width: float) -> bool:
-    """Return whether a line of this width tells a value, one of several seeds for example, and no level."""
-    return width <= 1 and tone != "quiet"
-
-
 def line_pen(tone: marks.Tone, *, width: float = 2.0, dashed: bool = False, faint: bool = False) -> QPen:
     """Return the pen of a line: color and dashes tell one tone from another."""
     color = tone_color(tone)
     if faint:
         # Solid, not translucent: over light ground a pale line could not be seen.
         return pg.mkPen(theme.faint(color), width=theme.stroke(1))
-    if is_thin(tone, width):
+    if marks.is_thin(tone, width):
         color = QColor(palette.thin(color.name(), theme.theme().dark))
     pen: QPen = pg.mkPen(color, width=theme.stroke(width))
     if pattern := marks.dash_of(tone, dashed=dashed):
@@ -401,7 +396,7 @@ class XYPlotWidget(Plot):
         else:
             pen = line_pen(curve.tone, width=curve.width, dashed=curve.dashed, faint=curve.faint)
             # Smoothed over two rows of pixels, a line of one that is pale or a run's darkest shade could not be seen.
-            smooth = not (curve.faint or is_thin(curve.tone, curve.width))
+            smooth = not (curve.faint or marks.is_thin(curve.tone, curve.width))
             item = pg.PlotCurveItem(pen=pen, antialias=smooth)
         self.addItem(item, ignoreBounds=True)
         return item

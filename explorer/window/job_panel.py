@@ -24,7 +24,7 @@ BAR_PX: Final = 112
 LEFT_PX: Final = 148
 BUTTON_PX: Final = 104
 MOST_SHOWN: Final = 60
-NOTHING: Final = "No jobs of this workspace. Trainings, imports, evaluations and exports are listed here while they run."
+NOTHING: Final = "No jobs of this workspace. Trainings, imports, evaluations and exports appear here while they run."
 _STATE_WORDS: Final[dict[State, str]] = {
     "waiting": "Waiting",
     "running": "Starting…",

@@ -9,7 +9,8 @@ from PySide6.QtCore import QObject, QPoint, Signal
 
 from explorer.event_loop.idle_scheduler import PORTION_MS, idle_scheduler
 from explorer.render_qt import panel as panel_module
-from explorer.render_qt.panel import TABLES_PX, PanelWidget
+from explorer.render_qt.panel import TABLES_PX, TABLES_WIDE, PanelWidget
+from explorer.render_qt.shaded_table import CELL_PX
 from explorer.widgets import curves
 from explorer.widgets.curves import CurveGrid
 from explorer.widgets.plot import Plot
@@ -30,7 +31,7 @@ def test_tables_that_do_not_fit_beside_each_other_stand_under_each_other(qtbot, 
     tables = tuple(ShadedTable(f"table-{side}", side, names, tuple("abcdef"), **cells) for side in ("left", "right"))
     pane = PanelWidget(NoPictures(), "test")
     qtbot.addWidget(pane)
-    pane.show_panel(Panel(title="Title", rows=(tables,)))
+    pane.show_panel(Panel(title="Title", rows=(tables,), notes=("What it is.",)))
     pane.resize(width, 900)
     pane.show()
     left, right = (pane.cards[table.key] for table in tables)
@@ -38,9 +39,10 @@ def test_tables_that_do_not_fit_beside_each_other_stand_under_each_other(qtbot, 
     def fits() -> None:
         ends = [card.mapTo(pane.viewport(), QPoint(card.width(), 0)).x() for card in (left, right)]
         assert (left.y() == right.y()) is beside
-        assert max(ends) <= min(pane.viewport().width(), TABLES_PX)
+        assert max(ends) <= min(pane.viewport().width(), max(TABLES_PX, TABLES_WIDE * 900))
         assert pane.notes.y() - right.geometry().bottom() < 40, "the rows stay together on a large screen"
         assert right.height() < 300
+        assert left.cells.height() / 3 > CELL_PX + 20 or not beside, "cells grow with the room"
 
     qtbot.waitUntil(fits)
 

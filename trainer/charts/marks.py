@@ -41,6 +41,11 @@ def shade(tone: Tone, lightness: int) -> Tone:
     return f"{tone}:{lightness}"
 
 
+def is_thin(tone: Tone, width: float) -> bool:
+    """Return whether a line of this width tells a value, one of several seeds for example, and no level."""
+    return width <= 1 and tone != "quiet"
+
+
 def arm_tone(index: int) -> Tone:
     """Return the tone of the arm at this index of an experiment: a hue, whichever of its runs are A and B."""
     return shade(run_tone(index), 0)

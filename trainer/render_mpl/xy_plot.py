@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from trainer.analysis.number_text import tick_texts, whole
-from trainer.analysis.palette import readable, run_shade
+from trainer.analysis.palette import readable, run_shade, thin
 from trainer.charts.color_words import own_colors
 from trainer.charts.marks import (
     HATCHES,
@@ -24,6 +24,7 @@ from trainer.charts.marks import (
     bar_text,
     dash_of,
     hue_of,
+    is_thin,
     pattern_of,
 )
 from trainer.render_mpl.dot_labels import label_dots
@@ -145,7 +146,9 @@ def faint(color: str) -> str:
 
 def _draw_series(axes: Axes, curve: Series) -> None:
     color = tone_color(curve.tone)
-    style: dict[str, Any] = {"color": color, "linewidth": 0.65 * curve.width, "label": curve.name or None}
+    # As in the window: a thin line in the darkest tone of its hue would look black.
+    line_color = thin(color) if is_thin(curve.tone, curve.width) and not curve.filled else color
+    style: dict[str, Any] = {"color": line_color, "linewidth": 0.65 * curve.width, "label": curve.name or None}
     style["alpha"] = 0.75 if curve.filled else 1.0
     if curve.faint:
         style |= {"color": faint(color), "linewidth": 0.5}

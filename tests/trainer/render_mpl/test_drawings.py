@@ -3,18 +3,21 @@
 import io
 from dataclasses import replace
 
-import matplotlib
+import matplotlib.figure
 import numpy as np
 import pytest
 from matplotlib.colors import to_hex
 from matplotlib.text import Text
 
+from trainer.analysis import palette
+from trainer.charts import marks
 from trainer.charts.map import Placed, draw, embedding_maps, point_rows
 from trainer.charts.metadata_columns import MetadataColumn, column
 from trainer.charts.pair_colors import ColoredMap, pair_colors
 from trainer.charts.snapshots import choose_snapshot
 from trainer.render_mpl import panel
 from trainer.render_mpl.style import class_colors, in_style
+from trainer.render_mpl.xy_plot import draw_plot, tone_color
 
 
 def words(figure) -> str:
@@ -110,6 +113,18 @@ def test_many_points_become_a_picture_and_few_stay_vectors(maps, monkeypatch):
 def test_tables_hold_every_point_and_count(charted, maps):
     header, rows = point_rows(maps("label"))
     assert [len(row) for row in rows] == [len(header)] * (2 * 480)
+
+
+def test_a_thin_line_is_as_light_on_paper_as_in_a_light_window():
+    second = marks.shade("run_b", 1)
+    line = np.linspace(0.0, 1.0, 5)
+    axis = marks.Axis("share", 0.0, 1.0)
+    seeds = tuple(marks.Series(f"{width}", second, line, line, width=width) for width in (1.0, 2.0))
+    axes = matplotlib.figure.Figure().add_subplot()
+    draw_plot(axes, marks.XYPlot("plot", "Plot", axis, axis, curves=seeds))
+    drawn_in = {each.get_label(): to_hex(each.get_color()) for each in axes.lines}
+    assert drawn_in == {"1.0": palette.thin(tone_color(second)), "2.0": tone_color(second).lower()}
+    assert drawn_in["1.0"] != drawn_in["2.0"]
 
 
 def test_colors_repeat_rather_than_end():
