@@ -31,7 +31,7 @@ class Footer(QWidget):
         self.later = QPushButton("Read in background", self, objectName="import-later", autoDefault=False)
         self.later.setToolTip("Close this sheet and keep reading; the job list (Ctrl+J) reopens it")
         cancel = QPushButton("Cancel", self, objectName="import-cancel", autoDefault=False)
-        self.start = QPushButton("Train on these pairs", self, objectName="import-start", default=True)
+        self.start = QPushButton("Train on these pairs…", self, objectName="import-start", default=True)
         theme.set_role(self.start, "primary")
         for button, signal in (
             (self.copy, self.copy_asked),

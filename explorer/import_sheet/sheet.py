@@ -91,7 +91,7 @@ class ImportSheet(QDialog):
         self._compare = compare
         self._build()
         if compare:
-            self.start.setText("Train CLIP and CLOOB on these pairs")
+            self.start.setText("Train both on these pairs")  # at once: no form follows
             background.run(self, paces, done=self.both.set_paces, failed=lambda _: None, key="paces")
         room = (parent or self).size() if parent else None
         wide, high = (room.width(), room.height()) if room else (1_000, 780)

@@ -382,7 +382,7 @@ def test_clip_and_cloob_are_compared_on_data_from_the_first_start(
     sheet.path.setText(str(folder))
     sheet.read_path()
     qtbot.waitUntil(lambda: sheet.reading is not None and sheet.reading.opened, timeout=90_000)
-    assert sheet.start.text() == "Train CLIP and CLOOB on these pairs"
+    assert sheet.start.text() == "Train both on these pairs"
     pairs, run, said = sheet.reading.pairs["train"], sheet.both.run, sheet.both.trains
     assert run is not None
     batch, epochs = run.optimizer.batch_size, run.optimizer.epochs

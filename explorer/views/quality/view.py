@@ -55,7 +55,10 @@ REVIEW_ACTIONS: Final = (
 
 
 NO_RUN: Final = "Choose run A in the bar above. Its model searches its training data for problems."
-READ_ONLY_DATA: Final = "Check the data of your own runs."
+READ_ONLY_DATA: Final = (
+    "A check stores its findings, so it needs a workspace of your own. Similarity lists here the pairs whose image is "
+    "closer to another caption than to its own."
+)
 NO_MODEL: Final = "No model to check with"
 NOT_CHECKED: Final = (
     "The runs chosen above search the training and the held-out pairs for wrong captions, duplicate images and "
@@ -116,7 +119,7 @@ class QualityView(View):
         self._selects = False
         self.check = QPushButton("Check the data", objectName="quality-check")
         self.export_list = QPushButton("Export cleaned list…", objectName="quality-export-list")
-        self.train = QPushButton("Train on these pairs", objectName="quality-train")
+        self.train = QPushButton("Train on these pairs…", objectName="quality-train")
         theme.set_role(self.train, "primary")
         yield
         self.tabs = QTabWidget(objectName="quality-tabs", accessibleName="Kinds of findings")
@@ -130,6 +133,8 @@ class QualityView(View):
         self._review_actions = [self._review_action(*spec) for spec in REVIEW_ACTIONS]
         self._check_action = QAction("Check the data", self, objectName="quality-action-check")
         self._check_action.triggered.connect(self.check_data)
+        self._similarity = QAction("Show these pairs", self, objectName="quality-similarity")
+        self._similarity.triggered.connect(lambda: setattr(context.selection, "view", "similarity"))
         yield
         self._lay_out()
         self._connect()
@@ -231,7 +236,7 @@ class QualityView(View):
         if loaded.report is None:
             if self.context.jobs.look_only:
                 what = "sample" if default_paths.is_sample(self.context.workspace.folder) else "workspace"
-                self.show_empty("database", f"The {what} is read-only", READ_ONLY_DATA, self.own_runs)
+                self.show_empty("database", f"The {what} is read-only", READ_ONLY_DATA, self._similarity, self.own_runs)
             else:
                 said = (NO_MODEL, loaded.no_model) if loaded.no_model else ("Not checked yet", NOT_CHECKED)
                 self.show_empty("database", *said, self._check_action)
