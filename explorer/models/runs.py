@@ -147,6 +147,7 @@ OWN_ORDER: Final = (RunColumn.STARTED, Qt.SortOrder.DescendingOrder)
 _MIDDLE: Final = Qt.AlignmentFlag.AlignVCenter
 _SPOKEN: Final = (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.ToolTipRole, Qt.ItemDataRole.AccessibleTextRole)
 """Roles in which the first cell of a group says its title."""
+NOT_DRAWN: Final = "Drawn only as A or B or selected: another program trained it, with other metrics. Its eye draws it."
 _NEVER: Final = 1e15
 """A start later than any."""
 
@@ -629,6 +630,7 @@ class RunsModel(QAbstractTableModel):
         columns = (RunColumn.STATUS, RunColumn.OBJECTIVE, RunColumn.DATA, RunColumn.PROGRESS, RunColumn.DURATION)
         facts = [f"{HEADERS[column]}: {text}" for column in columns if (text := self._text(run, column))]
         facts += [f"It {flaw}"] if (flaw := flaw_of(run, fully=True)) else []
+        facts += [NOT_DRAWN] if run.is_elsewhere and run.id not in self._drawn else []
         return "\n".join(filter(None, (*(_hint(run, RunColumn.NAME) or "").split("\n"), *facts, run.reason)))
 
     def _own_header(self, column: ValueColumn, role: int) -> Any:

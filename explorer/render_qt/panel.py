@@ -244,7 +244,7 @@ class PanelWidget(QScrollArea):
         for plot in plots:
             plot.arrange_head(lines, below=below)
         most_tables = max((card.most_height for card in cards if isinstance(card, ShadedTableCard)), default=0)
-        for card in cards:
+        for card in filter(None, cards):
             if self._holds_tables and most_tables:
                 card.setMaximumHeight(most_tables)  # side by side they begin alike, also where one has fewer rows
             if isinstance(card, _PlotCard):

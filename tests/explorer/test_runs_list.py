@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QApplication, QStyle, QStyleOptionViewItem
 from pytestqt.qtbot import QtBot
 
 from explorer import theme
-from explorer.models.runs import DRAWN_ROLE, NOW, STATE_ROLE, GroupRow, RunColumn, ordinal
+from explorer.models.runs import DRAWN_ROLE, NOT_DRAWN, NOW, STATE_ROLE, GroupRow, RunColumn, ordinal
 from explorer.views.runs.view import RunsView
 from explorer.views.view import Context
 from explorer.widgets.cells import EYE_ROOM_PX
@@ -227,7 +227,10 @@ def test_what_another_program_trained_while_the_window_was_open_is_drawn_after_a
     assert {row.id for row in again.drawn()} == {row.id for row in view.drawn()}
     assert run in {row.id for row in again.drawn()}
     again.toggle_eyes([run])
-    assert run not in {row.id for row in opened(qtbot, context, 7).drawn()}, "nor does it open what was closed"
+    closed = opened(qtbot, context, 7)
+    assert run not in {row.id for row in closed.drawn()}, "nor does it open what was closed"
+    hint = closed.table.shown.index(lines(closed).index(run), RunColumn.NAME).data(Qt.ItemDataRole.ToolTipRole)
+    assert NOT_DRAWN in hint.split("\n")
 
 
 def test_other_runs_as_a_and_b_close_no_eye(qtbot: QtBot, context: Context):

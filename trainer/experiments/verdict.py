@@ -384,7 +384,7 @@ def _place(experiment: Experiment, arm: str) -> int:
 
 def _warnings(
     workspace: Workspace, experiment: Experiment, runs: Sequence[RunOutcome]
-) -> tuple[tuple[str, ...], dict[tuple[str, int], str], str]:
+) -> tuple[tuple[str, ...], dict[tuple[str, int], str], LongerTraining | None]:
     """Return sentences about doubtful seeds of the primary outcome, which of them are weak, and what to do."""
     name, measure = experiment.outcome.metric, metric(f"val/{experiment.outcome.metric}")
     seeds = {arm.name: _by_seed(runs, arm.name, 0) for arm in experiment.arms}

@@ -238,13 +238,8 @@ class DecodeView(PictureQuestionView):
         why = next(filter(None, reasons), "")
         set_refusal(self._train, why)
         self._train.setText("Train a decoder" if len(chosen) == 1 else "Train both decoders")
-        self.show_empty(
-            self.icon,
-            f"No decoder of {names} yet",
-            why or TRAINING,
-            self._train,
-            None if why else self._form,
-        )
+        acts = (self.own_runs,) if self.context.workspace.look_only else (self._train, None if why else self._form)
+        self.show_empty(self.icon, f"No decoder of {names} yet", why or TRAINING, *acts)
 
     def _show_missing(self) -> None:
         """Say which run has no decoder next to the other's, and offer one that compares."""
