@@ -22,7 +22,7 @@ WIDEST = 4.2
 """Of its height, how wide a cell becomes."""
 LARGEST_TEXT = 1.6
 """Of the texts of the window, how large numbers become in the tallest cells."""
-ROOMY_PX = (90, 45)
+LARGE_CELL_PX = (90, 45)
 """Width and height of a cell from which on its number grows with it."""
 LEAST_CELL_PX = 50
 HEAD_PX = 22
@@ -140,7 +140,7 @@ class _Cells(QWidget):
     ) -> None:
         small = color == "secondary"
         weight = QFont.Weight.DemiBold if strong else QFont.Weight.Normal
-        grown = min(max(min(self._width() / ROOMY_PX[0], self._high / ROOMY_PX[1]), 1.0), LARGEST_TEXT)
+        grown = min(max(min(self._width() / LARGE_CELL_PX[0], self._high / ROOMY_PX[1]), 1.0), LARGEST_TEXT)
         theme.text_pen(painter, theme.SMALL_PX if small else round(theme.BODY_PX * grown), color, weight=weight)
         painter.drawText(room, int(side | Qt.AlignmentFlag.AlignVCenter), text)
 

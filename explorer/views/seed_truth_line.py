@@ -26,7 +26,7 @@ PICTURES: Final = frozenset(
 
 
 def compares(view: str) -> Literal["scores", "pictures", "nothing"]:
-    """Return what a view shows of A beside B, by the name of its class.
+    """Return whether a view compares scores of A and B, only pictures of them, or nothing; `view` names its class.
 
     Scores, measures and differences are decided over seeds, so that the line says how far. Pictures, maps and
     retrievals decide nothing: there the line says only what holds of the runs, such as that one collapsed.

@@ -124,9 +124,9 @@ class View(QWidget):
         self.main, self.more = layouts.row(), layouts.column(gap=theme.BETWEEN)
         self.main_panel, self.more_panel = layouts.panel(self.main), layouts.panel(self.more)
         services = context.workspace, context.selection, context.jobs, context.background
-        decides = (shown := compares(self.objectName())) == "scores"
-        line = SeedTruthLine(*services, self.requested.emit, decides=decides)
-        self.truth = line if shown != "nothing" else None
+        compared = compares(self.objectName())
+        line = SeedTruthLine(*services, self.requested.emit, decides=compared == "scores")
+        self.truth = line if compared != "nothing" else None
         # A view without a window has its controls above it.
         layouts.column(
             self.main_panel,

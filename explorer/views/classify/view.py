@@ -162,8 +162,8 @@ class ClassifyView(View):
     def _take_pictures(self) -> None:
         """Add pictures of the chosen data and split, those that both runs dispute first."""
 
-        def take(found: tuple[list[str], int]) -> None:
-            paths, disputed = found
+        def take(pictures: tuple[list[str], int]) -> None:
+            paths, disputed = pictures
             if disputed:
                 self._picked.update(paths)
             if not paths:
