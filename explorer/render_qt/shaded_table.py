@@ -140,7 +140,7 @@ class _Cells(QWidget):
     ) -> None:
         small = color == "secondary"
         weight = QFont.Weight.DemiBold if strong else QFont.Weight.Normal
-        grown = min(max(min(self._width() / LARGE_CELL_PX[0], self._high / ROOMY_PX[1]), 1.0), LARGEST_TEXT)
+        grown = min(max(min(self._width() / LARGE_CELL_PX[0], self._high / LARGE_CELL_PX[1]), 1.0), LARGEST_TEXT)
         theme.text_pen(painter, theme.SMALL_PX if small else round(theme.BODY_PX * grown), color, weight=weight)
         painter.drawText(room, int(side | Qt.AlignmentFlag.AlignVCenter), text)
 

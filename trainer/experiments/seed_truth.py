@@ -46,8 +46,8 @@ class SeedTruth:
     @property
     def of_runs(self) -> SeedTruth:
         """What holds of the two runs whatever is shown of them: without what is decided over seeds."""
-        whole = self.apart or (not self.comparable and not self.undecided)
-        return SeedTruth(verdict=self.verdict * whole, comparable=self.comparable, apart=self.apart, flaws=self.flaws)
+        verdict = self.verdict * (self.apart or not (self.comparable or self.undecided))
+        return SeedTruth(verdict=verdict, comparable=self.comparable, apart=self.apart, flaws=self.flaws)
 
     @property
     def rest(self) -> str:
