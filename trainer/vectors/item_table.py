@@ -48,6 +48,7 @@ def read_items(
     rows: Int[np.ndarray, " k"],
     total: int,
     *,
+    beside: Sequence[Sequence[Path]] = (),
     arrays: Mapping[str, Sequence[Any] | np.ndarray] = {},
     pictures: str = "",
     split: str,
@@ -60,16 +61,20 @@ def read_items(
         files: Tables whose lines, one after the other, are the rows; none: rows are known by number.
         rows: Ascending.
         total: How many rows of vectors there are.
+        beside: Further tables of the same rows: what no column of the first tells.
         arrays: What stands next to the vectors, by name: what no column of a table tells.
         pictures: Folder that paths start from; a path that leads out of it is left empty.
 
     Raises:
-        VectorError: The tables have another number of lines.
+        VectorError: The tables have another number of lines, or name the rows in another order.
         UserError: A table is damaged.
     """
     columns, other = _columns(files, rows, total) if files else ({}, [])
-    for name, values in itertools.islice(arrays.items(), _MOST_COLUMNS):
-        columns.setdefault(name, [_value(values[row]) for row in rows])
+    few = itertools.islice(arrays.items(), _MOST_COLUMNS)
+    further = [{name: [_value(values[row]) for row in rows] for name, values in few}]
+    for more_columns in (*(_columns(table, rows, total)[0] for table in beside), *further):
+        check_order(columns, more_columns, sampled=len(rows) < total)
+        columns = more_columns | columns
     names_of = {key: next((n for n in columns if n.strip().lower() in names), "") for key, names in NAMES.items()}
     empty = [""] * len(rows)
     texts = {key: [_first(v) for v in columns[name]] if name else empty for key, name in names_of.items()}
@@ -101,6 +106,37 @@ def read_items(
     if other:
         notes.append(f"Left out, as they hold neither texts, numbers nor vectors: {', '.join(other[:8])}.")
     return items, " ".join(note for note in notes if note)
+
+
+def check_order(
+    columns: Mapping[str, Sequence[Any] | np.ndarray],
+    others: Mapping[str, Sequence[Any] | np.ndarray],
+    *,
+    sampled: bool = False,
+) -> None:
+    """Refuse two files that name the same rows in another order.
+
+    Ids of other things, such as of captions beside those of pictures, name no rows of the other file.
+
+    Args:
+        sampled: Whether these are some of the rows: then names that are unique and stand elsewhere tell it.
+
+    Raises:
+        VectorError: They do.
+    """
+    for key in ("id", "path"):
+        both = ([of[n] for n in of if n.strip().lower() in NAMES[key]][:1] for of in (columns, others))
+        first, second = ([_first(value) for values in named for value in values] for named in both)
+        shared = set(first) & set(second)
+        unique = len({*first}) == len(first) and len({*second}) == len(second)
+        is_of_same = Counter(first) == Counter(second) or (sampled and bool(shared) and unique)
+        differing = [two for two in zip(first, second) if two[0] != two[1]]
+        if is_of_same and differing:
+            one, other = map(spelled, differing[0])
+            raise VectorError(
+                f"Two files name the same rows in another order: where one has {one[:80]!r}, the other has "
+                f"{other[:80]!r}. Sort both by their {key} and write them again."
+            )
 
 
 def _identities(pixels: list[Any] | None, paths: list[str]) -> list[str]:

@@ -123,6 +123,7 @@ class FoundVectors:
         items: Files with a line for each row, in their order; empty for none.
         columns: What arrays and lists next to the vectors tell of each row, by their names.
         note: What of it is not used, in sentences.
+        beside: Further tables of the same rows, each as `items`.
     """
 
     image: Matrix | None
@@ -130,6 +131,7 @@ class FoundVectors:
     items: tuple[Path, ...] = ()
     columns: Mapping[str, Sequence[Any] | np.ndarray] = field(default_factory=dict)
     note: str = ""
+    beside: tuple[tuple[Path, ...], ...] = ()
 
     @property
     def first(self) -> Matrix:

@@ -23,7 +23,7 @@ from trainer.store.columns import taken
 from trainer.store.component_files import WORTH_KEEPING, keep_components
 from trainer.store.rows import MOST_STEP
 from trainer.untrusted.files import expanded
-from trainer.vectors.item_table import check_items, read_items
+from trainer.vectors.item_table import check_items, check_order, read_items
 from trainer.vectors.matrices import FoundVectors, Matrix, VectorError, files_of_steps, find
 from trainer.vectors.recall import MAIN, MeasuredRecall, measure_step, reporting
 from trainer.vectors.step_files import Side
@@ -66,7 +66,7 @@ def located(data: config.Vectors) -> FoundVectors:
     """Return where the vectors lie; one path without a side may hold both.
 
     Raises:
-        VectorError: As `find`, or the two sides have different numbers of rows or widths.
+        VectorError: As `find`, or the two sides have different numbers of rows or widths, or name rows in another order.
     """
     sources: tuple[tuple[Side, str, str], ...] = (
         ("image", data.image_vectors, data.image_column),
@@ -75,16 +75,17 @@ def located(data: config.Vectors) -> FoundVectors:
     sides = {side: find(expanded(path), side, column) for side, path, column in sources if path.strip()}
     image = sides["image"].image if "image" in sides else None
     text = sides["text"].text if "text" in sides else None
-    items = next((side_vectors.items for side_vectors in sides.values() if side_vectors.items), ())
-    if data.items.strip():
-        items = (expanded(data.items),)
+    tables = [(expanded(data.items),)] if data.items.strip() else []
+    tables += [side_vectors.items for side_vectors in sides.values() if side_vectors.items]
     if image is not None and text is not None:
         _check_pairs(image, text)
+        check_order(sides["image"].columns, sides["text"].columns)
     columns = {
         name: values for side_vectors in reversed(sides.values()) for name, values in side_vectors.columns.items()
     }
     notes = dict.fromkeys(side_vectors.note for side_vectors in sides.values() if side_vectors.note)
-    return FoundVectors(image, text, items, columns, " ".join(notes))
+    items, *beside = dict.fromkeys(tables) or [()]
+    return FoundVectors(image, text, items, columns, " ".join(notes), tuple(beside))
 
 
 def _check_pairs(image: Matrix, text: Matrix) -> None:
@@ -169,9 +170,8 @@ def _open_step(log: RunLog, data: config.Vectors, step: int) -> tuple[OpenedVect
     first = located_vectors.first
     chosen = sample(first.rows, data.rows)
     pictures = data.pictures and str(expanded(data.pictures))
-    items, note = read_items(
-        located_vectors.items, chosen, first.rows, arrays=located_vectors.columns, pictures=pictures, split=SPLIT
-    )
+    about = {"beside": located_vectors.beside, "arrays": located_vectors.columns}
+    items, note = read_items(located_vectors.items, chosen, first.rows, **about, pictures=pictures, split=SPLIT)
     note = f"{located_vectors.note} {note}".strip()
     both: tuple[tuple[Side, Matrix | None], ...] = (("image", located_vectors.image), ("text", located_vectors.text))
     sides = {side: matrix for side, matrix in both if matrix is not None}

@@ -857,3 +857,44 @@ def test_a_step_is_added_to_a_run_of_vectors(tmp_path: Path, opened, capsys):
     for refused in (again, [*again, "--step", "-1"], [*wide, "--into", str(answer["id"]), "--step", "8"]):
         assert main(refused) == 2
     assert (store.runs.get(answer["id"]).status, len(store.runs.all())) == ("finished", 1)
+
+
+def named_npz(folder: Path, names: dict[str, list[str]]) -> list[str]:
+    for side, vectors in (("image", IMAGE), ("text", TEXT)):
+        np.savez(folder / f"{side}.npz", features=vectors, ids=np.array(names[side]))
+    return ["--image", str(folder / "image.npz"), "--text", str(folder / "text.npz")]
+
+
+def named_tables(folder: Path, names: dict[str, list[str]]) -> list[str]:
+    for side, vectors in (("image", IMAGE), ("text", TEXT)):
+        more = {"caption": [f"of {name}" for name in names[side]]} if side == "text" else {}
+        pq.write_table(pa.table({"id": names[side], "embedding": list(vectors), **more}), folder / f"{side}.parquet")
+    return ["--image", str(folder / "image.parquet"), "--text", str(folder / "text.parquet")]
+
+
+def named_items(folder: Path, names: dict[str, list[str]]) -> list[str]:
+    pq.write_table(pa.table({"id": names["text"], "caption": names["text"]}), folder / "items.parquet")
+    return [*named_npz(folder, dict.fromkeys(names, names["image"])), "--items", str(folder / "items.parquet")]
+
+
+@pytest.mark.parametrize("write", [named_npz, named_tables, named_items])
+@pytest.mark.parametrize("rows", [N, 20], ids=["all", "sampled"])
+def test_rows_that_two_files_name_in_another_order_are_no_pairs(
+    tmp_path: Path, opened, capsys, write: Callable[..., list[str]], rows: int
+):
+    ids = [f"k{row}" for row in range(N)]
+    words = [*write(tmp_path, {"image": ids, "text": ids[::-1]}), "--rows", str(rows)]
+    assert main(["open", "vectors", *words, "--workspace", str(tmp_path / "ws")]) == 2
+    assert "Two files name the same rows in another order: where one has 'k" in capsys.readouterr().err
+    answer, found = opened(*write(tmp_path, {"image": ids, "text": ids}))
+    assert answer["rows"] == N
+    assert found.items.id.tolist() == ids
+    if write is named_tables:  # the table of texts alone has them
+        assert list(found.items.caption) == [f"of {name}" for name in ids]
+
+
+def test_ids_of_captions_beside_those_of_pictures_name_other_rows(tmp_path: Path, opened):
+    images, captions = [f"k{row // 2}" for row in range(N)], [f"k{row}" for row in range(N)]
+    answer, found = opened(*named_npz(tmp_path, {"image": images, "text": captions}))
+    np.testing.assert_allclose(found.text, unit(TEXT), atol=1e-6)
+    assert answer["kept"] == N
