@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from msgspec.structs import replace
+
 from trainer import config
 from trainer.analysis.progress import Progress
 from trainer.data import videos
@@ -15,7 +17,7 @@ from trainer.data.folder import NO_NAME, images_below
 from trainer.data.pairs import DataError, ImportLog, Source, captioned
 from trainer.data.split_lists import Problems, not_in_use, stated_sentence
 from trainer.format_detection.proposal import NAMED, NO_CLASS
-from trainer.format_detection.splits import StatedSplit, heldout_of, part_of, stated_split
+from trainer.format_detection.splits import StatedSplit, heldout_of, is_split, part_of, stated_split
 from trainer.images import NOT_READ, SUFFIXES, not_read
 from trainer.untrusted import files as untrusted_files
 
@@ -104,7 +106,7 @@ def _of_folder(
     unread = {name for name, _ in problems}
     relatives = [file.relative_to(root).as_posix() for file in files]
     problems += closed
-    stated = stated_split(relatives)
+    stated = _outermost(stated_split(relatives))
     listed: dict[str, str] = {}
     if data.class_list.strip():
         listed, by_lists = listed_classes(Path(data.class_list), root, relatives, problems)
@@ -182,7 +184,8 @@ def _kinds(
                     f"{Path(data.class_list).name} names the classes of {len(others):,} images in no folder."
                 )
         # An empty folder is a class, too: it may decide what a list of numbers is.
-        empty = () if stated else (part.name for part in root.iterdir() if part.is_dir() and part.name[0] != ".")
+        inside = () if stated else root.iterdir()
+        empty = (part.name for part in inside if part.is_dir() and not untrusted_files.is_hidden(part.name))
         classes = {*folders.values(), *empty} - BACKGROUND - not_classes
     names = class_names(sorted(classes), config.dataset_name(root))
     if classes and data.class_from == "folders" and all(map(str.isdecimal, names.values())):
@@ -229,17 +232,38 @@ def _is_of_classes(relatives: Sequence[str], stated: StatedSplit) -> bool:
     return not classes[True].isdisjoint(classes[False])
 
 
-def _below_parts(relatives: Sequence[str], stated: StatedSplit | None) -> dict[str, str]:
-    """Return image -> its path below the folder of its part, where all parts lie in one folder; else below the root."""
-    below = {relative: relative for relative in relatives}
-    if stated is None or stated.level != "folders":
-        return below
+def _outermost(stated: StatedSplit | None) -> StatedSplit | None:
+    """Return the split of the outermost folders of parts, where others lie deeper and these are a split alone.
+
+    Kaggle's chest X-rays lie in `chest_xray/train` and, once more, in `chest_xray/chest_xray/train`.
+    """
+    if stated is None or stated.level != "folders" or "train" not in stated.sources:
+        return stated
+    depths = {relative: len(folder) for relative, folder in _part_folders(stated).items()}
+    top = {relative: part for relative, part in stated.parts.items() if depths.get(relative) == min(depths.values())}
+    return replace(stated, parts=top) if is_split({*top.values()}) else stated
+
+
+def _part_folders(stated: StatedSplit) -> dict[str, tuple[str, ...]]:
+    """Return image -> the folders down to that of its part, outermost first."""
     parts: dict[str, tuple[str, ...]] = {}
     for relative, part in stated.parts.items():
         above = relative.split("/")[:-1]
         # The rest, which is trained on where only a folder to validate on is stated, lies in no part's folder.
         if end := next((n for n, name in enumerate(above, 1) if part_of(name) == part), 0):
             parts[relative] = tuple(above[:end])
+    return parts
+
+
+def _below_parts(relatives: Sequence[str], stated: StatedSplit | None) -> dict[str, str]:
+    """Return image -> its path below the folder of its part, where all parts lie in one folder; else below the root."""
+    below = {relative: relative for relative in relatives}
+    if stated is None or stated.level != "folders":
+        return below
+    parts = _part_folders(stated)
     if len({part[:-1] for part in parts.values()}) > 1:
         return below
-    return below | {relative: relative.split("/", len(part))[-1] for relative, part in parts.items()}
+    inner = {relative: relative.split("/", len(part))[-1] for relative, part in parts.items()}
+    if all(inner[relative].startswith(f"{part[-1]}/") for relative, part in parts.items()):
+        inner = {relative: path.partition("/")[2] for relative, path in inner.items()}  # seg_train/seg_train
+    return below | inner

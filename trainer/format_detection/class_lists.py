@@ -23,6 +23,7 @@ from trainer.images import SUFFIXES
 _CLASSES: Final = (
     *("class_name", "classname", "label_name", "category_name", "class", "label", "category", "breed", "species"),
     *("variety", "diagnosis", "dx", "target", "classid", "class_id", "label_id", "category_id", "predictionstring"),
+    "choice",  # of Label Studio
 )
 """Names of a column of classes, the likeliest first: names before numbers."""
 _IDS: Final = re.compile(r"(^|_)(id|key|uid|image|img|file|filename|name)$|id$", re.IGNORECASE)

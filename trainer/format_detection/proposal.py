@@ -87,6 +87,7 @@ NO_CLASS: Final = frozenset(
 _FOLD: Final = re.compile(
     r"(.*[ _-])?(fold|split|part|batch|chunk)[ _-]?\d+|(images?|imgs?|data|train|test|val)[ _-]?\d+", re.IGNORECASE
 )
+_COPY: Final = re.compile(r"[ _-]?\d+$")
 _OF_SOMEONE: Final = re.compile(r"(?!n\d{8}$)[a-z]{0,8}[_-]?[1-9]\d{5,}", re.IGNORECASE)
 """Names of folders of a patient, a person or a recording; WordNet's numbers are of classes."""
 _TEXTS: Final = frozenset(
@@ -118,7 +119,7 @@ _OF_BOXES: Final = (
 )
 _BOX: Final = re.compile(r"\d+(\s+-?\d*\.?\d+(e-?\d+)?){4,}")
 CLASSES_BY: Final = {"folders": "folders", "names": "file names", "list": "class list"}
-NAMED: Final = re.compile(r"(?P<name>.*[^\W\d_].*?)[_\- ]+\d+")
+NAMED: Final = re.compile(r"(?P<name>.*[^\W\d_].*?)[_\- .]+\d+")
 """A file name of a class and a number."""
 _ID: Final = re.compile(r"(^|_)(id|key|uid)$|Id$", re.IGNORECASE)
 
@@ -463,7 +464,7 @@ def _look(root: Path, entries: Mapping[str, Path]) -> _Look:
             inside += count
         if texts + inside + beside > _LOOKED_AT or number > _LOOKED_AT:
             break
-    names = sorted(name for name, entry in entries.items() if not name.startswith(".") and entry.is_dir())
+    names = sorted(name for name, entry in entries.items() if not untrusted_files.is_hidden(name) and entry.is_dir())
     with_pictures = tuple(name for name in names if _has_shown(entries[name]))
     return _Look(beside, inside, texts, tuple(first_texts), with_pictures)
 
@@ -489,10 +490,12 @@ def _without_captions(root: Path, entries: Mapping[str, Path], look: _Look) -> P
     classes, where = look.folders, root
     if is_split({part_of(name) for name in look.folders}):
         where = root / next(name for name in look.folders if part_of(name) == "train")
-        classes = tuple(sorted(e.name for e in where.iterdir() if e.is_dir() and not e.name.startswith(".")))
+        if (where / where.name).is_dir() and len(subfolders(where)) == 1:
+            where /= where.name  # seg_train/seg_train, as Kaggle packs folders
+        classes = tuple(folder.name for folder in subfolders(where))
         if not classes:
-            return Proposal(Folder(path=str(root)), others=(Folder(path=str(root), captions="names"),))
-    question = _about(root.name, classes) or _of_domains(where, classes)
+            return Proposal(Folder(path=str(root)), others=_by_names(root, list(filter(_is_shown, os.listdir(where)))))
+    question = _about(root.name, classes) or _of_domains(where, classes) or _of_tables(where, classes)
     data = ClassFolder(path=str(root))
     if not question:
         return Proposal(data)
@@ -515,6 +518,9 @@ def _about(name: str, classes: Sequence[str]) -> str:
             f"{untrusted_files.spelled(classes[0])!r} rather say of whom pictures are than what they show."
         )
     odd = [folder for folder in classes if folder.lower() in NO_CLASS or _FOLD.fullmatch(folder)]
+    stems = {_COPY.sub("", folder) for folder in classes}
+    if len(stems) == 1 and stems <= {*classes}:
+        odd = list(classes)  # VG_100K and VG_100K_2
     if 2 * len(odd) < len(classes):
         return ""
     named = ", ".join(repr(untrusted_files.spelled(folder)) for folder in odd[:4])
@@ -534,6 +540,19 @@ def _of_domains(root: Path, classes: Sequence[str]) -> str:
     return (
         f"The folders of {untrusted_files.spelled(root.name)} would be its classes, and all of them hold the folders "
         f"{named}, which rather are. One of them is read by --data {quote(str(root / classes[0]))}."
+    )
+
+
+def _of_tables(root: Path, classes: Sequence[str]) -> str:
+    """Return a remark on folders with captions of their pictures, as ROCO has them in two folders; else nothing."""
+    inner = root / classes[0]
+    table = _table_beside(inner, {entry.name: entry for entry in inner.iterdir()})
+    if table is None or is_class_column(table.caption_column):
+        return ""
+    file = untrusted_files.spelled(Path(table.path).name)
+    return (
+        f"The folders of {untrusted_files.spelled(root.name)} would be its classes, and {file!r} in "
+        f"{untrusted_files.spelled(classes[0])!r} holds captions. One of them is read by --data {quote(str(inner))}."
     )
 
 
@@ -598,7 +617,7 @@ def _columns_for(file: Path) -> tuple[str, str]:
     names = first_images(file, image) if image else []
     if not image or (names and not _exist(file, names)):
         # Names of pictures without their ending, which are sought: `10020.jpg` of the id 10020.
-        ids = [name for name in columns if _ID.search(name)][:1]
+        ids = sorted(filter(_ID.search, columns), key=lambda name: "im" not in name.lower())[:1]
         image = next((name for name in ids if _exist(file, first_images(file, name))), image)
         caption = caption or _other(columns, image)
     return image, caption or ((caption_beside(file, image) or column_of_classes(file)) if image else "")

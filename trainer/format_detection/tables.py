@@ -32,6 +32,7 @@ IMAGES: Final = (
     *("image_filename", "img_path", "jpg", "jpeg", "png", "webp", "url", "image_url", "images"),
 )
 """Names of a column of images, the likeliest first."""
+IMAGES_NAMED: Final = frozenset(IMAGES)
 CAPTIONS: Final = (
     *(
         "title",
@@ -496,7 +497,8 @@ def subfolders(folder: Path) -> list[Path]:
     try:
         with os.scandir(folder) as entries:
             few = itertools.islice(
-                (e for e in entries if not e.name.startswith(".") and untrusted_files.is_dir(e)), _MOST_FOLDERS
+                (e for e in entries if not untrusted_files.is_hidden(e.name) and untrusted_files.is_dir(e)),
+                _MOST_FOLDERS,
             )
             return sorted(Path(entry.path) for entry in few)
     except OSError:
@@ -647,12 +649,13 @@ def _pairs(text: str, position: int) -> Iterator[tuple[str, Any]]:
 def keyed_records(objects: Iterable[tuple[str, dict[str, Any]]]) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield key and record of the objects in a document by their keys, or its rows where each is a column.
 
-    pandas writes a column as an object of its rows: `{"image": {"0": "0.jpg"}, "caption": {"0": "A dog"}}`.
+    The key names the picture where no column is called so, as in `meta_cap.json` of kohya's sd-scripts. pandas writes a column as an object of its rows: `{"image": {"0": "0.jpg"}, "caption": {"0": "A dog"}}`.
     """
     rest = iter(objects)
     for key, first in rest:
         if key.isdecimal() or not first or not all(map(str.isdecimal, first)):
-            yield key, flat(first)
+            record = flat(first)
+            yield key, record if IMAGES_NAMED.intersection(record) else {IMAGES[1]: key, **record}
             continue
         columns = {key: first, **dict(itertools.islice(rest, _MOST_KEYED))}
         yield from ((row, {name: values.get(row) for name, values in columns.items()}) for row in first)

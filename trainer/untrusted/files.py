@@ -73,6 +73,8 @@ def newest(folder: Path, pattern: str, most: int) -> list[Path]:
 
 
 _MOST_VISITS: Final = 100
+_HIDDEN: Final = (".", "@eaDir", "#recycle", "@Recycle", "$RECYCLE.BIN", "System Volume Information")
+"""How names begin that are hidden, or that NAS and Windows keep beside pictures: small copies, and what was deleted."""
 """Times that one folder is visited through links; folders of links to folders of links would take for ever."""
 
 
@@ -112,7 +114,12 @@ def walk(root: Path, problems: list[tuple[str, str]] | None = None) -> Iterator[
         below = [name for name, is_dir in parts if is_dir]
         yield folder, below, [name for name, is_dir in parts if not is_dir]
         inner = above | {identity}
-        pending += [(os.path.join(folder, name), inner) for name in reversed(below) if not name.startswith(".")]
+        pending += [(os.path.join(folder, name), inner) for name in reversed(below) if not is_hidden(name)]
+
+
+def is_hidden(name: str) -> bool:
+    """Return whether a file or folder is hidden, or one that a system keeps beside a person's own."""
+    return name.startswith(_HIDDEN)
 
 
 def is_dir(entry: os.DirEntry[str]) -> bool:

@@ -612,3 +612,111 @@ def test_ids_that_pandas_wrote_as_fractions_are_ids(root: Path) -> None:
     table.to_csv(root / "captions.csv", index=False)
     assert "139.0,a dog 0" in (root / "captions.csv").read_text()
     assert read(root)["train"] == [(f"{number}.jpg", f"a dog {number - 139}") for number in range(139, 145)]
+
+
+def of_folders(root: Path, above: str = "") -> list[tuple[str, str]]:
+    """Return pictures and captions by the classes that torchvision gives them in a folder."""
+    from torchvision.datasets import ImageFolder
+
+    seen = ImageFolder(str(root / above))
+    names = [(Path(file).relative_to(root).as_posix(), seen.classes[label]) for file, label in seen.samples]
+    return sorted((name, f"a photo of a {label}.") for name, label in names)
+
+
+@pytest.mark.parametrize("below", ["", "chest_xray"])
+def test_a_copy_of_the_data_inside_is_no_class_and_is_counted(root: Path, below: str) -> None:
+    """Kaggle's chest X-rays, packed on a Mac."""
+    for above in ("", "chest_xray/"):
+        names = [f"{part}/{name}" for part in ("train", "test", "val") for name in ("NORMAL/1.jpg", "VIRUS/2.jpg")]
+        pictures(root / below, [f"{above}{name}" for name in names])
+    write(root / below / "__MACOSX" / "train" / "NORMAL" / "._1.jpg", "Mac OS X")
+    train, heldout = (of_folders(root, f"{below}/{part}".strip("/")) for part in ("train", "test"))
+    assert read(root) == {"train": train, "heldout": heldout}
+    found = listed(propose(root).data, root.parent)
+    assert (len(found.problems), len(found.log.other_parts)) == (6, 2)
+
+
+def test_folders_of_parts_that_are_packed_twice_have_the_classes_inside(root: Path) -> None:
+    """Kaggle's pictures of Intel: `seg_train/seg_train/sea`; those of `seg_pred` have no class."""
+    parts = ["seg_train/seg_train", "seg_test/seg_test"]
+    pictures(root, [f"{part}/{kind}/{n}.jpg" for part in parts for kind in ("forest", "street") for n in range(3)])
+    pictures(root, ["seg_pred/seg_pred/9.jpg"])
+    assert read(root) == {"train": of_folders(root, parts[0]), "heldout": of_folders(root, parts[1])}
+    # A class of that name beside others is one.
+    pictures(root, ["seg_train/bus/1.jpg", "seg_test/bus/1.jpg"])
+    assert {caption for _, caption in read(root)["train"]} == {"a photo of a seg train.", "a photo of a bus."}
+
+
+@pytest.mark.parametrize("folder", ["@eaDir", "#recycle", "$RECYCLE.BIN"])
+def test_what_systems_keep_beside_pictures_is_no_picture_and_no_class(root: Path, folder: str) -> None:
+    pictures(root, [f"{kind}/{n}.jpg" for kind in ("crab", "fox") for n in range(3)])
+    expected = of_folders(root)
+    pictures(root, [f"crab/{folder}/0.jpg/SYNOFILE_THUMB_M.jpg", f"{folder}/fox.jpg"])
+    (root / folder / "empty").mkdir()
+    found = listed(propose(root).data, root.parent)
+    assert sorted((source.relative, source.caption) for source in found.splits["train"]) == expected
+    assert found.suite is not None
+    assert len(found.suite.classes) == 2
+    assert not found.problems
+
+
+def test_numbered_copies_of_a_folder_are_a_question_as_of_visual_genome(root: Path) -> None:
+    pictures(root, [f"VG_100K{end}/{n}.jpg" for end in ("", "_2") for n in range(3)])
+    assert propose(root).question.endswith("'VG_100K', 'VG_100K_2' describe how images are stored, not what they show.")
+    pictures(root, [f"{kind}/{n}.jpg" for kind in ("747", "A320", "A321") for n in range(3)])
+    assert not propose(root).question
+
+
+def test_folders_with_captions_of_their_own_are_a_question_as_of_roco(root: Path) -> None:
+    kinds = ("non-radiology", "radiology")
+    for number, (part, kind) in enumerate((part, kind) for part in ("train", "test") for kind in kinds):
+        folder = root / "data" / part / kind
+        names = pictures(folder, [f"images/ROCO_{number}{n}.jpg" for n in range(3)])
+        write(folder / "captions.txt", "".join(f"{Path(name).stem}\tA scan of {Path(name).stem}, here\n" for name in names))
+    assert f"One of them is read by --data {root / 'data' / 'train' / kinds[0]}." in propose(root).question
+    assert {split: len(found) for split, found in read(root, root / "data/train/radiology").items()} == {
+        "train": 3,
+        "heldout": 3,
+    }
+
+
+@pytest.mark.parametrize("above", ["", "train/"])
+def test_names_with_a_point_before_their_number_have_classes_as_cats_and_dogs(root: Path, above: str) -> None:
+    pictures(root, [f"{above}{kind}.{n}.jpg" for kind in ("cat", "dog") for n in range(3)])
+    pictures(root, [f"test1/{n}.jpg" for n in range(3)] if above else [])
+    by_names = config.ClassFolder(path=str(root), class_from="names")
+    assert propose(root).others[0] == by_names
+    assert sorted(pairs(by_names, root)) == sorted(
+        (f"{above}{kind}.{n}.jpg", f"a photo of a {kind}.") for kind in ("cat", "dog") for n in range(3)
+    )
+
+
+def test_the_id_of_a_picture_is_that_of_its_column_as_in_localized_narratives(root: Path) -> None:
+    names = pictures(root, [f"train/{n:04}a3{n:04}b.jpg" for n in range(6)])
+    rows = [
+        {"dataset_id": "open_images_train", "image_id": Path(name).stem, "annotator_id": n, "caption": f"We see {name}"}
+        for n, name in enumerate(names)
+    ]
+    write(root / "narratives.jsonl", "\n".join(map(json.dumps, rows)))
+    assert read(root) == {"train": [(name, f"We see {name}") for name in names]}
+
+
+@pytest.mark.parametrize("key", ["{}.png", "{}"])
+def test_objects_by_the_names_of_their_pictures_as_of_kohyas_scripts(root: Path, key: str) -> None:
+    names = pictures(root, [f"{n}.png" for n in range(6)])
+    records = {key.format(Path(name).stem): {"caption": f"we see {name[0]} here", "tags": "1girl, solo"} for name in names}
+    write(root / "meta_cap.json", json.dumps(records, indent=2))
+    assert read(root) == {"train": [(name, f"we see {name[0]} here") for name in names]}
+    # An object that names its picture is of that, whatever its key is.
+    records = {str(5 - n): {"filename": name, "caption": f"we see {name[0]} here"} for n, name in enumerate(names)}
+    write(root / "meta_cap.json", json.dumps(records))
+    assert read(root) == {"train": [(name, f"we see {name[0]} here") for name in names]}
+
+
+def test_choices_of_label_studio_are_classes(root: Path) -> None:
+    names = pictures(root, [f"upload/1/{n:08x}-photo {n}.jpg" for n in range(6)])
+    kinds = ["cat", "dog", "fox"] * 2
+    rows = [f"{n},1,{kind},2024-01-01,/data/{names[n]},3.1" for n, kind in enumerate(kinds)]
+    write(root / "project-1.csv", "\n".join(["annotation_id,annotator,choice,created_at,image,lead_time", *rows]))
+    told = [(name, f"a photo of a {kind}.") for name, kind in zip(names, kinds, strict=True)]
+    assert read(root) == {"train": told}

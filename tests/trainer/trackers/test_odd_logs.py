@@ -449,3 +449,19 @@ def test_lists_where_a_number_is_expected_are_counted(tmp_path: Path) -> None:
     read, said = curves_of(tmp_path / "log.jsonl", tmp_path / "w")
     assert read == {"accuracy": {n: n / 10 for n in range(4)}}
     assert said == "Left out: lists where a number is expected (4)."
+
+
+def test_validations_without_a_step_are_at_the_last_step_of_their_epoch(tmp_path: Path) -> None:
+    import pandas as pd
+
+    train = pd.DataFrame({"epoch": [0, 0, 1, 1], "step": [10, 20, 30, 40], "train_loss": [4.0, 3.0, 2.0, 1.0]})
+    val = pd.DataFrame({"epoch": [0, 1], "val_loss": [9.0, 8.0]})
+    last = val.merge(train.groupby("epoch", as_index=False)["step"].max())
+    rows = pd.concat([train, val]).sort_values("epoch", kind="stable")
+    rows.to_csv(tmp_path / "log.csv", index=False)
+    read, said = curves_of(tmp_path / "log.csv", tmp_path)
+    assert read == {
+        "train_loss": dict(zip(train["step"], train["train_loss"], strict=True)),
+        "val_loss": dict(zip(last["step"], last["val_loss"], strict=True)),
+    }
+    assert "Rows that count no steps are at the last step before them, which is a guess" in said

@@ -226,6 +226,20 @@ PRINTED = {
             "mem": dict.fromkeys((0, 10, 11, 21), 3),
         },
     ),
+    "CoOp": (
+        [
+            f"epoch [{epoch}/50] batch [{batch}/12] time 0.101 (0.201) data 0.5 (0.3) loss {epoch}.{batch:02} (1.5) "
+            f"acc {batch}.5 (2.0) lr 2.0e-03 eta 0:01:02"
+            for epoch in (1, 2)
+            for batch in (5, 10)
+        ],
+        {
+            "loss": {5: 1.05, 10: 1.1, 15: 2.05, 20: 2.1},
+            "acc": {5: 5.5, 10: 10.5, 15: 5.5, 20: 10.5},
+            **{name: dict.fromkeys((5, 10, 15, 20), value) for name, value in (("lr", 0.002), ("data", 0.5))},
+            "time": dict.fromkeys((5, 10, 15, 20), 0.101),
+        },
+    ),
     "timm": (
         [
             f"Train: {n} [   0/1251 (  0%)]  Loss: 6.9{n} (6.95)  Time: 8.2s,  31.1/s  LR: 1.0e-0{n + 4}"

@@ -365,7 +365,7 @@ class LogReading:
         is_validation = not columns.epoch and at is not None and at < self.step
         is_validation &= at in self.epochs.values() or (bool(self.trained) and not others)
         is_batches = at is not None and self._text(record, columns.part) in self.apart and at <= self.position
-        is_apart = (at == -1 and epoch is not None) or is_validation or is_batches
+        is_apart = (at in (-1, None) and epoch is not None) or is_validation or is_batches
         if is_apart:
             at = self.position or epoch
             where = "at the last step before them" if self.step else f"at their {columns.epoch}"

@@ -29,8 +29,9 @@ _COUNT: Final = re.compile(
 )
 """A step or an epoch with its number: `Epoch [1/30]`; timm has `Train: 3 [`, Swin `Train: [3/300][`, mmengine
 `Epoch(train) [3]`, DeepSpeed `steps: 10 loss: 2.3`."""
-_WITHIN: Final = re.compile(r"\W{0,16}(\d+)\s*/\s*\d+")
-"""Right behind the number of an epoch, how far it is: `[120/5004]`, or `  [   0/1251]` as torchvision and MAE write."""
+_WITHIN: Final = re.compile(r"\W{0,16}(?:batch\W{1,4})?(\d+)\s*/\s*\d+", re.IGNORECASE)
+"""Right behind the number of an epoch, how far it is: `[120/5004]`, `  [   0/1251]` as torchvision and MAE write, or
+`batch [5/12]` as CoOp does."""
 _PART: Final = re.compile(rf"\b({_PARTS})\b", re.IGNORECASE)
 _BELOW: Final = re.compile(rf"\W*(?:({_PARTS})\b|\d+/\d+\W)", re.IGNORECASE)
 """How a line below the heading of an epoch begins: with the part of the data, or with the batches that Keras counts."""
