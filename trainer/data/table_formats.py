@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import itertools
 import json
+import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -29,6 +31,7 @@ from trainer.format_detection.tables import (
     columns_of_pictures,
     columns_of_words,
     flat,
+    folders_of,
     image_roots,
     is_encoded,
     is_numbered,
@@ -182,6 +185,14 @@ def at_root(sources: list[Source], path: Path, table: config.Table, log: ImportL
             "data.image_column to choose another."
         )
     root, *others = image_roots(path, named[:1_000_000], table.image_folder) if named else [path.parent]
+    if not table.image_folder.strip() and (spread := folders_of(path, named, root)):
+        above = dict.fromkeys(spread.values())
+        inside = ", ".join(untrusted_files.spelled(folder.name) for folder in itertools.islice(above, 3))
+        notes.append(
+            f"The pictures lie in {len(above):,} folders, first {inside}. Names that several of them have are not read."
+        )
+        root, others = path.parent, []
+        named = [os.path.relpath(spread[name] / name, root) if name in spread else name for name in named]
     if relatives and not turned and len(native[0]) > len(relatives[0]):
         notes.append(
             f"The ids of {table.image_column!r} are read as names of files are near the table: "

@@ -247,6 +247,29 @@ def image_roots(table: Path, names: Sequence[str], folder: str = "") -> list[Pat
     return [candidate for candidate in alike if candidate.is_relative_to(base) == best.is_relative_to(base)]
 
 
+def folders_of(table: Path, names: Sequence[str], root: Path) -> dict[str, Path]:
+    """Return name -> the only folder near a table that holds a picture of it, where the root holds not all of them.
+
+    The pictures of one table may lie in `images_001` and `images_002`, or by their classes; not in another part.
+
+    Args:
+        names: The image paths of the table.
+        root: As of `image_root`.
+    """
+    some = names[:: max(1, len(names) // _ASKED)]
+    if not names or _present(root, some) == len(some) or any("/" in name for name in some):
+        return {}
+    wanted, folders = {*names}, dict[str, list[Path]]()
+    part = part_of(table.name)
+    for folder in itertools.islice(_folders_near(table.parent), _MOST_FOLDERS):
+        if part is None or part_of(folder.name) in (None, part):
+            with contextlib.suppress(OSError):
+                for name in wanted.intersection(os.listdir(folder)):
+                    folders.setdefault(name, []).append(folder)
+    only = {name: above[0] for name, above in folders.items() if len(above) == 1}
+    return only if len({*only.values()}) > 1 else {}
+
+
 def omitted_ending(table: Path, names: Sequence[str], endings: Collection[str], folder: str = "") -> str:
     """Return the ending that a table leaves off all names of its images, as lists of ids do; empty if it does not.
 
@@ -649,7 +672,8 @@ def _pairs(text: str, position: int) -> Iterator[tuple[str, Any]]:
 def keyed_records(objects: Iterable[tuple[str, dict[str, Any]]]) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield key and record of the objects in a document by their keys, or its rows where each is a column.
 
-    The key names the picture where no column is called so, as in `meta_cap.json` of kohya's sd-scripts. pandas writes a column as an object of its rows: `{"image": {"0": "0.jpg"}, "caption": {"0": "A dog"}}`.
+    The key names the picture where no column is called so, as in `meta_cap.json` of kohya's sd-scripts. pandas writes
+    a column as an object of its rows: `{"image": {"0": "0.jpg"}, "caption": {"0": "A dog"}}`.
     """
     rest = iter(objects)
     for key, first in rest:

@@ -66,7 +66,7 @@ def located(data: config.Vectors) -> FoundVectors:
     """Return where the vectors lie; one path without a side may hold both.
 
     Raises:
-        VectorError: As `find`, or the two sides have different numbers of rows or widths, or name rows in another order.
+        VectorError: As `find`, or the two sides have other numbers of rows or widths, or name rows in another order.
     """
     sources: tuple[tuple[Side, str, str], ...] = (
         ("image", data.image_vectors, data.image_column),

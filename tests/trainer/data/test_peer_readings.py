@@ -672,7 +672,8 @@ def test_folders_with_captions_of_their_own_are_a_question_as_of_roco(root: Path
     for number, (part, kind) in enumerate((part, kind) for part in ("train", "test") for kind in kinds):
         folder = root / "data" / part / kind
         names = pictures(folder, [f"images/ROCO_{number}{n}.jpg" for n in range(3)])
-        write(folder / "captions.txt", "".join(f"{Path(name).stem}\tA scan of {Path(name).stem}, here\n" for name in names))
+        stems = [Path(name).stem for name in names]
+        write(folder / "captions.txt", "".join(f"{stem}\tA scan of {stem}, here\n" for stem in stems))
     assert f"One of them is read by --data {root / 'data' / 'train' / kinds[0]}." in propose(root).question
     assert {split: len(found) for split, found in read(root, root / "data/train/radiology").items()} == {
         "train": 3,
@@ -704,7 +705,8 @@ def test_the_id_of_a_picture_is_that_of_its_column_as_in_localized_narratives(ro
 @pytest.mark.parametrize("key", ["{}.png", "{}"])
 def test_objects_by_the_names_of_their_pictures_as_of_kohyas_scripts(root: Path, key: str) -> None:
     names = pictures(root, [f"{n}.png" for n in range(6)])
-    records = {key.format(Path(name).stem): {"caption": f"we see {name[0]} here", "tags": "1girl, solo"} for name in names}
+    said = {name: {"caption": f"we see {name[0]} here", "tags": "1girl, solo"} for name in names}
+    records = {key.format(Path(name).stem): record for name, record in said.items()}
     write(root / "meta_cap.json", json.dumps(records, indent=2))
     assert read(root) == {"train": [(name, f"we see {name[0]} here") for name in names]}
     # An object that names its picture is of that, whatever its key is.
@@ -720,3 +722,30 @@ def test_choices_of_label_studio_are_classes(root: Path) -> None:
     write(root / "project-1.csv", "\n".join(["annotation_id,annotator,choice,created_at,image,lead_time", *rows]))
     told = [(name, f"a photo of a {kind}.") for name, kind in zip(names, kinds, strict=True)]
     assert read(root) == {"train": told}
+
+
+def test_pictures_of_a_table_may_lie_in_several_folders(root: Path) -> None:
+    """An image folder of `datasets` needs their paths; a name alone is of the only file that is called so."""
+    names = pictures(root, [f"images_{1 + n // 6:03}/{n}.jpg" for n in range(12)])
+    rows = [f"{Path(name).name},we see number {n} here" for n, name in enumerate(names)]
+    write(root / "captions.csv", "\n".join(["filename,caption", *rows]))
+    told = [(name, row.partition(",")[2]) for name, row in zip(names, rows, strict=True)]
+    assert read(root) == {"train": sorted(told)}
+    assert notes(root) == (
+        "The pictures lie in 2 folders, first images_001, images_002. Names that several of them have are not read."
+    )
+    pictures(root, ["images_002/0.jpg"])
+    # There is no file of that path, which is told once it is opened.
+    assert read(root)["train"] == sorted([("0.jpg", told[0][1]), *told[1:]])
+
+
+def test_a_picture_that_is_missing_is_none_of_another_part(root: Path) -> None:
+    for part, missing in (("train", ""), ("val", "3.jpg")):
+        rows = [{"id": n, "file_name": f"{n}.jpg"} for n in range(4)]
+        said = [{"image_id": n, "caption": f"number {n} of {part}"} for n in range(4)]
+        write(root / "annotations" / f"captions_{part}.json", json.dumps({"images": rows, "annotations": said}))
+        pictures(root, [f"{part}/{row['file_name']}" for row in rows if row["file_name"] != missing])
+    found = read(root)
+    train, heldout = ([words for _, words in found[split]] for split in ("train", "heldout"))
+    assert (train, heldout[:3]) == ([f"number {n} of train" for n in range(4)], [f"number {n} of val" for n in range(3)])
+    assert not any("train/" in name for name, _ in found["heldout"])
