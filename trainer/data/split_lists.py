@@ -8,7 +8,7 @@ from typing import Final
 
 from trainer.data.csv_lines import numbered
 from trainer.data.pairs import DataError, ImportLog, Source
-from trainer.format_detection.split_files import families, family_of, listed_parts, names_in, numbered_list
+from trainer.format_detection.split_files import families, family_of, is_of_all, listed_parts, names_in, numbered_list
 from trainer.format_detection.splits import (
     SPLIT,
     SPLITS,
@@ -59,7 +59,7 @@ def shared_by_lists(
     images = _index(sources)
     problems: Problems = []
     family = family_of(Path(heldout_list)) if heldout_list.strip() else {}
-    held = heldout_of(part for part in (*family, "test") if family.get(part, Path(heldout_list)) == Path(heldout_list))
+    held = heldout_of(part for part in family or ("test",) if family.get(part) in (None, Path(heldout_list)))
     chosen: tuple[tuple[str, str, Part], ...] = (("train", train_list, "train"), ("heldout", heldout_list, held))
     named = {split: _named(Path(path), part, images, problems) for split, path, part in chosen if path.strip()}
     heldout = named.get("heldout", {source.relative for source in sources} - named.get("train", set()))
@@ -229,7 +229,7 @@ def _named(path: Path, part: Part, images: dict[str, str], problems: Problems) -
 
 def _lines(path: Path, part: Part) -> Iterator[tuple[int, str]]:
     """Yield number and text of each line of a list that names an image."""
-    if path.suffix.lower() == ".json":
+    if is_of_all(path):
         yield from enumerate(listed_parts(path).get(part, ()), 1)
         return
     chosen = _trained_numbers(path) if (names := numbered_list(path)) else None

@@ -175,10 +175,12 @@ def test_the_command_for_celeba_lists_the_classes_of_an_attribute(tmp_path: Path
     write(tmp_path / f"list_attr_celeba.{form}", "".join(f"{line}\n" for line in table[form]))
     write(tmp_path / "list_eval_partition.txt", "".join(f"{name} {row // 6}\n" for row, name in enumerate(names)))
     run_command(propose(tmp_path).question, tmp_path)
-    pairs = listed(propose(tmp_path).data, tmp_path.parent).splits["train"]
-    assert {Path(str(pair.path)).name: pair.label for pair in pairs} == {
+    splits = listed(propose(tmp_path).data, tmp_path.parent).splits
+    assert {Path(str(pair.path)).name: pair.label for pairs in splits.values() for pair in pairs} == {
         name: "smiling" if row % 3 else "not smiling" for row, name in enumerate(names)
     }
+    # The partition states the split: 0 is what torchvision trains on.
+    assert [Path(str(pair.path)).name for pair in splits["heldout"]] == names[6:]
 
 
 def test_the_command_for_the_devkit_of_imagenet_lists_the_classes(tmp_path: Path) -> None:

@@ -747,5 +747,17 @@ def test_a_picture_that_is_missing_is_none_of_another_part(root: Path) -> None:
         pictures(root, [f"{part}/{row['file_name']}" for row in rows if row["file_name"] != missing])
     found = read(root)
     train, heldout = ([words for _, words in found[split]] for split in ("train", "heldout"))
-    assert (train, heldout[:3]) == ([f"number {n} of train" for n in range(4)], [f"number {n} of val" for n in range(3)])
+    assert train == [f"number {n} of train" for n in range(4)]
+    assert heldout[:3] == [f"number {n} of val" for n in range(3)]
     assert not any("train/" in name for name, _ in found["heldout"])
+
+
+@pytest.mark.parametrize("parts", [("train", "val", "test"), ("0", "1", "2")], ids=["words", "numbers"])
+def test_one_file_of_all_partitions_states_the_split_as_of_deepfashion(root: Path, parts: tuple[str, ...]) -> None:
+    names = pictures(root, [f"img/{kind}/img_{n:08}.jpg" for kind in ("Coat", "Tee") for n in range(6)])
+    lines = [f"{name}     {parts[n % 3]}" for n, name in enumerate(names)]
+    write(root / "Eval" / "list_eval_partition.txt", "\n".join(["12", "image_name  evaluation_status", *lines]))
+    found = read(root)
+    for split, first in (("train", 0), ("heldout", 2)):
+        assert [name for name, _ in found[split]] == names[first::3]
+    assert len(listed(propose(root).data, root.parent).log.other_parts) == 4
