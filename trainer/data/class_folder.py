@@ -188,7 +188,7 @@ def _kinds(
         empty = (part.name for part in inside if part.is_dir() and not untrusted_files.is_hidden(part.name))
         classes = {*folders.values(), *empty} - BACKGROUND - not_classes
     names = class_names(sorted(classes), config.dataset_name(root))
-    if classes and data.class_from == "folders" and all(map(str.isdecimal, names.values())):
+    if classes and all(map(str.isdecimal, names.values())):
         log.notes.append(f"The classes have numbers for names, such as {min(classes)!r}, and so have the captions.")
     if same := repeated_names(sorted(classes), config.dataset_name(root)):
         more = f" and {len(same) - 1:,} more names" if len(same) > 1 else ""

@@ -218,8 +218,11 @@ def _count(file: Path, root: Path, *, is_chosen: bool) -> int:
         if folders := _folders_of(file, rows, root):
             is_mixed = any(len(labels) > 1 for labels in folders.values())
             has_parts = any(part_of(inner.name) == "train" for inner in subfolders(root))
-            if is_chosen or is_mixed or (not has_parts and is_split(lists_with(file, form))):
-                return len({row.label for row in rows})
+            labels = {row.label for row in rows}
+            # Numbers of classes tell less than the folders.
+            is_told = not has_parts and not all(map(str.isdecimal, labels)) and is_split(lists_with(file, form))
+            if is_chosen or is_mixed or is_told:
+                return len(labels)
     return 0
 
 

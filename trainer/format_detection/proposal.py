@@ -88,7 +88,9 @@ _FOLD: Final = re.compile(
     r"(.*[ _-])?(fold|split|part|batch|chunk)[ _-]?\d+|(images?|imgs?|data|train|test|val)[ _-]?\d+", re.IGNORECASE
 )
 _COPY: Final = re.compile(r"[ _-]?\d+$")
-_OF_SOMEONE: Final = re.compile(r"(?!n\d{8}$)[a-z]{0,8}[_-]?[1-9]\d{5,}", re.IGNORECASE)
+_OF_SOMEONE: Final = re.compile(
+    r"(?!n\d{8}$)[a-z]{0,8}[_-]?[1-9]\d{5,}|(patient|subject|person|case)[_-]?\d+", re.IGNORECASE
+)
 """Names of folders of a patient, a person or a recording; WordNet's numbers are of classes."""
 _TEXTS: Final = frozenset(
     (

@@ -75,7 +75,7 @@ def test_icons_of_classes_are_no_class_and_tables_state_that_of_each_picture(roo
         "The classes of images are those that Train.csv names."
         if pointed_at
         else "Test.csv names the classes of 6 images in no folder.",
-        *["The classes have numbers for names, such as '0', and so have the captions."][bool(pointed_at) :],
+        "The classes have numbers for names, such as '0', and so have the captions.",
     ]
 
 
@@ -250,12 +250,17 @@ def test_a_list_that_was_chosen_and_is_none_is_refused(root: Path) -> None:
     ("folders", "reason"),
     [
         (["HAM10000_images_part_1", "HAM10000_images_part_2"], "describe how images are stored"),
+        (["VG_100K", "VG_100K_2"], "describe how images are stored"),
         (["p10000032", "p10000764"], "rather say of whom pictures are than what they show"),
+        (["patient00001", "patient00002"], "rather say of whom pictures are than what they show"),
     ],
 )
 def test_folders_of_parts_and_of_patients_are_a_question(root: Path, folders: list[str], reason: str) -> None:
     pictures(root, [f"{folder}/{row}.png" for folder in folders for row in range(3)])
     assert reason in propose(root).question
+    # Models of planes are classes.
+    pictures(root, [f"{kind}/{row}.png" for kind in ("747", "A320", "A321") for row in range(3)])
+    assert not propose(root).question
 
 
 @pytest.mark.parametrize(
@@ -286,9 +291,14 @@ def test_a_table_of_pictures_elsewhere_stays_a_table(root: Path, above: str) -> 
     assert sum(map(len, listed(data, root.parent).splits.values())) == 8
 
 
-def test_folders_of_domains_are_a_question(root: Path) -> None:
+@pytest.mark.parametrize("has_lists", [False, True])
+def test_folders_of_domains_are_a_question(root: Path, has_lists: bool) -> None:
+    kinds = ("Alarm_Clock", "Bed")
     for domain in ("Art", "Real World"):
-        pictures(root, [f"{domain}/{kind}/{n}.jpg" for kind in ("Alarm_Clock", "Bed") for n in range(3)])
+        names = pictures(root, [f"{domain}/{kind}/{n}.jpg" for kind in kinds for n in range(3)])
+        for part, places in (("train", (0, 1, 3, 4)), ("test", (2, 5))) if has_lists else ():
+            # As of DomainNet: the lists name a domain alone.
+            lines(root, f"{domain}_{part}.txt", [f"{names[n]} {n // 3}" for n in places])
     question = propose(root).question
     assert "all of them hold the folders 'Alarm_Clock', 'Bed', which rather are" in question
     (command,) = re.findall(r"--data (\S+)\.$", question)

@@ -660,13 +660,6 @@ def test_what_systems_keep_beside_pictures_is_no_picture_and_no_class(root: Path
     assert not found.problems
 
 
-def test_numbered_copies_of_a_folder_are_a_question_as_of_visual_genome(root: Path) -> None:
-    pictures(root, [f"VG_100K{end}/{n}.jpg" for end in ("", "_2") for n in range(3)])
-    assert propose(root).question.endswith("'VG_100K', 'VG_100K_2' describe how images are stored, not what they show.")
-    pictures(root, [f"{kind}/{n}.jpg" for kind in ("747", "A320", "A321") for n in range(3)])
-    assert not propose(root).question
-
-
 def test_folders_with_captions_of_their_own_are_a_question_as_of_roco(root: Path) -> None:
     kinds = ("non-radiology", "radiology")
     for number, (part, kind) in enumerate((part, kind) for part in ("train", "test") for kind in kinds):
