@@ -1,11 +1,13 @@
 """Charts that Weights & Biases exported as CSV: their columns, separators, axes, and several files."""
 
 import csv
+import json
 from pathlib import Path
 
 import pytest
 
 from tests.trainer.trackers.test_event_files import imported
+from tests.trainer.trackers.test_importing import points, write_records
 from trainer.errors import UserError
 from trainer.store import Workspace
 from trainer.trackers.import_curves import import_curves
@@ -120,3 +122,38 @@ def test_equal_names_in_several_files_join_only_where_all_fits(tmp_path: Path):
     words = " ".join(found["x"][1].notes)
     assert "joined, which is a guess" in words
     assert "Not read to its end: d.csv is a chart over 'Relative Time (Wall)'" in words
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("form", ["csv", "parquet", "jsonl", "wandb"])
+@pytest.mark.parametrize("column", ["trainer/global_step", "train/global_step"])
+def test_numbers_of_a_history_are_at_the_steps_of_the_trainer_not_at_calls_of_log(
+    tmp_path: Path, form: str, column: str
+):
+    """Lightning and transformers define that column as the axis of all metrics."""
+    import pandas as pd
+
+    train = pd.DataFrame(
+        {column: range(0, 500, 100), "train/loss": [5.0, 4.0, 3.0, 2.0, 1.0], "_step": range(0, 10, 2)}
+    )
+    val = pd.DataFrame({column: [100, 300], "val/loss": [6.0, 5.5], "_step": [3, 7]})
+    late = pd.DataFrame({"best": [0.5], "_step": [9]})  # logged by hand
+    rows = pd.concat([train, val, late]).sort_values("_step")
+    file = tmp_path / f"history.{form}"
+    records = [{name: value for name, value in row.items() if value == value} for row in rows.to_dict("records")]
+    if form == "csv":
+        rows.to_csv(file, index=False)
+    elif form == "parquet":
+        rows.to_parquet(file)
+    elif form == "jsonl":
+        file.write_text("".join(json.dumps(record) + "\n" for record in records))
+    else:
+        file = write_records(tmp_path / "run-1-a" / "run-a.wandb", "a", "sun", {}, records)
+    workspace = Workspace(tmp_path / "ws")
+    (run,) = import_curves(workspace, file)
+    for frame, metric in ((train, "train/loss"), (val, "val/loss")):
+        assert points(workspace, run.id, metric) == dict(zip(frame[column], frame[metric], strict=True))
+    assert points(workspace, run.id, "best") == {400: 0.5}
+    assert workspace.results.scalar_names(run.id) == ["best", "train/loss", "val/loss"]
+    assert f"Steps are those of {column!r}" in " ".join(run.notes)
+    workspace.close()

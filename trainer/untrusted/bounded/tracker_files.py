@@ -50,7 +50,9 @@ from trainer.untrusted.bounded.tracker_rows import (
 )
 from trainer.untrusted.bounded.wandb_chart import (
     OF_RUNS,
+    OF_TRAINER,
     STEPS,
+    TRAINER_STEPS,
     axis_of,
     columns_of,
     is_table_of_runs,
@@ -292,10 +294,12 @@ def _panel(path: Path) -> Iterator[TrackerRow | None]:
     if columns is None:
         raise Unreadable(_no_steps(path, headers))
     yield from (remark(NOTE, text=f"{path.name}: {note}") for note in columns.notes)
-    skipped, decimal_commas = 0, 0
+    skipped, decimal_commas, counted = 0, 0, "0"
     for cells in reader:
         stamp = cells[columns.time] if 0 <= columns.time < len(cells) else None
         step = cells[columns.step] if columns.step < len(cells) else ""
+        if 0 <= columns.trainer < len(cells):
+            step = counted = cells[columns.trainer].strip() or counted
         for position, (run, metric) in columns.curves.items():
             cell = cells[position].strip() if position < len(cells) else ""
             if separator != "," and _DECIMAL_COMMA.fullmatch(cell[:64]):
@@ -330,30 +334,33 @@ def _no_steps(path: Path, headers: dict[str, list[str]]) -> str:
 
 def _table(batches: Iterable[pa.RecordBatch]) -> Iterator[TrackerRow | None]:
     """Yield the numbers of the columns of batches; a metric that was not logged at a step is empty there."""
-    for batch in batches:
-        for number, record in enumerate(batch.to_pylist()):
-            yield from _record(number, record)
+    return _of_history(numbered for batch in batches for numbered in enumerate(batch.to_pylist()))
 
 
 def _history(path: Path) -> Iterator[TrackerRow | None]:
     notes: list[TrackerRow] = []
-    for number, record in _records(path, notes):
-        yield from _record(number, record)
+    yield from _of_history(_records(path, notes))
     yield from notes
 
 
-def _record(number: int, record: dict[str, Any]) -> Iterator[TrackerRow | None]:
-    """Yield the numbers of a record of a history, at its place unless it tells its step."""
-    step = next((record[name] for name in STEPS if name in record), number)
-    for name, value in _flat(record, "", 0):
-        if not name.startswith("_") and name not in STEPS:
-            yield number_row("", name, step, record.get("_timestamp"), value)
-    yield None
+def _of_history(records: Iterable[tuple[int, dict[str, Any]]]) -> Iterator[TrackerRow | None]:
+    """Yield the numbers of the records of a history: at the steps of the trainer, else its own, else their place."""
+    trainer, counted = "", None
+    for number, record in records:
+        steps = ((name, number_of(record.get(name))) for name in TRAINER_STEPS)
+        # A record without one belongs to the last step before it.
+        trainer, counted = next((two for two in steps if two[1] is not None and two[1] >= 0), (trainer, counted))
+        step = next((record[name] for name in STEPS if name in record), number) if counted is None else counted
+        for name, value in _flat(record, "", 0):
+            if not name.startswith("_") and name not in STEPS:
+                yield number_row("", name, step, record.get("_timestamp"), value)
+        yield None
+    if trainer:
+        yield remark(NOTE, text=OF_TRAINER.format(trainer))
 
 
 def _logged(path: Path, records: Iterator[dict[str, Any]], reading: WandbFileReading) -> Iterator[TrackerRow | None]:
-    for number, record in enumerate(records):
-        yield from _record(number, record)
+    yield from _of_history(enumerate(records))
     if reading.damaged:
         yield unread(path.name, reading.damaged, reading.read, reading.size)
 

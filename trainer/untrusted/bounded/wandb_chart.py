@@ -17,7 +17,10 @@ _TIMES: Final = ("Relative Time", "Wall Time")
 BOUNDS: Final = ("__MIN", "__MAX")
 """How columns end that only bound the one before them."""
 HISTORY_STEP: Final = "_step"
-STEPS: Final = (HISTORY_STEP, "Step", "step", "trainer/global_step", "global_step")
+TRAINER_STEPS: Final = ("trainer/global_step", "train/global_step", "global_step")
+"""Metrics over which the callbacks of Lightning and transformers have all others drawn; `_step` counts calls of log."""
+OF_TRAINER: Final = "Steps are those of {!r}; Weights & Biases' own count calls of log."
+STEPS: Final = (HISTORY_STEP, "Step", "step", *TRAINER_STEPS)
 _OF_RUNS: Final = ("State", "Notes", "User", "Tags", "Created", "Runtime", "Sweep")
 """Columns of the table of runs on a project's page, besides `Name` and what runs were made by and ended with."""
 OF_RUNS: Final = (
@@ -30,13 +33,14 @@ class WandbChartColumns(Struct):
     """What the columns of a table hold.
 
     Attributes:
-        step, time: Place of the steps and of the times; -1 for none.
+        step, time, trainer: Place of the steps, of the times, and of a trainer's own steps in a history; -1 for none.
         curves: Place of a column -> its run, empty in a history of one run, and its metric.
         notes: What was guessed, in sentences.
     """
 
     step: int
     time: int = -1
+    trainer: int = -1
     curves: dict[int, tuple[str, str]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
@@ -47,6 +51,10 @@ def columns_of(header: Sequence[str]) -> WandbChartColumns | None:
     if step is None or is_table_of_runs(header):
         return None
     columns = WandbChartColumns(step, header.index("_timestamp") if "_timestamp" in header else -1)
+    trainer = next((name for name in TRAINER_STEPS if name in header), "")
+    if trainer and header[step] == HISTORY_STEP:
+        columns.trainer = header.index(trainer)
+        columns.notes.append(OF_TRAINER.format(trainer))
     names = set(header)
     names_at = {
         position: name
