@@ -59,7 +59,7 @@ def shared_by_lists(
     images = _index(sources)
     problems: Problems = []
     family = family_of(Path(heldout_list)) if heldout_list.strip() else {}
-    held = heldout_of(part for part in family or ("test",) if family.get(part) in (None, Path(heldout_list)))
+    held = heldout_of([part for part, file in family.items() if file == Path(heldout_list)] or ["test"])
     chosen: tuple[tuple[str, str, Part], ...] = (("train", train_list, "train"), ("heldout", heldout_list, held))
     named = {split: _named(Path(path), part, images, problems) for split, path, part in chosen if path.strip()}
     heldout = named.get("heldout", {source.relative for source in sources} - named.get("train", set()))

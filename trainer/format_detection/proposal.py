@@ -317,7 +317,7 @@ def _folder(root: Path, depth: int = 0) -> Proposal:
     # Of the files that img2dataset wrote, its table has the ids alone, and pictures of each part lie in another folder.
     if shards and not (look.captioned and first_images(Path(shards.path), shards.image_column)):
         return Proposal(shards)
-    if configurations := _configurations(root, entries):
+    if configurations := _configurations(root):
         return configurations
     if not look.beside + look.inside and (sets := _of_torchvision(root)):
         return Proposal(sets[0], others=tuple(sets[1:]))
@@ -497,7 +497,7 @@ def _without_captions(root: Path, entries: Mapping[str, Path], look: _Look) -> P
         classes = tuple(folder.name for folder in subfolders(where))
         if not classes:
             return Proposal(Folder(path=str(root)), others=_by_names(root, list(filter(_is_shown, os.listdir(where)))))
-    question = _about(root.name, classes) or _of_domains(where, classes) or _of_tables(where, classes)
+    question = _about(root, where, classes)
     data = ClassFolder(path=str(root))
     if not question:
         return Proposal(data)
@@ -505,57 +505,41 @@ def _without_captions(root: Path, entries: Mapping[str, Path], look: _Look) -> P
     return Proposal(data, question, _by_names(root, list(few)))
 
 
-def _about(name: str, classes: Sequence[str]) -> str:
-    """Return a remark on folders as classes; empty if there is none."""
-    if not classes:
-        return ""
+def _about(root: Path, inner: Path, classes: Sequence[str]) -> str:
+    """Return a remark on the folders in one as classes; empty if there is none."""
+    name = untrusted_files.spelled(root.name)
+    names = [repr(untrusted_files.spelled(folder)) for folder in classes]
     if len(classes) == 1:
         return (
-            f"All images of {untrusted_files.spelled(name)} lie in one folder, "
-            f"{untrusted_files.spelled(classes[0])!r}: a single class, so there is nothing to distinguish."
+            f"All images of {name} lie in one folder, {names[0]}: a single class, so there is nothing to distinguish."
         )
+    reason = _why_no_classes(inner, classes, names) if classes else ""
+    return reason and f"The folders of {name} would be its classes, and {reason}"
+
+
+def _why_no_classes(root: Path, classes: Sequence[str], names: Sequence[str]) -> str:
+    """Return why folders are no classes, as the end of a sentence; empty if they may be."""
     if all(map(_OF_SOMEONE.fullmatch, classes)):
-        return (
-            f"The folders of {untrusted_files.spelled(name)} would be its classes, and numbers such as "
-            f"{untrusted_files.spelled(classes[0])!r} rather say of whom pictures are than what they show."
-        )
-    odd = [folder for folder in classes if folder.lower() in NO_CLASS or _FOLD.fullmatch(folder)]
+        return f"numbers such as {names[0]} rather say of whom pictures are than what they show."
     stems = {_COPY.sub("", folder) for folder in classes}
-    if len(stems) == 1 and stems <= {*classes}:
-        odd = list(classes)  # VG_100K and VG_100K_2
-    if 2 * len(odd) < len(classes):
-        return ""
-    named = ", ".join(repr(untrusted_files.spelled(folder)) for folder in odd[:4])
-    return (
-        f"The folders of {untrusted_files.spelled(name)} would be its classes, and {named} describe how images are "
-        "stored, not what they show."
-    )
-
-
-def _of_domains(root: Path, classes: Sequence[str]) -> str:
-    """Return a remark on folders that all hold the same folders, as domains of Office-Home and PACS; else nothing."""
+    are_copies = len(stems) == 1 and stems <= {*classes}  # VG_100K and VG_100K_2
+    is_odd = [are_copies or folder.lower() in NO_CLASS or bool(_FOLD.fullmatch(folder)) for folder in classes]
+    if 2 * sum(is_odd) >= len(classes):
+        odd = ", ".join(list(itertools.compress(names, is_odd))[:4])
+        return f"{odd} describe how images are stored, not what they show."
+    first = root / classes[0]
+    chosen = f"One of them is read by --data {quote(str(first))}."
+    # Domains, as of Office-Home and PACS.
     inner = [{folder.name for folder in subfolders(root / name)} for name in classes[:_FEW]]
-    shared = sorted(set.intersection(*inner)) if len(inner) > 1 else []
-    if len(shared) < 2 or 2 * len(shared) < max(map(len, inner)) or any(map(part_of, shared)):
-        return ""
-    named = ", ".join(repr(untrusted_files.spelled(name)) for name in shared[:3])
-    return (
-        f"The folders of {untrusted_files.spelled(root.name)} would be its classes, and all of them hold the folders "
-        f"{named}, which rather are. One of them is read by --data {quote(str(root / classes[0]))}."
-    )
-
-
-def _of_tables(root: Path, classes: Sequence[str]) -> str:
-    """Return a remark on folders with captions of their pictures, as ROCO has them in two folders; else nothing."""
-    inner = root / classes[0]
-    table = _table_beside(inner, {entry.name: entry for entry in inner.iterdir()})
+    shared = sorted(set.intersection(*inner))
+    if len(shared) > 1 and 2 * len(shared) >= max(map(len, inner)) and not any(map(part_of, shared)):
+        named = ", ".join(repr(untrusted_files.spelled(name)) for name in shared[:3])
+        return f"all of them hold the folders {named}, which rather are. {chosen}"
+    table = _table_beside(first, {entry.name: entry for entry in first.iterdir()})
     if table is None or is_class_column(table.caption_column):
         return ""
-    file = untrusted_files.spelled(Path(table.path).name)
-    return (
-        f"The folders of {untrusted_files.spelled(root.name)} would be its classes, and {file!r} in "
-        f"{untrusted_files.spelled(classes[0])!r} holds captions. One of them is read by --data {quote(str(inner))}."
-    )
+    # ROCO has captions in each of its two folders.
+    return f"{untrusted_files.spelled(Path(table.path).name)!r} in {names[0]} holds captions. {chosen}"
 
 
 def _by_names(root: Path, files: Sequence[str]) -> tuple[Data, ...]:
@@ -640,9 +624,9 @@ def _parquet_folder(root: Path, entries: Mapping[str, Path]) -> Table | None:
     return None
 
 
-def _configurations(root: Path, entries: Mapping[str, Path]) -> Proposal | None:
+def _configurations(root: Path) -> Proposal | None:
     """Return the default of several configurations, each a folder of Parquet as on the hub; None if there are none."""
-    folders = {name: entry for name, entry in sorted(entries.items()) if entry.is_dir() and not name.startswith(".")}
+    folders = {folder.name: folder for folder in subfolders(root)}
     if len(folders) < 2 or any(map(part_of, folders)) or any(map(_has_shown, folders.values())):
         return None
     tables = {name: table for name, folder in folders.items() if (table := _parquet_folder(folder, {}))}
@@ -660,7 +644,7 @@ def _nested(folder: Path) -> Iterator[Path]:
     """Yield the folder, and within each other its `data` folder or the only one, such as the hub's `default`."""
     for _ in range(_DEEPEST + 1):
         yield folder
-        folders = [entry for entry in folder.iterdir() if not entry.name.startswith(".") and entry.is_dir()]
+        folders = subfolders(folder)
         inner = [entry for entry in folders if entry.name == "data"] or folders
         if len(inner) != 1:
             return

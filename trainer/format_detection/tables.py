@@ -259,12 +259,12 @@ def folders_of(table: Path, names: Sequence[str], root: Path) -> dict[str, Path]
     some = names[:: max(1, len(names) // _ASKED)]
     if not names or _present(root, some) == len(some) or any("/" in name for name in some):
         return {}
-    wanted, folders = {*names}, dict[str, list[Path]]()
+    listed, folders = {*names}, dict[str, list[Path]]()
     part = part_of(table.name)
     for folder in itertools.islice(_folders_near(table.parent), _MOST_FOLDERS):
         if part is None or part_of(folder.name) in (None, part):
             with contextlib.suppress(OSError):
-                for name in wanted.intersection(os.listdir(folder)):
+                for name in listed.intersection(os.listdir(folder)):
                     folders.setdefault(name, []).append(folder)
     only = {name: above[0] for name, above in folders.items() if len(above) == 1}
     return only if len({*only.values()}) > 1 else {}

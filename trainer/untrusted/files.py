@@ -118,7 +118,7 @@ def walk(root: Path, problems: list[tuple[str, str]] | None = None) -> Iterator[
 
 
 def is_hidden(name: str) -> bool:
-    """Return whether a file or folder is hidden, or one that a system keeps beside a person's own."""
+    """Return whether a name is of a hidden file or folder, or of those that systems write beside pictures."""
     return name.startswith(_HIDDEN)
 
 

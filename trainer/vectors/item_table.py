@@ -132,9 +132,9 @@ def check_order(
         is_of_same = Counter(first) == Counter(second) or (sampled and bool(shared) and unique)
         differing = [two for two in zip(first, second) if two[0] != two[1]]
         if is_of_same and differing:
-            one, other = map(spelled, differing[0])
+            name, other = map(spelled, differing[0])
             raise VectorError(
-                f"Two files name the same rows in another order: where one has {one[:80]!r}, the other has "
+                f"Two files name the same rows in another order: where one has {name[:80]!r}, the other has "
                 f"{other[:80]!r}. Sort both by their {key} and write them again."
             )
 

@@ -75,7 +75,7 @@ def located(data: config.Vectors) -> FoundVectors:
     sides = {side: find(expanded(path), side, column) for side, path, column in sources if path.strip()}
     image = sides["image"].image if "image" in sides else None
     text = sides["text"].text if "text" in sides else None
-    tables = [(expanded(data.items),)] if data.items.strip() else []
+    tables: list[tuple[Path, ...]] = [(expanded(data.items),)] if data.items.strip() else []
     tables += [side_vectors.items for side_vectors in sides.values() if side_vectors.items]
     if image is not None and text is not None:
         _check_pairs(image, text)
@@ -170,8 +170,15 @@ def _open_step(log: RunLog, data: config.Vectors, step: int) -> tuple[OpenedVect
     first = located_vectors.first
     chosen = sample(first.rows, data.rows)
     pictures = data.pictures and str(expanded(data.pictures))
-    about = {"beside": located_vectors.beside, "arrays": located_vectors.columns}
-    items, note = read_items(located_vectors.items, chosen, first.rows, **about, pictures=pictures, split=SPLIT)
+    items, note = read_items(
+        located_vectors.items,
+        chosen,
+        first.rows,
+        beside=located_vectors.beside,
+        arrays=located_vectors.columns,
+        pictures=pictures,
+        split=SPLIT,
+    )
     note = f"{located_vectors.note} {note}".strip()
     both: tuple[tuple[Side, Matrix | None], ...] = (("image", located_vectors.image), ("text", located_vectors.text))
     sides = {side: matrix for side, matrix in both if matrix is not None}

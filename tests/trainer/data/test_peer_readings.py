@@ -6,7 +6,7 @@ import json
 import re
 import tarfile
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +46,15 @@ def read(root: Path, path: Path | None = None) -> dict[str, Pairs]:
 
 def notes(root: Path) -> str:
     return " ".join(listed(propose(root).data, root.parent).log.notes)
+
+
+def of_folders(root: Path, above: str = "", names: Mapping[str, str] = {}) -> list[tuple[str, str]]:
+    """Return pictures and captions by the classes that torchvision gives them in a folder, called by `names`."""
+    from torchvision.datasets import ImageFolder
+
+    seen = ImageFolder(root / above)
+    labels = [names.get(label, label) for label in seen.classes]
+    return sorted((Path(file).relative_to(root).as_posix(), f"a photo of a {labels[k]}.") for file, k in seen.samples)
 
 
 def tar(file: Path, members: Sequence[tuple[str, bytes]]) -> None:
@@ -163,16 +172,10 @@ def test_of_cocos_lists_the_one_whose_pictures_are_there_is_read(root: Path) -> 
 
 
 def test_the_classes_of_tiny_imagenet_are_those_of_torchvision_and_its_other_pictures_are_told(root: Path) -> None:
-    from torchvision.datasets import ImageFolder
-
     kinds = {"n01443537": "goldfish", "n02999410": "chain"}
     train = [f"train/{kind}/images/{kind}_{number}.JPEG" for kind in kinds for number in range(3)]
     pictures(root, [*train, *(f"val/images/val_{number}.JPEG" for number in range(3))])
-    peer = ImageFolder(root / "train")
-    told = [
-        (Path(file).relative_to(root).as_posix(), f"a photo of a {kinds[peer.classes[k]]}.") for file, k in peer.samples
-    ]
-    assert read(root) == {"train": sorted(told)}
+    assert read(root) == {"train": of_folders(root, "train", kinds)}
     problems = listed(propose(root).data, root.parent).problems
     assert [name for name, _ in problems] == [f"val/images/val_{number}.JPEG" for number in range(3)]
 
@@ -614,15 +617,6 @@ def test_ids_that_pandas_wrote_as_fractions_are_ids(root: Path) -> None:
     assert read(root)["train"] == [(f"{number}.jpg", f"a dog {number - 139}") for number in range(139, 145)]
 
 
-def of_folders(root: Path, above: str = "") -> list[tuple[str, str]]:
-    """Return pictures and captions by the classes that torchvision gives them in a folder."""
-    from torchvision.datasets import ImageFolder
-
-    seen = ImageFolder(str(root / above))
-    names = [(Path(file).relative_to(root).as_posix(), seen.classes[label]) for file, label in seen.samples]
-    return sorted((name, f"a photo of a {label}.") for name, label in names)
-
-
 @pytest.mark.parametrize("below", ["", "chest_xray"])
 def test_a_copy_of_the_data_inside_is_no_class_and_is_counted(root: Path, below: str) -> None:
     """Kaggle's chest X-rays, packed on a Mac."""
@@ -725,7 +719,7 @@ def test_pictures_of_a_table_may_lie_in_several_folders(root: Path) -> None:
     told = [(name, row.partition(",")[2]) for name, row in zip(names, rows, strict=True)]
     assert read(root) == {"train": sorted(told)}
     assert notes(root) == (
-        "The pictures lie in 2 folders, first images_001, images_002. Names that several of them have are not read."
+        "The pictures lie in 2 folders, first images_001, images_002. A name that several have is not read."
     )
     pictures(root, ["images_002/0.jpg"])
     # There is no file of that path, which is told once it is opened.
