@@ -185,10 +185,10 @@ def at_root(sources: list[Source], path: Path, table: config.Table, log: ImportL
         )
     root, *others = image_roots(path, named[:1_000_000], table.image_folder) if named else [path.parent]
     if not table.image_folder.strip() and (spread := folders_of(path, named, root)):
-        folders = list(dict.fromkeys(spread.values()))
-        inside = ", ".join(untrusted_files.spelled(folder.name) for folder in folders[:3])
+        parents = list(dict.fromkeys(spread.values()))
+        inside = ", ".join(untrusted_files.spelled(folder.name) for folder in parents[:3])
         notes.append(
-            f"The pictures lie in {len(folders):,} folders, first {inside}. A name that several have is not read."
+            f"The pictures lie in {len(parents):,} folders, first {inside}. A name that several have is not read."
         )
         root, others = path.parent, []
         named = [os.path.relpath(spread[name] / name, root) if name in spread else name for name in named]
