@@ -117,8 +117,8 @@ def walk(root: Path, problems: list[tuple[str, str]] | None = None) -> Iterator[
         pending += [(os.path.join(folder, name), inner) for name in reversed(below) if not is_hidden(name)]
 
 
+def is_hidden(name: str) -> bool:
     """Return whether a name is hidden, or that of a folder of thumbnails or trash."""
-    """Return whether a name is of a hidden file or folder, or of those that systems write beside pictures."""
     return name.startswith(_HIDDEN)
 
 
