@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.nightly import nightly_except
+from tests.nightly import few_plain, nightly_except
 from trainer import config
 from trainer.data.pairs import DataError
 from trainer.data.table import table_sources
@@ -191,11 +191,9 @@ def endless(path: Path, options: dict) -> tuple[dict, pa.Schema, object]:
     return {}, pa.schema([]), batches()
 
 
-@pytest.mark.parametrize(("what", "told"), [("memory", "64 MiB of memory"), ("time", "0.3 seconds of processor time")])
-@pytest.mark.parametrize("enforced", [True, False], ids=["by the system", "watched"])
-def test_a_reader_without_end_is_ended(
-    what: str, told: str, enforced: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+@few_plain(2, ("what", "enforced"), [("memory", True), ("time", False), ("memory", False), ("time", True)])
+def test_a_reader_without_end_is_ended(what: str, enforced: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """The system enforces the limit, or the process that waits watches it."""
     if enforced and not bounded.ENFORCED:
         pytest.skip("this system does not enforce limits")
     (tmp_path / "a.parquet").write_bytes(b"")
@@ -206,7 +204,8 @@ def test_a_reader_without_end_is_ended(
         monkeypatch.setenv(bounded.UNENFORCED, "1")
     files = [tmp_path / "a.parquet"]
     parts = bounded.read("wild:endless", files, {"what": what}, memory=64 * 2**20, cpu_s=0.3 if what == "time" else 20)
-    with pytest.raises(bounded.Unreadable, match=told):
+    limit = {"memory": "64 MiB of memory", "time": "0.3 seconds of processor time"}[what]
+    with pytest.raises(bounded.Unreadable, match=limit):
         list(next(parts).rows)
     parts.close()
 

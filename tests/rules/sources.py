@@ -8,12 +8,13 @@ import gc
 @functools.cache
 def tree(source: str) -> ast.Module:
     """Return the syntax tree of a source text; nobody changes it."""
-    # Millions of objects that stay: looking through them for garbage meanwhile takes longer than parsing.
+    # Millions of objects that stay: looking through them for garbage takes longer than parsing.
     collects = gc.isenabled()
     gc.disable()
     try:
         return ast.parse(source)
     finally:
+        gc.freeze()
         if collects:
             gc.enable()
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.nightly import few_plain
 from tests.trainer.data.test_stated_splits import listed
 from tests.trainer.test_format_detection import pictures, png, write
 from trainer.config import ConfigError
@@ -76,8 +77,8 @@ def test_vectors_of_other_forms_have_their_next_step(tmp_path: Path, name: str, 
     assert step in str(refused.value)
 
 
-@pytest.mark.parametrize(
-    "layout", ["csv", "jsonl", pytest.param("parquet", marks=pytest.mark.slow), "tsv without names", "folder"]
+@few_plain(
+    3, "layout", ["csv", pytest.param("parquet", marks=pytest.mark.slow), "folder", "jsonl", "tsv without names"]
 )
 def test_pictures_as_text_have_their_next_step(tmp_path: Path, layout: str) -> None:
     import base64

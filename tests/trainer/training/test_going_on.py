@@ -6,6 +6,7 @@ import signal
 
 import pytest
 
+from tests.nightly import few_plain
 from trainer.checkpoints import checkpoint
 from trainer.errors import UserError
 from trainer.training.fit import fit
@@ -14,7 +15,8 @@ from trainer.training.session import FitError
 pytestmark = pytest.mark.slow
 
 
-@pytest.mark.parametrize(
+@few_plain(
+    1,
     ("reader", "trouble", "words"),
     [
         ("tensor_file.load", RuntimeError("DefaultCPUAllocator: not enough memory"), "is what was saved, but"),

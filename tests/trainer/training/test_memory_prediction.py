@@ -33,7 +33,7 @@ def trained(objective: config.Objective | None = None, **optimizer: object) -> T
     return Trained(run, PAIRS, train_tokenizer(CAPTIONS, 256), run.model)
 
 
-@few_plain(4, "name", OBJECTIVES)
+@few_plain(2, "name", OBJECTIVES)
 def test_every_objective_is_predicted_without_a_change_of_generators(name: str):
     state = torch.get_rng_state()
     prediction = predict(trained(OBJECTIVES[name]))

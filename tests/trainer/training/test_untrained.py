@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.nightly import nightly_except
+from tests.nightly import few_plain, nightly_except
 from tests.trainer.training.conftest import TINY
 from trainer import config, data
 from trainer.checkpoints import checkpoint
@@ -204,7 +204,7 @@ def at_once(tmp_path_factory: pytest.TempPathFactory) -> tuple[Workspace, tuple[
 END = "as if the process had been killed"
 
 
-@pytest.mark.parametrize("ended", ["", "killed before", "killed after", "stop", "save", "evaluate"])
+@few_plain(3, "ended", ["", "killed after", "stop", "killed before", "save", "evaluate"])
 def test_many_held_out_pairs_wait_for_the_first_updates_and_change_nothing(
     at_once: tuple[Workspace, tuple[dict, ...]], monkeypatch: pytest.MonkeyPatch, ended: str
 ) -> None:
