@@ -155,6 +155,11 @@ class View(QWidget):
         """Return the arguments that write a file with this suffix; those of `command` unless a view knows others."""
         return self.command()
 
+    @property
+    def filter_words(self) -> str:
+        """What of its pairs the figure of `command` is limited to; empty where it shows all."""
+        return ""
+
     def runs_of_bundle(self) -> tuple[int, ...]:
         """Return the runs of an evidence bundle of what is shown, A and B first; empty: those that are selected."""
         return ()

@@ -23,7 +23,7 @@ from explorer.widgets.banner import Banner
 from trainer.charts import ChartError, registry
 from trainer.charts.figure_choices import FigureChoices, run_names
 from trainer.charts.settings import parse, words
-from trainer.distribution.bundle_files import DRAWING, USUAL, figure_kind, undrawn
+from trainer.distribution.bundle_files import DRAWING, FILTERED_MAP, MAP_FILTERS, USUAL, figure_kind, undrawn
 from trainer.metrics import metric
 from trainer.untrusted import confined
 
@@ -109,7 +109,7 @@ class Exports(QObject):
             example=example,
             contents=contents,
             figures=figures,
-            left_out=self._left_out,
+            left_out=[*self._left_out, FILTERED_MAP],
             parent=self._window,
         )
         dialog.chosen.connect(self.write)
@@ -158,6 +158,8 @@ class Exports(QObject):
         command = ["bundle", *selected]
         example = ["export", "similarity", "--runs", *map(str, runs[:2])]
         names = figure_names(figures)
+        filters = "; ".join(words for view in views if (words := view.filter_words))
+        names = {kind: f"Map, {filters}" if kind == FILTERED_MAP else name for kind, name in names.items()}
         dialog = self._open("evidence bundle", BUNDLES, lambda _suffix: command, stem, example, CONTENTS, names)
         dialog.finished.connect(lambda _result: setattr(self, "_left_out", dialog.left_out))
         for context in [view.context for view in views[:1] if rows]:
@@ -244,7 +246,7 @@ def figure_names(figures: Iterable[Sequence[str]]) -> dict[str, str]:
 
 def exported_name(command: Sequence[str], title: str) -> str:
     """Return what the dialog says that a command draws: the chart of a view of this title, else the view."""
-    return _name_of(figure_kind(command)).removeprefix(f"{title}: ") if command[0] in DRAWING else title
+    return _name_of(figure_kind(_whole_map(command))).removeprefix(f"{title}: ") if command[0] in DRAWING else title
 
 
 def _name_of(kind: str) -> str:
@@ -267,16 +269,27 @@ def with_usual(commands: Iterable[Sequence[str]], sides: Sequence[int], learned:
         learned: Ids of the runs whose curves are drawn; A and B where it is empty.
     """
     of_runs = [list(command) for command in commands if "--runs" in command or command[0] != "export"]
-    command_of_kind = {command[1]: command for command in of_runs if command[0] == "export"}
+    command_of_kind = {command[1]: _whole_map(command) for command in of_runs if command[0] == "export"}
     usual = [command_of_kind.get(kind, ["export", kind, "--runs"]) for kind in USUAL]
-    figures = [*usual, *(command for command in of_runs if command not in usual)]
-    return [of_these_runs(each, learned or sides if figure_kind(each) == "curves" else sides) for each in figures]
+    shown = [*usual, *(command for command in of_runs if command not in usual)]
+    figures = [of_these_runs(each, learned or sides if figure_kind(each) == "curves" else sides) for each in shown]
+    return [each for index, each in enumerate(figures) if each not in figures[:index]]
+
+
+def _groups(command: Sequence[str]) -> list[list[str]]:
+    """Return the words before the first option of a command, and then each option with its words."""
+    starts = [index for index, word in enumerate(command) if word.startswith("--")]
+    return [[*command[a:b]] for a, b in pairwise([0, *starts, len(command)])]
+
+
+def _whole_map(command: Sequence[str]) -> list[str]:
+    """Return a drawing command; of a map without its filters, which were set for another question."""
+    return [word for group in _groups(command) if group[0] not in MAP_FILTERS for word in group]
 
 
 def of_these_runs(command: Sequence[str], runs: Sequence[int]) -> list[str]:
     """Return a drawing command for these runs; steps and data that were chosen for others are left out."""
-    starts = [index for index, word in enumerate(command) if word.startswith("--")]
-    head, *groups = [command[a:b] for a, b in pairwise([0, *starts, len(command)])]
+    head, *groups = _groups(command)
     positional = head[0] == "saliency"  # names its runs without an option
     drawn = [*head[1:]] if positional else next(([*group[1:]] for group in groups if group[0] == "--runs"), None)
     ids = [*map(str, runs)]
@@ -285,7 +298,8 @@ def of_these_runs(command: Sequence[str], runs: Sequence[int]) -> list[str]:
         return list(command)
     if not {*drawn} <= {*ids}:
         groups = [_of_catalog(group) if group[0] == "--metrics" else group for group in groups]
-    rest = [word for group in groups if group and group[0] not in _OF_RUNS for word in group]
+        groups = [group for group in groups if group and group[0] not in MAP_FILTERS]
+    rest = [word for group in groups if group[0] not in _OF_RUNS for word in group]
     return [head[0], *ids, *rest] if positional else [*head, "--runs", *(ids if is_usual else ids[: len(drawn)]), *rest]
 
 
@@ -344,7 +358,7 @@ def figure_problems(workspace: Workspace, figures: Iterable[Sequence[str]]) -> d
             except UserError as problem:
                 reasons.append(str(problem))
         # A chart is drawn of the runs that have it; the map of all.
-        if reasons and (len(reasons) == len(ids) or kind == "map"):
+        if reasons and (len(reasons) == len(ids) or kind in ("map", FILTERED_MAP)):
             problems[kind] = reasons[0]
     return problems
 

@@ -265,6 +265,19 @@ def test_figures_of_runs_chosen_earlier_are_drawn_of_the_runs_of_the_bundle() ->
     assert map_words in with_usual([map_words], [3, 4]), "what is shown of A and B keeps its data"
 
 
+def test_a_map_is_drawn_whole_unless_its_filter_is_asked_for() -> None:
+    whole = ["export", "map", "--runs", "1", "2", "--method", "pca"]
+    filtered = [*whole, "--isolate", "a", "--pairs", "0-28"]
+    figures = with_usual([filtered], [1, 2])
+    assert figures[2] == whole
+    assert figures[-1] == filtered
+    assert [kind for kind in figure_names(figures) if kind.endswith("map")] == ["map", "filtered-map"]
+    others = with_usual([filtered], [3, 4])
+    assert [*whole[:3], "3", "4", *whole[5:]] in others
+    assert not [each for each in others if "--pairs" in each], "pairs of other runs are others"
+    assert exported_name(filtered, "Map") == exported_name(whole, "Map") == "Map"
+
+
 def test_what_lacks_a_snapshot_or_classes_is_known_before_the_export(context, two_runs: tuple[int, ...]) -> None:
     runs = [*map(str, two_runs)]
     figures = with_usual([], two_runs)

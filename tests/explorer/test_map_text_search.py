@@ -83,11 +83,17 @@ def test_few_matches_are_drawn_large_and_none_leaves_all_gray(qtbot, view: MapVi
     field.setText("heart 10")
     qtbot.waitUntil(lambda: field.count.text() == "1 of 48")
     assert len(view.panels[0].map.marks.large) == 2
+    assert view.filter_words == "1 of 48 pairs, filter: heart 10"
     field.setText("nowhere")
     qtbot.waitUntil(lambda: field.count.text() == "0 of 48")
     assert lit(view, 0) == []
     qtbot.keyClick(field, Qt.Key.Key_Return)
     assert not view.context.selection.pair_count
+    assert view.filter_words == ""
+    view.context.selection.pairs = np.array([1])
+    field.setText("red")
+    qtbot.waitUntil(lambda: field.count.text() == "16 of 48")
+    assert view.filter_words == "1 of 48 pairs, selected"
 
 
 def test_runs_of_different_data_are_counted_apart_and_found_again(qtbot, view: MapView, two_runs):

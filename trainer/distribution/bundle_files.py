@@ -24,8 +24,15 @@ USUAL: Final = ("curves", "similarity", "map", "calibration", "prompts")
 """Kinds of `trainer export` that every bundle of runs holds."""
 
 
+FILTERED_MAP: Final = "filtered-map"
+"""Kind of a map that shows some of its pairs or classes alone; a bundle has it beside the map of all."""
+MAP_FILTERS: Final = ("--isolate", "--pairs")
+
+
 def figure_kind(command: Sequence[str]) -> str:
     """Return what a drawing command draws: the kind of `trainer export`, or the command."""
+    if command[:2] == ["export", "map"] and {*MAP_FILTERS} & {*command}:
+        return FILTERED_MAP
     return command[1] if command[0] == "export" else command[0]
 
 

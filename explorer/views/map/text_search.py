@@ -24,7 +24,10 @@ from trainer.store.columns import containing, taken
 from trainer.store.snapshot_files import Items
 
 FIELD_PX, LEAST_FIELD_PX = 360, 120
-HINT: Final = "Find pairs by text: caption, class or file name (/ or Ctrl+F). Enter selects them, Esc shows all again"
+HINT: Final = (
+    "Finds pairs whose caption, class or file name has every word, in any order (/ or Ctrl+F). Enter selects them, Esc "
+    "shows all again"
+)
 
 
 class SearchField(QLineEdit):
@@ -203,5 +206,7 @@ def matching(items: Items, terms: Sequence[str]) -> Bool[np.ndarray, " n"]:
 def _selected_words(mask: Bool[np.ndarray, " n"], rows: Int[np.ndarray, " k"]) -> str:
     """Return how many of the selected pairs match, and of how many matches where others match, too."""
     count, every = np.count_nonzero(mask[rows]), np.count_nonzero(mask)
+    if not count:
+        return f"{every:,} of {len(mask):,}"
     chosen = f"{count:,} selected" if count == len(rows) else f"{count:,} of {len(rows):,} selected"
     return chosen if count == every else f"{chosen} ({every:,} in all)"

@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+from jaxtyping import Int
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QAction, QKeyEvent, QShowEvent
 from PySide6.QtWidgets import QApplication, QWidget
@@ -130,12 +131,24 @@ class MapView(View):
             arguments += [f"--{name}", f"{value:g}" if isinstance(value, float) else str(value)]
         return [*arguments, *self._lit_words()]
 
+    @property
+    def _lit_rows(self) -> Int[np.ndarray, " k"]:
+        """The pairs that a figure highlights: the selected ones, else those that match the search."""
+        rows = self.selecting.rows if len(self.selecting.rows) else self.text_search.rows
+        return rows if self.selecting.linked or self.selecting.owner is self.panels[0].side else rows[:0]
+
+    @property
+    def filter_words(self) -> str:
+        isolated, rows, owner = self.details_pane.isolated_names(), self._lit_rows, self.selecting.owner
+        why = "selected" if len(self.selecting.rows) else f"filter: {self.text_search.field.text().strip()}"
+        words = [f"{len(rows):,} of {owner.n:,} pairs, {why}"] if owner is not None and len(rows) else []
+        return "; ".join([*words, *([f"classes: {', '.join(isolated)}"] if isolated else [])])
+
     def _lit_words(self) -> list[str]:
         """Return the command arguments for what is highlighted, and how."""
         isolated = self.details_pane.isolated_names()
         arguments = ["--isolate", *isolated] if isolated else []
-        rows = self.selecting.rows if len(self.selecting.rows) else self.text_search.rows
-        if len(rows) and (self.selecting.linked or self.selecting.owner is self.panels[0].side):
+        if len(rows := self._lit_rows):
             arguments += ["--pairs", written_rows(rows, derived.root(self.context.workspace.folder) / "scratch")]
         return [*arguments, "--color", self.toolbar.color_by]
 
