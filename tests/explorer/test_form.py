@@ -1,6 +1,7 @@
 """Forms generated from the configuration's dataclasses, and the New run dialog made of them."""
 
 import dataclasses
+import re
 import shlex
 from itertools import pairwise
 from pathlib import Path
@@ -32,6 +33,8 @@ from explorer.widgets.switch import Switch
 from tests.explorer.answering_client import SilentClient
 from trainer import config
 from trainer.config import default_paths, presets
+from trainer.data.folder import folder_sources
+from trainer.data.pairs import DataError
 from trainer.experiments.experiment import clip_and_cloob
 from trainer.messages import Failure, RankDifference, RunCost
 from trainer.scheduling.paces import Pace
@@ -197,6 +200,15 @@ def test_a_folder_needs_its_path(qtbot: QtBot, sheet: NewRun, tmp_path: Path):
     data = sheet.section("data")
     data.kind.setCurrentIndex(data.kind.findText(config.Folder.label))
     qtbot.waitUntil(lambda: problem(sheet, "data", "path").isVisible())
+    data.form.editor("path").setText(str(tmp_path / "nothere"))
+    assert not sheet.start.isEnabled()
+    qtbot.waitUntil(lambda: "is not a folder" in problem(sheet, "data", "path").text())
+    said = problem(sheet, "data", "path").text()
+    with pytest.raises(DataError, match=re.escape(said)):
+        folder_sources(str(tmp_path / "nothere"))
+    assert not sheet.start.isEnabled(), "the training would end with this sentence"
+    sheet.accept()
+    assert sheet.isVisible()
     for number in range(600):
         (tmp_path / f"{number}.txt").touch()
     data.form.editor("path").setText(str(tmp_path))

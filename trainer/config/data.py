@@ -66,6 +66,7 @@ class DataKind:
     is_drawn: ClassVar[bool] = False  # It is made here, with a class of every pair.
     is_downloaded: ClassVar[bool] = False  # A library fetches it into folders of its own, and knows it by its name.
     unit: ClassVar[str] = "pair"  # What its splits consist of.
+    holds: ClassVar[str] = ""  # What its folder holds; empty where `path` is no single folder.
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,6 +102,7 @@ class Folder(DataKind):
 
     kind: ClassVar[str] = "folder"
     label: ClassVar[str] = "Folder of images and captions"
+    holds: ClassVar[str] = "the images and their captions"
     heldout: ClassVar[tuple[str, ...]] = ("heldout",)
 
     path: str = option("", "Folder", "Images at any depth, each with its caption in a .txt next to it.")
@@ -177,6 +179,7 @@ class ClassFolder(DataKind):
 
     kind: ClassVar[str] = "classes"
     label: ClassVar[str] = "Folder per class"
+    holds: ClassVar[str] = "a folder of images per class"
 
     path: str = option(
         "", "Folder", "One folder per class, its images at any depth; or folders train and test of those."
@@ -306,6 +309,11 @@ class HubDataset(DataKind):
     most_per_query: int = _most_per_query()
     queries: str = _queries()
     train_share: float = train_share_option()
+
+
+def not_a_folder(kind: type[DataKind], folder: Path) -> str:
+    """Return the sentence about a path that is no folder."""
+    return f"{folder} is not a folder. Choose the folder that holds {kind.holds}."
 
 
 Data = Scenes | Folder | ClassFolder | Table | Shards | Named | HubDataset

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from trainer import config
 from trainer.analysis.progress import Progress
+from trainer.config.data import not_a_folder
 from trainer.data import videos
 from trainer.data.class_lists import listed_classes
 from trainer.data.class_names import BACKGROUND, class_names, repeated_names
@@ -93,7 +94,7 @@ def _of_folder(
 ) -> tuple[tuple[list[Source], StatedSplit | None], Problems]:
     """Return the pairs of a folder, the split that its names state, and (path, reason) of what is no pair."""
     if not root.is_dir():
-        raise DataError(f"{root} is not a folder. Choose the folder that holds a folder of images per class.")
+        raise DataError(not_a_folder(config.ClassFolder, root))
     sources: list[Source] = []
     problems: Problems = []
     closed: Problems = []

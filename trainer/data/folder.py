@@ -8,7 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, Literal
 
+from trainer import config
 from trainer.analysis.progress import Progress, silent
+from trainer.config.data import not_a_folder
 from trainer.data.pairs import DataError, ImportLog, Source
 from trainer.format_detection import encoding_of_lines
 from trainer.format_detection.encodings import NAMES
@@ -61,7 +63,7 @@ def folder_sources(
     """
     root = untrusted_files.expanded(path)
     if not root.is_dir():
-        raise DataError(f"{root} is not a folder. Choose the folder that holds the images and their captions.")
+        raise DataError(not_a_folder(config.Folder, root))
     sources: list[Source] = []
     problems: list[tuple[str, str]] = []
     texts: set[str] = set()

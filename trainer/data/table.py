@@ -60,7 +60,7 @@ def table_sources(
                 problems.append((f"line {line.number}", str(reason)))
                 check_usable(path, problems)
     except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror}. Choose a CSV or TSV file.") from error
+        raise DataError(f"{path} cannot be read: {error.strerror}. Choose another table.") from error
     if not sources:
         first = f" The first: {problems[0][0]}: {problems[0][1]}" if problems else ""
         raise DataError(f"{path.name} has no usable line below its header.{first}", problems)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import dataclasses
+import errno
 import os
 from collections.abc import Callable, Collection
 from functools import partial
@@ -37,6 +38,7 @@ from explorer.widgets.refusal import set_refusal
 from explorer.widgets.still import StillComboBox
 from trainer import config
 from trainer.analysis.quantities import about
+from trainer.config.data import not_a_folder
 from trainer.config.objective_help import help_of
 from trainer.config.presets import remove_preset, save_preset, user_presets
 from trainer.config.small_batches import small_batch_of_cloob
@@ -45,6 +47,7 @@ from trainer.format_detection import form_of
 from trainer.messages import CheckRanks, Failure, MeasureRun, RankDifference, RunCost
 from trainer.places.bindings import Binding
 from trainer.scheduling.paces import Pace, pace_like
+from trainer.untrusted import files as untrusted_files
 from trainer.untrusted import shell
 from trainer.untrusted.texts import open_text
 
@@ -149,6 +152,8 @@ class NewRun(QDialog):
         self._copied = {} if start_from is None else {preset: start_from}
         self._pairs = self._imported_pairs = pairs
         self._counted = data if pairs is not None else None
+        self._missing: dict[str, config.ConfigError] = {}  # Field of the data -> why it names nothing on this computer.
+        self._looks = False  # Whether that is not known yet.
         self._sections: dict[str, SectionForm] = {}
         self.help_panel: HelpPanel | None = None
         self._source, self._start_from, self._note = source, start_from, note
@@ -257,7 +262,8 @@ class NewRun(QDialog):
             form.set_problems(*(_of_section(name, each) for each in (problems, repairs)))
         self.where.show_data(run.data)
         self._show_origins(run)
-        self.foot.allow(next(iter(problems.values()), ""), both=compares, elsewhere=bool(self.where.name))
+        reads = "The data are being looked at." if self._looks and not self.where.name else ""
+        self.foot.allow(next(iter(problems.values()), reads), both=compares, elsewhere=bool(self.where.name))
         self._show_foot(run, problems, repairs)
 
     def _show_name(self, of_experiment: str) -> None:
@@ -315,21 +321,24 @@ class NewRun(QDialog):
             nodes = (self.where.binding() or Binding("")).nodes or 1
             reason = f"{run.ranks} processes cannot be shared by {nodes} nodes: set a multiple of {nodes}."
             return {"ranks": config.ConfigError(f"ranks: {reason}", field="ranks")} if run.ranks % nodes else {}
-        return {}
+        return self._missing
 
     def _count(self, run: config.Run) -> None:
         """Count the pairs of the selected data off the GUI thread, if the data have changed."""
         if run.data == self._counted:
             return
         self._counted, self._pairs = run.data, None
-        self._background.run(self, count_pairs, run.data, done=self._take_count, failed=lambda _: None, key="count")
+        self._missing, self._looks = {}, bool(getattr(run.data, "path", ""))
+        unread = partial(self._take_data, (None, {}))
+        self._background.run(self, look_at, run.data, done=self._take_data, failed=lambda _: unread(), key="count")
 
     def _take_paces(self, paces: tuple[Pace, ...]) -> None:
         self._paces = paces
         self._check()
 
-    def _take_count(self, pairs: int | None) -> None:
+    def _take_data(self, found: tuple[int | None, dict[str, config.ConfigError]]) -> None:
         """Show how many pairs there are; an optimizer that is still its preset's is made to suit other data."""
+        self._looks, (pairs, self._missing) = False, found
         self._pairs = pairs
         run, usual = self.run(), self._presets.get(self.preset_name)
         is_own = self._start_from is None and usual is not None and run.data != usual.data and not run.data.is_drawn
@@ -834,6 +843,21 @@ def _first_ready(presets: dict[str, config.Run]) -> str:
     """Return the first preset that could start as is, without a path to set or data to download."""
     in_order = sorted(presets, key=lambda name: not presets[name].data.is_drawn)
     return next((name for name in in_order if not config.problems(presets[name])), "")
+
+
+def look_at(data: config.Data) -> tuple[int | None, dict[str, config.ConfigError]]:
+    """Return the number of training pairs as `count_pairs`, and the fields that name no folder or table here."""
+    missing = {}
+    for field in ("data.path", "data.heldout_path"):
+        stated = str(getattr(data, field.removeprefix("data."), "")).strip()
+        path, sentence = untrusted_files.expanded(stated), ""
+        if stated and type(data).holds and not path.is_dir():
+            sentence = not_a_folder(type(data), path)
+        elif stated and isinstance(data, config.Table) and not path.exists():
+            sentence = f"{path} cannot be read: {os.strerror(errno.ENOENT)}. Choose another table."
+        if sentence:
+            missing[field] = config.ConfigError(sentence, field=field)
+    return None if missing else count_pairs(data), missing
 
 
 def count_pairs(data: config.Data) -> int | None:
