@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QAccessible, QAccessibleInterface, QImage
+from PySide6.QtGui import QAccessible, QAccessibleInterface, QAction, QImage
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractButton, QLabel, QPushButton, QWidget
 
@@ -487,3 +487,10 @@ def test_the_palette_finds_what_people_look_for(window: Window) -> None:
     assert not {*lone} & {name.partition(": ")[2] for name in names}
     assert {"show curve: modality gap", "hopfield: reset the chart", "prompts: recompute the predictions"} <= {*names}
     assert "modality gap: modality gap" not in names
+
+
+def test_a_key_of_the_window_has_one_meaning_in_every_view(window: Window) -> None:
+    ours = {key: each for each in window.menus.bindings.actions.values() for key in each.shortcuts()}
+    views = {action for view in window.pages.views.values() for action in view.findChildren(QAction)}
+    twice = [(each.text(), ours[key].text()) for each in views for key in each.shortcuts() if key in ours]
+    assert not twice, "Qt does neither"

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from PySide6.QtCore import QDir, QSize, Qt
-from PySide6.QtGui import QAction, QKeySequence
+from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QFileDialog, QLabel, QPushButton, QSplitter, QWidget
 
 from explorer import theme
@@ -65,19 +65,16 @@ class ClassifyView(View):
         self._caption_folders: list[Path] = []
         self._caption_words: list[CaptionWords | None] = []
         self._apart = False
-        self._browse = QAction("Browse…", self, triggered=self.browse, objectName="classifyBrowse")
-        self._browse.setShortcut(QKeySequence.StandardKey.Open)
-        self._browse.setShortcutContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
+        self._browse = QAction("Add images…", self, triggered=self.browse, objectName="classifyBrowse")
         self._data_pictures: set[str] = set()  # of any data that was shown
         # Some of them are there because two runs disagree on them: shares of them are no accuracy.
         self._picked: set[str] = {*self._paths} if default_paths.is_sample(context.workspace.folder) else set()
         self._use_pictures = QAction("Use pictures of the data", self, objectName="classifyDataPictures")
         self._use_pictures.triggered.connect(self._take_pictures)
         self._again = QAction("Recompute the predictions", self, triggered=self.asking.ask_again)
-        self._show_map = QAction("Show the images on the map", self, objectName="classifyMap")
+        self._show_map = QAction("Show on the map", self, objectName="classifyMap")
         self._show_map.triggered.connect(self._go_to_map)
         self._clear = QAction("Remove all images", self, triggered=lambda: self._remove(self._paths))
-        self.addAction(self._browse)
         yield
         self._build()
         yield
@@ -198,8 +195,8 @@ class ClassifyView(View):
             self.show_empty(
                 "image-plus",
                 "Drop images here",
-                "Drop image files anywhere on this window, paste one from the clipboard, or browse. Both runs then "
-                "rank your labels.",
+                "Drop image files anywhere on this window, paste one from the clipboard, or add some. Both runs "
+                "then rank your labels.",
                 *((self._use_pictures,) if self.context.selection.runs else ()),
                 self._browse,
             )
