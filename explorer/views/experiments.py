@@ -618,7 +618,10 @@ class ExperimentsView(ChartView):
         self.decide.setText(entry.decide_text)
         set_refusal(self.decide, reason, "Declares looks at 3, 4 and 5 seeds; seeds are added until it is decided")
         self.decide.setVisible(offers)
-        theme.set_role(self.go, "" if offers else "primary")
+        # What is advised is what stands out.
+        theme.set_role(self.longer, "primary")
+        theme.set_role(self.decide, "" if entry.longer else "primary")
+        theme.set_role(self.go, "" if offers or entry.longer else "primary")
         self.longer.setVisible(entry.longer is not None)
         if entry.longer is not None:
             self.longer.setText(f"Train {entry.longer.steps:,} steps…")
@@ -632,7 +635,7 @@ class ExperimentsView(ChartView):
             names = [self.context.jobs.name_of(each.run) for each in entry.compared]
             self.compare.setText(f"Compare {names[0]} and {names[1]}")
             self.compare.setToolTip(f"Opens Compare with {names[0]} as A and {names[1]} as B")
-            theme.set_role(self.compare, "" if entry.may_go else "primary")
+            theme.set_role(self.compare, "" if entry.may_go or entry.longer else "primary")
 
     def _show_runs(self) -> None:
         if (entry := self.chosen) is not None:

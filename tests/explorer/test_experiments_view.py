@@ -565,7 +565,9 @@ def test_advice_to_train_longer_has_a_button_that_opens_the_form_with_these_step
     window = window_of(tmp_path, [entry for entry in VIEWS if entry.name in ("experiments", "runs")])
     view = window.pages.open_view
     qtbot.waitUntil(lambda: view.chosen is not None and view.longer.isVisible())
-    assert "Train longer: 504 steps suit these pairs, weak seeds made 40" in view.progress.text()
+    assert "Train longer: 504 steps suit these pairs, these runs made 40" in view.progress.text()
+    assert view.longer.property("role") == "primary"
+    assert view.go.property("role") != "primary", "what is advised stands out alone"
     assert view.longer.text() == "Train 504 steps…"
     view.longer.click()
     qtbot.waitUntil(lambda: window.findChild(NewRun) is not None)

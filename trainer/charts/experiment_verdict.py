@@ -91,7 +91,8 @@ def draw(verdict: ExperimentVerdict, _settings: ExperimentSettings) -> Panel:
     if verdict.secondaries:
         rows.append((compared_table("secondary", "Secondary outcomes (exploratory)", verdict.secondaries, verdict),))
     rows += [(arms_table(verdict),), (runs_table(verdict),), (design_table(verdict),)]
-    head = tuple(filter(None, (experiment.question, *verdict.words.splitlines(), verdict.not_counted)))
+    advice = verdict.longer.text if verdict.longer else ""
+    head = tuple(filter(None, (experiment.question, *verdict.words.splitlines(), verdict.not_counted, advice)))
     title = f"Verdict: {experiment.name}"
     return Panel(title=title, head=head, rows=tuple(rows), notes=verdict.notes, warnings=verdict.warnings)
 
@@ -126,7 +127,11 @@ def _differences(verdict: ExperimentVerdict) -> XYPlot:
     lines += [Series(name, "quiet", ends, np.full(2, at), dashed=True, width=1.0) for name, at in edges]
     seeds = len(verdict.seeds)
     note = f"{seeds} seed{'s' if seeds != 1 else ''}" + (f", n = {verdict.samples:,}" if verdict.samples else "")
-    note += f"; dashed: within ±{margin:.3g} {unit} both are equal" if margin else ""
+    one = factor / verdict.samples if verdict.samples and metric(f"val/{outcome.metric}").percent else 0.0
+    if margin and margin < one:
+        note += f", too small for the margin of ±{margin:.3g} {unit} (dashed): one of {verdict.samples:,} is {one:.1f}"
+    elif margin:
+        note += f"; dashed: within ±{margin:.3g} {unit} both are equal"
     return XYPlot(
         "difference", f"Difference in {outcome.label}", x, y, tuple(lines), dots=tuple(dots), points=tuple(points),
         names=names, note=note,

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 import numpy as np
 from jaxtyping import Float
 
 from trainer.analysis.chance import chance_level
+from trainer.analysis.intervals import wilson
 from trainer.metrics import Metric
 from trainer.store import Question
 
@@ -23,7 +24,9 @@ FEWEST: Final = 5
 """Values of which a median deviation says something: that of 3 is small where two of them happen to be alike."""
 _FEWEST_OF_MEDIAN: Final = 3
 """Values that have a median to be less than half of."""
-NOT_ABOVE_CHANCE: Final = "not above chance"
+AT_CHANCE: Final = "cannot be told from chance"
+DEVIATIONS: Final = 3
+"""Standard errors above the chance level within which a share is at chance: several seeds are looked at."""
 BELOW_HALF: Final = "below half of the median"
 
 
@@ -74,9 +77,10 @@ def outlying(
 def weak(
     arm: str, seeds: Mapping[int, float], measure: Metric, name: str, question: Question | None
 ) -> Iterator[tuple[int, str, str]]:
-    """Yield each seed that is not above chance, or has less than half of its arm's median, what it is and a sentence.
+    """Yield each seed that is at chance, or has less than half of its arm's median, what it is and a sentence.
 
-    Neither says that its embeddings have collapsed: a run that has trained too little is weak, too.
+    Neither says that its embeddings have collapsed: a run that has trained too little is weak, too. Of seeds at chance
+    `chance_sentence` tells together.
 
     Args:
         seeds: Seed -> value.
@@ -90,10 +94,43 @@ def weak(
     median = float(np.median(list(seeds.values())))
     for seed, value in seeds.items():
         if guess is not None and value <= guess:
-            yield seed, NOT_ABOVE_CHANCE, f"{arm} seed {seed} is {NOT_ABOVE_CHANCE}: {measure.text(value)}"
+            yield seed, AT_CHANCE, ""
         elif len(seeds) >= _FEWEST_OF_MEDIAN and value < median / 2:
             low = f"{measure.text(value)}, the median of its seeds is {measure.text(median)}"
             yield seed, BELOW_HALF, f"{arm} seed {seed} is {BELOW_HALF}: {low}"
+
+
+def chance_sentence(
+    values: Mapping[tuple[str, int], float], of: int, measure: Metric, name: str, question: Question, *, rising: int
+) -> str:
+    """Return one sentence about all seeds at chance: the best of them, its counts, and what guessing gets.
+
+    Its interval is Wilson's at three standard errors, which holds the chance level exactly where `weak` finds it.
+
+    Args:
+        values: Arm and number of each seed at chance -> value.
+        of: Number of all seeds.
+        measure, name, question: As of `weak`.
+        rising: Of how many of them the curve still rises.
+    """
+    n, best = question.asked(name), max(values.values())
+    low, high = wilson(best, n, z=DEVIATIONS)
+    counts = f"{round(best * n):,} of {n:,}; " if math.isclose(best * n, round(best * n), abs_tol=0.01) else ""
+    ends = f"{100 * low:.1f}–{100 * high:.1f} %"
+    which = f"All {of} seeds" if len(values) == of > 1 else _named(values)
+    share = chance_level(*question.drawing(name))
+    right = f", {share * n:.0f} of {n:,}" if share * n >= 1 else ""
+    most = "" if len(values) == 1 else "at most "
+    told = f"{which} {AT_CHANCE} ({measure.text(share)}{right}): {most}{measure.text(best)} ({counts}99.7 % CI {ends})"
+    return f"{told}{f', {rising} still rising' if rising else ''}."
+
+
+def _named(seeds: Iterable[tuple[str, int]]) -> str:
+    """Return `CLIP seed 0; CLOOB seeds 1, 2`."""
+    by_arm: dict[str, list[int]] = {}
+    for arm, seed in seeds:
+        by_arm.setdefault(arm, []).append(seed)
+    return "; ".join(f"{arm} seed{'s' * (len(each) > 1)} {', '.join(map(str, each))}" for arm, each in by_arm.items())
 
 
 def still_rises(values: Float[np.ndarray, " n"]) -> bool:
@@ -106,8 +143,8 @@ def still_rises(values: Float[np.ndarray, " n"]) -> bool:
 
 
 def _guessing(name: str, question: Question | None) -> float | None:
-    """Return the share that guessing reaches with three standard errors; None where it is not known."""
+    """Return the share that guessing reaches with `DEVIATIONS` standard errors; None where it is not known."""
     if question is None or question.is_certain(name) or (drawing := question.drawing(name)) is None:
         return None
     share = chance_level(*drawing)
-    return share + 3 * math.sqrt(share * (1 - share) / max(question.asked(name), 1))
+    return share + DEVIATIONS * math.sqrt(share * (1 - share) / max(question.asked(name), 1))

@@ -20,7 +20,7 @@ from trainer.analysis.significance import FEWEST_FLIPS, sign_flip_p
 from trainer.config.suited_optimizer import suited_steps
 from trainer.experiments.counted import CountedRun, RunGroup, arm_groups, counted_in, counted_line, flaw_of, flaws_of
 from trainer.experiments.experiment import Arm, Experiment, Outcome, from_toml
-from trainer.experiments.outliers import outlying, still_rises, weak
+from trainer.experiments.outliers import chance_sentence, outlying, still_rises, weak
 from trainer.experiments.run_style import arm_hues
 from trainer.metrics import Metric, metric
 from trainer.store import Question, RunRow, StoreError, Workspace
@@ -80,7 +80,7 @@ class LongerTraining(Struct, frozen=True, order=True):
     @property
     def text(self) -> str:
         """The advice as a sentence."""
-        return f"Train longer: {self.steps:,} steps suit these pairs, weak seeds made {self.made:,}."
+        return f"Train longer: {self.steps:,} steps suit these pairs, these runs made {self.made:,}."
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class ExperimentVerdict:
     secondaries: tuple[ArmComparison, ...]  # The others.
     samples: int | None  # Samples behind the primary outcome; None where it is not known or differs.
     notes: tuple[str, ...] = field(default=())  # What must be known to read it.
-    # Seeds that are outlying, weak or collapsed, by name, with what was told while they trained, and `longer`.
+    # Seeds that are outlying, weak or collapsed, by name, with what was told while they trained.
     warnings: tuple[str, ...] = field(default=())
     # Arm and number of each seed that is weak or collapsed -> which of these.
     weak: Mapping[tuple[str, int], str] = field(default_factory=dict)
@@ -395,16 +395,21 @@ def _warnings(
     ]
     collapse = ENDED_WORDS["collapse"]
     fallen = {key: collapse for key, row in counted.items() if collapse in flaws_of(row)}
-    short = []
+    short, at_chance, rising = [], {}, 0
     for arm_name, values in seeds.items():
         for seed, word, sentence in weak(arm_name, dict(sorted(values.items())), measure, name, question):
             row = counted[arm_name, seed]
-            series = number_series(workspace, row.id, f"val/{name}")
-            warnings.append(f"{sentence}{', still rising' * still_rises(series.values)}.")
+            rises = still_rises(number_series(workspace, row.id, f"val/{name}").values)
+            if sentence:
+                warnings.append(f"{sentence}{', still rising' * rises}.")
+            else:
+                at_chance[arm_name, seed], rising = values[seed], rising + rises
             if fallen.setdefault((arm_name, seed), word) != collapse:
                 short += _short_of_steps(workspace, row)
     longer = max(short, default=None)
-    warnings += [longer.text] if longer else []
+    if at_chance and question is not None:
+        every = sum(map(len, seeds.values()))
+        warnings.append(chance_sentence(at_chance, every, measure, name, question, rising=rising))
     step = _resolution(experiment.outcome, runs, 0)
     for arm in experiment.arms[1:]:
         both = sorted(seeds[control].keys() & seeds[arm.name].keys())
@@ -451,17 +456,14 @@ def method_notes(experiment: Experiment) -> tuple[str, ...]:
     """Return how the intervals and the p of an experiment are made, in sentences."""
     least, most, alpha = experiment.least_seeds, experiment.most_seeds, experiment.alpha
     shared = f" / {experiment.comparisons} (one for each arm compared)" if experiment.comparisons > 1 else ""
-    normal = (
-        "for approximately normal differences. If few seeds of an arm fail badly, more verdicts are wrong: check the "
-        "points."
-    )
+    normal = "for roughly normal differences; a collapsed seed breaks that."
     if most == OPEN:
         kind = "anytime-valid confidence sequence of the paired difference over seeds"
         source, holds = "Wang and Ramdas 2023, arXiv:2310.03722", f"It holds at any number of seeds, {normal}"
         p = "anytime-valid"
     elif least == most:
         kind, source = "Student's t of the paired difference over seeds", f"exactly {most} seeds"
-        holds, p = f"It holds {normal}", "Student's t"
+        holds, p = f"It holds {normal}", "that of the paired t test"
     else:
         kind = f"repeated confidence interval of the paired difference at {least} to {most} seeds"
         source = "exact t boundaries, Jennison and Turnbull 1989"
@@ -474,7 +476,7 @@ def method_notes(experiment: Experiment) -> tuple[str, ...]:
     )
     return (
         f"Interval: {kind} at alpha {alpha:g}{shared} ({source}). {holds}{flips}",
-        f"p: {p}.{_shared_words(experiment)}",
+        f"The p is {p}.{_shared_words(experiment)}",
     )
 
 

@@ -60,6 +60,8 @@ def page(workspace: Workspace, verdict: ExperimentVerdict, command: str) -> str:
     ]
     sentences = verdict.words.splitlines()
     parts += [f"<p><strong>{'<br>'.join(map(escape, sentences))}</strong></p>"]
+    more = [line for line in drawn.head if line not in (verdict.experiment.question, *sentences)]
+    parts += [f"<p>{escape(line)}</p>" for line in more]
     parts.append(_image(_without_tables(drawn), f"Differences and values: {' '.join(sentences)}"))
     parts += [_table(mark) for mark in drawn.marks if isinstance(mark, NumberTable)]
     parts += [f'<p class="quiet">{escape(line)}</p>' for line in (*drawn.warnings, *drawn.notes)]
