@@ -158,7 +158,7 @@ class Exports(QObject):
         command = ["bundle", *selected]
         example = ["export", "similarity", "--runs", *map(str, runs[:2])]
         names = figure_names(figures)
-        filters = "; ".join(words for view in views if (words := view.filter_words))
+        filters = "; ".join(filter(None, (view.filter_words for view in views)))
         names = {kind: f"Map, {filters}" if kind == FILTERED_MAP else name for kind, name in names.items()}
         dialog = self._open("evidence bundle", BUNDLES, lambda _suffix: command, stem, example, CONTENTS, names)
         dialog.finished.connect(lambda _result: setattr(self, "_left_out", dialog.left_out))
@@ -271,8 +271,8 @@ def with_usual(commands: Iterable[Sequence[str]], sides: Sequence[int], learned:
     of_runs = [list(command) for command in commands if "--runs" in command or command[0] != "export"]
     command_of_kind = {command[1]: _whole_map(command) for command in of_runs if command[0] == "export"}
     usual = [command_of_kind.get(kind, ["export", kind, "--runs"]) for kind in USUAL]
-    shown = [*usual, *(command for command in of_runs if command not in usual)]
-    figures = [of_these_runs(each, learned or sides if figure_kind(each) == "curves" else sides) for each in shown]
+    drawn = [*usual, *(command for command in of_runs if command not in usual)]
+    figures = [of_these_runs(each, learned or sides if figure_kind(each) == "curves" else sides) for each in drawn]
     return [each for index, each in enumerate(figures) if each not in figures[:index]]
 
 

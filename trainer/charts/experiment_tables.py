@@ -147,3 +147,16 @@ def design_table(verdict: ExperimentVerdict) -> NumberTable:
     }
     lines = tuple(NumberRow(title, "", (value,)) for title, value in facts.items())
     return NumberTable("asked", "Design", ("",), lines, badges=False)
+
+
+def difference_note(verdict: ExperimentVerdict) -> str:
+    """Return seeds and samples behind the differences, and whether the margin of equality can be told at all."""
+    outcome = metric(f"val/{verdict.experiment.outcome.metric}")
+    factor, unit = scaled(outcome)
+    seeds, n, margin = len(verdict.seeds), verdict.samples, factor * verdict.experiment.margin
+    note = f"{seeds} seed{'s' if seeds != 1 else ''}" + (f", n = {n:,}" if n else "")
+    if not margin:
+        return note
+    if n and outcome.percent and margin < factor / n:
+        return f"{note}, too small for the margin of ±{margin:.3g} {unit} (dashed): one of {n:,} is {factor / n:.1f}"
+    return f"{note}; dashed: within ±{margin:.3g} {unit} both are equal"

@@ -10,7 +10,14 @@ import numpy as np
 
 from trainer.analysis.progress import Progress
 from trainer.charts.experiment_curves import ArmCurve, NoResultYetError, arm_curves, arm_plot, newest
-from trainer.charts.experiment_tables import arms_table, compared_table, design_table, runs_table, scaled
+from trainer.charts.experiment_tables import (
+    arms_table,
+    compared_table,
+    design_table,
+    difference_note,
+    runs_table,
+    scaled,
+)
 from trainer.charts.marks import (
     Axis,
     Marker,
@@ -125,16 +132,9 @@ def _differences(verdict: ExperimentVerdict) -> XYPlot:
     lines.append(Series("", "quiet", ends, np.zeros(2), width=1.0))
     edges = ((f"margin ±{margin:.3g}", margin), ("", -margin)) if margin else ()
     lines += [Series(name, "quiet", ends, np.full(2, at), dashed=True, width=1.0) for name, at in edges]
-    seeds = len(verdict.seeds)
-    note = f"{seeds} seed{'s' if seeds != 1 else ''}" + (f", n = {verdict.samples:,}" if verdict.samples else "")
-    one = factor / verdict.samples if verdict.samples and metric(f"val/{outcome.metric}").percent else 0.0
-    if margin and margin < one:
-        note += f", too small for the margin of ±{margin:.3g} {unit} (dashed): one of {verdict.samples:,} is {one:.1f}"
-    elif margin:
-        note += f"; dashed: within ±{margin:.3g} {unit} both are equal"
     return XYPlot(
         "difference", f"Difference in {outcome.label}", x, y, tuple(lines), dots=tuple(dots), points=tuple(points),
-        names=names, note=note,
+        names=names, note=difference_note(verdict),
     )  # fmt: skip
 
 

@@ -113,16 +113,16 @@ def chance_sentence(
         measure, name, question: As of `weak`.
         rising: Of how many of them the curve still rises.
     """
-    n, best = question.asked(name), max(values.values())
-    low, high = wilson(best, n, z=DEVIATIONS)
-    counts = f"{round(best * n):,} of {n:,}; " if math.isclose(best * n, round(best * n), abs_tol=0.01) else ""
-    ends = f"{100 * low:.1f}–{100 * high:.1f} %"
-    which = f"All {of} seeds" if len(values) == of > 1 else _named(values)
+    n, highest = question.asked(name), max(values.values())
+    low, high = wilson(highest, n, z=DEVIATIONS)
+    count = f"{round(highest * n):,} of {n:,}; " if math.isclose(highest * n, round(highest * n), abs_tol=0.01) else ""
+    interval = f"{count}99.7 % CI {100 * low:.1f}–{100 * high:.1f} %"
+    seeds = f"All {of} seeds" if len(values) == of > 1 else _named(values)
     share = chance_level(*question.drawing(name))
-    right = f", {share * n:.0f} of {n:,}" if share * n >= 1 else ""
-    most = "" if len(values) == 1 else "at most "
-    told = f"{which} {AT_CHANCE} ({measure.text(share)}{right}): {most}{measure.text(best)} ({counts}99.7 % CI {ends})"
-    return f"{told}{f', {rising} still rising' if rising else ''}."
+    chance = measure.text(share) + (f", {share * n:.0f} of {n:,}" if share * n >= 1 else "")
+    bound = "at most " if len(values) > 1 else ""
+    still = f", {rising} still rising" if rising else ""
+    return f"{seeds} {AT_CHANCE} ({chance}): {bound}{measure.text(highest)} ({interval}){still}."
 
 
 def _named(seeds: Iterable[tuple[str, int]]) -> str:

@@ -141,8 +141,8 @@ class MapView(View):
     def filter_words(self) -> str:
         isolated, rows, owner = self.details_pane.isolated_names(), self._lit_rows, self.selecting.owner
         why = "selected" if len(self.selecting.rows) else f"filter: {self.text_search.field.text().strip()}"
-        words = [f"{len(rows):,} of {owner.n:,} pairs, {why}"] if owner is not None and len(rows) else []
-        return "; ".join([*words, *([f"classes: {', '.join(isolated)}"] if isolated else [])])
+        parts = [f"{len(rows):,} of {owner.n:,} pairs, {why}"] if owner is not None and len(rows) else []
+        return "; ".join([*parts, *([f"classes: {', '.join(isolated)}"] if isolated else [])])
 
     def _lit_words(self) -> list[str]:
         """Return the command arguments for what is highlighted, and how."""

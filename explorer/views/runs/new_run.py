@@ -262,7 +262,7 @@ class NewRun(QDialog):
             form.set_problems(*(_of_section(name, each) for each in (problems, repairs)))
         self.where.show_data(run.data)
         self._show_origins(run)
-        reads = "The data are being looked at." if self._looks and not self.where.name else ""
+        reads = "The data are being checked." if self._looks and not self.where.name else ""
         self.foot.allow(next(iter(problems.values()), reads), both=compares, elsewhere=bool(self.where.name))
         self._show_foot(run, problems, repairs)
 
@@ -336,9 +336,9 @@ class NewRun(QDialog):
         self._paces = paces
         self._check()
 
-    def _take_data(self, found: tuple[int | None, dict[str, config.ConfigError]]) -> None:
+    def _take_data(self, answer: tuple[int | None, dict[str, config.ConfigError]]) -> None:
         """Show how many pairs there are; an optimizer that is still its preset's is made to suit other data."""
-        self._looks, (pairs, self._missing) = False, found
+        self._looks, (pairs, self._missing) = False, answer
         self._pairs = pairs
         run, usual = self.run(), self._presets.get(self.preset_name)
         is_own = self._start_from is None and usual is not None and run.data != usual.data and not run.data.is_drawn
