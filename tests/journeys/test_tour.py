@@ -32,9 +32,9 @@ from tests.journeys.conftest import at_work
 from trainer.__main__ import main
 
 LEFT_ALONE = {
-    "Start the demo runs", "Run the four-way ablation", "Add images…", "Open folder", "Kill", "End now", "Resume", "Delete",
-    "Resume in the queue", "Evaluate the runs", "Show UMAP", "UMAP", "Look at finished runs", "Import a definition…",
-    "CLIP + CLOOB, 3 to 5 seeds, on the data of run A", "Stop after this run", "Stop now",
+    "Start the demo runs", "Run the four-way ablation", "Add images…", "Open folder", "Kill", "End now", "Resume",
+    "Delete", "Resume in the queue", "Evaluate the runs", "Show UMAP", "UMAP", "Look at finished runs",
+    "Import a definition…", "CLIP + CLOOB, 3 to 5 seeds, on the data of run A", "Stop after this run", "Stop now",
 }  # fmt: skip
 OF_THE_WINDOW = (
     "showMethod",
