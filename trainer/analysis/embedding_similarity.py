@@ -83,11 +83,13 @@ def rsa_profile(vectors: Float[np.ndarray, "n d"]) -> Float[np.ndarray, " m"]:
 
     Give a sample of at most some thousand rows.
     """
+    from scipy.stats import rankdata
+
     # Rows repeat, and with them cosines: those that differ by the order of summing only are ties.
     cosines = _cosines(vectors)[np.triu_indices(len(vectors), 1)].round(12)
     if len(cosines) < 2 or not np.isfinite(cosines).all():
         return np.full(len(cosines), np.nan)
-    ranked = _ranked(cosines)
+    ranked = rankdata(cosines)
     ranked -= ranked.mean()
     length = float(np.linalg.norm(ranked))
     return ranked / length if length > 0 else np.full(len(cosines), np.nan)
@@ -127,13 +129,6 @@ def compare_spaces(
             matrices["rsa"][i, j] = matrices["rsa"][j, i] = rsa_of_profiles(ranked[i], ranked[j])
             matrices["neighbors"][i, j] = matrices["neighbors"][j, i] = float(jaccard(near[i], near[j]).mean())
     return matrices
-
-
-def _ranked(values: Float[np.ndarray, " m"]) -> Float[np.ndarray, " m"]:
-    """Return the mean rank of each value."""
-    _, inverse, count = np.unique(values, return_inverse=True, return_counts=True)
-    last = np.cumsum(count)
-    return (last - (count - 1) / 2)[inverse.reshape(-1)]
 
 
 def _cosines(vectors: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n n"]:

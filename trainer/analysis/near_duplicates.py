@@ -44,7 +44,7 @@ def groups_of_near(
     for rows in _agreeing(hashes, bits + 1):
         for at in range(0, len(rows), _AT_ONCE):
             some = rows[at : at + _AT_ONCE]
-            near = _distances(hashes[some], hashes[rows]) <= bits
+            near = np.bitwise_count(hashes[some, None] ^ hashes[None, rows]) <= bits
             for i, j in zip(*np.nonzero(near & (some[:, None] < rows[None])), strict=True):
                 a, b = int(some[i]), int(rows[j])
                 if np.sqrt(np.mean((small[a] - small[b]) ** 2)) <= DEVIATION:
@@ -74,14 +74,6 @@ def _agreeing(hashes: np.ndarray, parts: int) -> Iterator[np.ndarray]:
         order = np.argsort(part, kind="stable")
         cuts = np.flatnonzero(np.diff(part[order])) + 1
         yield from (rows for rows in np.split(order, cuts) if len(rows) > 1)
-
-
-def _distances(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    differing = (a[:, None] ^ b[None]).view(np.uint8).reshape(len(a), len(b), 8)
-    return _ONES[differing].sum(axis=2, dtype=np.uint8)
-
-
-_ONES: Final = np.array([value.bit_count() for value in range(256)], dtype=np.uint8)
 
 
 def _root(first: np.ndarray, row: int) -> int:

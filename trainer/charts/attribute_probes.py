@@ -49,7 +49,8 @@ def draw(data: Probes, settings: ProbeSettings) -> Panel:
     effects = (_effect(side, runs, names) for side in ("images", "texts"))
     if effect_tables := tuple(effect for effect in effects if effect is not None):
         rows.append(effect_tables)
-    notes: tuple[str, ...] = (_NOTE, _INDEPENDENT if settings.independent else _OWN, _tried(runs))
+    tried = "; ".join(f"{run.name}: {', '.join(_counts(run))}" for run in runs) + "."
+    notes: tuple[str, ...] = (_NOTE, _INDEPENDENT if settings.independent else _OWN, tried)
     notes += (f"Without a snapshot of independent Scenes: {', '.join(data.missing)}.",) if data.missing else ()
     title = "Which attributes does each run encode?"
     return Panel(
@@ -72,10 +73,6 @@ _INDEPENDENT: Final = (
     "All runs are probed on the same Scenes, drawn with a seed of their own and without co-occurrence: no attribute "
     "can be predicted from the others, and runs trained with and without co-occurrence are compared on equal terms."
 )
-
-
-def _tried(runs: Sequence[Probed]) -> str:
-    return "; ".join(f"{run.name}: {', '.join(_counts(run))}" for run in runs) + "."
 
 
 def _counts(run: Probed) -> Iterator[str]:

@@ -87,14 +87,12 @@ def draw(data: PerRun[LoggedClusterings], _settings: BadClusteringSettings) -> P
 
 
 def _curves(run: LoggedClusterings, measure: str, *, scale: float = 1.0, dashed: bool = False) -> tuple[Series, ...]:
-    return tuple(
-        Series("" if dashed else f"{size:,} clusters", tone, *_drawn(of[measure], scale), dashed=dashed)
-        for (size, of), tone in zip(run.series.items(), TONES * len(run.series))
-    )
-
-
-def _drawn(series: tuple[np.ndarray, np.ndarray], scale: float) -> tuple[np.ndarray, np.ndarray]:
-    return series[0].astype(np.float64), scale * series[1]
+    curves = []
+    for (size, of), tone in zip(run.series.items(), TONES * len(run.series)):
+        steps, values = of[measure]
+        name = "" if dashed else f"{size:,} clusters"
+        curves.append(Series(name, tone, steps.astype(np.float64), scale * values, dashed=dashed))
+    return tuple(curves)
 
 
 def _table(data: PerRun[LoggedClusterings]) -> NumberTable:

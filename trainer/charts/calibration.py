@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
-from jaxtyping import Float
 
 from trainer.analysis import calibration as analysis
 from trainer.analysis.progress import Progress
@@ -78,7 +77,7 @@ def _chosen(run: CalibrationRun, settings: CalibrationSettings) -> CalibrationAt
 
 def _reliability(runs: tuple[CalibrationRun, ...], chosen: list[CalibrationAt]) -> XYPlot:
     line = np.array([0.0, 1.0])
-    curves, dots = [Series("", "quiet", line, line, dashed=True, width=1.0)], []
+    curves, dots, rugs = [Series("", "quiet", line, line, dashed=True, width=1.0)], [], []
     for run, shown_at in zip(runs, chosen, strict=True):
         bins, tone = shown_at.reliability, run_tone(run.index)
         filled = bins.counts > 0
@@ -88,23 +87,12 @@ def _reliability(runs: tuple[CalibrationRun, ...], chosen: list[CalibrationAt]) 
         curves.append(Series(name, tone, x, y, width=1.5))
         points = zip(x.tolist(), y.tolist(), sizes.tolist(), strict=True)
         dots += [Marker("", tone, at, height, size) for at, height, size in points]
+        confidence, _ = analysis.top_confidence(run.cosines, run.truth, shown_at.inv_tau, run.offset)
+        rugs.append(Rug(run.rows, confidence))
     axes = Axis("Confidence (largest probability)", 0, 1.02), Axis("Accuracy", 0, 1.04)
     note = "dot area: images in the bin"
-    rugs = (Rug(run.rows, _confidence(run, at)) for run, at in zip(runs, chosen, strict=True))
-    return XYPlot(
-        "reliability",
-        "Reliability diagram",
-        *axes,
-        tuple(curves),
-        dots=tuple(dots),
-        note=note,
-        brushes="x",
-        rug=joined(rugs),
-    )
-
-
-def _confidence(run: CalibrationRun, shown_at: CalibrationAt) -> Float[np.ndarray, " n"]:
-    return analysis.top_confidence(run.cosines, run.truth, shown_at.inv_tau, run.offset)[0]
+    title, rug = "Reliability diagram", joined(rugs)
+    return XYPlot("reliability", title, *axes, tuple(curves), dots=tuple(dots), note=note, brushes="x", rug=rug)
 
 
 def _likelihood(runs: tuple[CalibrationRun, ...], chosen: list[CalibrationAt]) -> XYPlot:
@@ -133,11 +121,9 @@ def _table(runs: tuple[CalibrationRun, ...], chosen: list[CalibrationAt]) -> Num
     ]
     for title, hint, read in _MEASURES:
         lines += [NumberRow(f"{title}, {at}", hint, tuple(read(by_name[at]) for by_name in every)) for at in _AT]
-    return NumberTable("numbers", "At current, trained and optimal temperature", _names(runs), tuple(lines))
-
-
-def _names(runs: tuple[CalibrationRun, ...]) -> tuple[str, ...]:
-    return tuple(run.name for run in runs)
+    return NumberTable(
+        "numbers", "At current, trained and optimal temperature", tuple(run.name for run in runs), tuple(lines)
+    )
 
 
 _AT: Final = ("shown", "trained", "best")

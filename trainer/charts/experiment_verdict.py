@@ -21,7 +21,6 @@ from trainer.charts.experiment_tables import (
 from trainer.charts.marks import (
     Axis,
     Marker,
-    NumberTable,
     Panel,
     Points,
     Series,
@@ -94,7 +93,7 @@ def draw(verdict: ExperimentVerdict, _settings: ExperimentSettings) -> Panel:
     if verdict.is_measured:
         plots = [*(plots or [_values(verdict)]), _differences(verdict)]
     rows: list[tuple[Any, ...]] = [tuple(each) for each in (plots, [by_field] if by_field else []) if each]
-    rows.append((_decisive(verdict),))
+    rows.append((compared_table("primary", f"Primary outcome: {experiment.outcome.label}", verdict.primary, verdict),))
     if verdict.secondaries:
         rows.append((compared_table("secondary", "Secondary outcomes (exploratory)", verdict.secondaries, verdict),))
     rows += [(arms_table(verdict),), (runs_table(verdict),), (design_table(verdict),)]
@@ -120,7 +119,9 @@ def _differences(verdict: ExperimentVerdict) -> XYPlot:
         if not len(gaps):
             continue
         tone = arm_tone(verdict.hue(index + 1))
-        spread = np.arange(len(gaps), dtype=np.float64) if by_seed else _spread(index, len(gaps))
+        # Next to their mean, so that none hides another.
+        places = np.arange(len(gaps), dtype=np.float64)
+        spread = places if by_seed else index + 0.14 + 0.16 * places / max(len(gaps) - 1, 1)
         points.append(Points("", tone, np.column_stack([spread, gaps]), size=8.0 if by_seed else 6.0))
         stems = zip(spread, gaps, strict=True) if by_seed else ()
         lines += [Series("", tone, np.array([at, at]), np.array([0.0, gap]), width=2.0) for at, gap in stems]
@@ -175,15 +176,6 @@ def _values(verdict: ExperimentVerdict) -> XYPlot:
     unit = "%" if metric_of.percent else metric_of.unit
     y = axis_over(unit, [cloud.xy[:, 1] for cloud in points], percent=metric_of.percent)
     return XYPlot("values", outcome.label, categories("", names), y, points=tuple(points), names=names)
-
-
-def _spread(index: int, n: int) -> np.ndarray:
-    """Return places of points next to their mean, so that none hides another."""
-    return index + 0.14 + 0.16 * np.arange(n) / max(n - 1, 1)
-
-
-def _decisive(verdict: ExperimentVerdict) -> NumberTable:
-    return compared_table("primary", f"Primary outcome: {verdict.experiment.outcome.label}", verdict.primary, verdict)
 
 
 def values(verdict: ExperimentVerdict, _settings: ExperimentSettings) -> list[dict[str, Any]]:

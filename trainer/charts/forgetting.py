@@ -105,14 +105,12 @@ def _dots(
     for step, share in shares.items():
         at = step / scale, 100 * share.value
         if is_reference and share.change is not None and share.change.high < 0:
-            dots.append(Marker("", "bad", *at, size=9, mark="down", hint=f"fallen: {_change_text(share.change)}"))
+            low, fallen, high = (100 * part for part in (share.change.low, share.change.difference, share.change.high))
+            hint = f"fallen: {signed(fallen)} points, 95 % {signed_ends(low, high)}"
+            dots.append(Marker("", "bad", *at, size=9, mark="down", hint=hint))
         if step == run.best and not is_reference:
             dots.append(Marker("", tone, *at, size=13, mark="diamond", label=f"best alpha {step / 100:g}"))
     return dots
-
-
-def _change_text(change: Any) -> str:
-    return f"{signed(100 * change.difference)} points, 95 % {signed_ends(100 * change.low, 100 * change.high)}"
 
 
 _COUNTS: Final = ("n", "Step, or alpha in %")

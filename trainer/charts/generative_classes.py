@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from jaxtyping import UInt8
 from msgspec import Struct
 
 from trainer.analysis.intervals import wilson
@@ -100,21 +99,20 @@ def _head(run: RunComparison) -> str:
 
 def _strips(read: ReadClasses, name: str, index: int) -> list[ImageRow]:
     strips = []
+    left = len(read.classes) - len(read.samples)
+    note = f"the first {len(read.samples)} of {len(read.classes):,} classes" if left > 0 else ""
     for key, title, pictures in (
         ("drawn", "drawn by the gated PixelCNN, given the class", read.samples),
         ("learned", "training pictures", read.learned),
     ):
         for number in range(pictures.shape[1]):
-            cells = tuple(_cell(pictures[at, number], of) for at, of in enumerate(read.classes[: len(pictures)]))
+            cells = tuple(
+                RowImage(-1, "", of, "", pixels=np.ascontiguousarray(of_class[number]))
+                for of_class, of in zip(pictures, read.classes)
+            )
             label = f"{name}: {title}, {number + 1} of {pictures.shape[1]}"
-            strips.append(ImageRow(f"{key}-{index}-{number}", label, run_tone(index), cells))
-    left = len(read.classes) - len(read.samples)
-    note = f"the first {len(read.samples)} of {len(read.classes):,} classes" if left > 0 else ""
-    return [ImageRow(s.key, s.title, s.tone, s.cells, note) for s in strips]
-
-
-def _cell(pixels: UInt8[np.ndarray, "h w 3"], name: str) -> RowImage:
-    return RowImage(-1, "", name, "", pixels=np.ascontiguousarray(pixels))
+            strips.append(ImageRow(f"{key}-{index}-{number}", label, run_tone(index), cells, note))
+    return strips
 
 
 def _accuracies(read: ReadClasses, name: str, index: int) -> XYPlot:

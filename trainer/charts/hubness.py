@@ -127,16 +127,13 @@ def draw(data: PerRun[Hubness], settings: HubSettings) -> Panel:
     parts = [_series(run, edges, index, settings) for run, index in zip(data.found, data.places, strict=True)]
     x = Axis(f"texts that find an image (first {max(run.k for run in data.found)})", -0.5, top + 0.5)
     y = axis_over("share of images (%)", [curve.y for part in parts for curve in part], include=(0,), percent=True)
-    plots = tuple(
-        XYPlot(f"hubs-{index}", name, x, y, part, note=_asked(run), tone=run_tone(index), brushes="x", rug=_pairs(run))
-        for (run, index, name), part in zip(data.named, parts, strict=True)
-    )
+    plots = []
+    for (run, index, name), part in zip(data.named, parts, strict=True):
+        rug = Rug(np.arange(len(run.image_of)), run.cosine.occurrences[run.image_of].astype(np.float64))
+        key, tone, asked = f"hubs-{index}", run_tone(index), _asked(run)
+        plots.append(XYPlot(key, name, x, y, part, note=asked, tone=tone, brushes="x", rug=rug))
     notes = ("k-occurrence: Radovanović et al., 2010. CSLS: Conneau et al., 2018.",)
-    return Panel(title="Hubs", rows=(plots, (_table(data),)), notes=notes)
-
-
-def _pairs(run: Hubness) -> Rug:
-    return Rug(np.arange(len(run.image_of)), run.cosine.occurrences[run.image_of].astype(np.float64))
+    return Panel(title="Hubs", rows=(tuple(plots), (_table(data),)), notes=notes)
 
 
 def _series(run: Hubness, edges: np.ndarray, index: int, settings: HubSettings) -> tuple[Series, ...]:

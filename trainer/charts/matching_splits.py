@@ -62,7 +62,10 @@ def same_splits(workspace: Workspace, rows: Sequence[RunRow]) -> SameSplits:
     keys = list(counts)
     if len(keys) < 2:
         return SameSplits({key: key for key in keys})
-    marks = {key: _clear(_of_tasks(folders.get(key, ())) | _of_snapshots(snapshots.get(key, ()))) for key in keys}
+    marks: dict[Key, frozenset[str]] = {}
+    for key in keys:
+        of_tasks = (_task_marks(folder, _changed(folder)) for folder in folders.get(key, ()))
+        marks[key] = _clear(_of_snapshots(snapshots.get(key, ())).union(*of_tasks))
     names: dict[Key, Key] = {}
     for group in _joined(keys, marks):
         # The answers to every sample lie under one name only, and "train heldout" says less than "emoji-pairs val".
@@ -90,10 +93,6 @@ def _clear(marks: frozenset[str]) -> frozenset[str]:
     locations = [mark for mark in marks if mark.startswith(_PLACES)]
     # The same pairs at two sizes have two hashes, but lie in one place.
     return marks if len(locations or marks) == 1 else frozenset()
-
-
-def _of_tasks(folders: Iterable[Path]) -> frozenset[str]:
-    return frozenset(mark for folder in folders for mark in _task_marks(folder, _changed(folder)))
 
 
 @lru_cache(maxsize=1024)

@@ -105,7 +105,8 @@ def matrix(workspace: Workspace, request: Request, settings: MatrixSettings, pro
             raise ChartError(f"{each.run.short_name} was embedded on other pairs; the matrices have no common order.")
         tile = read_tile(each.snapshot, order, window, blocks=settings.blocks)
         runs.append(MatrixRun(**shown(each.run, each.row), n=each.snapshot.n, tile=tile))
-    cells = "Each cell is one cosine" if tile.single else f"Cells are means of blocks: {_block(tile)} cosines"
+    block = f"{len(tile.rows[0]):,} × {len(tile.columns[0]):,}"
+    cells = "Each cell is one cosine" if tile.single else f"Cells are means of blocks: {block} cosines"
     note = f"{cells}. Ordered by {settings.by} as run {labels(runs)[0]} sees it."
     return MatrixChart(order, tuple(runs), tuple(first.items.caption), note)
 
@@ -162,10 +163,6 @@ def color_range(means: Float[np.ndarray, "r c"]) -> tuple[float, float]:
         return 0.0, 1.0
     low, high = np.quantile(finite, (0.005, 0.995)) if finite.size > 400 else (finite.min(), finite.max())
     return float(low), float(max(high, low + 1e-3))
-
-
-def _block(tile: MatrixTile) -> str:
-    return f"{len(tile.rows[0]):,} × {len(tile.columns[0]):,}"
 
 
 MOST_NAMED: Final = 24

@@ -12,7 +12,7 @@ import numpy as np
 from trainer import config
 from trainer.analysis.anytime_valid import Interval
 from trainer.analysis.repeated_intervals import interval
-from trainer.charts.marks import Axis, Points, Series, Tone, XYPlot, arm_tone, axis_over
+from trainer.charts.marks import Points, Series, Tone, XYPlot, arm_tone, axis_over
 from trainer.config.names import in_a_word
 from trainer.experiments.experiment import Arm, Experiment
 from trainer.experiments.verdict import ExperimentVerdict, RunOutcome
@@ -97,7 +97,9 @@ def _plot(
         points.append(_seed_points(arm_tone(index), x, seeds))
     integer = all(isinstance(value, int) for value in positions.values())
     x_axis = axis_over(x_label, [curve.x for curve in curves], integer=integer)
-    curves += [_line_across(arm, values, x_axis) for arm, values in outcomes.items() if field not in flat[arm]]
+    ends = np.array([x_axis.low, x_axis.high])
+    others = {arm: np.full(2, values.mean()) for arm, values in outcomes.items() if field not in flat[arm]}
+    curves += [Series(arm, "quiet", ends, means, dashed=True) for arm, means in others.items()]
     heights = [part for curve in curves for part in (curve.y, curve.low, curve.high) if part is not None]
     y_axis = axis_over(unit, [*heights, *(cloud.xy[:, 1] for cloud in points)], percent=outcome_metric.percent)
     n = f"n = {verdict.samples:,}" if verdict.samples else ""
@@ -142,10 +144,6 @@ def _mean_line(name: str, tone: Tone, x: np.ndarray, intervals: Sequence[Interva
 def _seed_points(tone: Tone, x: np.ndarray, seeds: Sequence[np.ndarray]) -> Points:
     dots = [(at, value) for at, values in zip(x, seeds, strict=True) for value in values]
     return Points("", tone, np.array(dots, np.float64).reshape(-1, 2), size=5.0)
-
-
-def _line_across(arm: str, values: np.ndarray, x_axis: Axis) -> Series:
-    return Series(arm, "quiet", np.array([x_axis.low, x_axis.high]), np.full(2, values.mean()), dashed=True)
 
 
 def _interval(experiment: Experiment, values: np.ndarray, most: float) -> Interval:

@@ -143,7 +143,8 @@ def pair_colors(by: str, maps: Sequence[ColoredMap]) -> list[ColoredPoints]:
         return [_cosine(each_map) for each_map in maps]
     if by in CHANGED:
         return [changed_colors(by, _changes_of(each_map, by)) for each_map in maps]
-    columns = [each_map.columns.get(by) or _nothing(each_map.n) for each_map in maps]
+    none = (MetadataColumn((NO_VALUE,), np.zeros(each_map.n, np.int64)) for each_map in maps)
+    columns = [each_map.columns.get(by) or empty for each_map, empty in zip(maps, none, strict=True)]
     if all(column.numbers is not None for column in columns):
         return _on_one_scale(by, [column.numbers for column in columns if column.numbers is not None])
     classes = [column if column.place is not None else _as_classes(column) for column in columns]
@@ -199,10 +200,6 @@ def _ends(numbers: Sequence[np.ndarray]) -> tuple[float, float]:
     if not finite:
         return 0.0, 0.0
     return min(float(values.min()) for values in finite), max(float(values.max()) for values in finite)
-
-
-def _nothing(n: int) -> MetadataColumn:
-    return MetadataColumn((NO_VALUE,), np.zeros(n, np.int64))
 
 
 def _as_classes(column: MetadataColumn) -> MetadataColumn:

@@ -15,7 +15,7 @@ from trainer import config
 from trainer.analysis.number_text import number
 from trainer.analysis.significance import Groups, compare_groups, holm
 from trainer.charts import ChartError
-from trainer.charts.matching_splits import SameSplits, same_splits
+from trainer.charts.matching_splits import same_splits
 from trainer.charts.measures.comparison import COMPARED, Key, newest_answers
 from trainer.config.fields import option
 from trainer.experiments.counted import RunGroup, counted_line, labeled, run_groups
@@ -104,7 +104,8 @@ def group_table(workspace: Workspace, patterns: Sequence[str], family: Family = 
     for group, hue in zip(named, hues, strict=True):
         groups.append(GroupColumn(group.name, tuple(row.short_name for row in group.counted), hue))
         counted = [member for member in group.members if not member.reason]
-        members.append([(member.seed, _newest(workspace, member.run, same)) for member in counted])
+        newest = [(member.seed, newest_answers(workspace, member.run, same)) for member in counted]
+        members.append([(seed, {key: answer.metrics for key, answer in of_run.items()}) for seed, of_run in newest])
     keys = list(dict.fromkeys(key for group in members for _, run in group for key in run))
     splits = list(dict.fromkeys(key[:2] for key in keys))
     # Of a split the questions that are known come first.
@@ -185,11 +186,6 @@ def hues_of(workspace: Workspace, groups: Sequence[RunGroup]) -> tuple[int, ...]
     hues = {tuple({styles[run.id].hue for run in group.counted}) for group in groups}
     alone = len(hues) == len(groups) and all(len(hue) == 1 for hue in hues)
     return tuple(styles[group.counted[0].id].hue if alone else index for index, group in enumerate(groups))
-
-
-def _newest(workspace: Workspace, row: RunRow, same: SameSplits) -> dict[Key, dict[str, float]]:
-    """Return each question's numbers at the split's last step, under any name of the split."""
-    return {key: evaluation.metrics for key, evaluation in newest_answers(workspace, row, same).items()}
 
 
 def _line(members: Sequence[Sequence[Member]], key: Key, name: str) -> GroupLine | None:
