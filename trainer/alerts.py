@@ -18,7 +18,7 @@ import numpy as np
 from jaxtyping import Float
 from msgspec import Struct
 
-from trainer.analysis.geometry import effective_eigenvalues
+from trainer.analysis.spectra import covariance_spectrum, effective_directions
 from trainer.untrusted.documents import BadDocument, convert
 
 WORDS: Final = {
@@ -106,7 +106,7 @@ class AlertWatch:
 
     def _collapsed(self, step: int, name: str, rows: Float[np.ndarray, "n d"]) -> str:
         part = rows[:: max(1, len(rows) // ROWS)]
-        now = spread(part), float(effective_eigenvalues(part))
+        now = spread(part), float(effective_directions(covariance_spectrum(part)))
         best = self.best.get(name, (0.0, 0.0))
         self.best[name] = max(now[0], best[0]), max(now[1], best[1])
         fallen = [value < FALL * before for value, before in zip(now, best, strict=True)]

@@ -1,4 +1,4 @@
-"""Geometry of embeddings on the sphere: gap, alignment, uniformity, spectrum."""
+"""Geometry of embeddings on the sphere: gap, alignment, uniformity."""
 
 from __future__ import annotations
 
@@ -67,21 +67,6 @@ def uniformity(vectors: Float[np.ndarray, "n d"], t: float = 2.0) -> float:
         potential[np.arange(len(potential)), np.arange(rows.start, rows.stop)] = 0
         total += float(potential.sum(dtype=np.float64))
     return float(np.log(total / n / (n - 1)))
-
-
-def effective_eigenvalues(vectors: Float[np.ndarray, "n d"], share: float = 0.99) -> int:
-    """Return the number of leading principal directions that hold `share` of the variance; 0 without variance.
-
-    The measure of the CLOOB blog (Fuerst et al., 2022, https://arxiv.org/abs/2110.11316).
-    """
-    centered = exact(vectors).astype(np.float64)
-    centered -= centered.mean(0)
-    eigenvalues = np.linalg.eigvalsh(centered.T @ centered)[::-1].clip(min=0)
-    if eigenvalues.sum() <= np.finfo(np.float64).eps * len(centered):
-        return 0
-    # The running sum may end a rounding below 1; the tolerance keeps the answer at most d.
-    reached = np.cumsum(eigenvalues) / eigenvalues.sum() >= share - 1e-12
-    return int(np.argmax(reached)) + 1
 
 
 def ajne(vectors: Float[np.ndarray, "n d"]) -> float:

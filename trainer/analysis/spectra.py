@@ -47,9 +47,10 @@ def shares_of(eigenvalues: Float[np.ndarray, " d"]) -> Float[np.ndarray, " d"]:
 def effective_directions(eigenvalues: Float[np.ndarray, " d"], share: float = 0.99) -> int:
     """Return the number of leading directions that hold `share` of the variance; 0 without variance.
 
-    As `trainer.analysis.geometry.effective_eigenvalues`, of a spectrum that is there already.
+    The measure of the CLOOB blog (Fuerst et al., 2022, https://arxiv.org/abs/2110.11316).
     """
     shares = shares_of(eigenvalues)
+    # The running sum may end a rounding below 1; the tolerance keeps the answer at most d.
     return int(np.argmax(np.cumsum(shares) >= share - 1e-12)) + 1 if shares.any() else 0
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -11,7 +12,8 @@ from jaxtyping import Float, Int
 from trainer.analysis.chance import jaccard_chance_text
 from trainer.analysis.sampling import at_most
 from trainer.charts import objective_label
-from trainer.charts.marks import Axis, NumberRow, NumberTable, Panel, Points, Series, Tone, XYPlot, axis_over, run_tone
+from trainer.charts.marks import Axis, NumberTable, Panel, Points, Series, Tone, XYPlot, axis_over, run_tone
+from trainer.charts.measure import Measure
 from trainer.charts.measures.changes import (
     AXES,
     ChangesData,
@@ -23,6 +25,7 @@ from trainer.charts.measures.changes import (
     sentences,
     values,
 )
+from trainer.charts.mispairs import Mispairs
 from trainer.charts.pair_changes import MEASURES, Changes, better_note
 from trainer.charts.snapshot_label import SnapshotLabel, labels
 from trainer.charts.spec import Chart
@@ -115,26 +118,20 @@ def _overlaps(changes: Changes, index: int, name: str) -> XYPlot:
     )
 
 
+_LOW_RANKED: Final = (
+    Measure[Mispairs]("Pictures low-ranked in both", "Possible mislabels.", lambda bad: bad.pictures["both"], 0),
+    Measure[Mispairs]("Pictures low-ranked only in A", "The models differ.", lambda bad: bad.pictures["only_a"], 0),
+    Measure[Mispairs]("Pictures low-ranked only in B", "The models differ.", lambda bad: bad.pictures["only_b"], 0),
+)
+
+
 def _table(data: ChangesData, names: list[str], settings: ChangesSettings) -> NumberTable:
     keys = [key for key in MEASURES if any(key in changes.values for changes in data.found)]
-    lines = [
-        NumberRow(
-            f"{MEASURES[key].words}, mean",
-            MEASURES[key].hint,
-            tuple(mean_of(changes, key) for changes in data.found),
-            3,
-        )
-        for key in keys
-    ]
+    of_pairs = [(f"{MEASURES[key].words}, mean", MEASURES[key].hint, partial(mean_of, key=key)) for key in keys]
+    lines = [Measure(*each).row(data.found) for each in of_pairs]
     bad = [bad_pairs(changes, settings) for changes in data.found]
-    for label, hint, field in (
-        ("Pictures low-ranked in both", "Possible mislabels.", "both"),
-        ("Pictures low-ranked only in A", "The models differ.", "only_a"),
-        ("Pictures low-ranked only in B", "The models differ.", "only_b"),
-    ):
-        counts = tuple(float("nan") if changes is None else float(changes.pictures[field]) for changes in bad)
-        lines.append(NumberRow(label, hint, counts, 0))
-    lines.append(NumberRow("Pairs compared", "", tuple(float(changes.n) for changes in data.found), 0))
+    lines += [measure.row(bad) for measure in _LOW_RANKED]
+    lines.append(Measure[Changes]("Pairs compared", "", lambda changes: changes.n, 0).row(data.found))
     title = "Means over the distinct pictures; image ranks: over the captions"
     return NumberTable("numbers", title, tuple(names), tuple(lines), badges=False)
 

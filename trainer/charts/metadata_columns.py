@@ -31,27 +31,23 @@ def column(values: Sequence[Any]) -> MetadataColumn | None:
     """Return a column prepared for coloring; None if its values cannot be distinguished (such as lists)."""
     if is_scale(values):
         return MetadataColumn(numbers=as_numbers(values))
-    if isinstance(values, StoredColumn):
-        return _classes_of(values)
-    try:
-        named = {value: NO_VALUE if value in (None, "") else str(value) for value in dict.fromkeys(values)}
-    except TypeError:
-        return None
-    names = tuple(sorted(set(named.values())))
-    where = {name: i for i, name in enumerate(names)}
-    of_value = {value: where[name] for value, name in named.items()}
-    class_index = np.fromiter(map(of_value.__getitem__, values), np.int64, len(values))
-    return MetadataColumn(names, class_index)
-
-
-def _classes_of(values: StoredColumn) -> MetadataColumn | None:
-    coded = values.coded()
+    coded = values.coded() if isinstance(values, StoredColumn) else _coded(values)
     if coded is None:
         return None
-    named = [NO_VALUE if value in (None, "") else str(value) for value in coded[1]]
+    codes, different = coded
+    named = [NO_VALUE if value in (None, "") else str(value) for value in different]
     names = tuple(sorted(set(named)))
     where = {name: i for i, name in enumerate(names)}
-    return MetadataColumn(names, np.array([where[name] for name in named] or [0], np.int64)[coded[0]])
+    return MetadataColumn(names, np.array([where[name] for name in named] or [0], np.int64)[codes])
+
+
+def _coded(values: Sequence[Any]) -> tuple[Int[np.ndarray, " n"], list[Any]] | None:
+    """Return the place of each value among the different ones, and these; None if there is no telling."""
+    try:
+        places = {value: place for place, value in enumerate(dict.fromkeys(values))}
+    except TypeError:
+        return None
+    return np.fromiter(map(places.__getitem__, values), np.int64, len(values)), list(places)
 
 
 def is_class(values: Sequence[Any], most: int) -> bool:

@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainer.analysis.geometry import effective_eigenvalues
 from trainer.analysis.spectra import (
     covariance_spectrum,
     effective_directions,
@@ -44,10 +43,13 @@ def test_golden_values(unit):
 
 
 @given(st.integers(2, 40), st.integers(0, 99), st.floats(0.3, 1))
-def test_directions_are_those_of_geometry(n: int, seed: int, share: float):
+def test_directions_are_those_of_singular_values(n: int, seed: int, share: float):
     rows = np.random.default_rng(seed).standard_normal((n, 6))
     spectrum = covariance_spectrum(rows)
-    assert effective_directions(spectrum, share) == effective_eigenvalues(rows, share)
+    variances = np.linalg.svd(rows - rows.mean(0), compute_uv=False) ** 2
+    held = [variances[:k].sum() / variances.sum() for k in range(1, len(variances) + 1)]
+    assert effective_directions(spectrum, share) == 1 + sum(part < share - 1e-12 for part in held[:-1])
+    assert effective_directions(covariance_spectrum(np.repeat(rows[:1], n, axis=0))) == 0
     assert 1 <= effective_rank(spectrum) <= 6 + 1e-9
     firsts = [share_in_first(spectrum, k) for k in range(8)]
     assert firsts == sorted(firsts)

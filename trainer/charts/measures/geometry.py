@@ -10,9 +10,10 @@ import numpy as np
 from jaxtyping import Float, Int
 from msgspec import Struct
 
-from trainer.analysis.geometry import alignment, effective_eigenvalues, modality_gap, uniformity
+from trainer.analysis.geometry import alignment, modality_gap, uniformity
 from trainer.analysis.progress import between, part_of
 from trainer.analysis.sampling import at_most
+from trainer.analysis.spectra import covariance_spectrum, effective_directions
 from trainer.analysis.tiles import exact
 from trainer.analysis.uniformity_tests import (
     ajne_of,
@@ -186,7 +187,7 @@ def measure(
         p_ajne=float("nan"),
         p_gine=float("nan"),
         n_tested=min(n, TEST_ROWS),
-        effective_eigenvalues=effective_eigenvalues(chosen),
+        effective_eigenvalues=effective_directions(covariance_spectrum(chosen)),
         angles=counts,
         rows=rows,
         row_angles=np.degrees(by_row / max(n - 1, 1)),
