@@ -563,23 +563,13 @@ class RunsModel(QAbstractTableModel):
 
     def _look(self, run: RunRow, column: RunColumn, role: int) -> Any:
         look = look_of(run.status)
-        if (
-            role == Qt.ItemDataRole.ToolTipRole
-            and column in (RunColumn.STATUS, RunColumn.ETA)
-            and run.id in self._turns
-        ):
-            return self._queue_hint(run)
-        if column is RunColumn.STATUS and (silent := self._why_silent(run)):
-            if role == Qt.ItemDataRole.ToolTipRole:
-                return "\n".join(filter(None, (silent, _hint(run, column))))
-            if role == Qt.ItemDataRole.DecorationRole:
-                return theme.icon("triangle-alert", 16, "warn")
-        if column is RunColumn.STATUS and role == Qt.ItemDataRole.DecorationRole and (alert := gravest(run)):
-            return theme.icon("triangle-alert", 16, "bad" if alert in ("nan", "memory") else "warn")
-        if column is RunColumn.STATUS and role == Qt.ItemDataRole.DecorationRole and (run.out_of_reach or flaw_of(run)):
-            return theme.icon("triangle-alert", 16, "warn")
+        silent = self._why_silent(run) if column is RunColumn.STATUS else ""
         if column is RunColumn.STATUS and role == Qt.ItemDataRole.DecorationRole:
-            return theme.icon(look.icon, 16, look.role)
+            alert = gravest(run)
+            if not (silent or alert or run.out_of_reach or flaw_of(run)):
+                return theme.icon(look.icon, 16, look.role)
+            is_grave = alert in ("nan", "memory") and not silent
+            return theme.icon("triangle-alert", 16, "bad" if is_grave else "warn")
         if column in (RunColumn.LAST, RunColumn.N) and role in (STATE_ROLE, SHARE_ROLE, TONE_ROLE):
             return self._state(run, role)
         if column is RunColumn.PROGRESS and role == SHARE_ROLE:
@@ -595,20 +585,23 @@ class RunsModel(QAbstractTableModel):
             return run.id in self._drawn
         if column is RunColumn.NAME and role == Qt.ItemDataRole.EditRole:
             return run.name
+        is_value = column in (RunColumn.BEST, RunColumn.LAST, RunColumn.N)
+        apart = why_apart(run, next(iter(self._questions), None)) if is_value else ""
         if role == Qt.ItemDataRole.ToolTipRole and column is RunColumn.NAME:
             return self._summary(run)
-        apart = (
-            why_apart(run, next(iter(self._questions), None))
-            if column in (RunColumn.BEST, RunColumn.LAST, RunColumn.N)
-            else ""
-        )
+        if (
+            role == Qt.ItemDataRole.ToolTipRole
+            and column in (RunColumn.STATUS, RunColumn.ETA)
+            and run.id in self._turns
+        ):
+            return self._queue_hint(run)
         if role == Qt.ItemDataRole.ToolTipRole:
-            return "\n".join(filter(None, (_hint(run, column), apart))) or None
-        is_value = column in (RunColumn.BEST, RunColumn.LAST, RunColumn.N)
+            return "\n".join(filter(None, (silent, _hint(run, column), apart))) or None
         if role == Qt.ItemDataRole.ForegroundRole and (apart or (is_value and standing(run))):
             return theme.color("secondary")
+        ended_early = run.last is not None and not run.active and bool(standing(run))
         # How far it came says that its value is no result; the tool tip has that.
-        if column is RunColumn.LAST and role == Qt.ItemDataRole.DecorationRole and _ended_early(run):
+        if column is RunColumn.LAST and role == Qt.ItemDataRole.DecorationRole and ended_early:
             return theme.icon(look.icon, 12, look.role)
         state = self.state_text(run) if column is RunColumn.LAST and (run.active or run.last is None) else ""
         if role == Qt.ItemDataRole.AccessibleTextRole and state:
@@ -855,16 +848,8 @@ def _quantity_text(run: RunRow, column: RunColumn) -> str:
 
 def last_at_step(run: RunRow) -> str:
     """Return the last value of the main metric, and at which step it was measured where the run went on."""
-    return display_text(run, RunColumn.LAST) + (f" at step {run.last_step:,}" if _is_earlier(run) else "")
-
-
-def _is_earlier(run: RunRow) -> bool:
-    """Return whether a run that ended early trained on after its last evaluation."""
-    return run.last_step is not None and run.last_step != run.step
-
-
-def _ended_early(run: RunRow) -> bool:
-    return run.last is not None and not run.active and bool(standing(run))
+    went_on = run.last_step is not None and run.last_step != run.step
+    return display_text(run, RunColumn.LAST) + (f" at step {run.last_step:,}" if went_on else "")
 
 
 def _finite(value: float | None) -> float | None:

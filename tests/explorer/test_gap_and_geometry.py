@@ -16,7 +16,7 @@ from tests.explorer.test_board import turns_of_plots
 from trainer.analysis.gap import close_gap
 from trainer.analysis.geometry import ajne, alignment, modality_gap
 from trainer.analysis.retrieval import ranks, recall_at
-from trainer.analysis.uniformity_tests import gine
+from trainer.analysis.uniformity_tests import gine_of, pair_sums
 from trainer.charts.measures import gap, geometry
 from trainer.store import read_snapshot
 
@@ -114,7 +114,8 @@ def test_geometry_shows_the_tests(qtbot, show_view, two_runs, monkeypatch):
         for modality in ("image", "text"):
             rows, numbers = getattr(snapshot, modality), cards[f"{modality}s"]
             assert numbers.text("Ajne A", index) == f"{ajne(rows):.3f}"
-            assert numbers.text("Giné G", index) == f"{gine(rows):.3f}"
+            gine = gine_of(pair_sums(rows)[1], *rows.shape)
+            assert numbers.text("Giné G", index) == f"{gine:.3f}"
             assert numbers.text("n (angles)", index) == "48"
             assert 0.02 < float(numbers.text("p (Ajne)", index)) <= 1
     assert view.command()[:2] == ["export", "geometry"]

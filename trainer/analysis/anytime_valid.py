@@ -71,42 +71,6 @@ def critical_t(n: int, alpha: float, *, effect: float = EFFECT) -> float:
     return float(np.sqrt(share * (n - 1) / (n - share))) if share < n else float("inf")
 
 
-def confidence_sequence(
-    differences: Float[np.ndarray, "*shape n"], alpha: float, *, resolution: float = 0.0, effect: float = EFFECT
-) -> tuple[Float[np.ndarray, "*shape n"], Float[np.ndarray, "*shape n"]]:
-    """Return both ends of the interval of the mean after each difference, all of which hold together at 1 - alpha.
-
-    Args:
-        differences: Along the last axis, in the order in which they became known.
-        alpha: Probability that the mean is ever outside.
-        resolution: Smallest step of a measured value, such as 1/n of a share of n samples. The deviation counts as
-            this at least: equal numbers of right answers are not a spread of 0. It only widens the interval.
-        effect: As of `log_e_values`.
-    """
-    x = np.asarray(differences, np.float64)
-    n = np.arange(1, x.shape[-1] + 1)
-    mean = np.cumsum(x, axis=-1) / n
-    # From the first value, so that equal differences have a variance of exactly 0.
-    shifted = x - x[..., :1]
-    spread = np.cumsum(shifted * shifted, axis=-1) - np.cumsum(shifted, axis=-1) ** 2 / n
-    deviation = np.sqrt(np.maximum(spread / np.maximum(n - 1, 1), resolution**2))
-    reach = np.array([critical_t(int(count), alpha, effect=effect) for count in n])
-    with np.errstate(invalid="ignore"):
-        half = np.where(np.isinf(reach), np.inf, reach * deviation / np.sqrt(n))
-    return mean - half, mean + half
-
-
-def interval(
-    differences: Float[np.ndarray, " n"], alpha: float, *, resolution: float = 0.0, effect: float = EFFECT
-) -> Interval:
-    """Return the mean and the confidence sequence after the last difference."""
-    x = np.asarray(differences, np.float64)
-    if not len(x):
-        return Interval(float("nan"), float("-inf"), float("inf"), 0)
-    low, high = confidence_sequence(x, alpha, resolution=resolution, effect=effect)
-    return Interval(float(x.mean()), float(low[-1]), float(high[-1]), len(x))
-
-
 def p_value(differences: Float[np.ndarray, " n"], *, effect: float = EFFECT) -> float:
     """Return the anytime-valid p of a mean of 0: 1 over the largest e-value so far, at most 1; NaN without one.
 

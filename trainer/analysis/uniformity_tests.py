@@ -68,11 +68,6 @@ def gine_of(sines: float, n: int, d: int) -> float:
     return n / 2 - factor * sines / n
 
 
-def gine(vectors: Float[np.ndarray, "n d"]) -> float:
-    """Return Gine's statistic of the rows; see `gine_of`. Block by block."""
-    return gine_of(pair_sums(vectors)[1], *vectors.shape)
-
-
 def mean_angle(ajne: float, n: int) -> float:
     """Return the mean pairwise angle of `n` rows in degrees from Ajne's statistic: 90 if uniform, for any n."""
     return float("nan") if n < 2 else 360 * (n / 4 - ajne) / (n - 1)
