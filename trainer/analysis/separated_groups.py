@@ -203,7 +203,8 @@ def _described(number: int, parts: list[np.ndarray], of_a: np.ndarray, of_b: np.
     means = [(float(mean_a @ of_a[part].mean(axis=0)), float(mean_b @ of_b[part].mean(axis=0))) for part in parts]
     mixed = [-np.inf if other == number else b - a for other, (a, b) in enumerate(means)]
     partner = int(np.argmax(mixed)) if len(parts) > 1 else -1
-    if partner >= 0 and mixed[partner] > _least_mixed(means[number]):
+    # B is said to mix two groups where it relates them more than A does by a part of what holds this one together.
+    if partner >= 0 and mixed[partner] > 0.2 * max(means[number]):
         across = means[partner]
     else:
         partner = -1
@@ -211,11 +212,6 @@ def _described(number: int, parts: list[np.ndarray], of_a: np.ndarray, of_b: np.
         others[rows] = False
         across = float(mean_a @ of_a[others].mean(axis=0)), float(mean_b @ of_b[others].mean(axis=0))
     return SeparatedGroup(rows, partner, *means[number], *across)
-
-
-def _least_mixed(within: tuple[float, float]) -> float:
-    """Return by how much B has to relate two groups more than A does, to be said to mix them."""
-    return 0.2 * max(within)
 
 
 def _with_partner(group: SeparatedGroup, renamed: dict[int, int]) -> SeparatedGroup:

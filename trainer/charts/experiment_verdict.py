@@ -120,8 +120,8 @@ def _differences(verdict: ExperimentVerdict) -> XYPlot:
             continue
         tone = arm_tone(verdict.hue(index + 1))
         # Next to their mean, so that none hides another.
-        places = np.arange(len(gaps), dtype=np.float64)
-        spread = places if by_seed else index + 0.14 + 0.16 * places / max(len(gaps) - 1, 1)
+        x_of_seeds = np.arange(len(gaps), dtype=np.float64)
+        spread = x_of_seeds if by_seed else index + 0.14 + 0.16 * x_of_seeds / max(len(gaps) - 1, 1)
         points.append(Points("", tone, np.column_stack([spread, gaps]), size=8.0 if by_seed else 6.0))
         stems = zip(spread, gaps, strict=True) if by_seed else ()
         lines += [Series("", tone, np.array([at, at]), np.array([0.0, gap]), width=2.0) for at, gap in stems]

@@ -130,8 +130,8 @@ def draw(data: PerRun[Hubness], settings: HubSettings) -> Panel:
     plots = []
     for (run, index, name), part in zip(data.named, parts, strict=True):
         rug = Rug(np.arange(len(run.image_of)), run.cosine.occurrences[run.image_of].astype(np.float64))
-        key, tone, asked = f"hubs-{index}", run_tone(index), _asked(run)
-        plots.append(XYPlot(key, name, x, y, part, note=asked, tone=tone, brushes="x", rug=rug))
+        key, tone, note = f"hubs-{index}", run_tone(index), _asked(run)
+        plots.append(XYPlot(key, name, x, y, part, note=note, tone=tone, brushes="x", rug=rug))
     notes = ("k-occurrence: Radovanović et al., 2010. CSLS: Conneau et al., 2018.",)
     return Panel(title="Hubs", rows=(tuple(plots), (_table(data),)), notes=notes)
 

@@ -320,12 +320,9 @@ def _changed(
 
 def color_columns(items: Items) -> tuple[str, ...]:
     """Return columns that can color a map: numbers, and those with 2 to 256 values; captions last."""
-    columns = dict.fromkeys((*_BUILT_IN[:2], *items.metadata, _BUILT_IN[2]))
-    return tuple(name for name in columns if is_scale(values := _column(items, name)) or _distinguishes(values))
-
-
-def _distinguishes(values: Sequence[object]) -> bool:
-    return 2 <= len(set(map(str, values))) <= _MOST_CLASSES
+    columns = {name: _column(items, name) for name in (*_BUILT_IN[:2], *items.metadata, _BUILT_IN[2])}
+    counts = range(2, _MOST_CLASSES + 1)
+    return tuple(name for name, of in columns.items() if is_scale(of) or len(set(map(str, of))) in counts)
 
 
 def _points(snapshot: Snapshot, layout: np.ndarray) -> tuple[np.ndarray | None, np.ndarray | None]:

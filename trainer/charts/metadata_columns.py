@@ -42,12 +42,12 @@ def column(values: Sequence[Any]) -> MetadataColumn | None:
 
 
 def _coded(values: Sequence[Any]) -> tuple[Int[np.ndarray, " n"], list[Any]] | None:
-    """Return the place of each value among the different ones, and these; None if there is no telling."""
+    """Return the code of each value and the value of each code; None if there is no telling."""
     try:
-        places = {value: place for place, value in enumerate(dict.fromkeys(values))}
+        code_of = {value: code for code, value in enumerate(dict.fromkeys(values))}
     except TypeError:
         return None
-    return np.fromiter(map(places.__getitem__, values), np.int64, len(values)), list(places)
+    return np.fromiter(map(code_of.__getitem__, values), np.int64, len(values)), list(code_of)
 
 
 def is_class(values: Sequence[Any], most: int) -> bool:

@@ -165,23 +165,19 @@ def _plot(data: ShareRuns, measure: int) -> XYPlot:
     if len(clip := data.of(None, measure)):
         curves.append(Series("CLIP", "quiet", np.array([0.0, 1.0]), np.full(2, clip.mean()), dashed=True))
     # Without names: a legend of all runs would take the plot's place, and the records have them.
-    dots = tuple(
-        Marker("", "first" if run.share is not None else "quiet", _place(run), run.values[measure], size=6)
-        for run in data.runs
-    )
+    dots = []
+    for run in data.runs:
+        # CLIP has no share and is placed beyond the end.
+        tone, at = ("quiet", 1.06) if run.share is None else ("first", run.share)
+        dots.append(Marker("", tone, at, run.values[measure], size=6))
     y = axis_over(label, [run.values[measure] for run in data.runs], include=(0,), percent=measure in IN_PERCENT)
     x = Axis("retrieval share s", -0.05, 1.1)
-    return XYPlot(f"share-{measure}", label, x, y, tuple(curves), dots=dots)
+    return XYPlot(f"share-{measure}", label, x, y, tuple(curves), dots=tuple(dots))
 
 
 def _label(data: ShareRuns, measure: int) -> str:
     recall = recall_name("image_to_text", split=data.split, n=data.pictures)
     return f"{recall} (%)" if measure == 0 else MEASURES[measure][0]
-
-
-def _place(run: ShareRun) -> float:
-    """Return a run's x position; CLIP has no share and is placed beyond the end."""
-    return 1.06 if run.share is None else run.share
 
 
 def _mean_and_spread(values: np.ndarray) -> tuple[float, float]:

@@ -48,7 +48,8 @@ def draw(chart: DecodedChart) -> Figure:
             for below, pictures in enumerate((run.reverse.noisy, run.reverse.foreseen), start=1):
                 _draw_way([figure.add_subplot(grid[line + below, column]) for column in range(columns)],
                           pictures, run.reverse.levels, foreseen=below == 2)  # fmt: skip
-    figure.suptitle(f"Decoded: {_cut(chart.title, 90)}", fontsize=9, x=0.01, ha="left")
+    title = chart.title if len(chart.title) <= 90 else f"{chart.title[:89]}…"
+    figure.suptitle(f"Decoded: {title}", fontsize=9, x=0.01, ha="left")
     footnote(figure, f"{chart.how} {chart.limits}")
     return figure
 
@@ -142,7 +143,3 @@ def _write_above(axes: Axes, caption: str, above_pt: float, *, size: float = 6.5
         caption, (0, 1), (0, above_pt), xycoords="axes fraction", textcoords="offset points", fontsize=size, color=color
     )
     text.set_in_layout(False)
-
-
-def _cut(text: str, most: int) -> str:
-    return text if len(text) <= most else f"{text[: most - 1]}…"

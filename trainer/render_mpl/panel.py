@@ -183,7 +183,7 @@ def _with_legends(panel: Panel, *, notes: bool) -> Panel:
 def _lines(panel: Panel, page_in: float) -> Iterator[tuple[Mark, ...]]:
     """Yield the rows of the panel, stacking tables that are too wide to be side by side."""
     for row in panel.rows:
-        if sum(_columns(mark) for mark in row) > MOST_COLUMNS:
+        if sum(1 + len(mark.columns) for mark in row if isinstance(mark, ShadedTable)) > MOST_COLUMNS:
             yield from ((mark,) for mark in row)
         elif all(isinstance(mark, NumberTable) for mark in row):
             tables = [part for mark in row if isinstance(mark, NumberTable) for part in parted(mark, page_in)]
@@ -198,10 +198,6 @@ def _lines(panel: Panel, page_in: float) -> Iterator[tuple[Mark, ...]]:
                 least_in = LEAST_NAMED_IN
             beside = max(1, min(most, int(page_in / least_in)))
             yield from (row[at : at + beside] for at in range(0, len(row), beside))
-
-
-def _columns(mark: Mark) -> int:
-    return 1 + len(mark.columns) if isinstance(mark, ShadedTable) else 0
 
 
 def _fitting(tables: list[NumberTable], page_in: float) -> Iterator[tuple[Mark, ...]]:
