@@ -104,14 +104,12 @@ def merged(parts: Sequence[PreparedSet]) -> PreparedSet:
     _, first = np.unique(ids, return_index=True)
     rows = first if ids.dtype.kind in "iu" else np.sort(first)
     arrays = {name: np.concatenate([part.arrays[name] for part in parts])[rows] for name in parts[0].arrays}
-    path, caption, label, split = (_column(parts, name, rows) for name in ("path", "caption", "label", "split"))
+    names = ("path", "caption", "label", "split")
+    columns = (_joined([getattr(part.items, name) for part in parts], rows) for name in names)
+    path, caption, label, split = columns
     items = Items(ids[rows], path, caption, label, split)
     metadata = {name: _joined([part.items.metadata[name] for part in parts], rows) for name in parts[0].items.metadata}
     return PreparedSet(arrays, replace(items, metadata=metadata), [row for part in parts for row in part.dropped])
-
-
-def _column(parts: Sequence[PreparedSet], name: str, rows: np.ndarray) -> list[Any]:
-    return _joined([getattr(part.items, name) for part in parts], rows)
 
 
 def _joined(columns: Sequence[Sequence[Any]], rows: np.ndarray) -> list[Any]:

@@ -9,6 +9,7 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from http.client import HTTPException
 from pathlib import Path
 from typing import Any, Final
@@ -61,7 +62,7 @@ def _of_split(data: config.Named, root: Path, kept_at: Path, training: bool, pro
         where = f"-{zlib.crc32(str(root.resolve()).encode()):08x}" if data.root.strip() else ""
         folder = kept_at / f"{data.name}-{'train' if training else 'test'}{where}"
         sources, _ = kept(folder, lambda: _pictures(data.name, opened, progress))
-        return [_captioned(source, data.template) for source in sources]
+        return [replace(source, caption=captioned(data.template, source.label)) for source in sources]
     names = _class_names(data.name, opened)
     return [
         Source(path, path.relative_to(root).as_posix(), captioned(data.template, names[target]), names[target])
@@ -147,10 +148,6 @@ def _with_colors_last(name: str, pixels: Any) -> Any:
     if name == _OF_CHANNELS:
         return pixels.transpose(1, 2, 0)
     return pixels if name in _COLORED else pixels.numpy()
-
-
-def _captioned(source: Source, template: str) -> Source:
-    return Source(source.path, source.relative, captioned(template, source.label), source.label)
 
 
 def _files(opened: Any) -> list[tuple[Path, int]]:

@@ -102,7 +102,9 @@ def record_sources(
         if number and number % TOLD_EVERY == 0:
             progress(0.0, f"Reading rows: {number:,}")
         try:
-            sources += pairs(path, row, table) if isinstance(row, dict) else _raise(row)
+            if isinstance(row, str):
+                raise ValueError(row)
+            sources += pairs(path, row, table)
         except ValueError as reason:
             problems.append((where, str(reason)))
             check_usable(path, problems)
@@ -355,10 +357,6 @@ def pair(path: Path, row: dict[str, Any], table: config.Table) -> Source:
     if "\0" in image:
         raise ValueError("The name of its image holds a NUL.")
     return Source(path.parent / untrusted_files.expanded(image), image, sentence, metadata.get(LABEL, ""), metadata)
-
-
-def _raise(reason: str) -> list[Source]:
-    raise ValueError(reason)
 
 
 def _missing(column: str) -> str:

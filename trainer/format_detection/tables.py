@@ -32,7 +32,6 @@ IMAGES: Final = (
     *("image_filename", "img_path", "jpg", "jpeg", "png", "webp", "url", "image_url", "images"),
 )
 """Names of a column of images, the likeliest first."""
-IMAGES_NAMED: Final = frozenset(IMAGES)
 CAPTIONS: Final = (
     *(
         "title",
@@ -610,11 +609,7 @@ def _rows(path: Path, separator: str) -> Iterator[dict[str, Any]]:
         names = [name.strip() for name in next(lines, [])]
         yield from ({name: cell.strip() for name, cell in zip(names, cells)} for cells in lines)
     else:
-        yield from _parquet_rows(path)
-
-
-def _parquet_rows(path: Path) -> Iterator[dict[str, Any]]:
-    yield from map(dict, _parquet_head(path)[1])
+        yield from map(dict, _parquet_head(path)[1])
 
 
 def _parquet_head(path: Path) -> tuple[tuple[str, ...], tuple[dict[str, Any], ...], str]:
@@ -679,7 +674,7 @@ def keyed_records(objects: Iterable[tuple[str, dict[str, Any]]]) -> Iterator[tup
     for key, first in rest:
         if key.isdecimal() or not first or not all(map(str.isdecimal, first)):
             record = flat(first)
-            yield key, record if IMAGES_NAMED.intersection(record) else {IMAGES[1]: key, **record}
+            yield key, record if record.keys() & {*IMAGES} else {IMAGES[1]: key, **record}
             continue
         columns = {key: first, **dict(itertools.islice(rest, _MOST_KEYED))}
         yield from ((row, {name: values.get(row) for name, values in columns.items()}) for row in first)

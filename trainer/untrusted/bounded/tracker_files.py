@@ -17,8 +17,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-import pyarrow as pa
-
 from trainer.untrusted.bounded import Unreadable, text_log
 from trainer.untrusted.bounded.event_file import rows
 from trainer.untrusted.bounded.log_reading import (
@@ -104,7 +102,8 @@ def wandb_parquet(path: Path, options: dict[str, Any]) -> Answer:
     _, schema, batches = numbers(path, options)
     if not set(STEPS) & set(schema.names):
         raise Unreadable(f"{path.name} has no column of steps: one of {', '.join(STEPS[:3])} is needed.")
-    return {}, SCHEMA, batched(_table(batches), _EVENTS_AT_ONCE)
+    records = (numbered for batch in batches for numbered in enumerate(batch.to_pylist()))
+    return {}, SCHEMA, batched(_of_history(records), _EVENTS_AT_ONCE)
 
 
 def wandb_records(path: Path, options: dict[str, Any]) -> Answer:
@@ -330,11 +329,6 @@ def _no_steps(path: Path, headers: dict[str, list[str]]) -> str:
         f"{path.name} has no column of steps: one of {', '.join(STEPS[:3])} is needed, and it begins with {begin}. "
         "Export it again."
     )
-
-
-def _table(batches: Iterable[pa.RecordBatch]) -> Iterator[TrackerRow | None]:
-    """Yield the numbers of the columns of batches; a metric that was not logged at a step is empty there."""
-    return _of_history(numbered for batch in batches for numbered in enumerate(batch.to_pylist()))
 
 
 def _history(path: Path) -> Iterator[TrackerRow | None]:

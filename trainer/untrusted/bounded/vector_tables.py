@@ -64,7 +64,8 @@ def describe(path: Path, options: dict[str, Any]) -> Answer:
     """
     schema, batches, rows = _opened(path, options)
     first = next(batches, None)
-    widths = {} if first is None else {name: _width(first.column(name)) for name in _lists(schema)}
+    lists = [field.name for field in schema if _is_list(field.type)]
+    widths = {} if first is None else {name: _width(first.column(name)) for name in lists[:_MOST_COLUMNS]}
     if rows is None:
         rows = (0 if first is None else first.num_rows) + sum(batch.num_rows for batch in batches)
     wide = {} if any(widths.values()) else _wide(schema)
@@ -145,7 +146,8 @@ def _opened(
         table = pq.ParquetFile(path, buffer_size=1 << 20, pre_buffer=False)
         if table.metadata.num_rows > _MOST_ROWS:
             raise Unreadable(f"{path.name} claims {table.metadata.num_rows:,} rows.")
-        return table.schema_arrow, _of_parquet(table, columns), table.metadata.num_rows
+        batches = table.iter_batches(_AT_ONCE, columns=columns, use_threads=False)
+        return table.schema_arrow, batches, table.metadata.num_rows
     if suffix in (".arrow", ".feather", ".ipc"):
         return _of_arrow(path)
     if suffix in (".csv", ".tsv") or (suffix == ".txt" and _names_without_header(path, "utf-8", ",")):
@@ -211,10 +213,6 @@ def _names_without_header(path: Path, encoding: str, separator: str) -> list[str
     ):
         return None
     return [*labels, *(f"{_HEADERLESS}{number}" for number in range(len(numbers)))]
-
-
-def _of_parquet(table: pq.ParquetFile, columns: list[str] | None) -> Iterator[pa.RecordBatch]:
-    yield from table.iter_batches(_AT_ONCE, columns=columns, use_threads=False)
 
 
 def _of_lance(path: Path, columns: list[str] | None) -> tuple[pa.Schema, Iterator[pa.RecordBatch], int | None]:
@@ -283,10 +281,6 @@ def _side_by_side(batch: pa.RecordBatch) -> pa.Array:
 
 def _has_fractions(schema: pa.Schema, name: str) -> bool:
     return bool(types.is_floating(schema.field(name).type.value_type))
-
-
-def _lists(schema: pa.Schema) -> list[str]:
-    return [field.name for field in schema if _is_list(field.type)][:_MOST_COLUMNS]
 
 
 def _is_list(kind: pa.DataType) -> bool:
