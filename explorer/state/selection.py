@@ -249,13 +249,6 @@ class Selection(QObject):
             self._hovered = row
             self.hovered_changed.emit()
 
-    @property
-    def ringed(self) -> int | None:
-        """Row of the pair that maps ring: the one under the pointer, else the current one of those selected."""
-        if self._hovered is not None or self._current is None:
-            return self._hovered
-        return self._current if self._current in self._now.pairs else None
-
     def select_runs(self, run_a: int | None, run_b: int | None) -> None:
         """Select these two runs, as one undo step; nothing changes if both are one, which no view could compare."""
         if run_a is not None and run_a == run_b:

@@ -78,7 +78,8 @@ class ImageStrip(QListView):
         super().__init__(parent, wrapping=False, uniformItemSizes=True, mouseTracking=True, accessibleName="Images")
         self._model = ItemListModel(self, _STRIP_ROLES)
         self.setModel(self._model)
-        self.setItemDelegate(_Cell(picture, lines, edge, self))
+        self._cell = _Cell(picture, lines, edge, self)
+        self.setItemDelegate(self._cell)
         self.setFlow(QListView.Flow.LeftToRight)
         self.setSpacing(0)
         self.setSelectionMode(QListView.SelectionMode.ExtendedSelection)
@@ -124,6 +125,21 @@ class ImageStrip(QListView):
             self.scrollTo(self._model.index(row_of.get(through, row_of[path])))
             self.scrollTo(index)
 
+    def to_start(self) -> None:
+        """Forget the current image and scroll to the first: other images will be shown."""
+        self.selectionModel().clear()
+        self.horizontalScrollBar().setValue(0)
+
+    @property
+    def divider(self) -> int:
+        """How many images stand before a line; 0 means that there is none."""
+        return self._cell.divider
+
+    @divider.setter
+    def divider(self, after: int) -> None:
+        self._cell.divider = after
+        self.viewport().update()
+
     def picture_arrived(self, path: str) -> None:
         """Draw an image that has become available."""
         for row, item in enumerate(self.items):
@@ -156,6 +172,7 @@ class _Cell(QStyledItemDelegate):
     def __init__(self, picture: Callable[[str], QPixmap | None], lines: int, edge: int, parent: QWidget) -> None:
         super().__init__(parent)
         self._picture, self._lines, self._edge = picture, lines, edge
+        self.divider = 0
 
     def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:
         return cell_size(self._lines, self._edge)
@@ -167,6 +184,8 @@ class _Cell(QStyledItemDelegate):
         # The view stretches its items to its own height, which has room for a scroll bar.
         cell = QRect(option.rect.topLeft(), cell_size(self._lines, self._edge)).adjusted(2, 2, -2, -2)
         paint_ground(painter, QRectF(cell), option)
+        if index.row() == self.divider > 0:
+            painter.fillRect(option.rect.left(), cell.top(), 2, cell.height(), theme.color("outline"))
         square = QRect(cell.left() + (cell.width() - self._edge) // 2, cell.top() + PAD, self._edge, self._edge)
         sign, role = ("triangle-alert", "bad") if item.problem else ("image", "disabled")
         paint_square(painter, square, self._picture(item.path), sign=sign, role=role)

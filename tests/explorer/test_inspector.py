@@ -87,7 +87,7 @@ def test_picture_and_caption_do_not_wait_for_ranks_among_very_many(inspector, mo
 def test_it_walks_the_selected_pairs_and_every_view_rings_the_one_that_is_shown(inspector, qtbot) -> None:
     qtbot.mouseClick(inspector.forth, Qt.MouseButton.LeftButton)
     wait_for(qtbot, inspector, 7)
-    assert inspector.context.selection.ringed == 7
+    assert inspector.context.selection.current == 7
     inspector.walk(-1)
     inspector.walk(-1)
     wait_for(qtbot, inspector, 20)

@@ -187,15 +187,27 @@ def test_hovering_in_a_marks_the_pair_in_both(shared: MapView):
     shared.panels[1].map.hovered.emit(-1)
     assert shared.context.selection.hovered is None
     assert shared.panels[0].map.marks.rings == []
-    # The one of those selected that the inspector shows stays ringed when the pointer leaves.
+    # The one of those selected that the inspector shows stays marked wherever the pointer is.
     selection = shared.context.selection
     selection.pairs, selection.current = (2, 7), 7
+
+    def outline() -> None:
+        shared.panels[0].map.outlined.emit(np.array([2, 7]), "replace")
+
     rings = [tuple(shared.panels[1].side.xy[i].astype(float)) for i in (7, N + 7)]
-    shared.panels[0].map.hovered.emit(3)
-    shared.panels[0].map.hovered.emit(-1)
-    assert [(p.x(), p.y()) for p in shared.panels[1].map.marks.rings] == pytest.approx(np.array(rings))
+    for point in (3, -1):
+        shared.panels[0].map.hovered.emit(point)
+        assert [(p.x(), p.y()) for p in shared.panels[1].map.marks.current] == pytest.approx(np.array(rings))
+    assert shared.details_pane.selected.table.ringed() == 1, "the second of the two that are listed"
+    # Neither a resized map nor an outline leaves a ring where the pointer was.
+    for change in (lambda: shared.resize(shared.width() - 40, shared.height()), outline):
+        shared.panels[0].map.hover.go_to(3)
+        assert shared.panels[0].map.marks.rings
+        change()
+        assert selection.hovered is None
+        assert not shared.panels[0].map.marks.rings
     selection.pairs = ()
-    assert shared.panels[1].map.marks.rings == []
+    assert shared.panels[1].map.marks.current == []
 
 
 def test_card_tells_caption_class_cosine_and_rank_of_both(qtbot, shared: MapView):

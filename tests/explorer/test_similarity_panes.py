@@ -59,6 +59,8 @@ def test_brushing_selects_the_pairs_of_the_range_everywhere(view: SimilarityView
         for line, tip in zip(item.lines, item.tip.splitlines()[1::2], strict=True):
             matched, other = map(float, tip.rpartition(": ")[2].split(", "))
             assert line.text == compared(matched, other)
+    tab.strip.strip.choose(tab.strip.strip.items[-1].path)
+    assert tab.strip.strip.horizontalScrollBar().value() > 0
     tab.change(density=True)
     assert plot.brush is not None, "another drawing leaves the brush"
     QTest.keyClick(plot, Qt.Key.Key_Escape)
@@ -69,7 +71,10 @@ def test_brushing_selects_the_pairs_of_the_range_everywhere(view: SimilarityView
     wrong = int(np.sum(margins <= 0))
     verb = "is" if wrong == 1 else "are"
     said = f"{wrong} of {len(margins)} images {verb} closer to another caption in {labels(tab.runs)[0]}"
-    assert tab.strip.heading.text() == f"{said} · own vs. closest other, smallest margin first"
+    first = f"these {wrong}, then " * bool(wrong)
+    assert tab.strip.heading.text() == f"{said} · own vs. closest other, {first}smallest margin first"
+    assert tab.strip.strip.horizontalScrollBar().value() == 0, "the first is seen, whatever was looked at before"
+    assert tab.strip.strip.divider == (wrong if wrong < 40 else 0)
     assert [item.path for item in tab.strip.strip.items] == [
         lead.items.path[row] for row in lead.rows[np.argsort(margins, kind="stable")][:40]
     ]

@@ -138,6 +138,8 @@ class Selecting(QObject):
         side = self._panels[index].side
         if side is None:
             return
+        for panel in self._panels:
+            panel.map.hover.leave()  # what was hovered before is no part of the selection
         inside = np.zeros(side.images + side.texts, bool)
         inside[points] = True
         hit = np.zeros(side.n, bool)
@@ -197,11 +199,15 @@ class Selecting(QObject):
         self._selection.hovered = side.pair_of(point) if side is not None and point >= 0 else None
 
     def _ring(self) -> None:
-        row = self._selection.ringed
-        index = self._selected_in if self._selection.hovered is None else self._pointed_in
-        marked = self.panels_of(index) if row is not None else []
+        hovered, current = self._selection.hovered, self._selection.current
+
+        def points_of(panel: MapPanel, row: int | None, index: int) -> Sequence[int]:
+            return panel.side.points_of(row) if row is not None and panel in self.panels_of(index) else ()
+
         for panel in self._panels:
-            panel.map.set_hovered(*(panel.side.points_of(row) if panel in marked else ()))
+            panel.map.set_hovered(
+                *points_of(panel, hovered, self._pointed_in), current=points_of(panel, current, self._selected_in)
+            )
 
 
 MOST_WRITTEN: Final = 2_000

@@ -92,8 +92,16 @@ class SelectedPanel(QWidget):
         self._items, self._dataset, self._rows, self._of = items, dataset, np.asarray(rows, np.int64), of
         self.table.pairs.show(items, self._rows if items is not None else self._rows[:0], columns)
         self._show()
+        self._ring()
         if other:
             self.read()
+
+    def _ring(self) -> None:
+        """Mark the line of the pair that the inspector shows."""
+        current = self.context.selection.current
+        line = -1 if current is None or len(self._rows) < 2 else self.table.pairs.place_of(current)
+        self.table.ring(line)
+        self.table.scrollTo(self.table.pairs.index(line, 0))  # to none where it is not listed
 
     def show_message(self, text: str) -> None:
         """Show the result of an action on the selection."""
@@ -258,6 +266,8 @@ class SelectedPanel(QWidget):
         self.undo.clicked.connect(self._undo)
         self.table.hovered.connect(self._hover)
         selection.facts_changed.connect(self.read)
+        for signal in (selection.current_changed, self.table.pairs.layoutChanged):
+            signal.connect(self._ring)
 
     def _hover(self, pair: int) -> None:
         self.context.selection.hovered = pair if pair >= 0 else None

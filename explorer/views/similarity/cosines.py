@@ -90,8 +90,10 @@ class CosinesTab(ChartTab):
     def _show_pairs(self) -> None:
         rows, lowest = self.context.selection.pairs, self._lowest()
         if self._zone is None and len(rows) < 2 and np.isin(rows, lowest).all() and len(lowest):
-            text = f"{self.runs[0].confused_words} in {labels(self.runs)[0]}"
-            text += " · own vs. closest other, smallest margin first"
+            lead = self.runs[0]
+            text = f"{lead.confused_words} in {labels(self.runs)[0]}"
+            first = f"these {lead.confused:,}, then " * bool(lead.confused)
+            text += f" · own vs. closest other, {first}smallest margin first"
             self.strip.show_pairs(lowest, self.runs, self.data.places, text)
             if not len(rows):
                 self.strip.strip.clearSelection()

@@ -74,10 +74,15 @@ class PairStrip(QWidget):
         order = np.argsort(margins, kind="stable")[:MOST]
         more = f" · the {MOST} with the smallest margins are shown" if len(rows) > MOST else ""
         self.heading.setText(title + more)
-        self._ordered = rows[order].tolist()
+        ordered = rows[order].tolist()
+        if ordered != self._ordered:
+            self.strip.to_start()
+        self._ordered = ordered
         # Of other data, the same row is another pair.
         alike = [pair for pair in zip(sides, runs, strict=True) if same_pairs(lead.items, pair[1].items)]
-        self.strip.show_items([_item(row, alike) for row in self._ordered])
+        self.strip.show_items([_item(row, alike) for row in ordered])
+        wrong = int(np.sum(margins[order] <= 0))
+        self.strip.divider = wrong if wrong < len(order) else 0
         self.show()
 
 

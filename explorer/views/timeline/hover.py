@@ -71,6 +71,12 @@ def pair_of(run: TimelineRun, point: int) -> int:
     return point if point < run.images else point - run.images
 
 
+def points_of(run: TimelineRun, row: int | None) -> list[int]:
+    """Return the points of a pair: of its image and its text, where the run has them."""
+    places = () if row is None else ((row, run.images), (run.images + row, run.images + run.texts))
+    return [point for point, end in places if point < end]
+
+
 def is_same_pair(run: TimelineRun, other: TimelineRun, row: int) -> bool:
     """Return whether both runs have the same item in this row."""
     mine, theirs = run.items, other.items
@@ -107,12 +113,12 @@ class TimelineHover(QObject):
         self._context.selection.hovered = pair_of(run, point) if run is not None and point >= 0 else None
 
     def _mark(self) -> None:
-        row = self._context.selection.ringed
+        selection = self._context.selection
         for panel in self._panels:
-            run = panel.run
-            if run is not None:
-                points = () if row is None else ((row, run.images), (run.images + row, run.images + run.texts))
-                panel.map.set_hovered(*(point for point, end in points if point < end))
+            if panel.run is not None:
+                panel.map.set_hovered(
+                    *points_of(panel.run, selection.hovered), current=points_of(panel.run, selection.current)
+                )
 
     def _show(self, index: int, point: int, point_on_screen: QPoint) -> None:
         panel = self._panels[index]

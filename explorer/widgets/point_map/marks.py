@@ -22,14 +22,15 @@ class PlaceMarks(pg.GraphicsObject):
         super().__init__()
         self.setZValue(10)
         self.rings: list[QPointF] = []
+        self.current: list[QPointF] = []
         self.large: list[tuple[QPointF, bool, QColor]] = []
         self.outline: Float[np.ndarray, "m 2"] = np.empty((0, 2))
         self.brush: Float[np.ndarray, "m 2"] = np.empty((0, 2))
         self.brush_px = 0.0
 
-    def set_rings(self, positions: list[QPointF]) -> None:
-        """Ring these positions and join them with a line: the image and the text of one pair."""
-        self.rings = positions
+    def set_rings(self, positions: list[QPointF], current: list[QPointF]) -> None:
+        """Ring the image and the text of the hovered pair and of the `current` one, and join each two with a line."""
+        self.rings, self.current = positions, current
         self.update()
 
     def set_large(self, points: list[tuple[QPointF, bool, QColor]]) -> None:
@@ -62,7 +63,8 @@ class PlaceMarks(pg.GraphicsObject):
         self._paint_outline(painter, QPolygonF([transform.map(QPointF(*corner)) for corner in self.outline]))
         self._paint_brush(painter, [transform.map(QPointF(*position)) for position in self.brush])
         self._paint_large(painter, [(transform.map(position), diamond, ink) for position, diamond, ink in self.large])
-        self._paint_rings(painter, [transform.map(position) for position in self.rings])
+        for positions, role in ((self.rings, "text"), (self.current, "accent")):
+            self._paint_rings(painter, [transform.map(position) for position in positions], color(role))
         painter.restore()
 
     def _paint_outline(self, painter: QPainter, corners: QPolygonF) -> None:
@@ -102,10 +104,10 @@ class PlaceMarks(pg.GraphicsObject):
                 painter.setPen(pen)
                 painter.drawPolygon(corners) if diamond else painter.drawEllipse(center, reach, reach)
 
-    def _paint_rings(self, painter: QPainter, positions: list[QPointF]) -> None:
+    def _paint_rings(self, painter: QPainter, positions: list[QPointF], ink: QColor) -> None:
         painter.setBrush(Qt.BrushStyle.NoBrush)
-        # A wide stroke of the ground below a thin one of the text color stays visible on every color.
-        for pen in (QPen(color("surface"), 4.5), QPen(color("text"), 1.75)):
+        # A wide stroke of the ground below a thin one of the ink stays visible on every color.
+        for pen in (QPen(color("surface"), 4.5), QPen(ink, 1.75)):
             painter.setPen(pen)
             if len(positions) == 2:
                 self._paint_line(painter, *positions)

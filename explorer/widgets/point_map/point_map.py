@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import numpy as np
@@ -62,7 +62,8 @@ class PointMap(DeferredPaint, pg.GraphicsView):
         self.box.addItem(self.layer, ignoreBounds=True)
         self.box.addItem(self.marks, ignoreBounds=True)
         self.note = Note(self.layer, self)
-        self._hovered: tuple[int, ...] = ()
+        self._hovered: Sequence[int] = ()
+        self._current: Sequence[int] = ()
         self.selected: Bool[np.ndarray, " n"] | None = None
         self._isolated: Bool[np.ndarray, " n"] | None = None
         self._matches: Bool[np.ndarray, " n"] | None = None
@@ -154,9 +155,9 @@ class PointMap(DeferredPaint, pg.GraphicsView):
         self._shown = mask
         self._set_states()
 
-    def set_hovered(self, *points: int) -> None:
-        """Ring these points and join two with a line; hidden points get no ring."""
-        self._hovered = points
+    def set_hovered(self, *points: int, current: Sequence[int] = ()) -> None:
+        """Ring these points, and the `current` ones in the accent color; join two with a line; skip hidden ones."""
+        self._hovered, self._current = points, current
         self._place_rings()
 
     # Asking -----------------------------------------------------------------------------------------------------
@@ -283,6 +284,7 @@ class PointMap(DeferredPaint, pg.GraphicsView):
         super().resizeEvent(ev)
         # pyqtgraph's constructor resizes before there is a box, and its `close` after the box is gone.
         if getattr(self, "is_fitted", False) and not self.closed:
+            self.hover.leave()  # another point is under the pointer now
             self.fit()
 
     def _connect(self) -> None:
@@ -351,7 +353,9 @@ class PointMap(DeferredPaint, pg.GraphicsView):
         def visible(points: Iterable[int]) -> list[int]:
             return [i for i in points if 0 <= i < count and (allowed is None or (i < len(allowed) and allowed[i]))]
 
-        self.marks.set_rings([self.layer.place(i) for i in visible(self._hovered)])
+        self.marks.set_rings(
+            *([self.layer.place(i) for i in visible(points)] for points in (self._hovered, self._current))
+        )
         self.marks.set_large(
             [
                 (self.layer.place(i), bool(self._diamond[i]), QColor(*map(int, self._palette[self._color[i]])))
