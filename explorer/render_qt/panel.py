@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from PySide6.QtCore import QPoint, Qt, QTimer, Signal
+from PySide6.QtCore import QPoint, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QPixmap, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QBoxLayout, QFrame, QGridLayout, QLabel, QScrollArea, QSizePolicy, QWidget
 
@@ -20,13 +20,15 @@ from explorer.widgets import layouts
 from explorer.widgets.elided_label import heading
 from explorer.widgets.heat_map import HeatMapWidget, number_in
 from explorer.widgets.image_row import ImageRowItem, ImageRowWidget
-from explorer.widgets.min_size_scroll import SidewaysScroll
+from explorer.widgets.min_size_scroll import MinSizeScroll, SidewaysScroll, least_size
 from explorer.widgets.run_badge import RunBadge
 from trainer.charts.marks import HeatMap, ImageRow, Mark, NumberTable, Panel, ShadedTable, XYPlot
 from trainer.charts.panel_rows import values_of
 from trainer.charts.run_tones import with_sides
 
 PLOT_PX = 210
+LOW_PAGE_PX, LOW_PLOT_PX = 480, 240
+"""On a lower page the panel is as high as all that is in it, and the page scrolls; its plots keep this height."""
 BESIDE_NUMBERS_PX = 300
 """How high a plot is at least while the tables of numbers are unfolded below it: the panel scrolls."""
 HIGHEST = 1.2
@@ -213,7 +215,25 @@ class PanelWidget(QScrollArea):
         # Before they are shown, which is after this event, cards have no size.
         QTimer.singleShot(0, self, self._arrange)
 
+    @property
+    def _is_low(self) -> bool:
+        """Whether the page is too low for a panel that scrolls inside it."""
+        page = self.parentWidget()
+        while page is not None and not isinstance(page, MinSizeScroll):
+            page = page.parentWidget()
+        return page is not None and page.maximumViewportSize().height() < LOW_PAGE_PX
+
+    def minimumSizeHint(self) -> QSize:
+        inside, hint = self.widget(), super().minimumSizeHint()
+        if inside is None or not self._is_low:
+            return hint
+        return QSize(hint.width(), least_size(inside, self.width()).height())
+
     def _arrange(self) -> None:
+        self._fit_cards()
+        self.updateGeometry()
+
+    def _fit_cards(self) -> None:
         if self._holds_tables and (inside := self.widget()) is not None:
             # On a large screen, small ones would lie far from each other.
             inside.setMaximumWidth(max(TABLES_PX, round(TABLES_WIDE * self.viewport().height())))
@@ -243,6 +263,7 @@ class PanelWidget(QScrollArea):
         below = not all(plot.fits_head(wide) for plot in plots)
         for plot in plots:
             plot.arrange_head(lines, below=below)
+            plot.plot.setMinimumHeight(LOW_PLOT_PX if self._is_low else PLOT_LEAST_HEIGHT)
         most_tables = max((card.most_height for card in cards if isinstance(card, ShadedTableCard)), default=0)
         for card in filter(None, cards):
             if self._holds_tables and most_tables:

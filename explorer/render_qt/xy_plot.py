@@ -38,6 +38,8 @@ FILL_ALPHA, BAND_ALPHA, BRUSH_ALPHA = 0.55, 0.18, 0.16
 _DASHES = Qt.PenStyle.DashLine
 _SYMBOLS = {"square": "s", "triangle": "t1", "pentagon": "p", "hexagon": "h"}
 _MARKS = {"diamond": "d", "up": "t1", "down": "t"}
+MOST_AVOIDED = 50
+"""Points that no label covers; among more there would be no room for any."""
 LABEL_ALPHA = 0.8
 """Of the ground under a label over lines."""
 NEAR_PX = 6
@@ -557,6 +559,9 @@ class XYPlotWidget(Plot):
         reaches = np.array([dot.size / 2 + 2 for dot, _ in self._labeled])
         outward = np.array([dot.outward for dot, _ in self._labeled]) * (1, -1)
         others = [self._seen(spec, dot) for dot in spec.dots if not dot.label]
+        if sum(len(cloud.xy) for cloud in spec.points) <= MOST_AVOIDED:
+            for cloud in spec.points:
+                others += [self._seen(spec, marks.Marker("", cloud.tone, x, y)) for x, y in cloud.xy.tolist()]
         for curve in (curve for curve in spec.curves if curve.filled and curve.stepped):
             tops = zip((curve.x[1:] + curve.x[:-1]) / 2, curve.y, strict=True)
             others += [self._seen(spec, marks.Marker("", curve.tone, float(x), float(y))) for x, y in tops]
@@ -677,7 +682,8 @@ class XYPlotCard(QWidget):
         for c in curves:
             dash = () if c.filled or c.faint else marks.dash_of(c.tone, dashed=c.dashed)
             color = line_pen(c.tone, width=c.width).color().name()
-            entries.append(LegendEntry(labels.get(c.name, c.name), color, "line", dash=dash, width=c.width))
+            mark: Mark = "square" if c.filled else "line"
+            entries.append(LegendEntry(labels.get(c.name, c.name), color, mark, dash=dash, width=c.width))
         entries += [
             LegendEntry(b.name, tone_color(b.tone).name(), "square", brush=bar_brush(b.tone))
             for b in spec.bars
@@ -686,7 +692,7 @@ class XYPlotCard(QWidget):
         entries += [LegendEntry(p.name, cloud_color(p).name(), p.mark, size=p.size) for p in spec.points if p.name]
         for dot in spec.dots:
             square = dot.mark != "diamond" and marks.SYMBOLS.get(marks.pattern_of(dot.tone)) == "square"
-            mark: Mark = "diamond" if dot.mark == "diamond" else "square" if square else "disc"
+            mark = "diamond" if dot.mark == "diamond" else "square" if square else "disc"
             entry = LegendEntry(dot.name, tone_color(dot.tone).name(), mark, size=dot.size)
             if dot.name and entry not in entries:
                 entries.append(entry)

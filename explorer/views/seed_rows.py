@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from PySide6.QtWidgets import QLabel, QProgressBar, QWidget
+from PySide6.QtWidgets import QLabel, QProgressBar, QSizePolicy, QWidget
 
 from explorer import theme
 from explorer.models.runs import ASKED, last_at_step, ordinal, preparing, share_of, watch_note
@@ -132,12 +132,15 @@ class RunCell(QWidget):
 
     def __init__(self, *, narrow: bool = False) -> None:
         super().__init__()
-        self.words, self.bar = layouts.text(wrap=narrow), QProgressBar(textVisible=False)
+        self.words = layouts.text(wrap=True) if narrow else layouts.elided()
+        self.bar = QProgressBar(textVisible=False)
         if narrow:
             layouts.column(self.words, self.bar, gap=theme.SPACE, of=self)
             return
         self.bar.setFixedWidth(BAR_PX)
-        layouts.row(self.words, self.bar, layouts.STRETCH, of=self)
+        layouts.row(self.bar, (self.words, 1), of=self)
+        # A column keeps its place, however long the words of another one are.
+        self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
 
     def show_run(self, run: RunRow, end: float | None, turn: int) -> None:
         self.words.setText(state_text(run, end, turn))

@@ -193,6 +193,10 @@ class View(QWidget):
         """Return the widget for the right panel, or None; the view keeps a reference to it."""
         return None
 
+    def close_panel(self) -> bool:
+        """Close the widget of `details` that a person has opened; return whether there was one."""
+        return False
+
     def actions_for_more(self) -> list[QAction]:
         """Return the commands behind the bar's `...`: without charts, which another menu of the bar opens."""
         return [action for action in self.actions_for_palette() if not action.text().startswith(f"{self.title}: ")]

@@ -88,6 +88,10 @@ class Banner(QFrame):
         self.more.setToolTip("Show the whole message")
         self.more.setAccessibleName("More of this message")
         self.count = QToolButton(objectName="bannerCount", toolTip="Show the next message")
+        self.count.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+        self.count.setLayoutDirection(Qt.LayoutDirection.RightToLeft)  # the arrow is behind the words
+        theme.keep_icon(self.count, "chevron-right", 16, "text")
+        self._index = 0  # Of the message shown among those that can be gone through.
         self.action = QPushButton(objectName="bannerAction")
         self.other = QPushButton(objectName="bannerOther")
         self.copy = QPushButton("Copy details", objectName="bannerCopy", accessibleName="Copy details")
@@ -145,7 +149,7 @@ class Banner(QFrame):
         others = [each for each in self._notices if not each.passes and each.message not in (message, replaces)]
         is_brief = brief and self._show_brief is not None
         newest = _Notice(message, next_step, tone, details, (action, other), ms, is_brief)
-        self._notices = [*others[1 - MOST :], newest]
+        self._notices, self._index = [*others[1 - MOST :], newest], 0
         self._show_newest()
         if self._show_brief is not None:
             self._show_brief(line if brief else "", SHORT_MS)
@@ -158,8 +162,9 @@ class Banner(QFrame):
         for label in (self.message, self.next, self.whole):
             label.setTextInteractionFlags(flags.NoTextInteraction if notice.passes else flags.TextSelectableByMouse)
         self.copy.setVisible(bool(notice.details))
-        self.count.setText(f"1 of {len(self._notices)}")
-        self.count.setAccessibleName(f"Message 1 of {len(self._notices)}")
+        count = f"{self._index + 1} of {len(self._notices)}"
+        self.count.setText(count)
+        self.count.setAccessibleName(f"Message {count}, show the next")
         self.count.setVisible(len(self._notices) > 1)
         self.more.setChecked(False)
         self._acts = {}
@@ -191,7 +196,7 @@ class Banner(QFrame):
 
     def hide(self) -> None:
         """Close the message; the failure before it, if one is open, shows again."""
-        self._notices = self._notices[:-1]
+        self._notices, self._index = self._notices[:-1], 0
         if self._notices:
             self._show_newest()
         else:
@@ -199,6 +204,7 @@ class Banner(QFrame):
 
     def _show_next(self) -> None:
         self._notices = [self._notices[-1], *self._notices[:-1]]
+        self._index = (self._index + 1) % len(self._notices)
         self._show_newest()
         announce(self, self.accessibleName())
 
@@ -231,7 +237,7 @@ class Banner(QFrame):
         if self._notices and self._notices[-1].message == message:
             self.hide()
         elif len(others := [each for each in self._notices if each.message != message]) < len(self._notices):
-            self._notices = others
+            self._notices, self._index = others, 0
             self._show_newest()
 
     def _is_on_page(self, text: str) -> bool:

@@ -248,10 +248,12 @@ class _EntryDelegate(QStyledItemDelegate):
 
 
 def entry_px(entry: ClassEntry) -> int:
-    """Return how wide an entry is: its mark, its name, and how many are selected."""
+    """Return how wide an entry is: its mark, its name, and how many may be selected."""
     metrics = QFontMetrics(theme.pixel_font(theme.SMALL_PX))
     name = min(metrics.horizontalAdvance(entry.name), LONGEST_NAME_PX)
-    beside = metrics.horizontalAdvance(entry.beside) + theme.SPACE if entry.beside else 0
+    # A selection brings a number, and must not move the entries: it has its room always.
+    most = " ".join(filter(None, (entry.only, f"{max(entry.totals, default=0):,}")))
+    beside = metrics.horizontalAdvance(most) + theme.SPACE
     return NAME_LEFT_PX + name + beside + theme.INSIDE + theme.SPACE
 
 

@@ -21,6 +21,7 @@ class ElidedLabel(QLabel):
 
     mode = Qt.TextElideMode.ElideRight  # Where a text without room is cut.
     is_run_name = False  # Whether it is cut as `elided_name` does.
+    drops_parts = False  # Whether the last of the parts between ` · ` are left out whole before one is cut.
 
     def __init__(self, text: str = "", parent: QWidget | None = None) -> None:
         self._details, self._reserved, self._lines = "", "", 1
@@ -66,7 +67,10 @@ class ElidedLabel(QLabel):
             return "\n".join(wrapped(self.text(), self.fontMetrics(), width, self._lines))
         if self.is_run_name:
             return elided_name(self.text(), self.fontMetrics(), width)
-        return self.fontMetrics().elidedText(self.text(), self.mode, width)
+        parts = self.text().split(" · ")
+        while self.drops_parts and len(parts) > 1 and self.fontMetrics().horizontalAdvance(" · ".join(parts)) > width:
+            parts.pop()
+        return self.fontMetrics().elidedText(" · ".join(parts), self.mode, width)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)

@@ -26,6 +26,8 @@ LEADER_PX: Final = 12
 LEAST_AHEAD, LONGEST_AHEAD = 0.1, 0.99
 """Of an axis behind the longest curve: less is no room for names, and one that has just begun has no more."""
 GUTTER_STEP_PX: Final = 24
+EARLY_PX, GROUND_ALPHA = 48, 0.8
+"""A curve that ends so far before the longest one has its name at its own end, on a ground that lets others through."""
 
 
 @dataclass(frozen=True)
@@ -55,8 +57,15 @@ class EndLabels(QWidget):
     def room_px(self) -> int:
         """The width that the longest name takes."""
         metrics = QFontMetrics(self._font)
-        wide = max((metrics.horizontalAdvance(self.written(label)) for label in self.labels), default=0)
-        return wide + INSIDE + LEADER_PX * (len(self.labels) > 1) if wide else 0
+        behind = [label for label in self.labels if not self.ends_early(label)]
+        wide = max((metrics.horizontalAdvance(self.written(label)) for label in behind), default=0)
+        return wide + INSIDE + LEADER_PX * (len(behind) > 1) if wide else 0
+
+    def ends_early(self, label: EndLabel) -> bool:
+        """Whether the name stands at the end of its curve, because another curve is much longer."""
+        (low, high), _ = self._plot.getViewBox().viewRange()
+        last = min(max(each.x for each in self.labels), high)
+        return (last - label.x) / (high - low) * self._plot.getViewBox().width() > EARLY_PX
 
     def written(self, label: EndLabel) -> str:
         """Return what is written of a name."""
@@ -96,23 +105,42 @@ class EndLabels(QWidget):
             return
         box = self._plot.getViewBox()
         rect = box.sceneBoundingRect()
-        points = [self._plot.mapFromScene(box.mapViewToScene(QPointF(label.x, label.y))) for label in self.labels]
-        tops = spread([point.y() - LINE_PX / 2 for point in points], rect.top(), rect.bottom())
         painter = QPainter(self)
         painter.setFont(self._font)
-        # Where the longest curve ends: at the end of a shorter one they would stand on the others.
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        early = [label for label in self.labels if self.ends_early(label)]
+        labels = [label for label in self.labels if label not in early]
+        for label, text_rect in zip(early, self._rects_of(early, rect), strict=True):
+            ground = color("surface")
+            ground.setAlphaF(GROUND_ALPHA)
+            painter.fillRect(text_rect, ground)
+            self._write(painter, label, text_rect)
+        points = [self._end_of(label) for label in labels]
+        tops = spread([point.y() - LINE_PX / 2 for point in points], rect.top(), rect.bottom())
+        # Where the longest curve ends: at the end of one a little shorter they would stand on the others.
         last = max((point.x() for point in points), default=0.0)
         left = min(max(last, rect.left()), rect.right()) + INSIDE // 2 + 1
         leaders = [leader(point, left, top + LINE_PX / 2) for point, top in zip(points, tops, strict=True)]
         left += LEADER_PX * (not all(line.isEmpty() for line in leaders))
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        for label, top, line in zip(self.labels, tops, leaders, strict=True):
-            text_rect = QRectF(left, top, self.width() - left, LINE_PX)
-            painter.setPen(color(readable(color(label.color).name(), theme().dark, LEAST_TEXT)))
+        for label, top, line in zip(labels, tops, leaders, strict=True):
+            self._write(painter, label, QRectF(left, top, self.width() - left, LINE_PX), line)
+
+    def _end_of(self, label: EndLabel) -> QPoint:
+        return self._plot.mapFromScene(self._plot.getViewBox().mapViewToScene(QPointF(label.x, label.y)))
+
+    def _rects_of(self, labels: Sequence[EndLabel], room: QRectF) -> list[QRectF]:
+        """Return where the names of curves stand that end early: each behind its end, none on another."""
+        metrics, points = QFontMetrics(self._font), [self._end_of(label) for label in labels]
+        tops = spread([point.y() - LINE_PX / 2 for point in points], room.top(), room.bottom())
+        wide = [metrics.horizontalAdvance(self.written(label)) + 1 for label in labels]
+        return [QRectF(point.x() + INSIDE, top, px, LINE_PX) for point, top, px in zip(points, tops, wide, strict=True)]
+
+    def _write(self, painter: QPainter, label: EndLabel, room: QRectF, line: QPolygonF | None = None) -> None:
+        painter.setPen(color(readable(color(label.color).name(), theme().dark, LEAST_TEXT)))
+        if line is not None:
             painter.drawPolyline(line)
-            room, right = int(text_rect.width()), Qt.TextElideMode.ElideRight
-            text = painter.fontMetrics().elidedText(self.written(label), right, room)
-            painter.drawText(text_rect, int(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter), text)
+        text = painter.fontMetrics().elidedText(self.written(label), Qt.TextElideMode.ElideRight, int(room.width()))
+        painter.drawText(room, int(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter), text)
 
 
 def leader(end: QPointF | QPoint, left: float, middle: float) -> QPolygonF:

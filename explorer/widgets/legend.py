@@ -16,7 +16,7 @@ from explorer import theme
 Mark = Literal["disc", "diamond", "line", "square"]
 MARK_PX = 18
 """Width of a line in front of a text; of other marks, that of the room around them."""
-DOT_PX, LEAST_DOT_PX = 9.0, 5.0
+DOT_PX, LEAST_DOT_PX = 9.0, 8.0  # of less, a disc and a diamond look alike
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,7 @@ class MapCard(QFrame):
         self.index = index
         theme.set_role(self, "card")
         self.title, self.note = layouts.elided(role="strong"), layouts.elided(role="small")
+        self.note.drops_parts = True
         self.area = StateArea(content, width=EMPTY_PX, inset=theme.INSIDE)
         self._lay_out()
         theme.theme().changed.connect(self.update)

@@ -36,14 +36,16 @@ class MinSizeScroll(QScrollArea):
         return super().eventFilter(watched, event)
 
     def _fit(self) -> None:
-        room, content = self.maximumViewportSize(), self.widget()
+        if (content := self.widget()) is None:
+            return
+        room = self.maximumViewportSize()
         across, down = (bar.sizeHint() for bar in (self.horizontalScrollBar(), self.verticalScrollBar()))
-        least = _least(content, room.width())
+        least = least_size(content, room.width())
         if least.width() > room.width():
             room.setHeight(room.height() - across.height())
         if least.height() > room.height():
             room.setWidth(room.width() - down.width())
-            least = _least(content, room.width())
+            least = least_size(content, room.width())
         content.resize(room.expandedTo(least))
 
 
@@ -58,13 +60,13 @@ class SidewaysScroll(MinSizeScroll):
         width = self.width()
         if (content := self.widget()) is None:
             return
-        least = _least(content, width)
+        least = least_size(content, width)
         bar = self.horizontalScrollBar().sizeHint().height() if least.width() > width else 0
         self.setFixedHeight(least.height() + bar)
         content.resize(max(width, least.width()), least.height())
 
 
-def _least(widget: QWidget, width: int) -> QSize:
+def least_size(widget: QWidget, width: int) -> QSize:
     """Return the minimum size of a widget that is at least `width` wide."""
     layout = widget.layout()
     if layout is None:

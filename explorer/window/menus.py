@@ -62,8 +62,12 @@ class CommandedFrame(Frame):
         self.banner.show_message("The window asks again before closing with active runs.", tone="good")
 
     def escape(self) -> None:
-        """Close the message; without one, clear the selection."""
-        self.banner.hide() if self.banner.isVisible() else self.selection.clear()
+        """Close the message; without one the panel of the open view; without either, clear the selection."""
+        view = self.pages.open_view
+        if self.banner.isVisible():
+            self.banner.hide()
+        elif view is None or not view.close_panel():
+            self.selection.clear()
 
     def leave(self) -> None:
         """Close, after asking what to do with runs that train or wait."""

@@ -27,6 +27,8 @@ INSPECTOR_KEY: Final = "window/inspector"
 DETAILS_WIDTH: Final = 300
 LEAST_STAGE, LEAST_DETAILS = 280, 264
 SLIDE_MS: Final = 160
+OVERLAY_PX: Final = 700
+"""Where there is less, the details lie over the right part of the view, which keeps its width."""
 NARROW_PX: Final = 1000
 """Where a view and its details have less than this together, the details are as narrow as they can be."""
 
@@ -130,7 +132,7 @@ class Pages(HairlineSplitter):
         focused = QApplication.focusWidget()
         inside = focused is not None and page.isAncestorOf(focused)
         self.stack.setCurrentWidget(page)
-        self._stage.hold(0)
+        self._release()
         self._show_details(self.open_view)
         if page is not self.blank and not inside:
             # Its own keys (L, F, A, B...) work at once, and Tab begins with what it shows.
@@ -171,7 +173,7 @@ class Pages(HairlineSplitter):
             self._slide.stop()
             self.details.hide()
             self.refresh()  # at once: the view gets back the room that it had
-            self._stage.hold(0)
+            self._release()
         elif self.details.isHidden():
             if view is not None and view.holds_plot and self._is_pointed_at(view):
                 # A point that was clicked stays under the pointer, until that goes to the details.
@@ -184,12 +186,16 @@ class Pages(HairlineSplitter):
             self._arrangement = arrangement
             self.arranged.emit()
 
+    def _release(self) -> None:
+        """Give the view what the details leave of the width, or where that is too little, all, partly under them."""
+        self._stage.hold(self.width() if self.width() < OVERLAY_PX else 0)
+
     def _is_pointed_at(self, view: View) -> bool:
         return view.isVisible() and view.rect().contains(view.mapFromGlobal(QCursor.pos()))
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         if event.type() == QEvent.Type.Enter:
-            self._stage.hold(0)
+            self._release()
         return super().eventFilter(watched, event)
 
     @property
@@ -213,7 +219,7 @@ class Pages(HairlineSplitter):
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         was = event.oldSize().width()
-        self._stage.hold(0)
+        self._release()
         if (
             self.details.isVisible()
             and self._slide.state() != self._slide.State.Running

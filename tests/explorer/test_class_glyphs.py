@@ -1,12 +1,13 @@
 """Strokes in the marks of a map and of its legend tell classes apart without their colors."""
 
+import msgspec
 import numpy as np
 from PySide6.QtGui import QImage
 from PySide6.QtWidgets import QApplication, QToolButton
 
 from explorer import theme
 from explorer.views.map.coloring import MODALITY, Coloring, classes_of
-from explorer.widgets.class_legend import ClassEntry, ClassLegend
+from explorer.widgets.class_legend import ClassEntry, ClassLegend, entry_px
 from explorer.widgets.point_map import class_glyphs
 from explorer.widgets.point_map.class_glyphs import STROKES, ClassGlyphs
 from explorer.widgets.point_map.point_map import PointMap
@@ -109,3 +110,14 @@ def test_only_colors_of_classes_have_glyphs() -> None:
     assert classes_of(Coloring("label", index, palette, tuple("abcdefghijkl"))) is None, "no two share a glyph"
     assert classes_of(Coloring(MODALITY, index, palette, ("Images", "Texts"))) is None
     assert classes_of(Coloring("brightness", index, palette, (), scale=(0.0, 1.0))) is None
+
+
+def test_a_selection_moves_no_entry_of_a_legend(dressed, qtbot):
+    legend = ClassLegend()
+    qtbot.addWidget(legend)
+    entries = [ClassEntry(f"class {place}", "#808080", (128, 64)) for place in range(12)]
+    legend.resize(12 * entry_px(entries[0]) + 2, legend.height())
+    legend.set_entries(entries)
+    height = legend.height()
+    legend.set_entries([msgspec.structs.replace(entry, selected=100) for entry in entries])
+    assert legend.height() == height

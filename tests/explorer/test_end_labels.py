@@ -42,3 +42,26 @@ def test_names_leave_room_for_leaders_only_where_there_are_some(qtbot, dressed, 
     # Beside the end, before any letter.
     is_drawn = any(image.pixelColor(end.x() + 4, end.y() + below).alpha() for below in range(-8, 8))
     assert is_drawn is not apart
+
+
+def test_a_curve_that_ends_early_has_its_name_at_its_own_end(qtbot, dressed):
+    plot = Plot()
+    qtbot.addWidget(plot)
+    plot.resize(400, 300)
+    plot.setXRange(0, 500, padding=0)
+    plot.setYRange(0, 1, padding=0)
+    names = EndLabels(plot)
+    names.resize(400, 300)
+    early, late = EndLabel("Stopped", "#0072b2", 40.0, 0.5), EndLabel("Whole", "#b86e00", 500.0, 0.5)
+    names.show_labels([early, late])
+    names.set_room(names.room_px)
+    plot.show()
+    qtbot.waitExposed(plot)
+    image = QImage(400, 300, QImage.Format.Format_ARGB32)
+    image.fill(0)
+    names.render(image, QPoint(), QRegion(), QWidget.RenderFlag(0))
+    for label in (early, late):
+        end = plot.mapFromScene(plot.getViewBox().mapViewToScene(QPointF(label.x, label.y)))
+        beside = [image.pixelColor(end.x() + right, end.y()).alpha() for right in range(4, 30)]
+        assert any(beside), label.text
+    assert not any(image.pixelColor(x, end.y()).alpha() for x in range(end.x() - 120, end.x() - 10)), "and no leader"

@@ -18,7 +18,7 @@ from explorer.views.experiments import ExperimentsView, listed, waiting_text
 from explorer.views.first_start import LEFT_PX
 from explorer.views.runs.experiment_sheet import ExperimentSheet
 from explorer.views.runs.new_run import NewRun
-from explorer.views.seed_rows import RunCell, gap_text, state_text
+from explorer.views.seed_rows import RunCell, SeedRows, SeedRun, gap_text, state_text
 from explorer.views.seed_truth_line import SeedTruthLine
 from explorer.widgets.disclosure_button import DisclosureButton
 from explorer.widgets.legend import Legend
@@ -718,3 +718,20 @@ def test_on_this_data_keeps_the_settings_of_the_run(context):
     assert {arm.run.optimizer.batch_size for arm in made.arms} == {64}
     assert made.fields == ("objective",)
     assert (made.least_seeds, made.most_seeds) == (3, 5)
+
+
+def test_what_is_told_of_one_arm_moves_no_other_column(qtbot, context):
+    runs = [context.workspace.runs.get(context.workspace.runs.create(config.Run(name=name))) for name in "ab"]
+    seeds = [SeedRun(arm, 0, run.id) for arm, run in zip(("CLIP", "CLOOB"), runs, strict=True)]
+    rows = SeedRows()
+    qtbot.addWidget(rows)
+    rows.resize(900, 100)
+    rows.show()
+    places = set()
+    for phase in ("", "Drawing Scenes: 3,072 of 12,288 pictures, 40 s left", "Saving"):
+        trains = dataclasses.replace(runs[0], status="running", phase=phase, step=12, total_steps=384)
+        rows.show_runs(seeds, {runs[0].id: trains, runs[1].id: runs[1]}, {})
+        QApplication.sendPostedEvents()
+        rows.layout().activate()
+        places |= {(cell.parentWidget() is rows, cell.x(), cell.width()) for cell in rows.findChildren(RunCell)}
+    assert len(places) == 2, "two cells, each at one place"

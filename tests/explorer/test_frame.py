@@ -491,6 +491,7 @@ def test_open_failures_share_one_strip_of_one_line_and_are_counted(dressed, qtbo
     assert "CLOOB · s0: collapsing. 8 directions" in made.whole.text()
     made.count.click()
     assert (made.message.text(), made.whole.isVisible()) == ("The disk is full.", False)
+    assert (made.count.text(), made.count.icon().isNull()) == ("2 of 2", False), "an arrow leads to the next"
     made.show_message("Deleted a run.", "Its files stay.", tone="info", action=("Undo", lambda: None))
     assert made.count.text() == "1 of 3"
     made.dismiss.click()

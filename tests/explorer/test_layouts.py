@@ -13,6 +13,7 @@ from pytestqt.qtbot import QtBot
 
 from explorer import theme
 from explorer.widgets import layouts
+from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.flow_row import FlowRow
 from explorer.widgets.window_menu import ChoiceMenu, WindowMenu
 
@@ -171,3 +172,15 @@ def test_a_menu_stays_inside_its_window(qtbot: QtBot, dressed) -> None:
     qtbot.waitUntil(menu.isVisible)
     assert menu.geometry().right() <= window.geometry().right()
     menu.close()
+
+
+def test_a_line_of_parts_leaves_out_the_last_before_it_cuts_one(dressed, qtbot) -> None:
+    line = ElidedLabel("UMAP · 512 sampled pairs · trustworthiness 0.981")
+    qtbot.addWidget(line)
+    line.drops_parts = True
+    line.show()
+    line.resize(line.fontMetrics().horizontalAdvance(line.text()) + 4, 20)
+    assert line.elided == line.text()
+    line.resize(line.width() - 10, 20)
+    assert line.elided == "UMAP · 512 sampled pairs"
+    assert line.toolTip() == line.text()

@@ -739,3 +739,13 @@ def test_points_of_a_rectangle_and_a_sample_of_them(qtbot, make_map):
     assert len(some) == 50
     assert set(some) <= set(inside)
     assert shown.layer.visible_count() == 5000
+
+
+def test_nothing_is_written_over_points_that_are_not_drawn_yet(qtbot, make_map):
+    shown, painted = make_map(FOUR), []
+    shown.layer.add_overlay(lambda *_: painted.append(shown.layer.frame is not None))
+    shown.set_points(FOUR + 1, diamond=np.zeros(4, bool), color=np.zeros(4, np.uint16), palette=PALETTE)
+    shown.grab()
+    assert not painted
+    qtbot.waitUntil(lambda: bool(painted))
+    assert all(painted)

@@ -116,6 +116,13 @@ def test_the_slider_moves_bars_reliability_and_numbers(qtbot: QtBot, prompts: Pr
     command = prompts.command()
     assert command[:5] == ["export", "calibration", "--runs", "1", "2"]
     assert float(command[command.index("--tau") + 1]) == pytest.approx(pane.taus[0].tau)
+    nll = pane.panel.cards["likelihood"].plot.spec
+    assert all(nll.y.low <= value <= nll.y.high for curve in nll.curves for value in curve.y), "no curve is cut"
+    assert label(prompts, "Calibration error, shown").endswith(" %"), "as Evaluate and reports write it"
+    assert "n = 48" in pane.panel.cards["numbers"].title.text()
+    assert pane.bars.columns[0].note.startswith("temperature ")
+    prompts.resize(2400, 1300)
+    qtbot.waitUntil(lambda: pane.bars.width() > 560, timeout=5_000)
     prompts.resize(831, 732)  # beside the labels in a window of 1280x800
     plots = [card.plot for key, card in pane.panel.cards.items() if key != "numbers"]
     qtbot.waitUntil(lambda: min(plot.height() for plot in plots) >= 250)

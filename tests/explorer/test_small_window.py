@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from functools import partial
 from itertools import combinations, pairwise
+from pathlib import Path
 
 import pytest
 from PySide6.QtCore import QPoint, QRect, Qt
@@ -291,15 +292,50 @@ def test_compare_lists_some_pairs_in_a_low_window(qtbot, window: Window):
     qtbot.waitUntil(lambda: table.pairs.rowCount() and table.viewport().height() >= 3 * table.rowHeight(0))
 
 
-def test_compare_fits_the_width_at_200_percent(qtbot, window: Window):
+@pytest.fixture
+def doubled(window: Window) -> Iterator[Window]:
+    """Return the window as it is on a screen of 1280 x 800 at 200 %."""
     window.setMinimumSize(600, 300)
     window.resize(625, 354)
-    open_view(qtbot, window, "changes")
-    view = window.pages.open_view
+    yield window
+    window.setMinimumSize(*SMALLEST)
+
+
+def test_compare_fits_the_width_at_200_percent(qtbot, doubled: Window):
+    open_view(qtbot, doubled, "changes")
+    view = doubled.pages.open_view
     qtbot.waitUntil(lambda: view.table.pairs.rowCount() > 0)
     page = next(each for each in view.findChildren(MinSizeScroll) if each.isAncestorOf(view.tabs))
     qtbot.waitUntil(lambda: page.horizontalScrollBar().maximum() == 0)
-    window.setMinimumSize(*SMALLEST)
+
+
+def test_one_page_scrolls_high_plots_at_200_percent(qtbot, doubled: Window):
+    open_view(qtbot, doubled, "similarity")
+    view = doubled.pages.open_view
+    panel = view.cosines.pane.panel
+    qtbot.waitUntil(lambda: len(view.cosines.runs) == 2 and not view.cosines.pane.busy, timeout=30_000)
+    page = next(each for each in view.findChildren(MinSizeScroll) if each.isAncestorOf(panel))
+    plots = [panel.cards[f"cosines-{place}"].plot for place in (0, 1)]
+    qtbot.waitUntil(lambda: min(plot.height() for plot in plots) >= 240)
+    qtbot.waitUntil(lambda: (panel.verticalScrollBar().maximum(), page.verticalScrollBar().maximum() > 0) == (0, True))
+    doubled.resize(1280, 800)
+    qtbot.waitUntil(lambda: page.verticalScrollBar().maximum() == 0)
+
+
+def test_labels_are_edited_over_the_view_at_200_percent(qtbot, doubled: Window):
+    open_view(qtbot, doubled, "classify")
+    view, panel = doubled.pages.open_view, doubled.pages.details
+    view.take([Path(__file__).parents[2] / "assets/docs/screenshots/data-efficiency.png"])
+    width = view.width()
+    edit, close = view.questions.edit, panel.findChild(QToolButton, "classifyEditClose")
+    for end in (close.click if close else edit.click, doubled.escape, lambda: open_view(qtbot, doubled, "search")):
+        edit.setChecked(True)
+        qtbot.waitUntil(panel.isVisible)
+        assert view.width() == width, "nothing in it is narrower, the panel lies over it"
+        end()
+        qtbot.waitUntil(panel.isHidden)
+        assert not edit.isChecked()
+    view.context.selection.propose(queries=())
 
 
 def test_a_small_window_scrolls_names_of_runs_and_narrows_details(qtbot, window: Window):
@@ -395,12 +431,17 @@ def test_the_list_of_runs_keeps_its_width_beside_the_inspector(qtbot, window: Wi
     button = view.findChild(QToolButton, "delete-button")
     before = view.splitter.sizes()[0]
     window.selection.pairs = [3]
-    qtbot.waitUntil(lambda: window.inspector.isVisible())
+    assert window.pages.details.isHidden(), "no pair is drawn here"
+    view.inspect(True)
+    qtbot.waitUntil(lambda: window.pages.details.isVisible())
     qtbot.waitUntil(lambda: abs(view.splitter.sizes()[0] - before) <= 1)
     assert (button.toolButtonStyle(), bool(button.toolTip())) == (ICON_ONLY, True)
     assert not clipped(window)
     window.resize(1100, 700)
     qtbot.waitUntil(lambda: not clipped(window))
+    window.escape()
+    assert window.pages.details.isHidden()
+    assert window.selection.pairs.tolist() == [3], "the panel goes first"
 
 
 def too_wide(content: QWidget, room: int) -> list[str]:

@@ -56,6 +56,8 @@ def test_it_opens_at_the_last_step_with_n_and_method(view: TimelineView):
     assert view.note.text().startswith("PCA: the axes of the last step")
     assert [curve.name.text() for curve in view.curves[:2]] == ["Image to text R@1, n = 48", "Modality gap, n = 48"]
     assert view.curves[0].toolTip().startswith("Image to text R@1, ")
+    ajne = next(curve for curve in view.curves if curve.measure.key == "ajne")
+    assert ajne.toolTip().endswith(ajne.measure.hint)
     assert stands_at(view, 20)
     assert view.transport.label.text() == "Step 20  ·  2 of 2"
     assert {entry.words for entry in view.legend.entries} >= {"ring", "star", "heart", "cross"}

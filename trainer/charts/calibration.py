@@ -19,8 +19,8 @@ from trainer.store import Workspace
 
 METHOD: Final = """\
 Reliability: images in 15 bins of their largest probability, accuracy over mean confidence; on the line, confidence \
-equals accuracy; the area of a dot is the number of images. ECE is the mean distance to the line, weighted by \
-the images; its value by chance is the value of a perfectly calibrated run on the same number of images.
+equals accuracy; the area of a dot is the number of images. The calibration error (ECE) is the mean distance to the \
+line, weighted by the images; by chance it is that of a perfectly calibrated run on the same number of images.
 
 Negative log-likelihood over the temperature; the best one has the smallest.
 
@@ -83,7 +83,7 @@ def _reliability(runs: tuple[CalibrationRun, ...], chosen: list[CalibrationAt]) 
         filled = bins.counts > 0
         x, y = bins.confidence[filled], bins.accuracy[filled]
         sizes = 5 + 13 * np.sqrt(bins.counts[filled] / max(int(bins.counts.max()), 1))
-        name = f"{run.name}, ECE {shown_at.ece:.3f} at temperature {1 / shown_at.inv_tau:.3g}"
+        name = f"{run.name}, calibration error {_percent(shown_at.ece)} at temperature {1 / shown_at.inv_tau:.3g}"
         curves.append(Series(name, tone, x, y, width=1.5))
         points = zip(x.tolist(), y.tolist(), sizes.tolist(), strict=True)
         dots += [Marker("", tone, at, height, size) for at, height, size in points]
@@ -95,8 +95,13 @@ def _reliability(runs: tuple[CalibrationRun, ...], chosen: list[CalibrationAt]) 
     return XYPlot("reliability", title, *axes, tuple(curves), dots=tuple(dots), note=note, brushes="x", rug=rug)
 
 
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f} %"
+
+
 def _likelihood(runs: tuple[CalibrationRun, ...], chosen: list[CalibrationAt]) -> XYPlot:
-    curves, dots, heights = [], [], [3 * min(float(run.curve.min()) for run in runs)]
+    curves, dots = [], []
+    lowest, highest = (float(end([end(run.curve) for run in runs])) for end in (np.min, np.max))
     for run, shown_at in zip(runs, chosen, strict=True):
         tone = run_tone(run.index)
         curves.append(Series(run.name, tone, 1 / CURVE[::-1], run.curve[::-1]))
@@ -104,9 +109,9 @@ def _likelihood(runs: tuple[CalibrationRun, ...], chosen: list[CalibrationAt]) -
         best = Marker("", tone, 1 / run.fitted.inv_tau, run.fitted.nll, mark="diamond")
         now = Marker("", tone, 1 / shown_at.inv_tau, shown_at.nll)
         dots += [dot for dot in (trained, best, now) if 1 / CURVE[-1] <= dot.x <= 1 / CURVE[0]]
-        heights += [1.3 * run.own.nll, 1.2 * shown_at.nll]
-    top = max(min(max(heights), max(float(run.curve.max()) for run in runs)), 0.01)
-    x, y = Axis("Temperature", 0.001, 1, log=True), Axis("NLL (nats per image)", 0, top)
+    x = Axis("Temperature", 0.001, 1, log=True)
+    # Logarithmic: the smallest value is a hundredth of those at the ends.
+    y = Axis("NLL (nats per image)", max(0.8 * lowest, 1e-4 * highest, 1e-4), max(1.2 * highest, 0.01), log=True)
     note = "disc: shown, ring: trained, diamond: best"
     return XYPlot("likelihood", "NLL over the temperature", x, y, tuple(curves), dots=tuple(dots), note=note)
 
@@ -121,20 +126,24 @@ def _table(runs: tuple[CalibrationRun, ...], chosen: list[CalibrationAt]) -> Num
     ]
     for title, hint, read in _MEASURES:
         lines += [NumberRow(f"{title}, {at}", hint, tuple(read(by_name[at]) for by_name in every)) for at in _AT]
-    return NumberTable(
-        "numbers", "At current, trained and optimal temperature", tuple(run.name for run in runs), tuple(lines)
-    )
+    count = f", n = {runs[0].n:,}" if len({run.n for run in runs}) == 1 else ""
+    title, names = f"At current, trained and optimal temperature{count}", tuple(run.name for run in runs)
+    return NumberTable("numbers", title, names, tuple(lines))
 
 
 _AT: Final = ("shown", "trained", "best")
 _MEASURES: Final = (
     ("Temperature", "Of the softmax over the labels.", lambda one: f"{1 / one.inv_tau:.3g}"),
-    ("ECE", "Expected calibration error.", lambda one: one.ece),
-    ("ECE interval", "95 %, by resampling.", lambda one: f"{one.ece_range.low:.3f} to {one.ece_range.high:.3f}"),
+    ("Calibration error", "Expected calibration error (ECE).", lambda one: _percent(one.ece)),
     (
-        "ECE by chance",
+        "Calibration error, interval",
+        "95 %, by resampling.",
+        lambda one: f"{_percent(one.ece_range.low)} to {_percent(one.ece_range.high)}",
+    ),
+    (
+        "Calibration error by chance",
         "Of a perfectly calibrated run on the same number of images.",
-        lambda one: one.ece_range.calibrated,
+        lambda one: _percent(one.ece_range.calibrated),
     ),
     ("NLL", "Negative log-likelihood, nats per image.", lambda one: one.nll),
     ("Confidence", "Mean of the largest probabilities.", lambda one: f"{100 * one.confidence:.1f} %"),

@@ -17,8 +17,8 @@ from trainer.store.question import question_text
 
 METHOD: Final = """\
 Reliability: images in 15 bins of their largest probability, accuracy over mean confidence; on the diagonal, \
-confidence equals accuracy. ECE is the mean distance to it, weighted by the images of a bin; the value by chance \
-is the value of a perfectly calibrated run on the same number of images.
+confidence equals accuracy. The calibration error is the mean distance to it, weighted by the images of a bin; by \
+chance it is that of a perfectly calibrated run on the same number of images.
 
 Under corruption: accuracy at severities 1 to 5 of each corruption, 0 is clean (Hendrycks and Dietterich, 2019).
 
@@ -76,7 +76,7 @@ def _reliability(key: str, chart: EvaluationChart, question: str) -> list[XYPlot
         errors.append(f"{100 * diagram['ece']:.1f} ({100 * diagram['ece_calibrated']:.1f} by chance)")
     if len(lines) == 1:
         return []
-    note = " · ".join(filter(None, (f"ECE {', '.join(errors)} %", question)))
+    note = " · ".join(filter(None, (f"calibration error {', '.join(errors)} %", question)))
     axes = Axis("confidence", 0.0, 1.0), Axis("accuracy", 0.0, 1.0)
     return [XYPlot(key, "Reliability, zero-shot", *axes, tuple(lines), note=note)]
 

@@ -172,7 +172,7 @@ def axis_over(
     """Return a linear axis over all finite values (arrays or numbers) and `include`, with margins.
 
     An end at an included value gets no margin: an axis of counts that includes 0 starts at 0. One of shares ends at
-    numbers that its ticks show.
+    numbers that its ticks show, which leave room enough.
     """
     fixed = [float(value) for value in include]
     parts = [np.asarray(value, dtype=np.float64).ravel() for value in values]
@@ -181,7 +181,7 @@ def axis_over(
     if not len(every):
         return Axis(label, 0.0, 1.0, percent=percent, integer=integer)
     low, high = float(every.min()), float(every.max())
-    room = margin * ((high - low) or abs(high) or 1.0)
+    room = (margin / 5 if percent else margin) * ((high - low) or abs(high) or 1.0)
     low, high = low if low in fixed else low - room, high if high in fixed and high > low else high + room
     if percent and (step := next((step for step in _SHARE_STEPS if high - low <= 6 * step), 0)):
         low, high = step * math.floor(low / step + 1e-9), step * math.ceil(high / step - 1e-9)
@@ -189,8 +189,8 @@ def axis_over(
 
 
 def near_ends(values: Float[np.ndarray, " n"], ends: Iterable[float]) -> list[float]:
-    """Return the ends of intervals that lie no farther beyond values than these span: others would squeeze them."""
-    span = float(np.ptp(values))
+    """Return the ends of intervals that lie no farther beyond values than twice their span: others squeeze them."""
+    span = 2 * float(np.ptp(values))
     return [end for end in ends if values.min() - span <= end <= values.max() + span]
 
 

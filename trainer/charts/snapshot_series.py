@@ -36,6 +36,7 @@ class TimelineMeasure(Struct, frozen=True):
     digits: int = 3  # Decimals shown.
     # Names under which runs may have logged it, the first that is there wins; `{}` is the split's prefix.
     logged: tuple[str, ...] = ()
+    hint: str = ""  # A sentence about what the name does not say.
 
 
 MEASURES: Final = (
@@ -44,8 +45,12 @@ MEASURES: Final = (
     TimelineMeasure("alignment", "Alignment", logged=("{}/alignment",)),
     TimelineMeasure("uniformity", "Uniformity, images", logged=("{}/uniformity_image",)),
     TimelineMeasure("rank", "Effective rank, images", digits=1, logged=("{}/effective_rank_image",)),
-    TimelineMeasure("ajne", "Ajne / n, images", digits=4),
-    TimelineMeasure("tau", "τ", digits=4, logged=("train/inv_tau",)),
+    TimelineMeasure(
+        "ajne", "Ajne / n, images", digits=4, hint="Test of uniformity: from 0 (uniform) to 0.25 (all equal)."
+    ),
+    TimelineMeasure(
+        "tau", "Temperature", digits=4, logged=("train/inv_tau",), hint="τ, by which the loss divides the cosines."
+    ),
 )
 
 

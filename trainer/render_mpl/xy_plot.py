@@ -230,8 +230,9 @@ def legend_names(plot: XYPlot) -> list[str]:
 def with_legend(plot: XYPlot) -> XYPlot:
     """Return the plot with the labels of markers that name a curve, `matched, mean 0.94`, in its legend."""
     labels = plot.curve_labels
-    dots = [replace(dot, name=dot.label, label="") if dot.curve else dot for dot in plot.dots]
-    curves = [replace(curve, name="") if curve.name in labels else curve for curve in plot.curves]
+    # By the handle of the curve, a filled bar or a line: its marker would look like one of a point.
+    dots = [replace(dot, name="", label="") if dot.curve else dot for dot in plot.dots]
+    curves = [replace(curve, name=labels.get(curve.name, curve.name)) for curve in plot.curves]
     return replace(plot, legend=plot.legend or bool(labels), dots=tuple(dots), curves=tuple(curves))
 
 

@@ -9,7 +9,16 @@ from typing import Final
 
 from PySide6.QtCore import QEvent, Qt, QTimer, Signal
 from PySide6.QtGui import QKeyEvent, QSyntaxHighlighter, QTextCharFormat, QTextDocument
-from PySide6.QtWidgets import QAbstractButton, QHBoxLayout, QLabel, QLineEdit, QPlainTextEdit, QPushButton, QWidget
+from PySide6.QtWidgets import (
+    QAbstractButton,
+    QHBoxLayout,
+    QLabel,
+    QLineEdit,
+    QPlainTextEdit,
+    QPushButton,
+    QToolButton,
+    QWidget,
+)
 
 from explorer import theme
 from explorer.state.settings import Settings
@@ -259,6 +268,11 @@ class LabelForm(QWidget):
             above = [_heading("Label set"), self.suites, theme.INSIDE, *above, self.chip_bar, self.edit]
         else:
             theme.set_role(self.edit, "quiet")
+            close = QToolButton(objectName="classifyEditClose", accessibleName="Close labels and templates")
+            close.setToolTip("Close (Esc)")
+            close.clicked.connect(lambda: self.edit.setChecked(False))
+            theme.keep_icon(close, "x", 16, "secondary")
+            above = [layouts.row((_heading("Labels", self._labels_count), 1), close)]
             self.labels_edit.setMaximumHeight(EDITOR_PX)
             self.edit.setToolTip("Edit labels and templates as text")
             line = layouts.row(

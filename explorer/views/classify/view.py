@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from PySide6.QtCore import QDir, QSize, Qt
-from PySide6.QtGui import QAction
+from PySide6.QtGui import QAction, QHideEvent
 from PySide6.QtWidgets import QFileDialog, QLabel, QPushButton, QSplitter, QWidget
 
 from explorer import theme
@@ -138,6 +138,16 @@ class ClassifyView(View):
         """Return the panel of labels and templates while they are edited; None while there is no run to ask."""
         has_runs = bool(self.context.selection.runs or self.context.jobs.runs)
         return self.questions if has_runs and self.questions.edit.isChecked() else None
+
+    def close_panel(self) -> bool:
+        was_open = self.questions.edit.isChecked()
+        self.questions.edit.setChecked(False)
+        return was_open
+
+    def hideEvent(self, event: QHideEvent) -> None:
+        super().hideEvent(event)
+        if not event.spontaneous():
+            self.close_panel()
 
     def actions_for_palette(self) -> list[QAction]:
         """Return the actions: browse, ask again, remove all."""

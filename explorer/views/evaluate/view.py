@@ -364,7 +364,10 @@ class EvaluateView(View):
         self.controls.go.setVisible(not is_page and not self.context.jobs.look_only)
 
     def _done(self, answer: EvaluateAnswer) -> None:
-        reasons = [f"{what}: not measured. {why}" for what, why in answer.left_out.items()]
+        left_out: dict[str, list[str]] = {}  # by the reason
+        for what, why in answer.left_out.items():
+            left_out.setdefault(why, []).append(what)
+        reasons = [f"{', '.join(names)}: not measured. {why}" for why, names in left_out.items()]
         tasks: dict[int, dict[str, None]] = {}
         for each in answer.done:
             tasks.setdefault(each.run, {})[TASK_WORDS.get(each.task, each.task).lower()] = None

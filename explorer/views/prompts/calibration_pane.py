@@ -30,7 +30,8 @@ from trainer.charts.measures.calibration import CalibrationRun
 from trainer.charts.spec import PerRun
 
 PICTURE_PX = 112
-BESIDE_PX = 300
+BESIDE_PX, MOST_BESIDE_PX = 340, 640
+"""Of the bars beside the plots: at least, so that each column has room for its temperature, and at most."""
 NARROW_PX = 900
 """In less, the bars are below the plots, which keep a height."""
 PLOTS_PX, STACKED_PX = 440, 660
@@ -132,7 +133,9 @@ class CalibrationPane(QWidget):
                 continue
             tau = self.taus[index].tau
             row = () if cosines is None else tuple(probabilities(cosines, 1 / tau, run.offset).tolist())
-            shares.append(BarColumn(run.name, f"tau {tau:.3g}", run_tone(index), row, adds_up=run.offset is None))
+            shares.append(
+                BarColumn(run.name, f"temperature {tau:.3g}", run_tone(index), row, adds_up=run.offset is None)
+            )
         first = next((column.shares for column in shares if column.shares), ())
         order = sorted(range(len(first)), key=lambda label: -first[label])
         ordered = [
@@ -166,8 +169,9 @@ class CalibrationPane(QWidget):
         is_narrow, has_two = self.width() < NARROW_PX, self.width() >= 2 * BESIDE_PX
         down, right = QBoxLayout.Direction.TopToBottom, QBoxLayout.Direction.LeftToRight
         self.panel.setMinimumHeight(0 if not is_narrow else PLOTS_PX if has_two else STACKED_PX)
-        self._beside.setMinimumWidth(0 if is_narrow else BESIDE_PX)
-        self._beside.setMaximumWidth(self.width() if is_narrow else BESIDE_PX)
+        beside = min(max(BESIDE_PX, self.width() // 4), MOST_BESIDE_PX)
+        self._beside.setMinimumWidth(0 if is_narrow else beside)
+        self._beside.setMaximumWidth(self.width() if is_narrow else beside)
         self._parts.setDirection(down if is_narrow else right)
         self._answer.setDirection(right if is_narrow and has_two else down)
 

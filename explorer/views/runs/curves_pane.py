@@ -58,7 +58,7 @@ class CurvesPane(QWidget):
         self._note = ""
         self._styles: dict[int, RunStyle] = {}
         self._waiting_rows: list[ScalarRow] = []
-        self._reading = False
+        self._reading, self._is_scrolled = False, True
         self._drawing = self._draw_again = False
         self.draw_later = QTimer(self, singleShot=True, interval=REDRAW_MS, timeout=self._draw)
         self._build()
@@ -288,10 +288,10 @@ class CurvesPane(QWidget):
 
     def _build(self) -> None:
         self.grid = CurveGrid()
-        inside = layouts.panel(
+        self._inside = layouts.panel(
             layouts.column((self.grid, 1), layouts.STRETCH, gap=None, margins=(0, 0, theme.INSIDE, 0))
         )
-        self.area = StateArea(layouts.scroll(inside))
+        self.area = StateArea(layouts.scroll(self._inside))
         self.partial = layouts.text(role="small", wrap=True)
         self.partial.hide()
         self.whole = layouts.elided(role="small")
@@ -307,11 +307,19 @@ class CurvesPane(QWidget):
         super().resizeEvent(event)
         self.grid.fill(self.area.height())
 
+    def set_scrolled(self, on: bool) -> None:
+        """Scroll the charts, or be as high as all of them in a page that scrolls."""
+        self._is_scrolled = on
+        self._fit()
+
+    def _fit(self) -> None:
+        self.area.setMinimumHeight(self._inside.minimumSizeHint().height() if not self._is_scrolled else 0)
+
     def _show_whole(self) -> None:
         """Say why the selected pairs are not drawn; the line has its place always, so that no curve jumps."""
         n = self._context.selection.pair_count
         subject = "1 pair is" if n == 1 else f"{n:,} pairs are"
-        reason = "a value is of a batch or a whole split. The inspector shows a pair's ranks over the steps."
+        reason = "a value is of a batch or a whole split."
         self.whole.setText(f"{subject} selected and not drawn here: {reason}" if n else "")
 
     def _make_controls(self) -> tuple[QWidget, ...]:
@@ -342,6 +350,7 @@ class CurvesPane(QWidget):
         self.resume.clicked.connect(self.grid.reset_zoom)
         self.grid.paused.connect(self.resume.setVisible)
         self.grid.menu_asked.connect(self._show_menu)
+        self.grid.drawn.connect(self._fit)
         self.grid.drawn.connect(lambda: self.area.ready() if self.area.kind == "loading" and self.grid.plots else None)
         label = layouts.text("Smoothing, training", "small", buddy=self.slider)
         return self.metrics_button, self.by_step, self.by_time, label, self.slider, self.weight

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from PySide6.QtCore import QEvent, QModelIndex, QObject, Qt, QTimer, QUrl
-from PySide6.QtGui import QAction, QDesktopServices, QFocusEvent, QKeyEvent
+from PySide6.QtCore import QModelIndex, Qt, QTimer, QUrl
+from PySide6.QtGui import QAction, QDesktopServices, QFocusEvent, QResizeEvent
 from PySide6.QtWidgets import QPushButton, QTabWidget, QWidget
 
 from explorer import theme
@@ -62,6 +62,9 @@ if TYPE_CHECKING:
 
 LIST_PX: Final = 352
 LEAST_LIST_PX, LEAST_CURVES_PX = 300, 220
+STACKED_PX: Final = 640
+"""In less, the curves are below the list, which then keeps the height of some runs, and the page scrolls."""
+STACKED_LIST_PX: Final = 220
 HIDDEN: Final = {
     "filter": "{:,} hidden by the filter · Clear filter",
     "groups": "{:,} in collapsed groups · Expand all",
@@ -83,6 +86,7 @@ class RunsView(View):
     title = "Runs"
     question = "All runs and their training curves."
     icon = "activity"
+    shows_pairs = False
     margins = (0, 0, 0, 0)
 
     def build(self) -> Iterator[None]:
@@ -136,15 +140,10 @@ class RunsView(View):
         """Return the runs whose curves are drawn, A and B first."""
         return list(self._drawn_of(self.table.chosen()).runs)
 
-    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Let Esc close the right panel first: in the window it clears the selection."""
-        if not (self._inspects and isinstance(event, QKeyEvent) and event.key() == Qt.Key.Key_Escape):
-            return False
-        if event.type() == QEvent.Type.ShortcutOverride:
-            event.accept()
-        elif event.type() == QEvent.Type.KeyPress:
-            self.inspect(False)
-        return True
+    def close_panel(self) -> bool:
+        was_open = self._inspects
+        self.inspect(False)
+        return was_open
 
     def details(self) -> QWidget | None:
         return self.tabs if self._inspects else None
@@ -574,18 +573,38 @@ class RunsView(View):
             layouts.hairline(),
             toolbar.foot,
         )
-        side = layouts.panel(layouts.column(*rows, gap=0))
+        self._side = side = layouts.panel(layouts.column(*rows, gap=0))
         side.setMinimumWidth(LEAST_LIST_PX)
         self.curves.setMinimumWidth(LEAST_CURVES_PX)
         self.splitter = HairlineSplitter(Qt.Orientation.Horizontal)
         self.splitter.setObjectName("runs-splitter")
         self.splitter.addWidget(side)
         self.splitter.addWidget(self.curves)
-        self.splitter.setSizes([LIST_PX, 3 * LIST_PX])
         self.splitter.setStretchFactor(0, 0)
         self.splitter.setStretchFactor(1, 1)
-        self.splitter.setChildrenCollapsible(False)
+        self._share()
         self.body.addWidget(self.splitter, 1)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        stacked = self.width() < STACKED_PX
+        orientation = Qt.Orientation.Vertical if stacked else Qt.Orientation.Horizontal
+        if hasattr(self, "splitter") and self.splitter.orientation() != orientation:
+            self._side.setMinimumHeight(STACKED_LIST_PX if stacked else 0)
+            self.curves.set_scrolled(not stacked)
+            self.splitter.setOrientation(orientation)
+            if not stacked:
+                self._share()
+
+    def _share(self) -> None:
+        """Restore the width of the list and of the curves."""
+        state = self.context.settings.state("runs/splitter")
+        if state.isEmpty() or not self.splitter.restoreState(state):
+            self.splitter.setSizes([LIST_PX, 3 * LIST_PX])
+
+    def _keep_share(self) -> None:
+        if self.splitter.orientation() == Qt.Orientation.Horizontal:
+            self.context.settings.set_state("runs/splitter", self.splitter.saveState())
 
     def focusInEvent(self, event: QFocusEvent) -> None:
         # As a proxy of the view the list would have the keys before the filter and the button over it.
@@ -611,11 +630,8 @@ class RunsView(View):
         self.filter.textChanged.connect(self._look_for)
         self.arrangement.changed.connect(self._read_values)
         self.curves.requested.connect(self.requested)
-        self.splitter.splitterMoved.connect(
-            lambda *_: self.context.settings.set_state("runs/splitter", self.splitter.saveState())
-        )
+        self.splitter.splitterMoved.connect(self._keep_share)
         self.table.eyes_toggled.connect(self.toggle_eyes)
-        self.table.installEventFilter(self)
         self.table.activated.connect(self._inspect_row)
         self.tabs.currentChanged.connect(lambda tab: self.context.settings.set("runs/tab", tab))
         commands["new"].triggered.connect(self.open_new_run)
@@ -656,9 +672,6 @@ class RunsView(View):
         columns = settings.state("runs/columns")  # a column that comes gives others other widths, which are kept
         self.arrangement.restore()
         self.table.restore_columns(columns)
-        state = settings.state("runs/splitter")
-        if not state.isEmpty():
-            self.splitter.restoreState(state)
         tab = settings.value("runs/tab", 0)
         self.tabs.setCurrentIndex(tab if isinstance(tab, int) and 0 <= tab < self.tabs.count() else 0)
 

@@ -243,5 +243,5 @@ class _Cell(QStyledItemDelegate):
             painter.drawPixmap(target, picture)
         if tile.marked:
             painter.setBrush(Qt.BrushStyle.NoBrush)
-            painter.setPen(QPen(theme.color("text"), 2))
+            painter.setPen(QPen(theme.color("accent"), 3))  # white or black would be lost on such pictures
             painter.drawRect(room.adjusted(0, 0, -1, -1))

@@ -73,8 +73,8 @@ def pair_of(run: TimelineRun, point: int) -> int:
 
 def points_of(run: TimelineRun, row: int | None) -> list[int]:
     """Return the points of a pair: of its image and its text, where the run has them."""
-    places = () if row is None else ((row, run.images), (run.images + row, run.images + run.texts))
-    return [point for point, end in places if point < end]
+    pair = () if row is None else ((row, run.images), (run.images + row, run.images + run.texts))
+    return [point for point, end in pair if point < end]
 
 
 def is_same_pair(run: TimelineRun, other: TimelineRun, row: int) -> bool:

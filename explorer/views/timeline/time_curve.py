@@ -82,7 +82,8 @@ class TimeCurve(QWidget):
             label.setMinimumWidth(max(map(label.fontMetrics().horizontalAdvance, texts), default=0))
         for plot in self.plots[1:]:
             plot.setVisible(len(parts) > 1)
-        self.setToolTip("\n".join(dict.fromkeys(f"{spec.title}, {spec.note}" for spec in specs)))
+        facts = dict.fromkeys(f"{spec.title}, {spec.note}" for spec in specs)
+        self.setToolTip("\n".join([*facts, *filter(None, [self.measure.hint])]))
 
     def point_at(self, step: float) -> None:
         """Move the cursor there and show the last value at or before it."""

@@ -262,7 +262,8 @@ class PointLayer(pg.GraphicsObject):
         painter.resetTransform()
         if self.frame is not None:
             self._paint_frame(painter, self.frame, transform)
-        if self._overlays and (scene := self._scene()) is not None:
+        # Without points yet, labels and contours would be of nothing.
+        if self._overlays and self.frame is not None and (scene := self._scene()) is not None:
             for overlay in self._overlays if not self.is_preview else self._overlays[:1]:
                 overlay(painter, scene)
         painter.restore()

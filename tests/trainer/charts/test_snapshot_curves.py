@@ -61,7 +61,7 @@ def test_each_measure_names_the_n_that_it_was_measured_on(tmp_path: Path, charte
         panel = CHART.panel(CHART.result(own, Request((Target(1),)), NoSettings(), silent), NoSettings())
         assert panel.mark("gap").title == "Modality gap, n = 999", "logged, of all pairs"
         assert panel.mark("uniformity").title == "Uniformity, images, n = 240", "of the pairs of the snapshot"
-        assert measure_name(MEASURES[-1], []) == "τ", "no measure of pairs"
+        assert measure_name(MEASURES[-1], []) == "Temperature", "no measure of pairs"
         assert "tau" not in [mark.key for mark in panel.marks], "the run has none"
         rows = curve_rows(timeline(own, [1]))
         at = rows[0].index("measured_on")
