@@ -117,21 +117,15 @@ def _likelihood(runs: tuple[CalibrationRun, ...], chosen: list[CalibrationAt]) -
 
 
 def _table(runs: tuple[CalibrationRun, ...], chosen: list[CalibrationAt]) -> NumberTable:
-    every = [
-        {"shown": chosen_at, "trained": run.own, "best": run.fitted}
-        for run, chosen_at in zip(runs, chosen, strict=True)
-    ]
-    lines = [
-        NumberRow("Accuracy", "Independent of the temperature.", tuple(f"{100 * run.accuracy:.1f} %" for run in runs))
-    ]
+    names, accuracies = tuple(run.name for run in runs), tuple(f"{100 * run.accuracy:.1f} %" for run in runs)
+    lines = [NumberRow("Accuracy", "Independent of the temperature.", accuracies)]
+    fits = {"shown": chosen, "trained": [run.own for run in runs], "best": [run.fitted for run in runs]}
     for title, hint, read in _MEASURES:
-        lines += [NumberRow(f"{title}, {at}", hint, tuple(read(by_name[at]) for by_name in every)) for at in _AT]
+        lines += [NumberRow(f"{title}, {at}", hint, tuple(map(read, fits_at))) for at, fits_at in fits.items()]
     count = f", n = {runs[0].n:,}" if len({run.n for run in runs}) == 1 else ""
-    title, names = f"At current, trained and optimal temperature{count}", tuple(run.name for run in runs)
-    return NumberTable("numbers", title, names, tuple(lines))
+    return NumberTable("numbers", f"At current, trained and optimal temperature{count}", names, tuple(lines))
 
 
-_AT: Final = ("shown", "trained", "best")
 _MEASURES: Final = (
     ("Temperature", "Of the softmax over the labels.", lambda one: f"{1 / one.inv_tau:.3g}"),
     ("Calibration error", "Expected calibration error (ECE).", lambda one: _percent(one.ece)),
