@@ -34,6 +34,8 @@ from trainer.vectors.step_files import Side
 HALF_FROM: Final = 2**27
 """Numbers of a side from which on the copy of half precision is in half precision, too: 262,144 x 512."""
 
+AHEAD: Final = 2
+"""Blocks a thread may be ahead of the writing: a disk that lets the writer wait would else stop the sums, too."""
 SYNCED_AFTER: Final = 2**26
 """Bytes of a file after which the disk is told to store them: at the end alone it takes a quarter of a second a GB."""
 
@@ -68,7 +70,9 @@ def copy_unit_rows(
     sound = np.zeros(len(rows), bool)
     height = min(len(rows), AT_ONCE)
     makers = [_BlockMaker(sides, height, len(rows)) for _ in range(1 + (height < len(rows)))]
-    with ExitStack() as stack, ThreadPoolExecutor(len(makers)) as beside:
+    with ExitStack() as stack:
+        # One for each: the blocks of a maker come one after the other.
+        threads = [stack.enter_context(ThreadPoolExecutor(1)) for _ in makers]
         width, dtype = makers[0].width, makers[0].dtype
         files = {side: _File(stack, folder / f"{side}.npy", width, dtype, len(rows)) for side in sides}
         disk = stack.enter_context(ThreadPoolExecutor(1))  # Waits before the files are closed.
@@ -84,9 +88,10 @@ def copy_unit_rows(
         for number, (block, blocks) in enumerate(zip(row_blocks(len(rows), 1, cells=height), taken, strict=True)):
             if progress is not None:
                 progress(block.start / len(rows), "reading vectors")
-            if len(waited) == len(makers):
+            if len(waited) == AHEAD * len(makers):
                 write()
-            waited.append((block, beside.submit(makers[number % len(makers)].made, blocks)))
+            turn = number % len(makers)
+            waited.append((block, threads[turn].submit(makers[turn].made, blocks)))
         while waited:
             write()
         if sound.sum() < 2:
@@ -111,14 +116,15 @@ class _BlockMaker:
         half = all(matrix.half for matrix in sides.values()) and most * self.width >= HALF_FROM
         self.dtype = np.dtype(np.float16 if half else np.float32)
         self._rows = np.empty((height * len(sides), self.width), np.float32)
-        self._stored = [np.empty((height, self.width), self.dtype) for _ in sides]
+        self._stored = [[np.empty((height, self.width), self.dtype) for _ in sides] for _ in range(AHEAD)]
 
     def made(self, blocks: Sequence[Float[np.ndarray, "b d"]]) -> tuple[Bool[np.ndarray, " b"], list[np.ndarray]]:
-        """Return which rows are vectors on all sides, and these as they are stored, valid until the next call."""
+        """Return which rows are vectors on all sides, and these as they are stored: valid until `AHEAD` calls later."""
         n, origin = len(blocks[0]), self.scatter.origin
         # The rows of all sides lie one after the other: they are summed up at once.
         units = [self._rows[n * number :][:n] for number in range(len(blocks))]
-        made = [stored[:n] for stored in self._stored]
+        self._stored.append(self._stored.pop(0))
+        made = [stored[:n] for stored in self._stored[-1]]
         if self.dtype == np.float16:
             zero = np.zeros(self.width, np.float32)
             start = zero if origin is None else origin

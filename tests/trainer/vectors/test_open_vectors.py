@@ -3,6 +3,7 @@
 import contextlib
 import errno
 import json
+import time
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
@@ -33,7 +34,7 @@ from trainer.store import RunLog, Snapshot, Workspace, component_files, manifest
 from trainer.vectors import kept_counts, open_run, recall
 from trainer.vectors.matrices import VectorError, find
 from trainer.vectors.open_run import sample
-from trainer.vectors.unit_copy import copy_unit_rows
+from trainer.vectors.unit_copy import _File, copy_unit_rows
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
@@ -288,7 +289,13 @@ def test_blocks_of_two_threads_arrive_in_order_and_are_summed_alike(tmp_path: Pa
     np.save(tmp_path / "a.npy", image)
     matrix = find(tmp_path / "a.npy").image
     assert matrix is not None
-    made = []
+    made, write = [], _File.write
+
+    def slow(file: _File, rows: np.ndarray, disk) -> None:
+        time.sleep(0.01)  # The threads are ahead: what waits is not overwritten.
+        write(file, rows, disk)
+
+    monkeypatch.setattr(_File, "write", slow)
     for number in range(2):
         (tmp_path / str(number)).mkdir(mode=0o700)
         made.append(copy_unit_rows({"image": matrix}, np.arange(N), tmp_path / str(number)))
