@@ -35,7 +35,7 @@ HALF_FROM: Final = 2**27
 """Numbers of a side from which on the copy of half precision is in half precision, too: 262,144 x 512."""
 
 AHEAD: Final = 2
-"""Blocks a thread may be ahead of the writing: a disk that lets the writer wait would else stop the sums, too."""
+"""Blocks that each maker has or waits for; as many again of all of them together are written meanwhile."""
 SYNCED_AFTER: Final = 2**26
 """Bytes of a file after which the disk is told to store them: at the end alone it takes a quarter of a second a GB."""
 
@@ -56,8 +56,8 @@ def copy_unit_rows(
 ) -> UnitCopy:
     """Write the unit rows of each side to a `.npy` in `folder`, without the rows that are no vectors on some side.
 
-    Two threads check and sum up every second block each, whatever the processors: the sums are the same each time. This
-    one writes what they made, and takes the digests.
+    Two threads check and sum up every second block each, whatever the processors: the sums are the same each time. A
+    thread for each file writes and takes the digest, which is a third of the work; this one reads.
 
     Args:
         sides: One or two matrices of equal width.
@@ -76,13 +76,21 @@ def copy_unit_rows(
         width, dtype = makers[0].width, makers[0].dtype
         files = {side: _File(stack, folder / f"{side}.npy", width, dtype, len(rows)) for side in sides}
         disk = stack.enter_context(ThreadPoolExecutor(1))  # Waits before the files are closed.
+        writers = [stack.enter_context(ThreadPoolExecutor(1)) for _ in files]
         waited = deque[tuple[slice, Future[tuple[np.ndarray, list[np.ndarray]]]]]()
+        writing = deque[list[Future[None]]]()
 
         def write() -> None:
             block, made = waited.popleft()
             sound[block], units = made.result()
-            for file, unit in zip(files.values(), units, strict=True):
-                file.write(unit, disk)
+            parts = zip(writers, files.values(), units, strict=True)
+            writing.append([writer.submit(file.write, unit, disk) for writer, file, unit in parts])
+            if len(writing) > len(makers):  # their buffers are used next
+                wait()
+
+        def wait() -> None:
+            for part in writing.popleft():
+                part.result()
 
         taken = zip(*(matrix.blocks(rows, height) for matrix in sides.values()), strict=True)
         for number, (block, blocks) in enumerate(zip(row_blocks(len(rows), 1, cells=height), taken, strict=True)):
@@ -94,6 +102,8 @@ def copy_unit_rows(
             waited.append((block, threads[turn].submit(makers[turn].made, blocks)))
         while waited:
             write()
+        while writing:
+            wait()
         if sound.sum() < 2:
             raise VectorError(
                 "Fewer than two rows are vectors: the others are zero, or hold a value that is not a number."
@@ -116,10 +126,10 @@ class _BlockMaker:
         half = all(matrix.half for matrix in sides.values()) and most * self.width >= HALF_FROM
         self.dtype = np.dtype(np.float16 if half else np.float32)
         self._rows = np.empty((height * len(sides), self.width), np.float32)
-        self._stored = [[np.empty((height, self.width), self.dtype) for _ in sides] for _ in range(AHEAD)]
+        self._stored = [[np.empty((height, self.width), self.dtype) for _ in sides] for _ in range(AHEAD + 1)]
 
     def made(self, blocks: Sequence[Float[np.ndarray, "b d"]]) -> tuple[Bool[np.ndarray, " b"], list[np.ndarray]]:
-        """Return which rows are vectors on all sides, and these as they are stored: valid until `AHEAD` calls later."""
+        """Return which rows are vectors on all sides, and these as they are stored: valid for `AHEAD` more calls."""
         n, origin = len(blocks[0]), self.scatter.origin
         # The rows of all sides lie one after the other: they are summed up at once.
         units = [self._rows[n * number :][:n] for number in range(len(blocks))]
