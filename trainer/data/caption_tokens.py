@@ -30,11 +30,13 @@ class CaptionTokens:
     def __init__(
         self, captions: Sequence[str], tokenizer: AnyTokenizer, context_length: int, *, seed: int, sample: bool
     ) -> None:
-        spoken = [sentences(caption) if sample else [caption] for caption in captions]
         self._seed, self._tokenizer = seed, tokenizer
-        self._count = np.array([len(parts) for parts in spoken])
+        self._parts, self._count = captions, np.ones(len(captions), np.int64)
+        if sample:
+            spoken = [*map(sentences, captions)]
+            self._count = np.array([len(parts) for parts in spoken])
+            self._parts = [part for parts in spoken for part in parts]
         self._first = np.cumsum(self._count) - self._count
-        self._parts = [part for parts in spoken for part in parts]
         self._tokens = torch.zeros((len(self._parts), context_length), dtype=torch.long)
         self._waiting = np.ones(len(self._parts), bool)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -18,6 +18,7 @@ from trainer.data import scenes
 from trainer.data.class_folder import class_sources
 from trainer.data.folder import folder_sources, repeats_note
 from trainer.data.hub import hub_sources
+from trainer.data.kept_listing import once
 from trainer.data.named import named_sources
 from trainer.data.pairs import DataError, ImportLog, Source
 from trainer.data.picture_arrays import ARRAYS, array_sources
@@ -40,7 +41,7 @@ class DatasetIndex:
     """The pairs of each split on the disk."""
 
     name: str  # Of the data set; a folder may bear it.
-    splits: dict[str, list[Source]]  # "train", and what is held out if the data set says so itself.
+    splits: Mapping[str, Sequence[Source]]  # "train", and what is held out if the data set says so itself.
     problems: list[tuple[str, str]]  # (path or row, reason) of what is no pair.
     suite: PromptSuite | None = None  # The zero-shot question about its classes, in the sentences of its captions.
     log: ImportLog = field(default_factory=ImportLog)  # What is odd, and what is log about all of them.
@@ -58,6 +59,7 @@ def listing(
     """
     data = data_here(workspace_folder, data)
     name = folder_name(config.data_name(data))
+    splits: Mapping[str, Sequence[Source]]
     if isinstance(data, config.Scenes):
         folder = scenes.write(data, scenes.folder_of(data, workspace_folder), progress, splits=drawn)
         splits = {split: scenes.planned_sources(data, folder, split) for split in scenes.SPLITS if split not in drawn}
@@ -65,19 +67,24 @@ def listing(
         return DatasetIndex("scenes", splits, [], prompt_suites().get("scenes"))
     splits, problems = _found(data, workspace_folder, progress, log := ImportLog())
     if len(splits) == 1 and isinstance(data, config.Folder | config.Table | config.ClassFolder):
-        splits, more = _shared(data, splits["train"], log)
+        splits, more = _shared(data, [*splits["train"]], log)
         problems = problems + more
     if len(splits) == 1 and isinstance(data, config.HubDataset):
-        splits, more = shared_by_column(splits["train"], log)
+        splits, more = shared_by_column([*splits["train"]], log)
         problems = problems + more
     log.notes += _unread(data, splits, log)
-    pairs = [source for sources in splits.values() for source in sources]
+    is_classed = any(once(pairs, "a class", bool, partial(_has_class, pairs)) for pairs in splits.values())
+    pairs = [source for sources in splits.values() for source in sources] if is_classed else []
     captions, labels = [pair.caption for pair in pairs], [pair.label for pair in pairs]
     suite = learned_suite(name, captions, labels, stated=getattr(data, "template", ""))
     return DatasetIndex(name, splits, problems, suite, log)
 
 
-def _unread(data: config.Data, splits: dict[str, list[Source]], log: ImportLog) -> list[str]:
+def _has_class(pairs: Sequence[Source]) -> bool:
+    return any(pair.label for pair in pairs)
+
+
+def _unread(data: config.Data, splits: Mapping[str, Sequence[Source]], log: ImportLog) -> list[str]:
     """Return sentences about what other programs would read: a split in a README, repeats in names of folders."""
     if not isinstance(data, config.Folder | config.Table | config.ClassFolder | config.Shards):
         return []
@@ -124,7 +131,7 @@ def _shared(
 
 def _found(
     data: config.Data, workspace_folder: Path, progress: Progress, log: ImportLog
-) -> tuple[dict[str, list[Source]], list[tuple[str, str]]]:
+) -> tuple[Mapping[str, Sequence[Source]], list[tuple[str, str]]]:
     if isinstance(data, config.ClassFolder):
         return class_sources(data, workspace_folder, progress, log)
     if isinstance(data, config.Shards):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -11,6 +11,7 @@ from trainer import config
 from trainer.analysis.progress import Progress
 from trainer.config.suited_optimizer import suited_optimizer
 from trainer.data.dataset_index import listing
+from trainer.data.kept_listing import once
 from trainer.data.pairs import DataError, Source
 from trainer.data.splits import parts_of
 
@@ -44,7 +45,9 @@ def fitting_run(
     if pairs < 2:
         first = f" The first problem: {index.problems[0][0]}: {index.problems[0][1]}" if index.problems else ""
         raise DataError(f"{index.name} has too few pairs to train on: {pairs}. Add some; at least 2 are needed.{first}")
-    if captions_repeat(source.caption for source in train) and hasattr(run.objective, "mask_duplicates"):
+    if hasattr(run.objective, "mask_duplicates") and once(
+        train, "captions repeat", bool, lambda: captions_repeat(source.caption for source in train)
+    ):
         run = config.replace(run, "objective.mask_duplicates", "true")
     is_tuned = config.continues_training(run)
     optimizer = suited_optimizer(run.optimizer, pairs, {*stated, "epochs"} if is_tuned else stated)
@@ -67,12 +70,15 @@ def captions_repeat(captions: Iterable[str]) -> bool:
     return len(set(every)) < len(every)
 
 
-def _towers(model: config.Model, train: list[Source]) -> config.Model:
+def _holds_class(pair: Source) -> bool:
+    return bool(pair.label and pair.label in pair.caption)
+
+
+def _towers(model: config.Model, train: Sequence[Source]) -> config.Model:
     if not isinstance(model, config.TinyTowers):
         return model
-    if all(source.label and source.label in source.caption for source in train):
+    if once(train, "captions hold classes", bool, lambda: all(map(_holds_class, train))):
         return replace(model, text_width=64, text_layers=1, context_length=16)
-    lengths = [len(source.caption.split()) for source in train]
-    # Start and end take two; a word is at least a token.
-    long = sum(count > model.context_length - 2 for count in lengths)
-    return replace(model, context_length=_LONG_CONTEXT) if long > _MANY_LONG * len(lengths) else model
+    most = model.context_length - 2  # Start and end take two; a word is at least a token.
+    long = once(train, f"over {most} words", int, lambda: sum(len(pair.caption.split()) > most for pair in train))
+    return replace(model, context_length=_LONG_CONTEXT) if long > _MANY_LONG * len(train) else model

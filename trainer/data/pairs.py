@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
 from jaxtyping import Int, UInt8
+from msgspec import Struct
 
 from trainer.analysis.class_prompts import captioned
 from trainer.data.errors import DataError
@@ -20,8 +22,7 @@ BATCH: Final = "batch"
 """Name of the split that is one training batch, embedded beside the held-out ones."""
 
 
-@dataclass(frozen=True)
-class Source:
+class Source(Struct, frozen=True):
     """One pair on the disk, its image not yet decoded."""
 
     path: Location
@@ -30,7 +31,7 @@ class Source:
     """Name of the image below the data set's folder, with forward slashes."""
     caption: str
     label: str = ""
-    metadata: dict[str, str] = field(default_factory=dict)
+    metadata: dict[str, str] = {}
 
 
 @dataclass
@@ -76,12 +77,12 @@ class Pairs:
     split: str
     images: UInt8[np.ndarray, "n size size 3"] | StreamedImages
     """Read-only memory map of the prepared cache; where that does not fit, decoded whenever rows are asked for."""
-    captions: list[str]
-    labels: list[str]
+    captions: Sequence[str]
+    labels: Sequence[str]
     """Class of each pair, "" where it has none."""
-    paths: list[str]
+    paths: Sequence[str]
     """The text of each image's `Location`; of a file its path."""
-    metadata: dict[str, list[str]]
+    metadata: Mapping[str, Sequence[str]]
     fingerprint: str
     """Hash of the decoded images, captions and labels: equal on any machine that holds the same pairs."""
 

@@ -27,6 +27,7 @@ from jaxtyping import UInt8
 
 from trainer.analysis.progress import Progress
 from trainer.data.atomic_folder import written_once
+from trainer.data.kept_listing import HEX, column, once
 from trainer.data.pairs import DataError, Source
 from trainer.data.streamed_images import KeptImages, StreamedImages
 from trainer.data.workers import processes
@@ -57,7 +58,7 @@ class Prepared:
     """The decoded images of the readable sources."""
 
     images: UInt8[np.ndarray, "n size size 3"] | StreamedImages
-    rows: list[int]
+    rows: Sequence[int]
     """Position of each image among the sources."""
     problems: list[tuple[str, str]]
     remarks: list[tuple[str, str]]
@@ -157,7 +158,7 @@ def listed_images(
         digests = digests_of(sources, size=size, cache=cache, preprocessing=preprocessing)
         return KeptImages(prepared.images, at, {row: reason for row, (_, reason) in lost}, digests)
 
-    locations = [str(source.path) for source in sources]
+    locations = column(sources, lambda source: str(source.path))
     images = StreamedImages(
         locations, size, why or "they are not prepared yet", preprocessing=preprocessing, listed=True
     )
@@ -165,10 +166,15 @@ def listed_images(
         images.kept = keep(progress, 0)
     elif not why:
         images.keep = keep
+    content = once(sources, f"names and sizes, for pictures of {size}", HEX, lambda: _listed_content(sources, size))
+    return Prepared(images, range(len(sources)), [], [], content)
+
+
+def _listed_content(sources: Sequence[Source], size: int) -> str:
     digest = hashlib.blake2b(repr((len(sources), size)).encode(), digest_size=16)
     for source in sources:
         digest.update(f"{source.relative}\0{size_of(source.path)}\0".encode("utf-8", "replace"))
-    return Prepared(images, [*range(len(sources))], [], [], digest.hexdigest())
+    return digest.hexdigest()
 
 
 def _facts_of(folder: Path, n: int) -> dict[str, Any]:
@@ -212,7 +218,9 @@ def digests_of(
 def _folder(sources: Sequence[Source], size: int, cache: Path, preprocessing: Preprocessing | None) -> Path:
     """Return the cache of these sources, known by where they lie in the workspace."""
     ending = f"-{size}{f'-{preprocessing.name}' if preprocessing else ''}"
-    folder = cache / f"{_fingerprint(sources, cache.parent)}{ending}"
+    # Kept pairs are those of the same files: another time or size of one, and they are listed again.
+    what = f"files as {_VERSION} names them from {cache.parent.absolute()}"
+    folder = cache / f"{once(sources, what, HEX, lambda: _fingerprint(sources, cache.parent))}{ending}"
     is_prepared = folder.is_dir() or _streamed(folder).is_dir()
     return folder if is_prepared else derived.place(cache.parent, folder)
 

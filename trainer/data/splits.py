@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import gc
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
+import msgspec
 import numpy as np
 
 from trainer import config
@@ -16,6 +18,7 @@ from trainer.analysis.progress import Progress, between
 from trainer.analysis.sampling import at_most
 from trainer.data import scenes
 from trainer.data.dataset_index import DatasetIndex, listing
+from trainer.data.kept_listing import HEX, column, once, taken
 from trainer.data.pairs import DataError, DataSplits, ImportLog, ImportReport, Pairs, Source
 from trainer.data.prepared import Loading, digests_of, listed_images, prepare
 from trainer.data.query_balance import balanced, read_queries
@@ -75,7 +78,7 @@ def load(
     _check_not_empty(listed.name, parts, listed.problems)
     drawn = len(parts["train"])
     if most_training is not None:
-        parts = parts | {"train": [parts["train"][row] for row in at_most(drawn, most_training)]}
+        parts = {**parts, "train": taken(parts["train"], at_most(drawn, most_training))}
     total, done = sum(map(len, parts.values())), 0
     problems, remarks = list(listed.problems), list(listed.log.remarks)
     splits: dict[str, Pairs] = {}
@@ -97,7 +100,7 @@ def load(
         digests[split] = [] if lists else digests_of(sources, **prepared_as)
         problems += prepared.problems
         remarks += prepared.remarks
-        usable = [sources[row] for row in prepared.rows]
+        usable = sources if lists else [sources[row] for row in prepared.rows]
         splits[split] = _pairs(listed.name, split, usable, prepared.images, prepared.fingerprint)
         done += len(sources)
     _check_not_empty(listed.name, splits, problems)
@@ -194,16 +197,16 @@ def load_planned(
     return _pairs("scenes", "train", planned, images, ""), data.heldout_pairs * (len(scenes.SPLITS) - 1)
 
 
-def parts_of(data: config.Data, listed: DatasetIndex) -> dict[str, list[Source]]:
+def parts_of(data: config.Data, listed: DatasetIndex) -> Mapping[str, Sequence[Source]]:
     """Return the training split `train` and held-out splits: the data set's own, or a share."""
     parts = listed.splits
     if len(parts) == 1:
         parts = _shared_out(parts["train"], getattr(data, "heldout_share", 0.0))
     training = _balanced(data, parts["train"], listed.log)
-    return parts | {"train": _share_of(training, getattr(data, "train_share", 1.0))}
+    return {**parts, "train": _share_of(training, getattr(data, "train_share", 1.0))}
 
 
-def _balanced(data: config.Data, sources: list[Source], log: ImportLog) -> list[Source]:
+def _balanced(data: config.Data, sources: Sequence[Source], log: ImportLog) -> Sequence[Source]:
     most, path = getattr(data, "most_per_query", 0), getattr(data, "queries", "").strip()
     if not most:
         return sources
@@ -227,11 +230,11 @@ def split_sentence(data: config.Data, listed: DatasetIndex) -> str:
     return f"{why}: about {100 * share:g} % of the pictures{most} are held out, chosen by their paths."
 
 
-def _share_of(sources: list[Source], share: float) -> list[Source]:
+def _share_of(sources: Sequence[Source], share: float) -> Sequence[Source]:
     """Return a share of the pictures with all their captions, by a hash of their paths; smaller shares lie in it."""
-    pictures = sorted({source.relative for source in sources}, key=lambda name: _place(f"train share {name}"))
-    if share >= 1 or not pictures:
+    if share >= 1 or not sources:
         return sources
+    pictures = sorted({source.relative for source in sources}, key=lambda name: _place(f"train share {name}"))
     chosen = set(pictures[: max(1, round(share * len(pictures)))])
     return [source for source in sources if source.relative in chosen]
 
@@ -245,17 +248,22 @@ def scenes_folder(data: config.Scenes, workspace_folder: Path, progress: Progres
     return scenes.write(data, scenes.folder_of(data, workspace_folder), progress)
 
 
-def _shared_out(sources: Sequence[Source], share: float) -> dict[str, list[Source]]:
+def _shared_out(sources: Sequence[Source], share: float) -> dict[str, Sequence[Source]]:
     """Split by a hash of each path, so that a pair stays in its split when others are added or removed."""
+    what = f"rows that a share of {share!r} holds out, {MOST_HELD_OUT} pictures at the most"
+    row = Annotated[int, msgspec.Meta(ge=0, lt=len(sources))]
+    is_held = np.zeros(len(sources), bool)
+    is_held[once(sources, what, list[row], lambda: _held_out(sources, share))] = True  # type: ignore[valid-type]
+    return {"train": taken(sources, np.flatnonzero(~is_held)), "heldout": taken(sources, np.flatnonzero(is_held))}
+
+
+def _held_out(sources: Sequence[Source], share: float) -> list[int]:
     shares = [_place(source.relative) for source in sources]
     # In a small set the hash may leave a split empty; then the nearest picture changes sides, with all its captions.
     limit = max(share, min(shares, default=0.0))
     if len(distinct := sorted(set(shares))) > 1:
         limit = min(limit, distinct[-2], distinct[min(MOST_HELD_OUT, len(distinct)) - 1])
-    splits: dict[str, list[Source]] = {"train": [], "heldout": []}
-    for source, at_share in zip(sources, shares, strict=True):
-        splits["heldout" if at_share <= limit else "train"].append(source)
-    return splits
+    return [row for row, at_share in enumerate(shares) if at_share <= limit]
 
 
 def _place(relative: str) -> float:
@@ -267,17 +275,25 @@ def _place(relative: str) -> float:
 def _pairs(
     name: str, split: str, sources: Sequence[Source], images: np.ndarray | StreamedImages, content: str
 ) -> Pairs:
-    columns = dict.fromkeys(column for source in sources for column in source.metadata)
+    named = once(sources, "names of metadata", list[str], lambda: _names_of_metadata(sources))
     return Pairs(
         name=name,
         split=split,
         images=images,
-        captions=[source.caption for source in sources],
-        labels=[source.label for source in sources],
-        paths=[str(source.path) for source in sources],
-        metadata={column: [source.metadata.get(column, "") for source in sources] for column in columns},
-        fingerprint=fingerprint(content, sources),
+        captions=column(sources, lambda source: source.caption),
+        labels=column(sources, lambda source: source.label),
+        paths=column(sources, lambda source: str(source.path)),
+        metadata={name: column(sources, partial(_metadata, name=name)) for name in named},
+        fingerprint=once(sources, f"pairs of {content}", HEX, lambda: fingerprint(content, sources)),
     )
+
+
+def _names_of_metadata(sources: Sequence[Source]) -> list[str]:
+    return [*dict.fromkeys(name for source in sources for name in source.metadata)]
+
+
+def _metadata(source: Source, name: str) -> str:
+    return source.metadata.get(name, "")
 
 
 def fingerprint(content: str, sources: Sequence[Source]) -> str:
@@ -292,7 +308,7 @@ def _hash(content: str, texts: Iterable[tuple[str, str]]) -> str:
     return digest.hexdigest()
 
 
-def _check_not_empty(name: str, splits: dict[str, list[Source]] | dict[str, Pairs], problems: list) -> None:
+def _check_not_empty(name: str, splits: Mapping[str, Sequence[Source] | Pairs], problems: list) -> None:
     counts = {split: len(pairs) for split, pairs in splits.items()}
     for split, count in counts.items():
         if count == 0:

@@ -12,6 +12,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
+
 from trainer import config
 from trainer.analysis.progress import Progress, silent
 from trainer.data.csv_lines import numbered
@@ -211,7 +213,7 @@ def at_root(sources: list[Source], path: Path, table: config.Table, log: ImportL
         return sources
     left = iter(named)
     return [
-        replace(pair, path=root / untrusted_files.expanded(name := next(left)), relative=name)
+        msgspec.structs.replace(pair, path=root / untrusted_files.expanded(name := next(left)), relative=name)
         if isinstance(pair.path, Path)
         else pair
         for pair in sources

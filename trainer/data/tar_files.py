@@ -20,7 +20,7 @@ import shutil
 import tarfile
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, Final, Self
@@ -77,7 +77,7 @@ Problems = list[tuple[str, str]]
 
 def shard_sources(
     data: config.Shards, workspace_folder: Path, progress: Callable[[float, str], None], log: ImportLog | None = None
-) -> tuple[dict[str, list[Source]], Problems]:
+) -> tuple[dict[str, Sequence[Source]], Problems]:
     """Return the pairs of each split in tar order; only "train" without known held-out tars.
 
     Args:
@@ -88,7 +88,7 @@ def shard_sources(
     Raises:
         DataError: No tar of a split can be read, or there is no pair in them.
     """
-    sources: dict[str, list[Source]] = {}
+    sources: dict[str, Sequence[Source]] = {}
     problems: Problems = []
     log = ImportLog() if log is None else log
     splits, left_out = _splits(data, log)
@@ -192,7 +192,7 @@ def _of_split(
     workspace_folder: Path,
     progress: Callable[[float, str], None],
     log: ImportLog,
-) -> tuple[list[Source], Problems]:
+) -> tuple[Sequence[Source], Problems]:
     if not tars:
         raise DataError(f"There is no tar in {data.path}. Choose a folder of .tar files, or their names.")
     names = _class_names(tars[0].parent, data.encoding, log)

@@ -210,7 +210,9 @@ def _labeled(train: Pairs, held: Pairs, request: GenerativeRequest) -> _Labeled:
     learned = np.flatnonzero([label != "" for label in train.labels])
     learned = at_most(learned, request.most_training)
     tried = np.flatnonzero([label in of for label in held.labels])
-    targets, label = ([of[pairs.labels[row]] for row in rows] for pairs, rows in ((train, learned), (held, tried)))
+    targets, label = (
+        [of[pairs.labels[row]] for row in rows.tolist()] for pairs, rows in ((train, learned), (held, tried))
+    )
     return _Labeled(tuple(names), learned, np.array(targets, int), tried, np.array(label, int))
 
 

@@ -6,7 +6,7 @@ import contextlib
 import hashlib
 import io
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -378,6 +378,10 @@ def _real_paths(data: config.Data) -> list[str]:
     return [os.path.realpath(Path(path).expanduser()) for path in paths if path]
 
 
+def _in_memory(splits: Mapping[str, Sequence[Source]]) -> dict[str, list[Source]]:
+    return {split: [*sources] for split, sources in splits.items()}
+
+
 def listed_splits(
     data: str | config.Data, workspace_folder: Path, progress: Progress, *, learn: bool = True, split: str | None = None
 ) -> Listed:
@@ -394,11 +398,11 @@ def listed_splits(
     if not isinstance(data, str):
         needed = {} if learn else {"drawn": (split,) if split in data.heldout else data.heldout[:1]}
         listed = listing(data, workspace_folder, progress, **needed)
-        return Listed(listed.name, parts_of(data, listed), listed.suite, _root_of(data), chosen=True)
+        return Listed(listed.name, _in_memory(parts_of(data, listed)), listed.suite, _root_of(data), chosen=True)
     path = Path(data).expanduser().absolute()
     if not path.exists() and (named := _named(data)) is not None:
         listed = listing(named, workspace_folder, progress)
-        return Listed(listed.name, listed.splits, listed.suite, None)
+        return Listed(listed.name, _in_memory(listed.splits), listed.suite, None)
     folders, pointed = _split_folders(path), None
     if not folders and path.is_dir() and _has_tars(path) and (path.parent / "classnames.txt").is_file():
         # One split of a data set, pointed at by itself: its siblings are still those that probes learn from.
@@ -410,12 +414,13 @@ def listed_splits(
             listed = listing(recognize(str(path)), workspace_folder, progress)
         except config.ConfigError as error:
             raise DataError(str(error)) from error
-        return Listed(listed.name, listed.splits, listed.suite, path if path.is_dir() else path.parent)
+        root = path if path.is_dir() else path.parent
+        return Listed(listed.name, _in_memory(listed.splits), listed.suite, root)
     if not learn and len(folders) > 1:
         folders = {name: folder for name, folder in folders.items() if name != "train" or name == pointed}
     splits: dict[str, list[Source]] = {}
     for name, folder in folders.items():
-        splits |= {name: listing(config.Shards(path=str(folder)), workspace_folder, progress).splits["train"]}
+        splits[name] = [*listing(config.Shards(path=str(folder)), workspace_folder, progress).splits["train"]]
     return Listed(folder_name(path.name), splits, None, path, pointed)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -42,14 +42,22 @@ def words_in(text: str) -> list[str]:
     return [match[0].casefold() for match in _WORD.finditer(text.replace(_ARTICLE, " ").replace("{}", " "))]
 
 
-def write_caption_words(folder: Path, captions: Sequence[str]) -> None:
+def counted_words(captions: Sequence[str]) -> dict[str, int]:
+    """Return how many captions hold each word."""
+    counts: Counter[str] = Counter()
+    for caption, times in Counter(captions).items():
+        counts.update(dict.fromkeys(words_in(caption), times))
+    return counts
+
+
+def write_caption_words(
+    folder: Path, captions: Sequence[str], count: Callable[[Sequence[str]], dict[str, int]] = counted_words
+) -> None:
     """Count the words of the captions into a file of the run's folder, unless it is there or they are too many."""
     file = folder / FILE
     if file.exists() or not 0 < len(captions) <= MOST_CAPTIONS:
         return
-    counts: Counter[str] = Counter()
-    for caption, times in Counter(captions).items():
-        counts.update(dict.fromkeys(words_in(caption), times))
+    counts = count(captions)
     if len(counts) <= MOST_WORDS:
         write_text(file, json.dumps({"captions": len(captions), "counts": counts}, ensure_ascii=False))
 

@@ -22,6 +22,7 @@ from trainer.charts.measures.forgetting import HELD
 from trainer.checkpoints import checkpoint
 from trainer.config.small_batches import small_batch_of_cloob
 from trainer.data import DataSplits
+from trainer.data.kept_listing import once
 from trainer.data.streamed_images import StreamedImages
 from trainer.data.tokenizer import train_tokenizer
 from trainer.data.tokenizers import AnyTokenizer, read_tokenizer
@@ -35,7 +36,7 @@ from trainer.scheduling.launch import check_trainable
 from trainer.scheduling.ranks import is_rank, take_place
 from trainer.scheduling.ranks import train as train_by_ranks
 from trainer.store import RunLog, StoreError, Workspace, disk
-from trainer.store.caption_words import write_caption_words
+from trainer.store.caption_words import counted_words, write_caption_words
 from trainer.trackers.live import FOLDER, LiveTrackers, TrackedRun, wanted
 from trainer.training.control import ControlFlags
 from trainer.training.disk_guard import LOOK_S, DiskGuard, StoppedWaiting
@@ -412,7 +413,7 @@ def _record_facts(job: _Job, splits: DataSplits, training: TrainingSession) -> N
             f"The images, captions or labels of {pairs.name} have changed since this run began, so it cannot continue. "
             "Put them back, or duplicate the run to train on them as they are now."
         )
-    write_caption_words(log.folder, pairs.captions)
+    write_caption_words(log.folder, pairs.captions, _counted_words)
     log.facts(
         device=str(training.device),
         parameters=_parameters(training),
@@ -426,6 +427,10 @@ def _record_facts(job: _Job, splits: DataSplits, training: TrainingSession) -> N
         sessions=with_session(sessions_of(log.run.facts), session_facts(training.device, step=begun)),
     )
     _record_unreadable(job, splits, training, earlier=log.run.facts.get(_LEFT_OUT, 0) if begun else 0)
+
+
+def _counted_words(captions: Sequence[str]) -> dict[str, int]:
+    return once(captions, "words", dict[str, int], lambda: counted_words(captions))
 
 
 def _record_unreadable(job: _Job, splits: DataSplits, training: TrainingSession, *, earlier: int = 0) -> None:
@@ -486,7 +491,8 @@ def _introduce(text_log: TextLog, splits: DataSplits, training: TrainingSession,
 def warn_of_equal_captions(text_log: TextLog, captions: Sequence[str], batch_size: int) -> None:
     """Warn where a pair meets its own caption again in its batch more often than not."""
     n = len(captions)
-    again = sum(count * (count - 1) for count in Counter(captions).values()) / max(1, n * (n - 1))
+    equal = once(captions, "equal", int, lambda: sum(count * (count - 1) for count in Counter(captions).values()))
+    again = equal / max(1, n * (n - 1))
     if (met := (min(batch_size, n) - 1) * again) >= 0.5:
         text_log.say(
             f"warning: a batch has {met:.1f} other pairs with the same caption for each pair, and they count as "

@@ -4,7 +4,6 @@ import gzip
 import http.server
 import io
 import json
-import math
 import os
 import tarfile
 from collections.abc import Callable, Iterable, Iterator
@@ -22,7 +21,8 @@ from tests.nightly import few_plain
 from trainer import config
 from trainer.analysis.progress import silent
 from trainer.data import DataError, DataSplits, load, named
-from trainer.data.pairs import ImportLog
+from trainer.data.kept_listing import KeptPairs
+from trainer.data.pairs import ImportLog, Source
 from trainer.data.tar_files import expand, read_members, shard_sources
 from trainer.evaluation.task_data import choose_pairs
 from trainer.format_detection import recognize
@@ -202,27 +202,80 @@ def test_tars_are_listed_once_until_they_change(tmp_path: Path, monkeypatch: pyt
     odd = {"x.txt": b"a text", "y.gif.bin": b"?", "7.json": b'{"key": "value", "n": 3}'}
     tars = [tar_of(tmp_path / f"{n}.tar", pairs_of(4 * n, 4) | (odd if n else {})) for n in range(2)]
     data, log = config.Shards(path=str(tmp_path)), ImportLog()
-    first = shard_sources(data, tmp_path / "workspace", silent, log)
-    assert len(first[0]["train"]) == 8
+
+    def listed(log: ImportLog | None = None) -> tuple[list[Source], list]:
+        sources, problems = shard_sources(data, tmp_path / "workspace", silent, log)
+        return [*sources["train"]], problems
+
+    with monkeypatch.context() as patch:
+        patch.setattr("trainer.data.kept_listing.written_once", lambda *kept: None)
+        first = listed(log)
+    assert len(first[0]) == 8
     assert first[1]
     assert log.notes
+    assert listed() == first
     opened, kept_log = [], ImportLog()
     with monkeypatch.context() as patch:
         patch.setattr("trainer.data.tar_files.tarfile.open", lambda *tar, **how: opened.append(tar))
-        assert shard_sources(data, tmp_path / "workspace", silent, kept_log) == first
+        assert listed(kept_log) == first
         assert kept_log == log
         assert opened == []
-    (kept,) = (tmp_path / "workspace" / "cache").glob("*-listing/listing.jsonl")
-    lines = kept.read_bytes().splitlines(keepends=True)
-    member = json.loads(lines[1])
-    hostile = ([*member[:6], ["a list"]], [*member[:2], math.inf, *member[3:]], [*member[:2], 1.5, *member[3:]])
-    changed = (b"".join([lines[0], json.dumps(line).encode() + b"\n", *lines[2:]]) for line in hostile)
-    torn = (b"".join(lines)[:-9], b"".join(lines[:-1]), kept.read_bytes().replace(b"[0, ", b"[7, "), b"[]\n")
-    for content in (*torn, *changed):
-        kept.write_bytes(content)
-        assert shard_sources(data, tmp_path / "workspace", silent) == first
+    (kept,) = (tmp_path / "workspace" / "cache").glob("*-pairs")
+    lines, bounds = np.load(kept / "lines.npy"), np.load(kept / "bounds.npy")
+    mended = {
+        "lines.npy": (lines[:-9], lines.astype(np.uint16), lines[None]),
+        "bounds.npy": (bounds[:-1], bounds[::-1], bounds[1:], bounds[:0]),
+    }
+    for name, arrays in mended.items():
+        for array in arrays:
+            np.save(kept / name, array)
+            assert listed() == first, "another is listed again, and kept in its place"
+            np.testing.assert_array_equal(np.load(kept / name), {"lines.npy": lines, "bounds.npy": bounds}[name])
+    for old, new in ((b"[0,", b"[7,"), (b'"number 3"', b"[1,2,3,4] "), (b".png", b'.pn"'), (b"[0,", b"[-,")):
+        np.save(kept / "lines.npy", np.frombuffer(lines.tobytes().replace(old, new), np.uint8))
+        with pytest.raises(DataError, match=r"is damaged: .*\. Remove that folder: the tars are listed again\."):
+            listed()
     tar_of(tars[0], pairs_of(0, 6))
-    assert len(shard_sources(data, tmp_path / "workspace", silent)[0]["train"]) == 10
+    assert len(listed()[0]) == 10
+
+
+def test_a_second_training_on_tars_reads_none_of_the_pairs_it_does_not_ask_for(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr("trainer.data.kept_listing.WORTH_KEEPING", 2)
+    members = pairs_of(0, 60) | {f"{n:04}.json": json.dumps({"n": n}).encode() for n in range(60)}
+    tar_of(tmp_path / "a.tar", dict(sorted(members.items())))
+    data = config.Shards(path=str(tmp_path / "a.tar"), heldout_share=0.1)
+    how = {"image_size": SIZE, "workspace_folder": tmp_path / "workspace", "progress": silent, "prepared_first": 4}
+
+    def told(splits: DataSplits) -> list[Any]:
+        assert splits.train.images.listed
+        return [
+            [
+                *([*texts] for texts in (part.captions, part.labels, part.paths)),
+                {name: [*values] for name, values in part.metadata.items()},
+                part.fingerprint,
+            ]
+            for part in (splits.train, *splits.heldout.values())
+        ] + [[*splits.train.images.locations], splits.report, splits.suite, splits.training_pairs]
+
+    with monkeypatch.context() as patch:
+        patch.setattr("trainer.data.kept_listing.written_once", lambda *kept: None)
+        expected = told(load(data, **how))
+    assert told(load(data, **how)) == expected
+    read, source = [], KeptPairs._source
+    monkeypatch.setattr(KeptPairs, "_source", lambda pairs, *at: read.append(at) or source(pairs, *at))
+    again = load(data, **how)
+    held = len(again.heldout["heldout"])
+    assert len(set(read)) == held < 20
+    assert again.train.captions[3] == expected[0][0][3]
+    assert again.train.captions[-3:] == expected[0][0][-3:]
+    assert again.train.part(np.array([5, 2]), split="some").paths == [expected[0][2][row] for row in (5, 2)]
+    assert len(set(read)) == held + 6
+    assert told(again) == expected
+    (kept,) = (tmp_path / "workspace" / "cache").glob("*-pairs")
+    for fact in {*kept.glob("*.json")} - {kept / "head.json"}:
+        for other in ({"another": "type"}, "../../../elsewhere", [-1], [60], json.loads(fact.read_text())):
+            fact.write_text(json.dumps(other))
+            assert told(load(data, **how)) == expected, "what is not what was written is computed again"
 
 
 def test_texts_in_tars_are_read_in_the_encoding_of_their_tar_and_it_is_told(tmp_path: Path) -> None:
