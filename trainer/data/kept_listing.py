@@ -13,7 +13,7 @@ import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Final, TypeVar, overload
+from typing import Annotated, Any, Final, TypeVar
 
 import msgspec
 import numpy as np
@@ -78,12 +78,8 @@ class KeptPairs(Sequence[Source]):
     def __len__(self) -> int:
         return len(self._rows)
 
-    @overload
-    def __getitem__(self, key: int) -> Source: ...
-    @overload
-    def __getitem__(self, key: slice) -> list[Source]: ...
-    def __getitem__(self, key: int | slice) -> Source | list[Source]:
-        """Return pairs, read from their lines.
+    def __getitem__(self, key: Any) -> Any:
+        """Return a pair or a list of some, read from their lines.
 
         Raises:
             DataError: A line is damaged.
@@ -142,11 +138,7 @@ class Column(Sequence[str]):
     def __len__(self) -> int:
         return len(self.pairs)
 
-    @overload
-    def __getitem__(self, key: int) -> str: ...
-    @overload
-    def __getitem__(self, key: slice) -> list[str]: ...
-    def __getitem__(self, key: int | slice) -> str | list[str]:
+    def __getitem__(self, key: Any) -> Any:
         of = self.pairs[key]
         return [*map(self._text_of, of)] if isinstance(of, list) else self._text_of(of)
 

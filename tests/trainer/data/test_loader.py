@@ -208,8 +208,9 @@ def begun_at_once(data: config.Data, workspace: Path, loading: str) -> DataSplit
 
 @pytest.mark.parametrize("damaged", [True, False])
 def test_many_pictures_give_the_same_batches_before_while_and_after_they_are_prepared(
-    damaged: bool, root: Path, tmp_path: Path
+    damaged: bool, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("trainer.data.kept_listing.WORTH_KEEPING", 2)
     run = run_of(data := tars(root), workers=1)
     if damaged:
         tar = (root / "0.tar").read_bytes()
