@@ -18,7 +18,7 @@ from trainer.data import scenes
 from trainer.data.class_folder import class_sources
 from trainer.data.folder import folder_sources, repeats_note
 from trainer.data.hub import hub_sources
-from trainer.data.kept_listing import once
+from trainer.data.kept_pairs import once
 from trainer.data.named import named_sources
 from trainer.data.pairs import DataError, ImportLog, Source
 from trainer.data.picture_arrays import ARRAYS, array_sources

@@ -11,7 +11,7 @@ from trainer import config
 from trainer.analysis.progress import Progress
 from trainer.config.suited_optimizer import suited_optimizer
 from trainer.data.dataset_index import listing
-from trainer.data.kept_listing import once
+from trainer.data.kept_pairs import once
 from trainer.data.pairs import DataError, Source
 from trainer.data.splits import parts_of
 

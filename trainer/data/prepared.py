@@ -27,7 +27,7 @@ from jaxtyping import UInt8
 
 from trainer.analysis.progress import Progress
 from trainer.data.atomic_folder import written_once
-from trainer.data.kept_listing import HEX, column, once
+from trainer.data.kept_pairs import HEX, column, once
 from trainer.data.pairs import DataError, Source
 from trainer.data.streamed_images import KeptImages, StreamedImages
 from trainer.data.workers import processes

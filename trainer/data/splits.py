@@ -18,7 +18,7 @@ from trainer.analysis.progress import Progress, between
 from trainer.analysis.sampling import at_most
 from trainer.data import scenes
 from trainer.data.dataset_index import DatasetIndex, listing
-from trainer.data.kept_listing import HEX, column, once, taken
+from trainer.data.kept_pairs import HEX, column, once, taken
 from trainer.data.pairs import DataError, DataSplits, ImportLog, ImportReport, Pairs, Source
 from trainer.data.prepared import Loading, digests_of, listed_images, prepare
 from trainer.data.query_balance import balanced, read_queries

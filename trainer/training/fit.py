@@ -22,7 +22,7 @@ from trainer.charts.measures.forgetting import HELD
 from trainer.checkpoints import checkpoint
 from trainer.config.small_batches import small_batch_of_cloob
 from trainer.data import DataSplits
-from trainer.data.kept_listing import once
+from trainer.data.kept_pairs import once
 from trainer.data.streamed_images import StreamedImages
 from trainer.data.tokenizer import train_tokenizer
 from trainer.data.tokenizers import AnyTokenizer, read_tokenizer

@@ -166,8 +166,8 @@ class _File:
 
     def write(self, rows: np.ndarray, disk: Executor) -> None:
         """Write some more rows; `disk` stores them meanwhile."""
-        self._stream.write(rows.data)
         self._digest.update(rows.data)
+        self._stream.write(rows.data)
         self._rows += len(rows)
         self._unsynced += rows.nbytes
         if self._unsynced >= SYNCED_AFTER:

@@ -8,6 +8,7 @@ import os
 import tarfile
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from tests.nightly import few_plain
 from trainer import config
 from trainer.analysis.progress import silent
 from trainer.data import DataError, DataSplits, load, named
-from trainer.data.kept_listing import KeptPairs
+from trainer.data.kept_pairs import LINE
 from trainer.data.pairs import ImportLog, Source
 from trainer.data.tar_files import expand, read_members, shard_sources
 from trainer.evaluation.task_data import choose_pairs
@@ -261,8 +262,9 @@ def test_a_second_training_on_tars_reads_none_of_the_pairs_it_does_not_ask_for(t
         patch.setattr("trainer.data.kept_listing.written_once", lambda *kept: None)
         expected = told(load(data, **how))
     assert told(load(data, **how)) == expected
-    read, source = [], KeptPairs._source
-    monkeypatch.setattr(KeptPairs, "_source", lambda pairs, *at: read.append(at) or source(pairs, *at))
+    read: list[bytes] = []
+    decoder = SimpleNamespace(decode=lambda line: read.append(bytes(line)) or LINE.decode(line))
+    monkeypatch.setattr("trainer.data.kept_pairs.LINE", decoder)
     again = load(data, **how)
     held = len(again.heldout["heldout"])
     assert len(set(read)) == held < 20

@@ -2,6 +2,7 @@
 
 import contextlib
 import errno
+import hashlib
 import json
 import time
 from collections.abc import Callable
@@ -34,7 +35,7 @@ from trainer.store import RunLog, Snapshot, Workspace, component_files, manifest
 from trainer.vectors import kept_counts, open_run, recall
 from trainer.vectors.matrices import VectorError, find
 from trainer.vectors.open_run import sample
-from trainer.vectors.unit_copy import _File, copy_unit_rows
+from trainer.vectors.unit_copy import copy_unit_rows
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
@@ -289,13 +290,16 @@ def test_blocks_of_two_threads_arrive_in_order_and_are_summed_alike(tmp_path: Pa
     np.save(tmp_path / "a.npy", image)
     matrix = find(tmp_path / "a.npy").image
     assert matrix is not None
-    made, write = [], _File.write
+    made = []
 
-    def slow(file: _File, rows: np.ndarray, disk) -> None:
-        time.sleep(0.01)  # The threads are ahead: what waits is not overwritten.
-        write(file, rows, disk)
+    class SlowDigest:
+        def __init__(self, header: bytes) -> None:
+            self.hexdigest = hashlib.sha256(header).hexdigest
 
-    monkeypatch.setattr(_File, "write", slow)
+        def update(self, _rows: memoryview) -> None:
+            time.sleep(0.01)  # The threads are ahead: what waits is not overwritten.
+
+    monkeypatch.setattr("trainer.vectors.unit_copy.hashlib", SimpleNamespace(sha256=SlowDigest))
     for number in range(2):
         (tmp_path / str(number)).mkdir(mode=0o700)
         made.append(copy_unit_rows({"image": matrix}, np.arange(N), tmp_path / str(number)))
