@@ -238,7 +238,7 @@ def first_content(window: Window) -> tuple[int, str]:
     return min(tops)
 
 
-@few_plain(5, "name", [entry.name for entry in VIEWS])
+@few_plain(3, "name", [entry.name for entry in VIEWS])
 def test_content_begins_near_the_top(qtbot, window: Window, name: str) -> None:
     window.selection.pairs = []
     window.banner.hide()

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from tests.nightly import few_plain
 from trainer.analysis import sparse_dictionary as dictionaries
 
 rng = np.random.default_rng(5)
@@ -103,7 +104,7 @@ def planted(n: int, widths: tuple[int, int], concepts: int, seed: int, noise: fl
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", [0, 1])
+@few_plain(1, "seed", [0, 1])
 def test_planted_concepts_are_found_with_their_owner(seed: int) -> None:
     """At noise of .3 of the rows' deviation in each direction, at least 95 % at a cosine of .9 and the right owner."""
     rows, directions, kind = planted(3_000, (48, 32), 32, seed, 0.3)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from tests.nightly import nightly_except
+from tests.nightly import few_plain, nightly_except
 from trainer.charts import ChartError
 from trainer.charts.figure_choices import FigureChoices, run_names
 from trainer.charts.marks import PairMap
@@ -285,7 +285,7 @@ def test_the_figure_aligns_its_plots_and_its_legend_tells_dashed_lines_from_soli
     assert len(lefts) > len(set(lefts)) == 4, "plots of two rows stand below each other"
 
 
-@pytest.mark.parametrize(("choices", "wide_in", "maps"), FIGURES)
+@few_plain(2, ("choices", "wide_in", "maps"), FIGURES)
 def test_the_figure_is_as_wide_as_chosen_and_says_once_what_maps_share(
     charted: Workspace, choices: FigureChoices, wide_in: float, maps: tuple[int, int]
 ):

@@ -15,6 +15,7 @@ from PIL import Image
 from scipy.io import savemat
 
 from explorer.widgets.wrapped_label import unbroken
+from tests.nightly import few_plain
 from tests.trainer.data.test_stated_splits import listed
 from tests.trainer.test_format_detection import pictures, write
 from trainer import config
@@ -162,7 +163,7 @@ def test_the_command_for_pcam_writes_what_torchvision_shows(tmp_path: Path, monk
         assert sorted(pairs) == shown
 
 
-@pytest.mark.parametrize("form", ["txt", "csv"])
+@few_plain(1, "form", ["txt", "csv"])
 def test_the_command_for_celeba_lists_the_classes_of_an_attribute(tmp_path: Path, form: str) -> None:
     names = [f"{row:06}.jpg" for row in range(1, 9)]
     # Kaggle's archive has the folder twice, and its tables above.
@@ -209,7 +210,7 @@ def test_a_table_of_runs_is_refused_as_one(tmp_path: Path) -> None:
     assert "is a table of runs: a row is a run" in refusal(tmp_path / "runs.csv")
 
 
-@pytest.mark.parametrize("header", ["emotion,pixels", "emotion, Usage, pixels", "label"])
+@few_plain(1, "header", ["emotion, Usage, pixels", "emotion,pixels", "label"])
 def test_the_command_for_pixels_in_cells_makes_their_pictures(tmp_path: Path, header: str) -> None:
     images = RANDOM.integers(0, 256, (6, 10, 10), np.uint8)
     rows = [header.split(",")] if "pixels" in header else [["label", *(f"pixel{n}" for n in range(100))]]

@@ -20,7 +20,7 @@ import torch
 from PIL import Image
 
 from tests.builders import add_members
-from tests.nightly import nightly_except
+from tests.nightly import few_plain, nightly_except
 from trainer import config
 from trainer.data import DataError, DataSplits, load, prepared
 from trainer.data.batch_stream import BatchStream
@@ -160,7 +160,7 @@ def test_the_losses_are_those_of_the_cache_whatever_the_number_of_workers(root: 
     training.end()
 
 
-@pytest.mark.parametrize("way", ["streamed", "auto"])
+@few_plain(1, "way", ["auto", "streamed"])
 def test_a_run_that_is_stopped_and_resumed_ends_with_the_weights_of_one_from_the_cache(
     way: str, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -206,7 +206,7 @@ def begun_at_once(data: config.Data, workspace: Path, loading: str) -> DataSplit
     return load(data, loading=loading, prepared_first=10, **how)
 
 
-@pytest.mark.parametrize("damaged", [True, False])
+@few_plain(1, "damaged", [True, False])
 def test_many_pictures_give_the_same_batches_before_while_and_after_they_are_prepared(
     damaged: bool, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,13 +5,14 @@ import time
 
 import pytest
 
+from tests.nightly import few_plain
 from trainer.evaluation import measure
 from trainer.training.fit import fit
 
 pytestmark = pytest.mark.slow
 
 
-@pytest.mark.parametrize("checkpoint_every", [1000, 7], ids=["not saved", "saved before it was measured"])
+@few_plain(1, "checkpoint_every", [1000, 7], ids=["not saved", "saved before it was measured"])
 def test_the_best_of_an_evaluation_that_was_asked_for_is_kept(
     workspace, tiny, after_update, monkeypatch, journal, checkpoint_every
 ):

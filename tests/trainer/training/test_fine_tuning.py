@@ -8,6 +8,7 @@ import pytest
 import torch
 from PIL import Image
 
+from tests.nightly import few_plain
 from trainer import config
 from trainer.__main__ import main
 from trainer.analysis.retrieval import right_answers
@@ -281,7 +282,7 @@ def _answers(workspace: Workspace, run: int, split: str, step: int) -> dict[str,
 
 
 @pytest.mark.shared
-@pytest.mark.parametrize(("name", "split"), [("emoji-pairs", "val"), ("clothing-cc0", "test")])
+@few_plain(1, ("name", "split"), [("emoji-pairs", "val"), ("clothing-cc0", "test")])
 def test_real_pairs_are_learned_with_scenes_as_the_reference_set(workspace, base, shared_data, name, split):
     """Runs of assets/docs/measurements/fine-tuning.md in small: both sets are measured at the first and last step."""
     data = shared_data / name / split

@@ -7,6 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from tests.nightly import few_plain
 from trainer.__main__ import main
 from trainer.config import presets
 from trainer.training import gpu_bench, torch_alone
@@ -100,7 +101,7 @@ def test_packages_that_are_installed_are_not_filled_in():
     assert ModifiedResNet is not torch_alone.ModifiedResNet
 
 
-@pytest.mark.parametrize("name", ["RN50", "ViT-B-32"])
+@few_plain(1, "name", ["ViT-B-32", "RN50"])
 def test_towers_by_torch_alone_have_about_the_weights_of_open_clip(name):
     import open_clip
 
