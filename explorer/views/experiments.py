@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from PySide6.QtCore import QTimer
 from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QFileDialog, QProgressBar, QPushButton, QWidget
+from PySide6.QtWidgets import QFileDialog, QProgressBar, QPushButton, QSizePolicy, QWidget
 
 from explorer import theme
 from explorer.intents import (
@@ -61,6 +61,7 @@ if TYPE_CHECKING:
 
 FIRST: Final = "CLIP + CLOOB, 3 to 5 seeds"
 PROGRESS_PX: Final = 280
+PROGRESS_TEXT_PX: Final = 200
 PICKER_PX, SHORT_PICKER_PX = 260, 120
 AGAIN_MS: Final = 2_000
 """After its last run an experiment is read again until it has ended, which no news of a run tells."""
@@ -345,10 +346,15 @@ class ExperimentsView(ChartView):
         self.longer = QPushButton(objectName="experiments-longer", clicked=self._train_longer)
         self.progress = layouts.text(role="secondary", name="experiments-progress", wrap=True)
         self.verdict = layouts.text(role="headline", name="experiments-verdict", wrap=True)
+        self.progress.setMinimumWidth(PROGRESS_TEXT_PX)
+        next_steps = FlowRow()
+        next_steps.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
+        for button in (self.longer, self.runs, self.compare):
+            next_steps.add(button)
         layouts.add(
             self.above,
             layouts.row((self.verdict, 1), self.go, self.decide, self.stop_menu),
-            layouts.row((self.progress, 1), self.share, self.left, self.longer, self.runs, self.compare),
+            layouts.row((self.progress, 1), self.share, self.left, next_steps),
             self.seeds,
         )
         self.body.addWidget(self._ways_in())

@@ -38,6 +38,12 @@ class WayButton(QPushButton):
     def minimumSizeHint(self) -> QSize:
         return QSize(200, HEIGHT_PX)
 
+    @property
+    def detail(self) -> str:
+        """The line under the title; of why it is disabled the first part, whose rest is in the tool tip."""
+        text = self.accessibleDescription()
+        return text if self.isEnabled() else text.partition(": ")[0]
+
     def paintEvent(self, event: QPaintEvent) -> None:
         super().paintEvent(event)  # its ground and its focus: it has no text of its own
         painter = QPainter(self)
@@ -47,7 +53,7 @@ class WayButton(QPushButton):
         top = self.height() // 2
         title = "text" if self.isEnabled() else "secondary"
         self._write(painter, self.accessibleName(), top - 20, title, theme.BODY_PX, QFont.Weight.DemiBold)
-        self._write(painter, self.accessibleDescription(), top, "secondary", theme.SMALL_PX, QFont.Weight.Normal)
+        self._write(painter, self.detail, top, "secondary", theme.SMALL_PX, QFont.Weight.Normal)
 
     def _role(self, role: str) -> str:
         return "accent_text" if self.property("role") == "primary" and self.isEnabled() else role

@@ -569,6 +569,10 @@ def test_advice_to_train_longer_has_a_button_that_opens_the_form_with_these_step
     assert view.longer.property("role") == "primary"
     assert view.go.property("role") != "primary", "what is advised stands out alone"
     assert view.longer.text() == "Train 504 steps…"
+    window.setMinimumSize(580, 300)
+    window.resize(616, 354)  # 1280 x 800 at 200 %
+    qtbot.waitUntil(lambda: view.compare.mapTo(window, view.compare.rect().topRight()).x() < window.width())
+    assert view.progress.width() >= 200, "no word a line"
     view.longer.click()
     qtbot.waitUntil(lambda: window.findChild(NewRun) is not None)
     form = window.findChild(NewRun)

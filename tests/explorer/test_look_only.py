@@ -70,6 +70,7 @@ def test_a_copied_workspace_is_shown_and_trains_nothing_until_it_is_made_mine(
     reason = f"This workspace is read-only: {jobs.look_only}"
     assert (tags.isEnabled(), tags.name.toolTip()) == (False, reason)
     assert [(other.isEnabled(), other.toolTip()) for other in others] == [(False, reason)] * 4
+    assert home.first_start.ways["scenes"].detail == "This workspace is read-only", "the rest is in the tool tip"
     banner.hide()
     qtbot.mouseClick(status, Qt.MouseButton.LeftButton)
     assert banner.isVisible()

@@ -65,6 +65,7 @@ def test_a_read_only_workspace_offers_no_check_that_it_refuses(qtbot, empty: Qua
     next(each for each in others if each.isVisible()).click()
     assert asked == [ShowOwnRuns()]
     assert empty.area.page.button.text() == "Show these pairs"
+    assert not empty.offers_controls, "there is no finding whose kind could be chosen"
     empty.area.page.button.click()
     assert empty.context.selection.view == "similarity"
 

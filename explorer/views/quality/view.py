@@ -234,6 +234,7 @@ class QualityView(View):
             self.area.empty_page(self.check_page)
             return
         if loaded.report is None:
+            self._offer_controls(on=False)  # there is no finding whose kind could be chosen
             if self.context.jobs.look_only:
                 what = "sample" if default_paths.is_sample(self.context.workspace.folder) else "workspace"
                 self.show_empty("database", f"The {what} is read-only", READ_ONLY_DATA, self._similarity, self.own_runs)
