@@ -267,7 +267,7 @@ class ClassifyView(View):
                 unseen = sum(truth in untrained for truth, _ in judged_of_run)
                 about = f" ({unseen:,} by labels unseen in its training)" if unseen else ""
                 parts.append(f"{LETTERS[side.place]} right on {right:,} of {len(judged_of_run):,}{about}")
-        if any(truth for truth, _ in truths):
+        if any(truth and any(each) for truth, each in truths):
             parts.append(f"chance {100 / len(self.questions.labels):.1f} %")
         if broken := sum(bool(item.problem) for item in items):
             parts.append(f"{broken:,} could not be read")
