@@ -152,9 +152,13 @@ class Exports(QObject):
             self.banner.show_message("Select a run to export.", _NEXT, tone="info")
             return
         commands = drawings(views)
+        experiment = _experiment(runs, rows)
         figures = with_usual(commands, runs[:2], curve_runs(commands, runs, rows))
+        figures += [["export", "experiment-verdict", "--experiment", experiment]] if experiment else []
         selected = ["--runs", *map(str, runs)]
-        stem = file_stem(["evidence", *selected], self._names(rows))
+        # Many names would be cut; that of their experiment says which runs they are.
+        named = ["--runs", experiment] if experiment and len(runs) > 2 else selected
+        stem = file_stem(["evidence", *named], self._names(rows))
         command = ["bundle", *selected]
         example = ["export", "similarity", "--runs", *map(str, runs[:2])]
         names = figure_names(figures)
@@ -314,16 +318,20 @@ def curve_runs(commands: Iterable[Sequence[str]], runs: Sequence[int], rows: Seq
 
     They are those of the experiment of A and B if both are of one, else those whose curves Runs draws with them.
     """
-    chosen = [row for row in rows if row.id in runs]
-    experiments = {row.experiment for row in chosen}
-    if len(experiments) == 1 and "" not in experiments:
-        more = [row.id for row in rows if row.experiment in experiments and row.deleted_at is None]
+    if experiment := _experiment(runs, rows):
+        more = [row.id for row in rows if row.experiment == experiment and row.deleted_at is None]
     else:
         drawn = next((command for command in commands if command[:2] == ["export", "curves"]), [])
         ids = takewhile(str.isdecimal, drawn[drawn.index("--runs") + 1 :]) if "--runs" in drawn else ()
         more = [*map(int, ids)]
         more = more if {*runs} <= {*more} else []
     return [*dict.fromkeys([*runs, *more])]
+
+
+def _experiment(runs: Sequence[int], rows: Sequence[RunRow]) -> str:
+    """Return the name of the experiment that all these runs are of; empty where they are of several, or of none."""
+    experiments = {row.experiment for row in rows if row.id in runs}
+    return experiments.pop() if len(experiments) == 1 else ""
 
 
 def figure_problems(workspace: Workspace, figures: Iterable[Sequence[str]]) -> dict[str, str]:

@@ -102,3 +102,18 @@ def test_cancel_ends_the_process_and_nothing_is_written(qtbot: QtBot, exports: E
 def test_without_runs_it_says_what_to_choose(exports: Exports) -> None:
     exports.ask_bundle([view(["export", "toy-batch"])], [])
     assert "Select a run" in exports.banner.message.text()
+
+
+def test_a_bundle_of_an_experiment_holds_its_verdict_and_has_its_name(
+    exports: Exports, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[tuple] = []
+    dialog = SimpleNamespace(finished=SimpleNamespace(connect=lambda _: None))
+    monkeypatch.setattr(exports, "_open", lambda *arguments: opened.append(arguments) or dialog)
+    rows = [SimpleNamespace(id=n, experiment="the duel", short_name=f"CLIP s{n}", deleted_at=None) for n in range(5)]
+    exports.ask_bundle([], [0, 1, 2, 3], rows)
+    exports.ask_bundle([], [0, 1], [*rows[:1], SimpleNamespace(id=1, experiment="", short_name="own", deleted_at=None)])
+    (_, _, _, stem, *_, names), (*_, others) = opened
+    assert stem == "evidence-the_duel"
+    assert names["experiment-verdict"] == "Home: Verdict"
+    assert "experiment-verdict" not in others

@@ -21,10 +21,13 @@ from trainer.store.files import told_if_unwritable, write_atomically, write_for_
 from trainer.untrusted.terminal import say, say_json
 
 if TYPE_CHECKING:
+    from trainer import config
     from trainer.charts.measures.comparison import Comparison
+    from trainer.experiments.verdict import ExperimentVerdict
     from trainer.render_html.report import LiveSection, ReportFigure
     from trainer.store import RunRow, Workspace
 
+Cells = tuple[str, ...]
 GROUP = "Share"
 HELP = "compare runs on one self-contained page, or in a folder with every figure and number"
 
@@ -78,7 +81,7 @@ def write_report(
         runs: Numbers, names or folders; A first.
         out: A name that ends in `.html` becomes one page that holds everything; any other a folder with
             that page as `index.html` and the figures and numbers beside it.
-        title: Heading of the page; the names of the runs if empty.
+        title: Heading of the page; if empty, the arms of the runs' experiment, or the names of the runs.
         live: How points of maps to zoom into are placed and colored (no color: by class where there is one); None: the
             page has none.
         without: Figures that are left out, of `USUAL`.
@@ -105,12 +108,15 @@ def _write_folder(
 ) -> dict[str, Any]:
     from trainer.charts.comparison import CHART as COMPARISON
     from trainer.charts.measures.comparison import comparison
+    from trainer.experiments.over_seeds import verdict_of
+    from trainer.render_html.experiment_page import verdict_section
     from trainer.render_html.report import Report, page
     from trainer.render_mpl.files import json_text
 
     folder = folder.absolute()
     rows = [workspace.runs.get(ref) for ref in runs]
-    table = comparison(workspace, runs)
+    table, verdict = comparison(workspace, runs), verdict_of(workspace, rows)
+    verdict = verdict if verdict is not None and verdict.is_measured else None
     with told_if_unwritable(folder, "Choose another folder."):
         folder.mkdir(parents=True, exist_ok=True)
         figures = _figures(workspace, rows, folder, without)
@@ -122,9 +128,10 @@ def _write_folder(
         values = _metrics(workspace, rows, table)
         _write(folder / "metrics.json", f"{json_text(values, indent=1)}\n")
         report = Report(
-            title=title or " against ".join(row.short_name for row in rows),
+            title=title or _title(rows, verdict),
+            verdict=verdict_section(verdict) if verdict else "",
             facts=_facts(workspace, rows),
-            differences=_differences(workspace, rows),
+            differences=_differences(workspace, rows, verdict),
             table=table,
             figures=figures,
             left_out=large + left_out,
@@ -133,6 +140,17 @@ def _write_folder(
         )
         _write(folder / "index.html", page(report, folder))
     return {"report": str(folder / "index.html"), **values}
+
+
+def _title(rows: Sequence[RunRow], verdict: ExperimentVerdict | None) -> str:
+    """Return `CLIP against CLOOB on emoji, 3 seeds` of an experiment, else the names of the runs."""
+    from trainer import config
+
+    arms = [*dict.fromkeys(row.arm for row in rows)]
+    if verdict is None or len(rows) <= len(arms):
+        return " against ".join(row.short_name for row in rows)
+    data, seeds = config.data_name(verdict.experiment.control.run.data), len(verdict.seeds)
+    return f"{' against '.join(arms)} on {data}, {seeds} seed{'s' * (seeds != 1)}"
 
 
 def _write(file: Path, text: str) -> None:
@@ -177,7 +195,7 @@ def _zero_shot(
         (
             "calibration",
             "Calibration of zero-shot probabilities",
-            "Confidence against accuracy at the training temperature; the cross is the temperature that fits "
+            "Confidence against accuracy at the training temperature; the diamond is the temperature that fits "
             "best on these same images.",
         ),
         (
@@ -325,16 +343,34 @@ def _facts(workspace: Workspace, rows: list[RunRow]) -> list[dict[str, str]]:
     return facts
 
 
-def _differences(workspace: Workspace, rows: list[RunRow]) -> list[tuple[str, ...]]:
+def _differences(workspace: Workspace, rows: Sequence[RunRow], verdict: ExperimentVerdict | None) -> list[Cells]:
+    """Return a heading and a line for each field in which runs differ; of an experiment, in which its arms do."""
     from trainer import config
 
-    flat = [config.flatten(workspace.runs.config_of(row.id)) for row in rows]
-    fields = dict.fromkeys(field for values in flat for field in values)
-    table = [(field, *(_value_text(values.get(field)) for values in flat)) for field in fields if field != "name"]
-    return [row for row in table if len(set(row[1:])) > 1]
+    columns = {row.arm if verdict else row.id: row for row in reversed(rows)}.values()
+    columns = [*reversed(columns)]
+    runs = [workspace.runs.config_of(row.id) for row in columns]
+    flat = [config.flatten(run) for run in runs]
+    fields = dict.fromkeys(field for values in flat for field in values if field != "name")
+    table = [(_field_label(runs, field), *(_value_text(values.get(field)) for values in flat)) for field in fields]
+    lines = [line for line in table if len(set(line[1:])) > 1]
+    names = [row.arm if verdict else row.short_name for row in columns]
+    return [("Field", *names), *lines] if lines else []
+
+
+def _field_label(runs: Sequence[config.Run], dotted: str) -> str:
+    """Return `Objective: 1/tau` of a field of a run; its dotted name where it has no label."""
+    from trainer.config.fields import fields_of
+
+    section, _, name = dotted.rpartition(".")
+    owners = [getattr(run, section) if section else run for run in runs]
+    labels = [field.label for owner in owners for field in fields_of(type(owner)) if field.name == name]
+    return ": ".join(filter(None, (section.capitalize(), next(iter(labels), name.capitalize()))))
 
 
 def _value_text(value: Any) -> str:
     if value is None:
-        return "–"
+        return "none"
+    if isinstance(value, bool):
+        return "on" if value else "off"
     return f"{value:.6g}" if isinstance(value, float) else str(value)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
+import math
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
@@ -11,10 +12,11 @@ from pathlib import Path
 from trainer.charts import ChartError
 from trainer.charts import experiment_curves as curves
 from trainer.charts import experiment_verdict as chart
-from trainer.charts.marks import NumberTable, Panel, XYPlot
+from trainer.charts.marks import NumberRow, NumberTable, Panel, XYPlot
 from trainer.charts.spec import Request
 from trainer.experiments.experiment import to_toml
 from trainer.experiments.verdict import ExperimentVerdict
+from trainer.metrics import Metric, metric
 from trainer.render_html.report import POLICY, STYLE
 from trainer.render_mpl import panel as figure
 from trainer.render_mpl.files import NumberRows, write_figure
@@ -82,6 +84,30 @@ def page(workspace: Workspace, verdict: ExperimentVerdict, command: str) -> str:
     head += f"<title>{escape(drawn.title)}</title><style>{STYLE}</style>"
     body = "\n".join(parts)
     return f'<!doctype html>\n<html lang="en"><head>{head}</head>\n<body>\n{body}\n</body></html>\n'
+
+
+def verdict_section(verdict: ExperimentVerdict) -> str:
+    """Return what a report begins with: the verdict, its figure, and each arm as mean and range of its seeds."""
+    drawn = chart.CHART.panel(verdict, chart.ExperimentSettings(verdict.experiment.name))
+    outcomes = (verdict.experiment.outcome, *verdict.experiment.secondaries)
+    arms = tuple(arm.name for arm in verdict.experiment.arms)
+    lines = []
+    for index, outcome in enumerate(outcomes):
+        cells = [_mean_and_range(verdict, arm, index, metric(f"val/{outcome.metric}")) for arm in arms]
+        lines.append(NumberRow(outcome.label, "Mean and range over the seeds.", tuple(cells)))
+    table = NumberTable("arms", "Arms: mean and range over seeds", arms, tuple(lines), badges=False)
+    sentences = [*verdict.words.splitlines(), *filter(None, (verdict.not_counted,))]
+    figure = _image(_without_tables(drawn), f"Differences and values: {' '.join(sentences)}")
+    return f"<p><strong>{'<br>'.join(map(escape, sentences))}</strong></p>{figure}{_table(table)}"
+
+
+def _mean_and_range(verdict: ExperimentVerdict, arm: str, index: int, measure: Metric) -> str:
+    values = [run.values[index] for run in verdict.runs if run.arm == arm and not run.note]
+    values = [value for value in values if math.isfinite(value)]
+    if len(values) < 2:
+        return measure.text(values[0]) if values else "–"
+    ends = f"{measure.text(min(values))} to {measure.text(max(values))}"
+    return f"{measure.text(sum(values) / len(values))} ({ends}, {len(values)} seeds)"
 
 
 def _without_tables(drawn: Panel) -> Panel:

@@ -40,12 +40,14 @@ class Report:
     title: str
     # One row a run: name, objective, data, steps, training time and whatever else, by heading.
     facts: Sequence[dict[str, str]]
-    differences: Sequence[tuple[str, ...]]  # Field of the configuration, then its value in each run.
+    # A heading, then a field of the configuration and its value in each run or arm; empty where none differs.
+    differences: Sequence[tuple[str, ...]]
     table: Comparison
     figures: Sequence[ReportFigure]
     made: str  # When and by which versions, a sentence.
     left_out: Sequence[tuple[str, str]] = ()  # Figures that could not be drawn, and why.
     live: LiveSection | None = None  # Maps to zoom into; None: the page runs nothing.
+    verdict: str = ""  # HTML of the verdict on the experiment that the runs are of; empty where there is none.
 
 
 MOST_CARRIED: Final = 4_000_000
@@ -98,16 +100,20 @@ def page(report: Report, folder: Path) -> str:
     """Return the page as one file, with figures and numbers embedded from their files in `folder`."""
     parts = ['<a class="skip" href="#main">Skip to the numbers</a>', '<main id="main">']
     parts += [f"<h1>{escape(report.title)}</h1>", f'<p class="quiet">{escape(report.made)}</p>']
-    parts += ["<h2>Runs</h2>", _facts(report.facts)]
+    parts += [report.verdict, "<h2>Runs</h2>", _facts(report.facts)]
     if report.live:
         parts.append(report.live.body)
     if report.differences:
-        names = [run.name for run in report.table.runs]
-        parts += ["<h2>What differs</h2>", _plain_table("What differs", ["Field", *names], report.differences)]
+        heading, *lines = report.differences
+        parts += ["<h2>What differs</h2>", _plain_table("What differs", heading, lines)]
+    numbers = _comparison(report.table)
+    if report.verdict:  # each arm as mean and range stands above
+        numbers = f"<details><summary>Every run</summary>{numbers}</details>"
+    over_seeds = "" if report.verdict else report.table.over_seeds
     parts += [
         "<h2>Held-out numbers</h2>",
-        *([f"<p>{escape(report.table.over_seeds)}</p>"] if report.table.over_seeds else []),
-        _comparison(report.table),
+        *([f"<p>{escape(over_seeds)}</p>"] if over_seeds else []),
+        numbers,
         *(f"<p>{escape(warning)}</p>" for warning in report.table.warnings),
         f'<p class="quiet">{escape(report.table.notes)}</p>',
     ]
@@ -140,7 +146,11 @@ def _comparison(table: Comparison) -> str:
     for title, members in sections(table):
         rows.append(f'<th scope="colgroup" colspan="{len(table.runs) + 1}">{escape(title)}</th>')
         rows += [_heading_cell(escape(row.label)) + _values(row) for row in members]
-    names = (f"{escape(run.name)}<br><small>{escape(objective_label(run.objective))}</small>" for run in table.runs)
+    labels = ((run.name, objective_label(run.objective)) for run in table.runs)
+    names = [
+        escape(name) if name.startswith(label) else f"{escape(name)} <br><small>{escape(label)}</small>"
+        for name, label in labels
+    ]
     html = _table("Held-out numbers", ["Metric", *names], rows)
     return html.replace('<tr><th scope="colgroup"', '<tr class="split"><th scope="colgroup"')
 

@@ -17,6 +17,8 @@ from trainer.charts.marks import Series
 from trainer.charts.measures.comparison import comparison
 from trainer.charts.measures.groups import GroupSettings
 from trainer.charts.spec import Request
+from trainer.cli import report
+from trainer.distribution.bundle_files import USUAL
 from trainer.experiments.counted import counted_line, run_groups
 from trainer.experiments.seed_truth import seed_truth
 from trainer.experiments.verdict import judge
@@ -161,8 +163,27 @@ def test_one_seed_against_one_says_so_and_what_its_experiment_says_over_seeds(pl
     assert comparison(planted, [a, lone]).over_seeds == (
         "One seed each (seeds 0, 7): how much another seed would change is not in these numbers."
     )
+    every = [row.id for row in planted.runs.of_experiment("duel") if row.status == "finished"]
+    assert comparison(planted, every).over_seeds.startswith("3 seeds each (0, 1, 2)."), "not one each"
     assert main(["compare", str(a), str(b), "--workspace", str(planted.folder)]) == 0
     assert "One seed each (seed 0)" in capsys.readouterr().out
+
+
+def test_a_report_of_an_experiment_begins_with_its_verdict_and_has_a_column_an_arm(planted, tmp_path, monkeypatch):
+    monkeypatch.setattr(report, "_numbers", lambda *_: [])
+    every = [row.id for row in planted.runs.of_experiment("duel") if row.status == "finished"]
+    report.write_report(planted, every, tmp_path / "r.html", without=USUAL)
+    text = (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert "<h1>CLIP against CLOOB on Scenes, 3 seeds</h1>" in text
+    first, _, rest = text.partition("<h2>Runs</h2>")
+    verdict = judge(planted, "duel")
+    assert html.escape(verdict.sentence(verdict.primary[0])) in first
+    assert "<img" in first, "with its figure"
+    means = {each.arm: each.mean for each in verdict.arms if each.outcome == verdict.experiment.outcome}
+    assert all(f"<td>{100 * mean:.1f} % (" in first for mean in means.values())
+    assert '<th scope="col">Field</th><th scope="col">CLIP</th><th scope="col">CLOOB</th></tr>' in rest
+    assert "objective." not in rest.partition("<h2>Held-out numbers</h2>")[0]
+    assert "One seed each" not in text
 
 
 def test_the_headline_waits_for_no_seed_where_none_is_trained(workspace, stored):
