@@ -184,6 +184,16 @@ class ExportDialog(QDialog):
         """Names of the figures of several that are left out."""
         return [name for name, box in self.parts.items() if self._example and not box.isChecked()]
 
+    @property
+    def unwanted(self) -> list[str]:
+        """Names of the figures that a person left out, not those that cannot be drawn."""
+        return [name for name in self.left_out if self.parts[name].isEnabled()]
+
+    def refuse_part(self, name: str, reason: str) -> None:
+        """Leave out a figure that cannot be drawn, for this reason."""
+        self.parts[name].setChecked(False)
+        set_refusal(self.parts[name], reason)
+
     def command(self) -> list[str]:
         """Return the arguments of `trainer` without the main file."""
         command = list(self._command_for(self.suffix) or ())

@@ -165,7 +165,7 @@ class Exports(QObject):
         filters = "; ".join(filter(None, (view.filter_words for view in views)))
         names = {kind: f"Map, {filters}" if kind == FILTERED_MAP else name for kind, name in names.items()}
         dialog = self._open("evidence bundle", BUNDLES, lambda _suffix: command, stem, example, CONTENTS, names)
-        dialog.finished.connect(lambda _result: setattr(self, "_left_out", dialog.left_out))
+        dialog.finished.connect(lambda _result: setattr(self, "_left_out", dialog.unwanted))
         for context in [view.context for view in views[:1] if rows]:
             show = partial(_show_problems, dialog, names)
             context.background.run(dialog, figure_problems, context.workspace, figures, done=show)
@@ -389,3 +389,5 @@ def _show_problems(dialog: ExportDialog, names: Mapping[str, str], problems: Map
         text = left_out_words({names[kind]: reason for kind, reason in problems.items()}, len(names))
         dialog.contents.setText(f"{text}\n{CONTENTS}")
         dialog.contents.setToolTip(text)
+        for kind, reason in problems.items():
+            dialog.refuse_part(kind, reason)

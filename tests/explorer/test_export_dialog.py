@@ -15,6 +15,7 @@ from pytestqt.qtbot import QtBot
 
 from explorer.intents import EXPORTS
 from explorer.views.runs.drawn_runs import opened_by_sides
+from explorer.widgets.refusal import set_refusal
 from explorer.window.export_dialog import FORM_PX, PX_PER_MM, ExportDialog, free_stem
 from explorer.window.exports import (
     curve_runs,
@@ -216,6 +217,11 @@ def test_a_bundle_has_the_same_choices(qtbot: QtBot, make: Callable[..., ExportD
             qtbot.keyClick(dialog.parts[name], Qt.Key.Key_Space)
     assert dialog.left_out == ["map"]
     assert dialog.command() == [*COMMAND, "--without", "map"]
+    dialog.refuse_part("curves", "Nothing is logged.")
+    assert (dialog.left_out, dialog.unwanted) == (["map", "curves"], ["map"])
+    assert not dialog.parts["curves"].isEnabled(), "what cannot be drawn is not ticked, so both count alike"
+    set_refusal(dialog.parts["curves"], "")
+    dialog.parts["curves"].setChecked(True)
     dialog.parts["map"].click()
     qtbot.waitUntil(lambda: dialog.size_note.text().startswith("Example · 89"), timeout=20_000)
     dialog.controls["names"].buttons["seed"].click()
