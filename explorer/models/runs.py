@@ -75,7 +75,7 @@ LETTERS_ROLE: Final = Qt.ItemDataRole.UserRole + 100
 DRAWN_ROLE: Final = Qt.ItemDataRole.UserRole + 101
 """Of NAME: whether the run's curves are drawn."""
 STATE_ROLE: Final = Qt.ItemDataRole.UserRole + 102
-"""Of LAST and N: what stands across both of a run that has not finished (`46 of 384`, `waiting, 1st`); else empty."""
+"""Of LAST and N: what stands across both of a run that has not finished (`46 of 384`, `2nd in queue`); else empty."""
 FEW: Final = 100
 """A share of fewer pairs than these jumps by more than a point with each."""
 NOW: Final = "Now"
@@ -534,7 +534,7 @@ class RunsModel(QAbstractTableModel):
     def state_text(self, run: RunRow) -> str:
         """Return where a run is that trains or has no value, and a flaw of its value; empty where a value stands."""
         if (turn := self._turns.get(run.id)) is not None:
-            return f"waiting, {ordinal(turn)}"
+            return turn_text(turn)
         status = self._text(run, RunColumn.STATUS)
         if not run.active:
             if run.last is not None and (flaws := flaws_of(run)):
@@ -803,10 +803,12 @@ def share_of(run: RunRow) -> float:
     return min(1.0, int(match[1]) / 100) if match else 0.0
 
 
-def ordinal(number: int) -> str:
-    """Return `1st`, `2nd`, `3rd`, `4th`, `11th`."""
-    teen = 10 < number % 100 < 20
-    return f"{number}{'th' if teen else {1: 'st', 2: 'nd', 3: 'rd'}.get(number % 10, 'th')}"
+def turn_text(turn: int) -> str:
+    """Return where in the queue a run is: `next`, `2nd in queue`, `11th in queue`."""
+    if turn == 1:
+        return "next"
+    teen = 10 < turn % 100 < 20
+    return f"{turn}{'th' if teen else {1: 'st', 2: 'nd', 3: 'rd'}.get(turn % 10, 'th')} in queue"
 
 
 def display_text(run: RunRow, column: RunColumn) -> str:

@@ -491,7 +491,7 @@ class ExperimentsView(ChartView):
         self._show_single_runs()
 
     def actions_for_palette(self) -> list[QAction]:
-        return [*super().actions_for_palette(), self.repeat, self.bring, self.look, self.stop, self.stop_now]
+        return [*super().actions_for_palette(), self.repeat, self.bring, self.stop, self.stop_now]
 
     @property
     def chosen(self) -> ExperimentEntry | None:

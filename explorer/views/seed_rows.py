@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from PySide6.QtWidgets import QLabel, QProgressBar, QSizePolicy, QWidget
 
 from explorer import theme
-from explorer.models.runs import ASKED, last_at_step, ordinal, preparing, share_of, watch_note
+from explorer.models.runs import ASKED, last_at_step, preparing, share_of, turn_text, watch_note
 from explorer.widgets import layouts
 from explorer.widgets.legend import Legend, LegendEntry
 from explorer.widgets.progress_row import show_share
@@ -150,7 +150,7 @@ class RunCell(QWidget):
 
 
 def state_text(run: RunRow, end: float | None, turn: int) -> str:
-    """Return where a run is: `83.0 %, finished`, `R@1 61.2 % so far, step 240 of 384`, `waiting, 1st`.
+    """Return where a run is: `83.0 %, finished`, `R@1 61.2 % so far, step 240 of 384`, `2nd in queue`.
 
     Args:
         end: Seconds until it ends; None where that is not known.
@@ -159,7 +159,7 @@ def state_text(run: RunRow, end: float | None, turn: int) -> str:
     if run.status == "finished":
         return ", ".join(filter(None, (last_at_step(run), flaw_of(run) or "finished")))
     if turn:
-        return f"waiting, {ordinal(turn)}"
+        return turn_text(turn)
     value = last_at_step(run)
     if run.status != "running":
         return ", ".join(filter(None, (value, standing(run), flaw_of(run))))

@@ -17,6 +17,7 @@ from PySide6.QtGui import (
     QTextCharFormat,
     QTextCursor,
     QTextDocument,
+    QTextOption,
 )
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QLineEdit, QPlainTextEdit, QTextEdit, QToolButton, QWidget
 
@@ -158,7 +159,8 @@ class LogTail(QWidget):
     def _build(self) -> None:
         self.text = QPlainTextEdit(self, readOnly=True, objectName="log-text", accessibleName="Log of the run")
         self.text.setMaximumBlockCount(LINES)
-        self.text.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
+        # A path or an address has no space to break at.
+        self.text.setWordWrapMode(QTextOption.WrapMode.WrapAtWordBoundaryOrAnywhere)
         font = QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont)
         font.setStyleHint(QFont.StyleHint.Monospace)
         font.setPixelSize(SMALL_PX)

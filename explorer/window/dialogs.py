@@ -113,7 +113,7 @@ class Dialogs(QObject):
         if hidden:
             hidden[-1].open()
         else:
-            self._send(intents.OpenImport())
+            self._send(intents.OpenImport(compare=True))
 
     def show_places(self) -> None:
         """Show the places: other computers that train runs."""

@@ -162,7 +162,9 @@ class JobList(QObject):
         job.state, job.cancel, job.ticket = state, None, None
         job.note, job.left_s, job.took_s = why, None, time.monotonic() - job.began
         job.share = 1.0 if state == "finished" else job.share
-        self._ended = [*self._ended, job][-KEPT:]
+        # A chart shows itself: those that views draw in passing would hide what a person has started.
+        if job.kind != "Chart" or state != "finished" or job.is_kept:
+            self._ended = [*self._ended, job][-KEPT:]
         self.changed.emit()
         self.ended.emit(job)
 
@@ -189,6 +191,7 @@ class JobList(QObject):
             job.place = positions.get(row.id, 0)
             job.note = doing(row, job.place)
             if was != job.state:
+                job.began = time.monotonic()  # its time in the queue is no part of what it took
                 self.changed.emit()
         for key in [key for key in self._jobs if isinstance(key, tuple) and key[0] == "run"]:
             ended_row = rows.get(key[1])

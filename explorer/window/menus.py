@@ -227,7 +227,8 @@ class Menus:
         window, send, dialogs = self._window, self._window.router.send, self._window.dialogs
         yield Command("Window", "New run…", "Ctrl+N", partial(send, intents.OpenNewRun()), "newRun")
         open_model, open_vectors = partial(send, intents.ChooseModel()), partial(send, intents.OpenVectors())
-        import_curves, import_data = partial(send, intents.ImportCurves()), partial(send, intents.OpenImport())
+        import_curves = partial(send, intents.ImportCurves())
+        import_data = partial(send, intents.OpenImport(compare=True))
         inspector = window.pages.toggle_inspector
         yield Command("Window", "Open a pretrained model…", "Ctrl+O", open_model, "openModel")
         yield Command("Window", "Show or hide the inspector", "Ctrl+Shift+I", inspector, "toggleInspector")

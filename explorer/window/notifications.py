@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QObject, Qt, Signal
 
-from explorer.intents import EditAndRestart, WatchTraining
+from explorer.intents import ChooseModel, EditAndRestart, WatchTraining
 from explorer.widgets.banner import UNDO_MS
 from explorer.window.desktop_notifications import DesktopNotifications
 from explorer.window.picker_choices import PickerChoices, facts_of, first_choice
@@ -255,12 +255,20 @@ class Notifications(QObject):
         resume = self._resume(run)
         edit: Act = ("Edit and restart", lambda: self.requested.emit(EditAndRestart(run.id)))
         acts: tuple[Act, Act | None] = (edit, None)
-        if downloads or step is not None:
-            acts = (edit, resume) if run.status == "failed" and not downloads else (resume, edit)
-        how = f" Resume continues from step {step:,}." if step is not None else ""
+        if step is not None:
+            acts = (edit, resume) if run.status == "failed" else (resume, edit)
+        how, said = "ended early", "See its log in Runs."
+        if downloads:
+            said, how = f"{said} The next try keeps what was downloaded.", "could not be downloaded"
+            # What only evaluates a published model has no settings to edit.
+            file: Act = ("Open a file…", lambda: self.requested.emit(ChooseModel()))
+            acts = (("Try again", resume[1]), edit if run.total_steps else file)
+        elif step is not None:
+            said += f" Resume continues from step {step:,}."
+        reason = run.reason.partition(" Check the network")[0] if downloads else run.reason
         self._banner.show_message(
-            f"{run.short_name} ended early{': ' + run.reason if run.reason else '.'}",
-            "See its log in Runs." + (" Resume tries again and keeps what was downloaded." if downloads else how),
+            f"{run.short_name} {how}{': ' + reason if reason else '.'}",
+            said,
             tone="bad" if run.status == "failed" else "warn",
             details=f"{run.name} ({run.folder})\n{run.status} at step {run.step}\n{run.reason}",
             action=acts[0],

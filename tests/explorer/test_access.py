@@ -430,6 +430,7 @@ def test_the_palette_finds_what_people_look_for(window: Window) -> None:
     window.menus.show_palette()
     entries = window.palette_panel.entries
     window.palette_panel.close_panel()
+    assert len([each for each in entries if each.words.endswith("Look at finished runs")]) == 1
     others: dict[str, str] = {}
     for typed, expected in (
         ("new run", "New run…"),

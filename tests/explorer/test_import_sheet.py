@@ -356,6 +356,7 @@ def test_the_key_and_the_palette_know_it(window: Window, qtbot: QtBot) -> None:
     qtbot.keyClick(window, Qt.Key.Key_O, both)
     sheet = _sheet(window)
     assert "Which pairs?" in words(sheet)
+    assert sheet.start.text() == "Train both on these pairs", "the dialog of Home"
     qtbot.keyClick(sheet, Qt.Key.Key_Escape)
     window.menus.show_palette()
     assert any("Import data" in action.text() for action in window.actions())
@@ -388,7 +389,7 @@ def test_clip_and_cloob_are_compared_on_data_from_the_first_start(
     batch, epochs = run.optimizer.batch_size, run.optimizer.epochs
     assert sheet.both.epochs_box.value() == epochs
     assert said.text() == (
-        f"Trains CLIP and CLOOB, {pairs // batch * epochs:,} steps of {batch} pairs, 1 seed each. "
+        f"Trains CLIP and CLOOB, {pairs // batch * epochs:,} steps of {batch} pairs, 1 seed each (a verdict needs 3). "
         "Their time is not known yet: no run like these has finished on this computer."
     )
     slow = Pace("CLIP · s9", run, 2.0)
@@ -397,7 +398,7 @@ def test_clip_and_cloob_are_compared_on_data_from_the_first_start(
     sheet.both.seeds_box.set_value(2)
     steps = pairs // batch * 30
     assert said.text() == (
-        f"Trains CLIP and CLOOB, {steps:,} steps of {batch} pairs, 2 seeds each. "
+        f"Trains CLIP and CLOOB, {steps:,} steps of {batch} pairs, 2 seeds each (a verdict needs 3). "
         f"Estimated time: about {about(2 * 2 * steps * 2.0)} in all, at the speed of CLIP · s9."
     )
     command = sheet.command()

@@ -1,5 +1,6 @@
 """All long jobs are listed in one place, can be canceled there, and report their end."""
 
+import dataclasses
 import html
 import http.server
 import json
@@ -257,6 +258,11 @@ def test_what_a_view_computes_is_listed_and_cancelled(qtbot, make_list) -> None:
     jobs.active[0].cancel()
     assert ticket.cancelled
     qtbot.waitUntil(lambda: not jobs.active)
+    working.start()(0.5, "comparing")
+    qtbot.waitUntil(lambda: len(jobs.active) == 1)
+    working.end()
+    qtbot.waitUntil(lambda: not jobs.active)
+    assert jobs.past == [], "a chart that is drawn shows itself"
     assert jobs.heard == []
 
 
@@ -302,6 +308,11 @@ def test_trainings_and_the_queue_are_jobs(qtbot, make_list) -> None:
         qtbot.waitUntil(lambda: len(jobs.active) == 2 and second.note == "Number 1 in the queue")
         assert (first.title, first.state, first.share, first.expected_s) == ("CLIP · trains", "running", 0.25, 90.0)
         assert (second.title, second.state) == ("CLIP · waits", "waiting")
+        second.began -= 100
+        started = {"status": "running", "started_at": time.time()}
+        jobs._take_runs([dataclasses.replace(row, **started if row.id == waits else {}) for row in runs.runs])
+        assert second.state == "running"
+        assert time.monotonic() - second.began < 100, "what it waited is not what it took"
         second.cancel()
         qtbot.waitUntil(lambda: len(jobs.active) == 1)
         assert workspace.runs.get(waits).status == "stopped"

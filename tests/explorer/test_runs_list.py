@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QApplication, QStyle, QStyleOptionViewItem
 from pytestqt.qtbot import QtBot
 
 from explorer import theme
-from explorer.models.runs import DRAWN_ROLE, NOT_DRAWN, NOW, STATE_ROLE, GroupRow, RunColumn, ordinal
+from explorer.models.runs import DRAWN_ROLE, NOT_DRAWN, NOW, STATE_ROLE, GroupRow, RunColumn, turn_text
 from explorer.views.runs.view import RunsView
 from explorer.views.view import Context
 from explorer.widgets.cells import EYE_ROOM_PX
@@ -84,7 +84,7 @@ def test_what_runs_is_on_top_then_the_queue_then_experiments_seed_by_seed(qtbot:
         expected = [NOW, running, ids["waits"], "Experiment: duel", *seeds, "No experiment", ids["other"]]
         qtbot.waitUntil(lambda: lines(view) == expected)
         states = [view.table.shown.index(row, RunColumn.LAST).data(STATE_ROLE) for row in (1, 2, 4)]
-        assert states == ["46 of 384", "waiting, 1st", ""]
+        assert states == ["46 of 384", "next", ""]
         assert view.table.shown.index(4, RunColumn.N).data() == "1,024"
         for column in (RunColumn.LAST, RunColumn.N):
             usual, other = (view.table.shown.index(row, column) for row in (4, 9))
@@ -296,4 +296,5 @@ def test_a_curve_that_has_just_begun_leaves_its_name_room_in_the_plot(dressed):
         margins.append(plot.getPlotItem().layout.getContentsMargins()[2])
     assert margins[:2] == [0, 0]
     assert 0 < margins[2] < margins[3]
-    assert [ordinal(n) for n in (1, 2, 3, 4, 11, 21)] == ["1st", "2nd", "3rd", "4th", "11th", "21st"]
+    turns = ["next", *(f"{turn} in queue" for turn in ("2nd", "3rd", "4th", "11th", "21st"))]
+    assert [turn_text(n) for n in (1, 2, 3, 4, 11, 21)] == turns

@@ -922,10 +922,11 @@ def test_a_failed_download_is_resumed_with_one_click(open_window, qtbot, monkeyp
     with RunLog.claim(workspace, run) as log:
         log.progress(step=0, total_steps=0, phase="preparing")
         qtbot.waitUntil(lambda: bool(window.job_center.jobs.active))
-        log.status("failed", "The connection broke.")
-    qtbot.waitUntil(lambda: window.banner.message.text() == "CLIP · cut ended early: The connection broke.")
-    assert window.banner.next.text().endswith("Resume tries again and keeps what was downloaded.")
-    assert (window.banner.action.text(), window.banner.other.text()) == ("Resume", "Edit and restart")
+        log.status("failed", "host.org cannot be reached: no connection. Check the network; or get the model.")
+    said = "CLIP · cut could not be downloaded: host.org cannot be reached: no connection."
+    qtbot.waitUntil(lambda: window.banner.message.text() == said)
+    assert window.banner.next.text().endswith("The next try keeps what was downloaded.")
+    assert (window.banner.action.text(), window.banner.other.text()) == ("Try again", "Open a file…")
     qtbot.mouseClick(window.banner.action, Qt.MouseButton.LeftButton)
     assert resumed == [run]
     with RunLog.claim(workspace, workspace.runs.create(config.Run(name="halts"))) as log:

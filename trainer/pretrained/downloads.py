@@ -8,6 +8,7 @@ import io
 import os
 import re
 import shutil
+import socket
 import time
 import urllib.error
 import urllib.request
@@ -99,7 +100,10 @@ def fetch(url: str, file: Path, progress: Progress, *, sha256: str = "") -> Path
             raise MissingDownload(f"{url} is not there (answer {error.code}). Check the name.") from error
         raise _unreachable(url, f"the answer is {error.code}", part) from error
     except (urllib.error.URLError, *_BROKEN) as error:
-        raise _unreachable(url, str(getattr(error, "reason", error)), part) from error
+        reason = getattr(error, "reason", error)
+        # What the resolver says, `[Errno -2] Name or service not known`, helps nobody.
+        why = "no connection" if isinstance(reason, socket.gaierror) else getattr(reason, "strerror", "") or reason
+        raise _unreachable(url, str(why), part) from error
     except OSError as error:
         raise PretrainedError(
             f"{file.name} cannot be written to {file.parent}: {error.strerror or error}. Free some space or choose "

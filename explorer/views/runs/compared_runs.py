@@ -36,14 +36,14 @@ def compared_on(
 def compared_words(
     run: config.Run, pairs: int | None, seeds: int, paces: Sequence[Pace] = (), *, guessed: bool = False
 ) -> str:
-    """Return what is trained on imported data: `Trains CLIP and CLOOB, 504 steps of 50 pairs, 1 seed each. ...`.
+    """Return what is trained on imported data: `Trains CLIP and CLOOB, 504 steps of 50 pairs, 3 seeds each. ...`.
 
     Args:
         pairs: To train on; None where they are not counted.
         paces: Of earlier runs, newest first.
         guessed: Whether the pairs were not counted as the training does.
     """
-    each = f"{seeds} seed{'s' * (seeds != 1)} each"
+    each = f"{seeds} seed{'s' * (seeds != 1)} each{' (a verdict needs 3)' * (seeds < 3)}"
     if pairs is None:
         return f"Trains CLIP and CLOOB, {each}. How many steps is known when the pairs are counted."
     steps = f"{'about ' * guessed}{estimated_steps(run, pairs):,} steps of {run.optimizer.batch_size:,} pairs"
