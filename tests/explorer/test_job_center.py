@@ -258,12 +258,12 @@ def test_what_a_view_computes_is_listed_and_cancelled(qtbot, make_list) -> None:
     jobs.active[0].cancel()
     assert ticket.cancelled
     qtbot.waitUntil(lambda: not jobs.active)
+    assert jobs.heard == []
     working.start()(0.5, "comparing")
     qtbot.waitUntil(lambda: len(jobs.active) == 1)
     working.end()
     qtbot.waitUntil(lambda: not jobs.active)
     assert jobs.past == [], "a chart that is drawn shows itself"
-    assert jobs.heard == []
 
 
 def test_a_watch_is_a_job_that_says_what_it_does_and_is_stopped(qtbot, make_list) -> None:

@@ -94,7 +94,7 @@ def test_report_is_one_page_with_everything(trainer, tmp_path, umap_as_pca, monk
     assert {"index.html", "metrics.json", "comparison.md", "comparison.csv"} <= names
     assert page.count("data:image/svg+xml;base64,") == 6
     assert not re.findall(r'(?:src|href)="(?:https?:|/)', page), "it needs nothing from elsewhere"
-    assert "objective.scale_hopfield" in page
+    assert "Objective: Beta" in page
     assert "Energy of the GPUs" in page
     assert page.count("125 Wh") == 1
     assert (
