@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.nightly import few_plain, nightly_except
+from tests.nightly import nightly_except
 from trainer import config
 from trainer.data.pairs import DataError
 from trainer.data.table import table_sources
@@ -191,7 +191,8 @@ def endless(path: Path, options: dict) -> tuple[dict, pa.Schema, object]:
     return {}, pa.schema([]), batches()
 
 
-@few_plain(2, ("what", "enforced"), [("memory", True), ("time", False), ("memory", False), ("time", True)])
+@pytest.mark.parametrize("what", ["memory", "time"])
+@pytest.mark.parametrize("enforced", [True, False], ids=["by the system", "watched"])
 def test_a_reader_without_end_is_ended(what: str, enforced: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """The system enforces the limit, or the process that waits watches it."""
     if enforced and not bounded.ENFORCED:

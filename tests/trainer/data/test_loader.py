@@ -160,7 +160,7 @@ def test_the_losses_are_those_of_the_cache_whatever_the_number_of_workers(root: 
     training.end()
 
 
-@few_plain(1, "way", ["auto", "streamed"])
+@pytest.mark.parametrize("way", ["auto", "streamed"])
 def test_a_run_that_is_stopped_and_resumed_ends_with_the_weights_of_one_from_the_cache(
     way: str, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,7 +6,6 @@ import signal
 
 import pytest
 
-from tests.nightly import few_plain
 from trainer.checkpoints import checkpoint
 from trainer.errors import UserError
 from trainer.training.fit import fit
@@ -15,8 +14,7 @@ from trainer.training.session import FitError
 pytestmark = pytest.mark.slow
 
 
-@few_plain(
-    1,
+@pytest.mark.parametrize(
     ("reader", "trouble", "words"),
     [
         ("tensor_file.load", RuntimeError("DefaultCPUAllocator: not enough memory"), "is what was saved, but"),
