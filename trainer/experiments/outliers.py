@@ -118,7 +118,8 @@ def chance_sentence(
     count = f"{round(highest * n):,} of {n:,}; " if math.isclose(highest * n, round(highest * n), abs_tol=0.01) else ""
     interval = f"{count}99.7 % CI {100 * low:.1f}–{100 * high:.1f} %"
     seeds = f"All {of} seeds" if len(values) == of > 1 else _named(values)
-    share = chance_level(*question.drawing(name))
+    drawing = question.drawing(name)
+    share = math.nan if drawing is None else chance_level(*drawing)
     chance = measure.text(share) + (f", {share * n:.0f} of {n:,}" if share * n >= 1 else "")
     bound = "at most " if len(values) > 1 else ""
     still = f", {rising} still rising" if rising else ""
