@@ -347,8 +347,7 @@ def _differences(workspace: Workspace, rows: Sequence[RunRow], verdict: Experime
     """Return a heading and a line for each field in which runs differ; of an experiment, in which its arms do."""
     from trainer import config
 
-    columns = {row.arm if verdict else row.id: row for row in reversed(rows)}.values()
-    columns = [*reversed(columns)]
+    columns = [*reversed({row.arm if verdict else row.id: row for row in reversed(rows)}.values())]
     runs = [workspace.runs.config_of(row.id) for row in columns]
     flat = [config.flatten(run) for run in runs]
     fields = dict.fromkeys(field for values in flat for field in values if field != "name")

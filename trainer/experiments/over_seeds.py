@@ -28,7 +28,8 @@ def over_seeds(workspace: Workspace, rows: Sequence[RunRow]) -> str:
 
 
 def _seeds(workspace: Workspace, rows: Sequence[RunRow]) -> str:
-    seeds, by_arm = [], {}
+    seeds: list[int] = []
+    by_arm: dict[tuple[str, str | int], set[int]] = {}
     for row in rows:
         try:
             seeds.append(workspace.runs.config_of(row.id).seed)
