@@ -225,9 +225,10 @@ class PanelWidget(QScrollArea):
 
     def minimumSizeHint(self) -> QSize:
         inside, hint = self.widget(), super().minimumSizeHint()
-        if inside is None or not self._is_low:
-            return hint
-        return QSize(hint.width(), least_size(inside, self.width()).height())
+        if inside is not None and self._is_low:
+            return QSize(hint.width(), least_size(inside, self.width()).height())
+        has_plots = any(isinstance(card, _PlotCard) for card in self.cards.values())
+        return hint.expandedTo(QSize(0, PLOT_PX if has_plots else 0))
 
     def _arrange(self) -> None:
         self._fit_cards()

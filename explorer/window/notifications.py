@@ -229,8 +229,9 @@ class Notifications(QObject):
     def _show_stopped(self, run: RunRow) -> None:
         """Say where it stopped; where others train or wait, that Resume does not wait for them, with what does."""
         text, jobs = f"{_how_it_ended(run)}.", self._services.jobs
-        if run.is_companion:
-            self._banner.show_message(text, tone="info", ms=UNDO_MS)
+        if run.is_companion or run.experiment:
+            all_of_it = f"Home resumes all runs of {run.experiment}." if run.experiment else ""
+            self._banner.show_message(text, all_of_it, tone="info", ms=UNDO_MS)
             return
         from explorer.run_control.actions import requeue
 

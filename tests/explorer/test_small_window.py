@@ -320,6 +320,11 @@ def test_one_page_scrolls_high_plots_at_200_percent(qtbot, doubled: Window):
     qtbot.waitUntil(lambda: (panel.verticalScrollBar().maximum(), page.verticalScrollBar().maximum() > 0) == (0, True))
     doubled.resize(1280, 800)
     qtbot.waitUntil(lambda: page.verticalScrollBar().maximum() == 0)
+    view.cosines.pane.warnings.setText("A warning.\n" * 60)
+    view.cosines.pane.warnings.show()
+    qtbot.waitUntil(lambda: page.verticalScrollBar().maximum() > 0)
+    assert panel.height() >= 210, "what stands above a plot makes the page scroll, not the plot low"
+    view.cosines.pane.warnings.hide()
 
 
 def test_labels_are_edited_over_the_view_at_200_percent(qtbot, doubled: Window):

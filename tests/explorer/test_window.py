@@ -947,6 +947,13 @@ def test_a_failed_download_is_resumed_with_one_click(open_window, qtbot, monkeyp
     assert window.banner.next.text() == "Resume does not wait in the queue."
     qtbot.mouseClick(window.banner.other, Qt.MouseButton.LeftButton)
     assert resumed[1:] == [run]
+    run = workspace.runs.create(config.Run(name="seed"), experiment="CLIP and CLOOB", arm="CLIP")
+    with RunLog.claim(workspace, run) as log:
+        log.progress(step=5, total_steps=10, phase="training")
+        qtbot.waitUntil(lambda: getattr(jobs.run(run), "active", False))
+        log.status("stopped")
+    qtbot.waitUntil(lambda: window.banner.next.text() == "Home resumes all runs of CLIP and CLOOB.")
+    assert not window.banner.action.isVisible(), "one button resumes, not two"
 
 
 def test_the_bar_is_filled_while_analyses_compute(open_window, qtbot, monkeypatch) -> None:
