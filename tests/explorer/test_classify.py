@@ -752,6 +752,9 @@ def test_words_that_no_training_caption_holds_are_underlined_with_their_count(
     qtbot.waitUntil(lambda: "0 of 3 training captions" in label(view, "classifyUnseen"), timeout=10_000)
     assert "contain tent, photo, of." in label(view, "classifyUnseen")
     assert view.questions.unseen_words("Red tent") == ("tent",)
+    chips = view.questions.chips[:3]
+    assert [chip.font().underline() for chip in chips] == [False, True, False]
+    assert chips[1].toolTip() == "No training caption contains tent. Click to remove this label"
     block = view.questions.labels_edit.document().firstBlock()
     marked = [(part.start, part.length) for part in block.layout().formats()]
     assert marked == [(5, 4)], "the word tent alone has a wavy line"

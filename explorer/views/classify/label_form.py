@@ -58,7 +58,7 @@ class LabelForm(QWidget):
     def __init__(self, *, is_whole: bool = True, parent: QWidget | None = None) -> None:
         super().__init__(parent, objectName="classifyQuestions")
         self.suites = StillComboBox(objectName="classifySuites", accessibleName="Suite of labels and templates")
-        self.suites.addItem("Labels of run A", OF_THE_RUN)
+        self.suites.addItem("From the data of run A", OF_THE_RUN)
         self.suites.addItem("Custom labels", OWN)
         self.labels_edit = _editor("classifyLabels", "Labels, separated by commas or lines")
         self.templates_edit = _editor("classifyTemplates", "Templates, one per line")
@@ -110,6 +110,7 @@ class LabelForm(QWidget):
         return tuple(word for word in dict.fromkeys(words_in(text)) if unseen and all(word in of for of in unseen))
 
     def _show_unseen(self) -> None:
+        self._mark_chips()
         for underline in self._underlines:
             underline.rehighlight()
         self._show_message(
@@ -184,7 +185,6 @@ class LabelForm(QWidget):
         """Show a chip for each of the first labels; a click removes it."""
         while len(self.chips) < min(len(self.labels), MOST_CHIPS):
             chip = QPushButton()
-            chip.setToolTip("Click to remove this label")
             chip.clicked.connect(partial(self._remove, len(self.chips)))
             self._chip_row.add(chip, before=self.new_label)
             self.chips.append(chip)
@@ -192,10 +192,22 @@ class LabelForm(QWidget):
             chip.setVisible(index < len(self.labels))
             if index < len(self.labels):
                 chip.setText(f"{elided(self.labels[index])}  ×")
-                chip.setAccessibleName(f"Remove the label {self.labels[index]}")
+        self._mark_chips()
         self._more.setText(f"and {len(self.labels) - MOST_CHIPS:,} more")
         self._more.setVisible(len(self.labels) > MOST_CHIPS and self._more.parent() is not None)
         self._chip_row.updateGeometry()
+
+    def _mark_chips(self) -> None:
+        """Underline the labels with words that no training caption holds, and say which these are."""
+        for chip, label in zip(self.chips, self.labels, strict=False):
+            unseen = ", ".join(self.unseen_words(label))
+            font = chip.font()
+            font.setUnderline(bool(unseen))
+            chip.setFont(font)
+            why = f"No training caption contains {unseen}. " if unseen else ""
+            chip.setToolTip(f"{why}Click to remove this label")
+            chip.setAccessibleName(f"Remove the label {label}")
+            chip.setAccessibleDescription(why.strip())
 
     def _remove(self, index: int) -> None:
         rest = (*self.labels[:index], *self.labels[index + 1 :])
