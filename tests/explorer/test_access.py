@@ -476,7 +476,7 @@ def test_the_palette_finds_what_people_look_for(window: Window) -> None:
         *(("deselect", "Clear the selection"), ("bigger text", "Zoom in"), ("undo", "Undo"), ("lasso", "Lasso")),
         *(("dimension", "Explaining away: Embedding spectrum"), ("correlation", "Compare: Representation similarity")),
         *(("keyboard", "Keyboard shortcuts"), ("log", "Log and configuration"), ("histogram", "Similarity: Cosines")),
-        *(("sample", "Window: Look at finished runs"), ("demo workspace", "Window: Look at finished runs")),
+        *(("sample", "Look at finished runs"), ("demo workspace", "Look at finished runs")),
     ):
         first = next((entry.words for entry in matching(typed, entries)), "nothing")
         if first != expected:
