@@ -167,7 +167,8 @@ def embedding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StandIn:
     return StandIn(tmp_path)
 
 
-@pytest.mark.parametrize("name", nightly_except(CHARTS, *CHARTS[::6]))
+# Every sixth, and one with points, which none of these has.
+@pytest.mark.parametrize("name", nightly_except(CHARTS, *CHARTS[::6], "effective-robustness"))
 def test_the_screen_shows_what_is_exported(
     qtbot, make_context, embedding: StandIn, two_runs: tuple[int, int], tmp_path: Path, name: str
 ) -> None:
