@@ -16,12 +16,11 @@ from pytestqt.qtbot import QtBot
 from explorer import theme
 from explorer.intents import EvaluateBoth
 from explorer.views.changes import ChangesView
-from explorer.views.classify import ClassifyView
 from explorer.views.evaluate import EvaluateView
 from explorer.views.evaluate.controls import OWN_DATA
 from explorer.views.evaluate.seeds_pane import group_pattern, seeded
 from explorer.views.evaluate.view import READ_ONLY
-from explorer.views.map import MapView
+from explorer.views.similarity import SimilarityView
 from explorer.views.view import Context
 from explorer.widgets.state_area import StatePage
 from explorer.window import Window
@@ -148,7 +147,7 @@ def shared(qtbot: QtBot, dressed, _shared: EvaluateView) -> EvaluateView:
     return _shared
 
 
-def test_every_view_says_the_same_of_few_pairs_until_more_were_evaluated(context: Context, view: EvaluateView, qtbot):
+def test_views_of_scores_say_the_same_of_few_pairs_until_more_are_measured(context: Context, view: EvaluateView, qtbot):
     workspace, runs = context.workspace, context.selection.runs
     (key, *_) = {snapshot.key: None for snapshot in workspace.results.snapshots(runs[0])}
     question, label = Question("zero_shot", 12, 3), np.arange(12) % 3
@@ -169,7 +168,7 @@ def test_every_view_says_the_same_of_few_pairs_until_more_were_evaluated(context
             run, 20, key.dataset, key.split, {"zero_shot_acc1": 1.0}, {"zero_shot": question}
         )
     idle = dataclasses.replace(context, client=MagicMock())
-    others = [kind(idle) for kind in (MapView, ClassifyView, ChangesView)]
+    others = [kind(idle) for kind in (SimilarityView, ChangesView)]
     for other in others:
         qtbot.addWidget(other)
         other.show()
