@@ -307,7 +307,7 @@ class ExperimentsView(ChartView):
     shows_pairs = False
     name = "experiments"
     exports = (
-        ("html", "Verdict as one page (HTML)"),
+        ("html", "Verdict report as one page (HTML)"),
         ("md", "Verdict as Markdown"),
         ("tex", "Verdict as LaTeX"),
         ("toml", "Definition as TOML"),

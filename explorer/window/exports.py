@@ -98,11 +98,13 @@ class Exports(QObject):
         from explorer.window.export_dialog import ExportDialog, free_stem
         from explorer.window.figure_previews import FigurePreviews
 
+        documents = QStandardPaths.writableLocation(QStandardPaths.StandardLocation.DocumentsLocation)
+        folder = Path(str(self._settings.value(FOLDER_KEY) or documents))
         dialog = ExportDialog(
             title,
             formats,
             command_for,
-            free_stem(Path(self._start_folder()), stem, [suffix for suffix, _ in formats]),
+            free_stem(folder, stem, [suffix for suffix, _ in formats]),
             FigurePreviews(self._folder),
             choices=self._remembered(),
             also=self._settings.value(ALSO_KEY, []),
@@ -193,11 +195,6 @@ class Exports(QObject):
         line = shell_command(command, self._folder)
         QGuiApplication.clipboard().setText(line)
         self.banner.show_message("Copied the command to the clipboard.", tone="good")
-
-    def _start_folder(self) -> str:
-        remembered = self._settings.value(FOLDER_KEY)
-        documents = QStandardPaths.writableLocation(QStandardPaths.StandardLocation.DocumentsLocation)
-        return str(remembered or documents)
 
     def _show_progress(self, export: Export, share: float, note: str) -> None:
         if export is self.exporter.running[-1]:

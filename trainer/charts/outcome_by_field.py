@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -129,7 +128,8 @@ def _positions(
     if field == SHARE and all("train_pairs" in of_run for of_arm in facts.values() for of_run in of_arm):
         pairs = {arm: [of_run["train_pairs"] for of_run in of_arm] for arm, of_arm in facts.items() if of_arm}
         return "Training pairs", {arm: float(np.mean(counts)) for arm, counts in pairs.items()}
-    return _label(arms, field), {arm.name: flat[arm.name][field] for arm in arms if field in flat[arm.name]}
+    label = config.field_label((arm.run for arm in arms), field)
+    return label, {arm.name: flat[arm.name][field] for arm in arms if field in flat[arm.name]}
 
 
 def _mean_line(name: str, tone: Tone, x: np.ndarray, intervals: Sequence[Interval]) -> Series:
@@ -150,13 +150,3 @@ def _interval(experiment: Experiment, values: np.ndarray, most: float) -> Interv
     """Return the mean of an arm's seeds with the kind of interval that the verdict has; that of a share within it."""
     bounds = (0.0, most) if math.isfinite(most) else (-math.inf, math.inf)
     return interval(values, experiment.alpha, experiment.least_seeds, experiment.most_seeds, bounds=bounds)
-
-
-def _label(arms: Sequence[Arm], field: str) -> str:
-    section, _, name = field.rpartition(".")
-    for arm in arms:
-        owner = getattr(arm.run, section) if section else arm.run
-        for declared in dataclasses.fields(owner):
-            if declared.name == name:
-                return str(declared.metadata.get("label", field))
-    return field

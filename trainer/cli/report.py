@@ -21,7 +21,6 @@ from trainer.store.files import told_if_unwritable, write_atomically, write_for_
 from trainer.untrusted.terminal import say, say_json
 
 if TYPE_CHECKING:
-    from trainer import config
     from trainer.charts.measures.comparison import Comparison
     from trainer.experiments.verdict import ExperimentVerdict
     from trainer.render_html.report import LiveSection, ReportFigure
@@ -351,20 +350,19 @@ def _differences(workspace: Workspace, rows: Sequence[RunRow], verdict: Experime
     runs = [workspace.runs.config_of(row.id) for row in columns]
     flat = [config.flatten(run) for run in runs]
     fields = dict.fromkeys(field for values in flat for field in values if field != "name")
-    table = [(_field_label(runs, field), *(_value_text(values.get(field)) for values in flat)) for field in fields]
+    table = [
+        (_title_of(field, config.field_label(runs, field)), *(_value_text(values.get(field)) for values in flat))
+        for field in fields
+    ]
     lines = [line for line in table if len(set(line[1:])) > 1]
     names = [row.arm if verdict else row.short_name for row in columns]
     return [("Field", *names), *lines] if lines else []
 
 
-def _field_label(runs: Sequence[config.Run], dotted: str) -> str:
-    """Return `Objective: 1/tau` of a field of a run; its dotted name where it has no label."""
-    from trainer.config.fields import fields_of
-
-    section, _, name = dotted.rpartition(".")
-    owners = [getattr(run, section) if section else run for run in runs]
-    labels = [field.label for owner in owners for field in fields_of(type(owner)) if field.name == name]
-    return ": ".join(filter(None, (section.capitalize(), next(iter(labels), name.capitalize()))))
+def _title_of(field: str, label: str) -> str:
+    """Return `Objective: Initial 1/tau` of a dotted field with this label."""
+    section = field.rpartition(".")[0].capitalize()
+    return f"{section}: {label}" if section else f"{label[:1].upper()}{label[1:]}"
 
 
 def _value_text(value: Any) -> str:

@@ -48,7 +48,7 @@ from trainer.config.names import meant
 from trainer.config.objectives import *  # noqa: F403  (the objectives, by the names of their __all__)
 from trainer.config.objectives import __all__ as _objectives
 from trainer.config.optimizer import Optimizer
-from trainer.config.reading import difference, flatten, from_dict, from_toml, read, replace, to_toml
+from trainer.config.reading import difference, field_label, flatten, from_dict, from_toml, read, replace, to_toml
 from trainer.config.run import SECTIONS, Run, Watching, choices
 from trainer.config.run_name import MOST_LETTERS, name_fault, repaired_name
 from trainer.config.tuning import OF_START, Tuning
@@ -98,6 +98,7 @@ __all__ = [
     "difference",
     "faults",
     "field_type",
+    "field_label",
     "flatten",
     "from_dict",
     "from_toml",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -115,6 +116,13 @@ def difference(a: Run, b: Run) -> list[tuple[str, Any, Any]]:
     left, right = flatten(a), flatten(b)
     keys = list(left) + [key for key in right if key not in left]
     return [(key, left.get(key), right.get(key)) for key in keys if left.get(key) != right.get(key)]
+
+
+def field_label(runs: Iterable[Run], field: str) -> str:
+    """Return the label of a dotted field in the first run that has it; its dotted name where it has no label."""
+    section, _, name = field.rpartition(".")
+    owners = (getattr(run, section) if section in SECTIONS else run for run in runs)
+    return next((each.label for owner in owners for each in fields_of(type(owner)) if each.name == name), field)
 
 
 def flatten(run: Run) -> dict[str, Any]:

@@ -255,7 +255,7 @@ class NewRun(QDialog):
         self.top.set_note("name", "Another run has this name: a number is added to this one's." if is_taken else "")
         self.pair.setVisible(compares)
         faults = config.faults(run, self._pairs) or self._faults_here(run)
-        problems = {key: _in_labels(key, str(fault), run) for key, fault in faults.items()}
+        problems = {key: str(each).replace(key, config.field_label([run], key), 1) for key, each in faults.items()}
         repairs = {key: fault.better for key, fault in faults.items() if fault.better is not None}
         self.top.set_problems(*(_of_section("", each) for each in (problems, repairs)))
         for name, form in self._sections.items():
@@ -746,15 +746,6 @@ class PairRow(QWidget):
 def _of_section(section: str, entries: dict[str, Any]) -> dict[str, Any]:
     """Return the entries of `entries` for a section's fields by field name; an empty section is the run itself."""
     return {key.rpartition(".")[2]: value for key, value in entries.items() if key.rpartition(".")[0] == section}
-
-
-def _in_labels(key: str, sentence: str, run: config.Run) -> str:
-    """Replace the dotted name in the sentence with the field's label."""
-    section, _, name = key.rpartition(".")
-    owner = getattr(run, section) if section in config.SECTIONS else run
-    fields = {field.name: field for field in dataclasses.fields(owner)}
-    label = fields[name].metadata.get("label", name) if name in fields else key
-    return sentence.replace(key, label, 1)
 
 
 def both_command(run: config.Run, seeds: int, preset: str, presets: dict[str, config.Run]) -> list[str]:
