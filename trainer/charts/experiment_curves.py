@@ -14,11 +14,10 @@ from msgspec import Struct
 from trainer.analysis.efficiency import band
 from trainer.analysis.progress import Progress
 from trainer.analysis.repeated_intervals import critical_t
-from trainer.charts import ChartError
 from trainer.charts.marks import Panel, Series, XYPlot, arm_tone, axis_over, run_tone, shade
+from trainer.charts.newest_experiment import NoResultYetError, newest
 from trainer.charts.spec import Chart, Records, Request
 from trainer.config.fields import option
-from trainer.errors import NotYetError
 from trainer.experiments.counted import CountedRun, RunGroup, arm_groups, counted_in, counted_line, seeds_of_all
 from trainer.experiments.experiment import Experiment, from_toml
 from trainer.experiments.run_style import arm_hues
@@ -60,6 +59,7 @@ class ArmCurve:
         mean: Over its runs there.
         low, high: Ends of the interval of the mean; infinite where there is none yet.
         n: Seeds that the mean is over.
+        level: Of the interval, in percent.
         runs: Steps and values of each run that counts.
         left_out: Those of the others.
     """
@@ -72,6 +72,7 @@ class ArmCurve:
     low: Float[np.ndarray, " k"]
     high: Float[np.ndarray, " k"]
     n: int
+    level: float
     runs: tuple[Curve, ...]
     left_out: tuple[Curve, ...]
 
@@ -82,33 +83,6 @@ class ArmCurves(Struct, frozen=True):
     name: str
     curves: tuple[ArmCurve, ...]
     not_counted: str
-
-
-class NoResultYetError(ChartError, NotYetError):
-    """No run of an experiment has been measured."""
-
-    def __init__(self, name: str, state: str, arms: int) -> None:
-        """Say what comes next of an experiment in this state."""
-        button = "Run" if state == "new" else "Resume"
-        start = f"No run of {name} has been evaluated yet. Press {button}, or type trainer experiment run '{name}'."
-        going = f"The result comes when {'both' if arms == 2 else 'two arms'} have finished a seed."
-        if state == "going":
-            self.title = "The curves begin with the first evaluation"
-        super().__init__(going if state == "going" else start)
-
-
-def newest(workspace: Workspace, name: str) -> str:
-    """Return the name, or that of the newest experiment where it is empty.
-
-    Raises:
-        ChartError: There is no experiment at all.
-    """
-    if name:
-        return name
-    every = workspace.experiments.all()
-    if not every:
-        raise ChartError("There is no experiment yet. Make one: trainer experiment new FILE.toml.")
-    return every[-1].name
 
 
 def compute(workspace: Workspace, _request: Request, settings: ArmCurveSettings, _progress: Progress) -> ArmCurves:
@@ -148,7 +122,7 @@ def _curve(experiment: Experiment, name: str, arm: str, hue: int, runs: Sequence
     others = tuple(curve for curve in runs if curve[0].reason)
     if not counted:
         none = np.zeros(0)
-        return ArmCurve(name, arm, hue, none.astype(np.int64), none, none, none, 0, (), others)
+        return ArmCurve(name, arm, hue, none.astype(np.int64), none, none, none, 0, 0.0, (), others)
     # Means over different seeds would not be compared, but the seeds.
     averaged = [curve for curve in counted if curve[0].seed in paired] or counted
     mean_band, n = band([curve[1:] for curve in averaged]), len(averaged)
@@ -157,7 +131,8 @@ def _curve(experiment: Experiment, name: str, arm: str, hue: int, runs: Sequence
     low, high = mean_band.mean - half, mean_band.mean + half
     if metric(name).percent:
         low, high = (np.where(np.isfinite(end), np.clip(end, 0.0, 1.0), end) for end in (low, high))
-    return ArmCurve(name, arm, hue, mean_band.pairs, mean_band.mean, low, high, n, counted, others)
+    level = 100 * (1 - experiment.alpha)
+    return ArmCurve(name, arm, hue, mean_band.pairs, mean_band.mean, low, high, n, level, counted, others)
 
 
 def draw(data: ArmCurves, _settings: ArmCurveSettings) -> Panel:
@@ -208,7 +183,9 @@ def arm_plot(key: str, name: str, arm: str, curves: Sequence[ArmCurve]) -> XYPlo
     label = f"{metric_of.label}, {arm}" if arm else metric_of.label
     # A legend of one entry is not shown.
     named = [line.name for line in lines if line.name]
-    note = named[0] if len(named) == 1 else "thin lines: single seeds" * any(len(curve.runs) > 1 for curve in curves)
+    notes = {f"band: {curve.level:.4g} % interval of the mean" for curve in curves if np.isfinite(curve.low).any()}
+    thin = ["thin lines: single seeds"] * any(len(curve.runs) > 1 for curve in curves)
+    note = named[0] if len(named) == 1 else " · ".join([*notes, *thin])
     return XYPlot(key, f"{label} ({unit})" if unit else label, x, y, tuple(lines), note=note)
 
 

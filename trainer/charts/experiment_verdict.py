@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from trainer.analysis.progress import Progress
-from trainer.charts.experiment_curves import ArmCurve, NoResultYetError, arm_curves, arm_plot, newest
+from trainer.charts.experiment_curves import ArmCurve, arm_curves, arm_plot
 from trainer.charts.experiment_tables import (
     arms_table,
     compared_table,
@@ -31,6 +31,7 @@ from trainer.charts.marks import (
     categories,
     near_ends,
 )
+from trainer.charts.newest_experiment import NoResultYetError, newest
 from trainer.charts.outcome_by_field import outcome_by_field
 from trainer.charts.spec import Chart, Records, Request
 from trainer.config.fields import option

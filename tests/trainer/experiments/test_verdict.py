@@ -6,6 +6,7 @@ import json
 import math
 import shutil
 import statistics
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from trainer.analysis.intervals import wilson
 from trainer.analysis.number_text import number, signed
 from trainer.analysis.repeated_intervals import critical_t, p_value
 from trainer.charts import experiment_verdict, groups
+from trainer.charts.experiment_curves import ArmCurve, arm_plot
 from trainer.charts.measures.groups import decided, group_table
 from trainer.config.suited_optimizer import suited_optimizer
 from trainer.experiments.experiment import from_toml, to_toml
@@ -433,3 +435,15 @@ def test_a_budget_without_an_end_is_judged_by_the_confidence_sequence(workspace,
         end_all(workspace, open_end, lambda arm, seed: 0.5 + 0.1 * (-1) ** seed * (arm == "CLOOB"))
         experiments.advance(workspace)
     assert len(judge(workspace, "open").seeds) == 6, "seeds are added as long as it is undecided"
+
+
+def test_curves_say_of_what_their_band_is():
+    run = SimpleNamespace(active=False, short_name="CLIP · s0", total_steps=2)
+    steps, mean = np.array([1, 2]), np.array([0.5, 0.6])
+    seeds = tuple((SimpleNamespace(run=run, seed=seed, reason=""), steps, mean + seed / 100) for seed in range(3))
+    curve = ArmCurve("val/image_to_text_R@1", "CLIP", 0, steps, mean, mean - 0.1, mean + 0.1, 3, 95.0, seeds, ())
+    both = [curve, dataclasses.replace(curve, arm="CLOOB", hue=1)]
+    note = arm_plot("learning", curve.metric, "", both).note
+    assert note == "band: 95 % interval of the mean · thin lines: single seeds"
+    none = [dataclasses.replace(each, low=mean - np.inf, high=mean + np.inf) for each in both]
+    assert arm_plot("learning", curve.metric, "", none).note == "thin lines: single seeds"
