@@ -50,14 +50,15 @@ def test_without_room_its_colors_go_behind_the_dots_and_the_method_stays(view: T
     assert view.main_panel.isAncestorOf(view.color)
 
 
-def test_it_opens_at_the_last_step_with_n_and_method(view: TimelineView):
+def test_it_opens_at_the_last_step_with_n_and_method(qtbot, view: TimelineView):
     assert [panel.title.text() for panel in view.panels] == ["good · step 20", "bad · step 20"]
     assert all("48 pairs" in panel.note.text() for panel in view.panels)
     assert view.note.text().startswith("PCA: the axes of the last step")
-    assert [curve.name.text() for curve in view.curves[:2]] == ["Image to text R@1, n = 48", "Modality gap, n = 48"]
+    names = ["Image to text R@1, n = 48", "Modality gap, n = 48"]
+    qtbot.waitUntil(lambda: [curve.name.text() for curve in view.curves[:2]] == names)  # a curve in a turn
     assert view.curves[0].toolTip().startswith("Image to text R@1, ")
     ajne = next(curve for curve in view.curves if curve.measure.key == "ajne")
-    assert ajne.toolTip().endswith(ajne.measure.hint)
+    qtbot.waitUntil(lambda: ajne.toolTip().endswith(ajne.measure.hint))
     assert stands_at(view, 20)
     assert view.transport.label.text() == "Step 20  ·  2 of 2"
     assert {entry.words for entry in view.legend.entries} >= {"ring", "star", "heart", "cross"}
