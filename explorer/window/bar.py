@@ -26,8 +26,7 @@ from explorer.widgets.run_badge import RunBadge
 from explorer.widgets.searchable_combo_box import SearchableComboBox
 from explorer.window.picker_choices import PickerChoices, partner
 from explorer.window.view_menu import ViewMenu
-from trainer.config.split_key import SplitKey
-from trainer.metrics import dataset_label, split_label
+from trainer.metrics import data_label
 
 if TYPE_CHECKING:
     from explorer.views.view import View
@@ -336,7 +335,7 @@ class Bar(QWidget):
             labels = [last.words if step is None else f"{step:,}" for step in (a, b)]
             steps = [Choice(OWN_STEPS, f"A {labels[0]} · B {labels[1]}", "A separate step for each run"), *steps]
         self.step.show_choices([last, *steps] if steps else [], a if a == b else OWN_STEPS)
-        data = [_dataset(key, self._facts.datasets) for key in self._facts.datasets]
+        data = [Choice(key, data_label(key)) for key in self._facts.datasets]
         chosen = self._selection.dataset if self._selection.dataset in self._facts.datasets else None
         self.dataset.show_choices(data, chosen or (data[0].key if data else None))
         set_refusal(self.swap, "" if self._selection.runs else "No run is chosen yet.")
@@ -377,15 +376,3 @@ def _line() -> QFrame:
     line.setFixedHeight(20)
     line.setContentsMargins(theme.SPACE, 0, theme.SPACE, 0)
     return line
-
-
-def _dataset(key: SplitKey, offered: Sequence[SplitKey]) -> Choice:
-    """Return the choice of data: `Scenes, unseen renderings`, in short what none of the others has."""
-    dataset, split = dataset_label(key.dataset), split_label(key.split)
-    others = [other for other in offered if other != key]
-    short = ""
-    if all(other.dataset != key.dataset for other in others):
-        short = dataset
-    elif all(other.split != key.split for other in others):
-        short = f"{split[:1].upper()}{split[1:]}"
-    return Choice(key, f"{dataset}, {split}", short=short)

@@ -368,8 +368,8 @@ def figure_problems(workspace: Workspace, figures: Iterable[Sequence[str]]) -> d
     return problems
 
 
-def left_out_words(problems: Mapping[str, str], count: int) -> str:
-    """Return how many of the figures there are, and of each that is left out why; empty if there are all."""
+def left_out_words(problems: Mapping[str, str], count: int = 0) -> str:
+    """Return how many of `count` figures there are, and of each that is left out why; empty if there are all."""
     from trainer.charts.class_task import NAME_LABELS
 
     # One reason is often that of all.
@@ -377,13 +377,14 @@ def left_out_words(problems: Mapping[str, str], count: int) -> str:
     for name, reason in problems.items():
         names.setdefault(reason.rstrip(".").replace(NAME_LABELS, "Choose labels in Classify"), []).append(name)
     reasons = [f"{', '.join(each)} left out: {reason}." for reason, each in names.items()]
-    return " ".join([f"{count - len(problems)} of {count} figures.", *reasons]) if problems else ""
+    counted = [f"{count - len(problems)} of {count} figures."] if count and problems else []
+    return " ".join([*counted, *reasons])
 
 
 def _show_problems(dialog: ExportDialog, names: Mapping[str, str], problems: Mapping[str, str]) -> None:
     """Say before the export which figures it will lack."""
     if problems and shiboken6.isValid(dialog):
-        text = left_out_words({names[kind]: reason for kind, reason in problems.items()}, len(names))
+        text = left_out_words({names[kind]: reason for kind, reason in problems.items()})
         dialog.contents.setText(f"{text}\n{CONTENTS}")
         dialog.contents.setToolTip(text)
         for kind, reason in problems.items():

@@ -296,7 +296,8 @@ def test_what_lacks_a_snapshot_or_classes_is_known_before_the_export(context, tw
     assert "has no snapshot of elsewhere, train" in problems["map"]
     text = left_out_words({"Map": problems["map"], "Similarity": problems["map"]}, 5)
     assert text.startswith("3 of 5 figures. Map, Similarity left out: Run ")
-    assert left_out_words({}, 5) == ""
+    assert left_out_words({}, 5) == left_out_words({}) == ""
+    assert left_out_words({"Map": "Why."}) == "Map left out: Why.", "ticks count the figures of the dialog"
     plain = context.workspace.runs.create(config.Run(name="img", data=config.Folder(path="none")))
     asks = figure_problems(context.workspace, [["export", "prompts", "--runs", str(plain)]])
     assert left_out_words({"Prompts": asks["prompts"]}, 1) == (

@@ -710,9 +710,9 @@ def test_the_bar_offers_what_the_runs_have_and_a_and_b_are_chosen(open_window, q
     assert not window.selection.undo.canUndo()
     assert [window.bar.step.itemText(i) for i in range(3)] == ["Last (20)", "20", "10"]
     assert window.bar.dataset.currentText() == "Scenes, unseen renderings"
-    assert window.bar.dataset.short_text == "Scenes", "no other split of it is offered"
+    assert window.bar.dataset.short_text == "", "one name in every view"
     window.bar.show_facts(PickerChoices((20,), (SplitKey("scenes", "renderings"), SplitKey("scenes", "train"))))
-    assert window.bar.dataset.short_text == "Unseen renderings"
+    assert window.bar.dataset.currentText() == "Scenes, unseen renderings"
     window.notifications.read_facts()
     qtbot.waitUntil(lambda: window.bar.step.count() == 3)
     window.bar.step.setCurrentIndex(2)
