@@ -58,7 +58,7 @@ class LabelForm(QWidget):
     def __init__(self, *, is_whole: bool = True, parent: QWidget | None = None) -> None:
         super().__init__(parent, objectName="classifyQuestions")
         self.suites = StillComboBox(objectName="classifySuites", accessibleName="Suite of labels and templates")
-        self.suites.addItem("From the data of run A", OF_THE_RUN)
+        self.suites.addItem("From run A's data", OF_THE_RUN)
         self.suites.addItem("Custom labels", OWN)
         self.labels_edit = _editor("classifyLabels", "Labels, separated by commas or lines")
         self.templates_edit = _editor("classifyTemplates", "Templates, one per line")
