@@ -177,7 +177,7 @@ class Bar(QWidget):
             text = picker.currentText() or picker.placeholderText()
             texts = (text if picker is self.step else picker.short_text or text, text)
             least, most = (picker.fontMetrics().horizontalAdvance(each) + PICKER_FRAME_PX for each in texts)
-            picker.setMinimumWidth(max(LEAST_RUN_PX, min(MOST_RUN_PX, least)))
+            picker.setMinimumWidth(max(LEAST_RUN_PX, min(WIDEST_PX if picker is self.dataset else MOST_RUN_PX, least)))
             picker.setMaximumWidth(max(picker.minimumWidth(), min(WIDEST_PX, most)))
         self.swap.setVisible(not self.run_a.isHidden())
         for row in (self._pickers_row, self._row):
