@@ -119,7 +119,8 @@ def test_all_unmatched_are_counted(qtbot, view: SimilarityView):
 def test_facets_restrict_the_histograms(qtbot, view: SimilarityView):
     tab = view.cosines
     pick(tab.facet, "color")
-    qtbot.waitUntil(lambda: tab.only.count() == 4 and not tab.pane.busy, timeout=30_000)
+    qtbot.waitUntil(lambda: len(tab.runs[0].facets) == 3 and tab.only.count() == 4, timeout=30_000)
+    qtbot.waitUntil(lambda: not tab.pane.busy, timeout=30_000)
     table = tab.pane.panel.cards["facets"].table
     assert table.values[0].tolist() == [run.facets[0].auc for run in tab.runs]
     value = tab.runs[0].facets[1].value
