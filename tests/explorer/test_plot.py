@@ -161,7 +161,7 @@ def test_a_marker_at_the_limit_of_shares_is_drawn_whole(qtbot, dressed) -> None:
 
 
 @pytest.mark.parametrize(
-    ("values", "ends"), [((55, 101), (50, 100)), ((3.2, 4.1), (3, 4.5)), ((0, 97), (0, 100)), ((88.2, 97.4), (86, 98))]
+    ("values", "ends"), [((55, 101), (50, 100)), ((3.2, 4.1), (3, 4.5)), ((0, 97), (0, 100)), ((88.2, 97.4), (88, 98))]
 )
 def test_an_axis_of_shares_ends_at_ticks(values: tuple[float, float], ends: tuple[float, float]) -> None:
     axis = axis_over("%", [values], percent=True)

@@ -266,8 +266,9 @@ def test_enter_opens_log_and_configuration_and_esc_closes_them(qtbot: QtBot, con
         QTest.keyClick(view.table, Qt.Key.Key_Return)
     assert view.details() is view.tabs
     assert [view.tabs.widget(tab) for tab in range(2)] == [view.log, view.config]
-    QTest.keyClick(view.table, Qt.Key.Key_Escape)
+    assert view.close_panel(), "Esc of the window"
     assert view.details() is None
+    assert not view.close_panel()
 
 
 def test_names_at_ends_of_curves_do_not_overlap_and_lose_what_all_share_where_room_is_scarce(dressed):

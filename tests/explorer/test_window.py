@@ -322,6 +322,17 @@ def test_escape_clears_the_selection_and_undo_brings_it_back(open_window, qtbot)
     assert window.selection.pairs.tolist() == [1, 2]
 
 
+def test_escape_closes_the_panel_of_the_view_before_it_clears_the_selection(open_window, qtbot, monkeypatch) -> None:
+    window = open_window()
+    panels = [True, False]
+    monkeypatch.setattr(window.pages.open_view, "close_panel", lambda: panels.pop(0))
+    window.selection.pairs = [1, 2]
+    qtbot.keyClick(window, Qt.Key.Key_Escape)
+    assert window.selection.pairs.tolist() == [1, 2]
+    qtbot.keyClick(window, Qt.Key.Key_Escape)
+    assert window.selection.pairs.tolist() == []
+
+
 def test_view_selection_and_size_come_back(open_window) -> None:
     first = open_window()
     first.navigation.go_to("classify")

@@ -9,11 +9,11 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from http.client import HTTPException
 from pathlib import Path
 from typing import Any, Final
 
+from msgspec import structs
 from PIL import Image
 
 from trainer import config
@@ -62,7 +62,7 @@ def _of_split(data: config.Named, root: Path, kept_at: Path, training: bool, pro
         where = f"-{zlib.crc32(str(root.resolve()).encode()):08x}" if data.root.strip() else ""
         folder = kept_at / f"{data.name}-{'train' if training else 'test'}{where}"
         sources, _ = kept(folder, lambda: _pictures(data.name, opened, progress))
-        return [replace(source, caption=captioned(data.template, source.label)) for source in sources]
+        return [structs.replace(source, caption=captioned(data.template, source.label)) for source in sources]
     names = _class_names(data.name, opened)
     return [
         Source(path, path.relative_to(root).as_posix(), captioned(data.template, names[target]), names[target])
