@@ -26,6 +26,7 @@ class FineTuningView(ChartView):
     title = "Fine-tuning"
     question = "What did fine-tuning gain on its own data, and what did it forget?"
     icon = "sliders-horizontal"
+    compares = "scores"
     name = "fine_tuning"
 
     def build(self) -> Iterator[None]:

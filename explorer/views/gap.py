@@ -21,6 +21,7 @@ class GapView(ChartView):
     title = "Modality gap"
     question = "The gap between image and text embeddings, and the effect of closing it."
     icon = "split"
+    compares = "scores"
     name = "gap"
 
     def build(self) -> Iterator[None]:

@@ -21,6 +21,7 @@ class GeometryView(ChartView):
     title = "Uniformity"
     question = "How evenly do the embeddings cover the sphere?"
     icon = "globe"
+    compares = "scores"
     name = "geometry"
 
     def build(self) -> Iterator[None]:

@@ -32,6 +32,7 @@ class ProbesView(ChartView):
     title = "Probe strip"
     question = "Search results of pinned pictures and sentences over training."
     icon = "film"
+    compares = "pictures"
     name = "probes"
 
     def build(self) -> Iterator[None]:

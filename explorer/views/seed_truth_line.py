@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING
 
 from explorer.intents import AddSeeds, EvaluateBoth, Intent, ShowExperiment
 from explorer.widgets.truth_line import ADD_SEEDS, EVALUATE, TruthLine
@@ -14,24 +14,6 @@ if TYPE_CHECKING:
     from explorer.state.selection import Selection
     from trainer.experiments.seed_truth import SeedTruth
     from trainer.store import SplitKey, Workspace
-
-
-SCORES: Final = frozenset(
-    f"{name}View"
-    for name in ("Changes", "Evaluate", "Explaining", "FineTuning", "Gap", "Geometry", "Prompts", "Similarity")
-)
-PICTURES: Final = frozenset(
-    f"{name}View" for name in ("Classify", "Decode", "Hopfield", "Inspect", "Map", "Probes", "Search", "Timeline")
-)
-
-
-def compares(view: str) -> Literal["scores", "pictures", "nothing"]:
-    """Return whether a view compares scores of A and B, only pictures of them, or nothing; `view` names its class.
-
-    Scores, measures and differences are decided over seeds, so that the line says how far. Pictures, maps and
-    retrievals decide nothing: there the line says only what holds of the runs, such as that one collapsed.
-    """
-    return "scores" if view in SCORES else "pictures" if view in PICTURES else "nothing"
 
 
 class SeedTruthLine(TruthLine):

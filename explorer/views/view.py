@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QAction, QShowEvent
@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QPushButton, QTabBar, QTabWidget, QWidget
 from explorer import theme
 from explorer.intents import EXPORTS, OpenSample, ShowCharts, ShowExperiment, ShowOwnRuns, ViewIntent
 from explorer.state.menu_charts import is_in_menu
-from explorer.views.seed_truth_line import SeedTruthLine, compares
+from explorer.views.seed_truth_line import SeedTruthLine
 from explorer.widgets import layouts
 from explorer.widgets.min_size_scroll import MinSizeScroll
 from explorer.widgets.progress_row import JobSlot
@@ -66,6 +66,8 @@ class View(QWidget):
         method: The help of the open chart, shown after the page of the view: formula, paper, caveats; plain text.
         exports: Suffix and label of each format that the export dialog offers; the first is its default.
         margins: Pixels around the body: left, top, right and bottom.
+        compares: What of A and B it sets against each other. Scores and measures are decided over seeds, and its line
+            says how far. Pictures decide nothing: there the line says only what holds of the runs.
         shows_pairs: Whether the inspector of the selected pair stands beside it.
         shows_neighbors: Whether it shows the neighbors of the selected pair, so that the inspector does not.
         holds_plot: Whether its plot or list keeps its size when a click brings details, until the pointer is there.
@@ -89,6 +91,7 @@ class View(QWidget):
     method: str = ""
     exports: ClassVar[tuple[tuple[str, str], ...]] = EXPORTS
     margins: ClassVar[tuple[int, int, int, int]] = (theme.BETWEEN, theme.SPACE, theme.BETWEEN, theme.INSIDE)
+    compares: ClassVar[Literal["scores", "pictures", "nothing"]] = "nothing"
     shows_pairs: ClassVar[bool] = True
     shows_neighbors: ClassVar[bool] = False
     holds_plot: ClassVar[bool] = False
@@ -124,9 +127,8 @@ class View(QWidget):
         self.main, self.more = layouts.row(), layouts.column(gap=theme.BETWEEN)
         self.main_panel, self.more_panel = layouts.panel(self.main), layouts.panel(self.more)
         services = context.workspace, context.selection, context.jobs, context.background
-        compared = compares(self.objectName())
-        line = SeedTruthLine(*services, self.requested.emit, decides=compared == "scores")
-        self.truth = line if compared != "nothing" else None
+        line = SeedTruthLine(*services, self.requested.emit, decides=self.compares == "scores")
+        self.truth = line if self.compares != "nothing" else None
         # A view without a window has its controls above it.
         layouts.column(
             self.main_panel,

@@ -53,6 +53,7 @@ class ChangesView(View):
     title = "Compare"
     question = "Pairs that differ between A and B, and the similarity of whole snapshots."
     icon = "blend"
+    compares = "scores"
     when_chosen = "Or compare two steps of one run."
     shows_neighbors = holds_plot = True
 

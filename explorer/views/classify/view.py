@@ -48,6 +48,7 @@ class ClassifyView(View):
     title = "Classify"
     question = "Zero-shot predictions of each run for your images."
     icon = "image"
+    compares = "pictures"
 
     def build(self) -> Iterator[None]:
         context = self.context

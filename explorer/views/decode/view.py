@@ -52,6 +52,7 @@ class DecodeView(PictureQuestionView):
     title = "Decode"
     question = "What does an embedding keep of a picture, and what is lost?"
     icon = "eye"
+    compares = "pictures"
     when_chosen = "A decoder of each shows what its embeddings keep."
     prefix = "decode"
     action_text = "Decode the picture or the sentence"

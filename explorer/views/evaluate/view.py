@@ -71,6 +71,7 @@ class EvaluateView(View):
     title = "Evaluate"
     question = "Benchmark the runs and test the differences."
     icon = "list-checks"
+    compares = "scores"
     when_chosen = "Both are evaluated on the same tasks."
     exports = (*View.exports, *TABLE_EXPORTS)
 

@@ -48,6 +48,7 @@ class ExplainingView(ChartView):
     title = "Explaining away"
     question = "Effective rank, saturation and feature usage."
     icon = "layers"
+    compares = "scores"
     name = "explaining"
     shared: ClassVar[tuple[str, ...]] = ("held_out",)
 

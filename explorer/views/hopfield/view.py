@@ -40,6 +40,7 @@ class HopfieldView(ChartView):
     title = "Hopfield"
     question = "Patterns that a Hopfield retrieval averages at this beta."
     icon = "orbit"
+    compares = "pictures"
     name = "hopfield"
     shared: ClassVar[tuple[str, ...]] = ("beta", "stored")
 

@@ -64,6 +64,7 @@ class InspectView(PictureQuestionView):
     title = "Inspect"
     question = "Which regions support the caption, and does the run bind its words?"
     icon = "scan-search"
+    compares = "pictures"
     when_chosen = "Then compute the saliency map of a caption."
     prefix = "inspect"
     action_text = "Compute the saliency map of the caption"

@@ -60,6 +60,7 @@ class MapView(View):
     title = "Map"
     question = "2-D maps of the image and text embeddings."
     icon = "chart-scatter"
+    compares = "pictures"
     when_chosen = "Their embeddings then appear here as points."
 
     def build(self) -> Iterator[None]:

@@ -48,6 +48,7 @@ class PromptsView(View):
     title = "Prompts"
     question = "Calibration of zero-shot probabilities, and the effect of each template on each class."
     icon = "type"
+    compares = "scores"
     when_chosen = "Their zero-shot classifiers then appear here."
 
     def build(self) -> Iterator[None]:

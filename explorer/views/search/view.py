@@ -58,6 +58,7 @@ class SearchView(View):
     title = "Search"
     question = "Which items are nearest to a text or an image in each run?"
     icon = "search"
+    compares = "pictures"
     when_chosen = "Then search their embeddings by text or image."
 
     def build(self) -> Iterator[None]:

@@ -32,6 +32,7 @@ class SimilarityView(View):
     title = "Similarity"
     question = "Cosine of matched vs. unmatched pairs."
     icon = "chart-column"
+    compares = "scores"
     when_chosen = "The cosines of their pairs then appear here."
 
     def build(self) -> Iterator[None]:

@@ -53,6 +53,7 @@ class TimelineView(View):
     title = "Timeline"
     question = "The geometry over the course of training."
     icon = "film"
+    compares = "pictures"
     when_chosen = "Their snapshots then play here."
     method = CURVES_METHOD
     holds_plot = True
