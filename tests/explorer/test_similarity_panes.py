@@ -71,6 +71,8 @@ def test_brushing_selects_the_pairs_of_the_range_everywhere(view: SimilarityView
     wrong = int(np.sum(margins <= 0))
     verb = "is" if wrong == 1 else "are"
     said = f"{wrong} of {len(margins)} images {verb} closer to another caption in {labels(tab.runs)[0]}"
+    second = tab.runs[1]
+    said += f", {np.sum(second.matched <= second.hardest[:, 0])} in {labels(tab.runs)[1]}"
     first = f"these {wrong}, then " * bool(wrong)
     assert tab.strip.heading.text() == f"{said} · own vs. closest other, {first}smallest margin first"
     assert tab.strip.strip.horizontalScrollBar().value() == 0, "the first is seen, whatever was looked at before"

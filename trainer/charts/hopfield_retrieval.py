@@ -155,8 +155,9 @@ def _strip(retrieval: Retrieval, index: int) -> ImageRow:
         cell(run, row, float(share), retrieval.query, strong=strong)
         for row, share, strong in zip(run.rows[positions].tolist(), tops, is_own.tolist(), strict=True)
     )
-    ends = "a metastable state" if retrieval.kind == "metastable" else f"a {retrieval.kind}"
-    note = f"effective patterns {effective_number(retrieval.shares):,.1f} of {run.n:,} · converges to {ends}"
+    ends = "converges to " + ("a metastable state" if retrieval.kind == "metastable" else f"a {retrieval.kind}")
+    ends = ends if retrieval.path.converged else f"has not converged after {len(retrieval.path.states) - 1} updates"
+    note = f"effective patterns {effective_number(retrieval.shares):,.1f} of {run.n:,} · {ends}"
     note += f" · {percent(rest)} of the weight outside the top {len(cells)}" if run.n > len(cells) else ""
     return ImageRow(f"retrieved-{index}", f"{run.name} · step {run.step:,}", run_tone(index), cells, note)
 

@@ -368,7 +368,7 @@ class EvaluateView(View):
         left_out: dict[str, list[str]] = {}  # by the reason
         for what, why in answer.left_out.items():
             left_out.setdefault(why, []).append(what)
-        reasons = [f"{', '.join(names)}: not measured. {why}" for why, names in left_out.items()]
+        reasons = [f"Not measured: {'; '.join(names)}. {why}" for why, names in left_out.items()]
         tasks: dict[int, dict[str, None]] = {}
         for each in answer.done:
             tasks.setdefault(each.run, {})[TASK_WORDS.get(each.task, each.task).lower()] = None

@@ -22,7 +22,7 @@ from trainer.charts.marks import RUN_TONES, NumberRow, NumberTable, Panel, headi
 from trainer.errors import reason_words
 from trainer.messages import ClassifyAnswer, CompareSwaps, Failure
 
-NO_SWAP: Final = "Nothing to exchange: this caption has no two colors, and no relation such as left of or in front of."
+NO_SWAP: Final = "No word to exchange: this caption has no two colors, and no relation such as left of or in front of."
 LEAST_PX: Final = 150
 
 

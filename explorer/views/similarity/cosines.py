@@ -90,8 +90,9 @@ class CosinesTab(ChartTab):
     def _show_pairs(self) -> None:
         rows, lowest = self.context.selection.pairs, self._lowest()
         if self._zone is None and len(rows) < 2 and np.isin(rows, lowest).all() and len(lowest):
-            lead = self.runs[0]
-            text = f"{lead.confused_words} in {labels(self.runs)[0]}"
+            lead, names = self.runs[0], labels(self.runs)
+            further = (f", {run.confused:,} in {name}" for run, name in zip(self.runs[1:], names[1:], strict=True))
+            text = f"{lead.confused_words} in {names[0]}{''.join(further)}"
             first = f"these {lead.confused:,}, then " * bool(lead.confused)
             text += f" · own vs. closest other, {first}smallest margin first"
             self.strip.show_pairs(lowest, self.runs, self.data.places, text)

@@ -8,7 +8,15 @@ import pytest
 
 from trainer import config
 from trainer.analysis.hopfield import effective_number, four_retrievals, retrieval_shares
-from trainer.charts import ChartError, hopfield_beta, hopfield_patterns, hopfield_spectrum, opened_snapshot, registry
+from trainer.charts import (
+    ChartError,
+    hopfield_beta,
+    hopfield_patterns,
+    hopfield_retrieval,
+    hopfield_spectrum,
+    opened_snapshot,
+    registry,
+)
 from trainer.charts.hopfield_patterns import StoredSettings, patterns
 from trainer.charts.marks import Panel, run_tone
 from trainer.charts.settings import checked
@@ -59,6 +67,14 @@ def test_retrieval(charted, side: str, asks: str):
         assert (np.diff(energy) <= 1e-6).all()  # float32, as stored
         trail = board.mark(f"map-{place}").curves[0]
         assert len(trail.x) == len(energy)
+
+
+def test_a_path_that_was_cut_off_claims_no_limit(charted, monkeypatch):
+    whole = hopfield_retrieval.updates
+    monkeypatch.setattr(hopfield_retrieval, "updates", lambda *args, **named: whole(*args, **named | {"most": 1}))
+    board = panel(charted, "retrieval", query=17, beta=12.0)
+    assert line(board.mark("numbers"), "Updates") == ("> 1",)
+    assert "has not converged after 1 update" in board.mark("retrieved-0").note
 
 
 @pytest.fixture
