@@ -99,10 +99,17 @@ class ExperimentEntry:
 
     @property
     def compared(self) -> tuple[SeedRun, ...]:
-        """Of the first two arms, their finished runs of the first seed that both have; none before there is one."""
+        """Of the first two arms, their finished runs of the first seed that both have; none before there is one.
+
+        A seed of which no run collapsed comes before one of which a run did.
+        """
+        from trainer.alerts import ENDED_WORDS
+
         finished = {row.id for row in self.rows if row.status == "finished" and row.deleted_at is None}
+        flawed = {row.id for row in self.rows if ENDED_WORDS.keys() & row.alerts}
+        flawed_seeds = {each.seed for each in self.seeds if each.run in flawed}
         arms = list(dict.fromkeys(each.arm for each in self.seeds))[:2]
-        for seed in sorted({each.seed for each in self.seeds}):
+        for seed in sorted({each.seed for each in self.seeds}, key=lambda seed: (seed in flawed_seeds, seed)):
             pair = tuple(each for each in self.seeds if each.seed == seed and each.run in finished)
             if len(arms) == 2 and [each.arm for each in pair][:2] == arms:
                 return pair[:2]

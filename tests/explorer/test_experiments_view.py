@@ -477,6 +477,9 @@ def test_after_the_end_its_runs_and_their_comparison_are_a_click_away(qtbot, con
     failed = dataclasses.replace(rows[0], status="failed")
     later = dataclasses.replace(entry, rows=(failed, *rows[1:]))
     assert {each.seed for each in later.compared} == {1}, "the first seed that both finished"
+    collapsed = dataclasses.replace(rows[1], alerts={"collapse": {"words": "Collapsed.", "step": 42}})
+    later = dataclasses.replace(entry, rows=(rows[0], collapsed, *rows[2:]))
+    assert {each.seed for each in later.compared} == {1}, "one of which no run collapsed comes first"
     view.show_buttons(dataclasses.replace(entry, state="going"))
     assert not view.compare.isVisible()
     assert not view.runs.isVisible()
