@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from trainer import config
 from trainer.config import presets
+from trainer.config.suited_optimizer import suited_optimizer
 from trainer.distribution import training_part
 from trainer.scheduling import launch, queue
 from trainer.store import EVALUATING, Workspace
@@ -150,6 +151,17 @@ def copy_of(workspace: Workspace, run_id: int, data: config.Data | None = None) 
     original = workspace.runs.config_of(run_id)
     data = data or original.data
     return dataclasses.replace(original, data=data, name=config.named_after(data, original.objective.kind))
+
+
+def longer_copy(workspace: Workspace, run_id: int) -> config.Run:
+    """Return a copy of a run of an experiment with the steps that suit its pairs, and the first seed after all of it.
+
+    New seeds keep the names of its runs apart from those of the experiment.
+    """
+    row, copy = workspace.runs.get(run_id), copy_of(workspace, run_id)
+    runs = workspace.runs.of_experiment(row.experiment)
+    seed = 1 + max(workspace.runs.config_of(each.id).seed for each in runs)
+    return dataclasses.replace(copy, seed=seed, optimizer=suited_optimizer(copy.optimizer, row.facts["train_pairs"]))
 
 
 def last_own_data(workspace: Workspace) -> dict[str, Any]:

@@ -554,7 +554,9 @@ def test_the_pickers_stay_in_the_bar_at_200_percent_of_a_small_screen(qtbot, win
 
 def test_advice_to_train_longer_has_a_button_that_opens_the_form_with_these_steps(qtbot, window_of, tmp_path: Path):
     workspace = Workspace(tmp_path)
-    workspace.experiments.add("duel", to_toml(dataclasses.replace(clip_and_cloob(None), name="duel")))
+    (tmp_path / "0.png").touch()
+    of_own = clip_and_cloob(config.Run(name="own", data=config.Folder(path=str(tmp_path))), seeds=3)
+    workspace.experiments.add("duel", to_toml(dataclasses.replace(of_own, name="duel")))
     experiments.start(workspace, "duel")
     for row in workspace.runs.of_experiment("duel"):
         share = 0.004 if row.arm == "CLOOB" else 0.4
@@ -563,7 +565,7 @@ def test_advice_to_train_longer_has_a_button_that_opens_the_form_with_these_step
             log.scalars(40, {"val/image_to_text_R@1": share})
         workspace.runs.change(row.id, status="finished", step=40)
         numbers = {"val/image_to_text_R@1": share, "val/text_to_image_R@1": share}
-        workspace.results.add_evaluation(row.id, 40, "scenes", "renderings", numbers, ASKED)
+        workspace.results.add_evaluation(row.id, 40, "own", of_own.outcome.split, numbers, ASKED)
     workspace.set_setting("queue", {"held": True})
     window = window_of(tmp_path, [entry for entry in VIEWS if entry.name in ("experiments", "runs")])
     view = window.pages.open_view
@@ -581,6 +583,11 @@ def test_advice_to_train_longer_has_a_button_that_opens_the_form_with_these_step
     form = window.findChild(NewRun)
     qtbot.waitUntil(form.isVisible)
     assert form.section("objective").is_extra, "both are trained again"
+    assert form.windowTitle() == "Train longer"
+    assert form.run().seed == 3, "a seed that the experiment has would be named twice"
+    assert form.preset.currentText() == "clip-folder  (CLIP on your data)"
+    # Without "about": the pairs are known.
+    qtbot.waitUntil(lambda: "6 × 504 steps (8 per epoch, 540 pairs)" in form.estimate.text())
     optimizer = form.section("optimizer").value()
     assert 540 // optimizer.batch_size * optimizer.epochs == 504
     form.reject()

@@ -462,7 +462,7 @@ class NewRun(QDialog):
             for name, run in self._presets.items():
                 yours = "yours: " if name in saved else ""
                 # A copy says what it is a copy of: a preset for folders knows no folder.
-                preset = self._copied.get(name, run)
+                preset = run if self._data else self._copied.get(name, run)
                 where = "your data" if self._data else config.data_name(preset.data)
                 self.preset.addItem(f"{name}  ({yours}{preset.objective.label} on {where})", name)
             self.preset.setCurrentIndex(max(0, self.preset.findData(chosen or _first_ready(self._presets))))

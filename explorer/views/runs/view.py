@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -50,7 +49,6 @@ from trainer.analysis.quantities import duration
 from trainer.charts.settings import options
 from trainer.charts.spec import Request, request_words, targets_of
 from trainer.config import presets
-from trainer.config.suited_optimizer import suited_optimizer
 from trainer.errors import UserError, reason_words
 from trainer.scheduling import launch
 from trainer.scheduling.paces import finished_paces
@@ -286,21 +284,23 @@ class RunsView(View):
         self.context.jobs.do(actions.copy_of, run, data, done=show)
 
     def train_longer(self, run: int) -> None:
-        """Open the New run form for a copy with the steps that suit its pairs; for both where CLIP and CLOOB are."""
+        """Open the New run form for more steps, as suit the pairs, and new seeds; for both where CLIP and CLOOB are."""
         row = self.context.jobs.run(run)
         pairs = row.facts.get("train_pairs") if row is not None else None
         if row is None or not isinstance(pairs, int):
             return
         rows = [each for each in self.context.jobs.runs if row.experiment and each.experiment == row.experiment]
 
-        def show(copy: config.Run) -> None:
-            longer = dataclasses.replace(copy, optimizer=suited_optimizer(copy.optimizer, pairs))
-            sheet = self._open_sheet(longer, row.preset)
+        def show(longer: config.Run) -> None:
+            of_own: dict[str, Any] = {} if longer.data.is_drawn else {"data": longer.data, "pairs": pairs}
+            repeat = getattr(longer.objective, "mask_duplicates", False)
+            preset = row.preset or ("clip-folder" if of_own else "")
+            sheet = self._open_sheet(longer, preset, title="Train longer", captions_repeat=repeat, **of_own)
             if sheet is not None and {each.objective for each in rows} == {"clip", "cloob"}:
                 sheet.both.click()
                 sheet.pair.seeds.set_value(sum(each.objective == row.objective for each in rows))
 
-        self.context.jobs.do(actions.copy_of, run, done=show)
+        self.context.jobs.do(actions.longer_copy, run, done=show)
 
     def link_state(self) -> tuple[str, dict[str, str]]:
         return self.filter.text(), self.arrangement.link_fields()
