@@ -95,7 +95,7 @@ class ImportSheet(QDialog):
             background.run(self, paces, done=self.both.set_paces, failed=lambda _: None, key="paces")
         room = (parent or self).size() if parent else None
         wide, high = (room.width(), room.height()) if room else (1_000, 780)
-        self.resize(min(MOST_WIDE, max(760, wide - 240)), min(MOST_HIGH, max(520, high - 120)))
+        layouts.resize_within_screen(self, min(MOST_WIDE, max(760, wide - 240)), min(MOST_HIGH, max(520, high - 120)))
         refuse_drops(self)
         self.path.setText(path)
         self._show()
@@ -431,7 +431,8 @@ class ImportSheet(QDialog):
         content = QWidget()
         content.setLayout(column)
         # All options together are higher than a small screen; what starts and cancels stays in sight.
-        layouts.column((layouts.scroll(content, "import-scroll"), 1), layouts.hairline(), self._foot(), gap=0, of=self)
+        body = layouts.scroll(content, "import-scroll", sideways=True)
+        layouts.column((body, 1), layouts.hairline(), self._foot(), gap=0, of=self)
 
     def _foot(self) -> Footer:
         self.foot = foot = Footer(self)

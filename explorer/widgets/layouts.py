@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Final, TypeVar
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QSize, Qt
 from PySide6.QtWidgets import (
     QBoxLayout,
     QFrame,
@@ -35,6 +35,8 @@ class _Stretch:
 
 
 STRETCH: Final = _Stretch()
+FRAME: Final = (16, 48)
+"""Pixels left for the borders and the title bar, which a desktop draws around a first window."""
 Part = QWidget | QLayout | _Stretch | int
 Parts = Part | tuple[Part, int] | tuple[QWidget, int, Qt.AlignmentFlag]
 Margins = int | tuple[int, int, int, int]
@@ -176,10 +178,16 @@ def tab_in_order(*parts: QWidget) -> None:
             QWidget.setTabOrder(first, second)
 
 
-def scroll(content: QWidget, name: str = "") -> QScrollArea:
-    """Return a frame that scrolls its content up and down and is as wide as it."""
+def resize_within_screen(dialog: QWidget, width: int, height: int) -> None:
+    """Give a dialog this size, or what its screen has: few pixels at a large zoom."""
+    dialog.resize(QSize(width, height).boundedTo(dialog.screen().availableSize() - QSize(*FRAME)))
+
+
+def scroll(content: QWidget, name: str = "", *, sideways: bool = False) -> QScrollArea:
+    """Return a frame that scrolls its content up and down and is as wide as it, unless it scrolls sideways as well."""
     area = QScrollArea(widgetResizable=True, focusPolicy=Qt.FocusPolicy.NoFocus, frameShape=QFrame.Shape.NoFrame)
-    area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+    if not sideways:
+        area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
     area.setObjectName(name)
     area.setWidget(content)
     return area

@@ -34,7 +34,7 @@ class AboutSheet(QDialog):
     def __init__(self, background: Background, parent: QWidget | None = None) -> None:
         super().__init__(parent, objectName="about", windowTitle="About Contrastive Explorer", modal=True)
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        self.resize(WIDTH, HEIGHT)
+        layouts.resize_within_screen(self, WIDTH, HEIGHT)
         self._packages: list[InstalledPackage] = []
         title = QLabel(f"Contrastive Explorer {version()}", self, objectName="about-title")
         theme.set_role(title, "title")

@@ -158,7 +158,7 @@ class ExportDialog(QDialog):
             control.changed.connect(self._ask)
         self._connect(previews)
         self._show_format()
-        self.resize(*self._fitting())
+        layouts.resize_within_screen(self, WIDTH, HEIGHT)
 
     # -- what is chosen ----------------------------------------------------------------------------------------
 
@@ -476,11 +476,6 @@ class ExportDialog(QDialog):
         return layouts.panel(
             layouts.row((self.target, 1), change, theme.BETWEEN, copy, cancel, self.start, margins=theme.BETWEEN)
         )
-
-    def _fitting(self) -> tuple[int, int]:
-        window = self.parentWidget()
-        room = window.size() if window is not None else None
-        return (WIDTH, HEIGHT) if room is None else (min(WIDTH, room.width()), min(HEIGHT, room.height()))
 
 
 def _button(text: str, name: str, act: Callable[[], object]) -> QPushButton:

@@ -17,6 +17,7 @@ from explorer.views import Place
 from explorer.widgets import layouts
 from explorer.widgets.banner import Banner
 from explorer.widgets.deferred_paint import ExposeFilter, frame
+from explorer.widgets.layouts import FRAME
 from explorer.widgets.overlay import Shade
 from explorer.window.bar import Bar
 from explorer.window.job_panel import JobPanel
@@ -25,7 +26,6 @@ from explorer.window.pages import Pages
 from explorer.window.rail import Rail
 from explorer.window.status_bar import StatusBar
 from explorer.window.view_menu import ViewMenu
-from explorer.window.window_state import FRAME
 from trainer.config import default_paths
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from PySide6.QtCore import QPoint, QRect, Qt
 
 from explorer.event_loop.exception_hooks import Hooks
 from explorer.views import VIEWS
+from explorer.widgets.layouts import FRAME
 from explorer.window.menus import CommandedFrame
-from explorer.window.window_state import FRAME
 from trainer.config import default_paths
 
 FrameT = TypeVar("FrameT", bound=CommandedFrame)

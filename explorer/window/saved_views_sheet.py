@@ -25,7 +25,7 @@ class SavedViewsSheet(QDialog):
         super().__init__(parent, objectName="saved-views", windowTitle="Saved views", modal=True)
         self._reason = reason
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        self.resize(WIDTH, HEIGHT)
+        layouts.resize_within_screen(self, WIDTH, HEIGHT)
         about = "Place, runs, step, selection, filter, columns and groups of each are kept in this workspace."
         text = layouts.text(about, "secondary", wrap=True)
         self.names = QListWidget(self, objectName="saved-views-names", accessibleName="Saved views")

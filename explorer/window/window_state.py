@@ -10,12 +10,11 @@ from PySide6.QtWidgets import QMainWindow
 
 from explorer.state.selection import Selection
 from explorer.state.settings import Settings
+from explorer.widgets.layouts import FRAME
 
 GEOMETRY_KEY: Final = "window/geometry"
 SELECTION_KEY: Final = "selection"
 SIZE: Final = (1280, 800)
-FRAME: Final = (16, 48)
-"""Pixels left for the borders and the title bar, which a desktop draws around a first window."""
 SAVE_AFTER_MS: Final = 1_000
 """Between a change of the selection and its being saved."""
 

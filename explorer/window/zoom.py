@@ -18,7 +18,7 @@ from PySide6.QtCore import QEvent, QRect, QSize, qInstallMessageHandler
 from PySide6.QtWidgets import QApplication, QWidget
 
 from explorer import theme
-from explorer.window.window_state import FRAME
+from explorer.widgets.layouts import FRAME
 
 ZOOM_KEY: Final = "window/zoom"
 STEPS: Final = (75, 90, 100, 110, 125, 150, 175, 200)

@@ -16,7 +16,7 @@ from pytestqt.qtbot import QtBot
 from explorer.intents import EXPORTS
 from explorer.views.runs.drawn_runs import opened_by_sides
 from explorer.widgets.refusal import set_refusal
-from explorer.window.export_dialog import FORM_PX, PX_PER_MM, ExportDialog, free_stem
+from explorer.window.export_dialog import FORM_PX, HEIGHT, PX_PER_MM, WIDTH, ExportDialog, free_stem
 from explorer.window.exports import (
     curve_runs,
     exported_name,
@@ -122,6 +122,7 @@ def test_what_is_chosen_is_drawn_copied_and_exported(qtbot: QtBot, make: Callabl
 
 def test_the_preview_has_the_proportion_of_the_figure(qtbot: QtBot, make: Callable[..., ExportDialog]) -> None:
     dialog = make()
+    dialog.resize(WIDTH, HEIGHT)  # the screen of the tests is smaller
     drawn(qtbot, dialog)
     image = dialog.sheet.grab().toImage()
     reds = [

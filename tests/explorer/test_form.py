@@ -23,7 +23,7 @@ from PySide6.QtWidgets import (
 from pytestqt.qtbot import QtBot
 
 from explorer.event_loop.background import Background
-from explorer.views.runs.new_run import NewRun, count_pairs, estimated_steps, fit_command
+from explorer.views.runs.new_run import HIGH_PX, NewRun, count_pairs, estimated_steps, fit_command
 from explorer.widgets.disclosure_button import DisclosureButton
 from explorer.widgets.elided_line import ElidedLine
 from explorer.widgets.form import Form
@@ -159,6 +159,7 @@ def test_tab_goes_through_the_sheet_in_the_order_of_reading(qtbot: QtBot, sheet:
 
 
 def test_what_one_changes_is_in_sight(sheet: NewRun):
+    sheet.resize(sheet.width(), HIGH_PX)  # the screen of the tests is smaller
     form = sheet.section("optimizer").form
     area = sheet.findChild(QScrollArea)
     for editor in (form.editor("batch_size"), form.editor("epochs")):
@@ -481,6 +482,7 @@ def test_what_a_run_takes_is_measured_on_request_and_old_once_the_run_is_another
     client = SilentClient()
     made = NewRun(PRESETS, background, client=client)
     qtbot.addWidget(made)
+    made.resize(made.width(), HIGH_PX)
     made.show()
     qtbot.waitUntil(lambda: made.estimate.text().endswith("Its time is not known yet: measure three steps."))
     data, optimizer = made.section("data").form, made.section("optimizer").form

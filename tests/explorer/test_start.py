@@ -14,8 +14,9 @@ import pytest
 from PySide6.QtCore import QDir, QObject, QRect
 
 from explorer.state.settings import FILE
+from explorer.widgets.layouts import FRAME
 from explorer.window.single_instance import _socket_name, claim, listen_for_second_start, remove_stale_sockets
-from explorer.window.window_state import FRAME, SELECTION_KEY, first_geometry
+from explorer.window.window_state import SELECTION_KEY, first_geometry
 from tests.nightly import few_plain
 
 ROOT = Path(__file__).parents[2]

@@ -1,5 +1,6 @@
 """Zoom of the whole window and reduced motion."""
 
+import json
 import os
 import subprocess
 from collections.abc import Iterator
@@ -16,8 +17,8 @@ from explorer import theme
 from explorer.state.settings import Settings
 from explorer.views import VIEWS
 from explorer.views.timeline.frame_map import FrameMap
+from explorer.widgets.layouts import FRAME
 from explorer.window import MOTION_KEY, Window, zoom
-from explorer.window.window_state import FRAME
 from explorer.window.zoom import STEPS, ZOOM_KEY, next_zoom, set_scale, zoom_of
 from tests.nightly import nightly_except
 from trainer.config import default_paths
@@ -34,6 +35,39 @@ from PySide6.QtWidgets import QApplication, QWidget
 application, widget = QApplication([]), QWidget()
 widget.resize(100, 40)
 print(widget.devicePixelRatioF(), widget.grab().width())
+"""
+
+DIALOGS = """
+import json, sys
+from pathlib import Path
+from PySide6.QtCore import QPoint, QRect
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QPushButton, QScrollArea
+application = QApplication([])
+from explorer.intents import OpenImport, OpenNewRun
+from explorer.views import VIEWS
+from explorer.window import zoom
+from tests.real_window import real_window
+found = {}
+with real_window(Path(sys.argv[1]), [view for view in VIEWS if view.name == "runs"]) as window:
+    assert zoom.rescale(200)
+    for intent in (OpenNewRun(), OpenImport()):
+        window.router.send(intent)
+        while (dialog := application.activeModalWidget()) is None:
+            QTest.qWait(20)
+        QTest.qWait(100)
+        area = dialog.findChild(QScrollArea)
+        room, buttons = dialog.screen().availableSize(), [dialog.start, *dialog.foot.findChildren(QPushButton)]
+        found[dialog.objectName()] = {
+            "ratio": dialog.devicePixelRatioF(),
+            "screen": room.toTuple(),
+            "size": dialog.size().toTuple(),
+            "outside": [button.text() for button in buttons if button.isVisible() and not dialog.rect().contains(
+                QRect(button.mapTo(dialog, QPoint()), button.size()))],
+            "cut": area.widget().width() - area.viewport().width() - area.horizontalScrollBar().maximum(),
+        }
+        dialog.reject()
+print(json.dumps(found))
 """
 
 
@@ -68,6 +102,33 @@ def test_the_remembered_zoom_scales_what_is_drawn_after_a_start(tmp_path: Path, 
     ran = subprocess.run(python("-c", SCALED, str(tmp_path)), capture_output=True, text=True, check=True)
     ratio, wide = map(float, ran.stdout.split())
     assert (ratio, wide) == (percent / 100, percent)
+
+
+@pytest.mark.slow
+def test_new_run_and_import_fit_a_screen_of_1280_by_800_at_200_percent(tmp_path: Path) -> None:
+    one = {
+        "name": "small",
+        "x": 0,
+        "y": 0,
+        "width": 1280,
+        "height": 800,
+        "logicalDpi": 96,
+        "logicalBaseDpi": 96,
+        "dpr": 1,
+    }
+    (tmp_path / "screen.json").write_text(json.dumps({"screens": [one]}))
+    environment = {**os.environ, "QT_QPA_PLATFORM": f"offscreen:configfile={tmp_path / 'screen.json'}"}
+    command = python("-c", DIALOGS, str(tmp_path / "workspace"))
+    ran = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
+    assert ran.returncode == 0, ran.stderr
+    found = json.loads(ran.stdout.splitlines()[-1])
+    assert set(found) == {"new-run", "import-data"}
+    for name, facts in found.items():
+        (wide, high), (room_wide, room_high) = facts["size"], facts["screen"]
+        assert (facts["ratio"], room_wide, room_high) == (2.0, 640, 400)
+        assert (wide, high) == (min(wide, room_wide - FRAME[0]), min(high, room_high - FRAME[1])), name
+        assert not facts["outside"], f"buttons of {name}"
+        assert facts["cut"] <= 0, f"{name} is cut at the right"
 
 
 @pytest.fixture

@@ -33,7 +33,7 @@ class ColumnsSheet(Sheet):
     def __init__(self, choices: Sequence[Choice], columns: Sequence[str], parent: QWidget | None = None) -> None:
         super().__init__("Columns of runs", "Show", parent)
         self.setObjectName("columns-sheet")
-        self.resize(WIDTH, HEIGHT)
+        layouts.resize_within_screen(self, WIDTH, HEIGHT)
         self._all = sorted(choices, key=lambda choice: KINDS.index(choice.kind))
         self._words = {choice.key: choice.words for choice in choices}
         labels = "Search columns", "Fields and metrics"

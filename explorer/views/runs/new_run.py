@@ -142,7 +142,7 @@ class NewRun(QDialog):
         super().__init__(parent, objectName="new-run", modal=True)
         self.setWindowTitle(title or ("New run" if start_from is None else "Duplicate run"))
         high = parent.window().height() - theme.AROUND if parent is not None else HIGH_PX
-        self.resize(760, max(520, min(HIGH_PX, high)))
+        layouts.resize_within_screen(self, 760, max(520, min(HIGH_PX, high)))
         self._presets, self._background, self._client = dict(presets), background, client
         self._measuring: int | None = None
         self._measured: tuple[config.Run, RunCost] | None = None
@@ -507,7 +507,7 @@ class NewRun(QDialog):
         column.addStretch(1)
         self.foot = self._make_foot()
         self.start, self.estimate = self.foot.start, self.foot.summary
-        layouts.column((layouts.scroll(inside), 1), layouts.hairline(), self.foot, gap=0, of=self)
+        layouts.column((layouts.scroll(inside, sideways=True), 1), layouts.hairline(), self.foot, gap=0, of=self)
 
     def _make_section(self, name: str, parent: QWidget) -> SectionForm:
         section = self._sections[name] = SectionForm(name, folded=name in FOLDED, parent=parent)

@@ -46,7 +46,7 @@ class PlacesSheet(QDialog):
 
     def __init__(self, background: Background, workspace: Path, parent: QWidget | None = None) -> None:
         super().__init__(parent, objectName="places-sheet", windowTitle="Compute targets", modal=True)
-        self.resize(720, 600)
+        layouts.resize_within_screen(self, 720, 600)
         self._background, self._workspace = background, workspace
         self.list = QListWidget(self, objectName="places-list", accessibleName="Compute targets")
         self.list.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
