@@ -132,7 +132,7 @@ class RunCell(QWidget):
 
     def __init__(self, *, narrow: bool = False) -> None:
         super().__init__()
-        self.words = layouts.text(wrap=True) if narrow else layouts.elided()
+        self.words = layouts.text(wrap=True)
         self.bar = QProgressBar(textVisible=False)
         if narrow:
             layouts.column(self.words, self.bar, gap=theme.SPACE, of=self)
@@ -150,7 +150,7 @@ class RunCell(QWidget):
 
 
 def state_text(run: RunRow, end: float | None, turn: int) -> str:
-    """Return where a run is: `83.0 %, finished`, `R@1 61.2 % so far, step 240 of 384`, `2nd in queue`.
+    """Return where a run is: `83.0 %, finished`, `R@1 61.2 %, step 240 of 384`, `2nd in queue`.
 
     Args:
         end: Seconds until it ends; None where that is not known.
@@ -164,10 +164,10 @@ def state_text(run: RunRow, end: float | None, turn: int) -> str:
     if run.status != "running":
         return ", ".join(filter(None, (value, standing(run), flaw_of(run))))
     measure = RECALL_HEADING if run.metric == HEADLINE else metric(run.metric).label
-    so_far = f"{measure} {value} so far, " if value else ""
+    measured = f"{measure} {value}, " if value else ""
     does = ASKED[run.asked].lower() if run.asked in ASKED else time_left(end) if end is not None else ""
     left = "".join(f", {part}" for part in (does, watch_note(run)) if part)
-    return preparing(run) or f"{so_far}step {steps_of(run.step, run.total_steps).removeprefix('step ')}{left}"
+    return preparing(run) or f"{measured}step {steps_of(run.step, run.total_steps).removeprefix('step ')}{left}"
 
 
 def measured_text(runs: Sequence[RunRow]) -> str:

@@ -45,7 +45,8 @@ class MorePanel(QFrame):
             panel.show()
 
     def open_under(self, button: QWidget, actions: Sequence[QAction]) -> None:
-        """Show the controls and these actions under a button of the bar."""
+        """Show the controls and those of these actions that are visible now under a button of the bar."""
+        actions = [action for action in actions if action.isVisible()]
         items = map(self.controls.itemAt, range(self.controls.count()))
         panels = [panel for item in items if item is not None and (panel := item.widget()) is not None]
         for panel in panels:

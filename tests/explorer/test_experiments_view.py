@@ -24,6 +24,7 @@ from explorer.widgets.disclosure_button import DisclosureButton
 from explorer.widgets.legend import Legend
 from explorer.widgets.sheet import Sheet
 from explorer.widgets.truth_line import ADD_SEEDS
+from explorer.window.more_panel import MorePanel
 from explorer.window.status_bar import StatusBar
 from trainer import config
 from trainer.__main__ import main
@@ -226,7 +227,7 @@ def test_the_end_of_an_experiment_is_seen_though_it_follows_its_last_run(qtbot, 
     qtbot.waitUntil(lambda: view.chosen.state == "ended" and not view.stop_menu.isVisible())
 
 
-def test_a_run_says_how_far_it_is(context):
+def test_a_run_says_how_far_it_is(qtbot, context):
     number = context.workspace.runs.create(config.Run(name="own", data=config.Folder(path="pairs")))
     context.workspace.runs.change(number, status="running", step=240, total_steps=384, phase="training")
     run = context.workspace.runs.get(number)
@@ -240,7 +241,14 @@ def test_a_run_says_how_far_it_is(context):
     assert state_text(dataclasses.replace(run, asked="stop"), 260.0, 0).endswith("step 240 of 384, stopping")
     assert state_text(dataclasses.replace(run, status="stopped"), None, 0) == "stopped at 240 of 384"
     measured = dataclasses.replace(run, metric="val/image_to_text_R@1", last=0.612)
-    assert state_text(measured, 180.0, 0) == "R@1 61.2 % so far, step 240 of 384, about 3 min left"
+    assert state_text(measured, 180.0, 0) == "R@1 61.2 %, step 240 of 384, about 3 min left"
+    cell = RunCell()
+    qtbot.addWidget(cell)
+    cell.show_run(measured, 30.0, 0)
+    cell.resize(340, cell.heightForWidth(340))
+    cell.show()
+    assert cell.words.text() == "R@1 61.2 %, step 240 of 384, less than 1 min left"
+    assert cell.words.height() >= cell.words.heightForWidth(cell.words.width()), "nothing is cut"
 
 
 def test_arms_are_compared_as_soon_as_both_were_measured_and_stopped_runs_are_resumed(qtbot, context):
@@ -455,6 +463,12 @@ def test_the_verdict_is_the_first_look(qtbot, context):
     assert (view.verdict.property("role"), view.stop_now.isEnabled(), view.go.isEnabled()) == ("headline", False, False)
     assert not view.stop.isVisible(), "nothing goes on: it is not in the palette"
     assert not view.stop_now.isVisible()
+    menu = MorePanel(view)
+    menu.open_under(view, view.actions_for_more())
+    entries = [entry.text() for entry in menu.findChildren(QPushButton)]
+    menu.hide()
+    assert view.bring.text() in entries
+    assert not {view.stop.text(), view.stop_now.text()} & set(entries), "nor behind the dots"
     assert view.verdict.text().startswith("CLOOB is better than CLIP: +10")
 
 
