@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QLineEdit
+from PySide6.QtWidgets import QApplication, QLabel, QLineEdit
 from pytestqt.qtbot import QtBot
 
 from explorer import theme
@@ -26,6 +26,7 @@ from tests.explorer.answering_client import AnsweringClient
 from trainer.charts.class_task import ClassTexts, write_class_texts
 from trainer.charts.snapshots import choose_snapshot
 from trainer.messages import EmbedAnswer, EmbedClasses, EmbedImages, Failure, Question, Saliency, decode_answer
+from trainer.prompt_suites import PromptSuite
 from trainer.store import Workspace
 from trainer.store.snapshot_files import read_snapshot
 
@@ -193,6 +194,25 @@ def test_words_are_kept_and_labels_that_are_no_classes_are_named(
     qtbot.waitUntil(lambda: not prompts.is_empty)
     qtbot.waitUntil(lambda: context.settings.value("prompts/labels") == "ring, star")
     qtbot.waitUntil(lambda: "--labels" in (prompts.command() or []))
+
+
+@pytest.mark.parametrize("count", [0, 1_001])
+def test_data_without_classes_or_with_too_many_are_told_apart_and_nothing_is_wrong_before_input(
+    qtbot: QtBot, context: Context, monkeypatch: pytest.MonkeyPatch, count: int
+) -> None:
+    suite = PromptSuite("data", tuple(f"class {number}" for number in range(count)), ("a {}",), "", "")
+    monkeypatch.setattr("explorer.views.prompts.view.run_suite", lambda *_: suite if count else None)
+    view = PromptsView(context)
+    for widget in (view, view.questions):
+        qtbot.addWidget(widget)
+        widget.show()
+    has = "1,001 classes; 1,000 at most can be classified" if count else "no two classes"
+    qtbot.waitUntil(lambda: view.status.text() == f"The data of run A has {has}. Enter your own labels.")
+    remark = view.questions.findChild(QLabel, "classifyLabelsRemark")
+    assert not remark.isVisible(), "before anything was written"
+    view.questions.labels_edit.setPlainText("ring")
+    view.questions.labels_edit.setPlainText("")
+    qtbot.waitUntil(lambda: remark.text() == "Write at least one label.")
 
 
 def test_a_dropped_image_is_embedded_and_its_bars_shown(qtbot: QtBot, prompts: PromptsView, context: Context) -> None:

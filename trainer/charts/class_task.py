@@ -159,13 +159,17 @@ def class_words(
         raise ChartError(f"There is no suite {suite!r}; choose one of {', '.join(suites)}.")
     question = suites[suite] if suite is not None else run_suite(workspace, run)
     if not labels:
-        if question is None or len(question.classes) > MOST_CLASSES:
-            count = 0 if question is None else len(question.classes)
-            has = f"{count:,} classes; {MOST_CLASSES:,} at most can be classified" if count else "no two classes"
+        if question is None or (many := too_many_classes(question)):
             name = workspace.runs.get(run).name
-            raise ChartError(f"The data of run {name} has {has}. {NAME_LABELS}.")
+            raise ChartError(f"The data of run {name} has {many if question else 'no two classes'}. {NAME_LABELS}.")
         labels = question.classes
     return tuple(dict.fromkeys(labels)), tuple(dict.fromkeys(templates or templates_for(question, labels)))
+
+
+def too_many_classes(question: PromptSuite) -> str:
+    """Return how many classes a question has, if that is more than can be classified; else nothing."""
+    count = len(question.classes)
+    return f"{count:,} classes; {MOST_CLASSES:,} at most can be classified" if count > MOST_CLASSES else ""
 
 
 def templates_for(question: PromptSuite | None, labels: Sequence[str]) -> tuple[str, ...]:

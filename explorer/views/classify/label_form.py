@@ -168,6 +168,7 @@ class LabelForm(QWidget):
             edit.setPlainText(text)
             edit.blockSignals(False)
         self._written = self._texts()
+        self._is_edited = False
         self._announce()
 
     def _texts(self) -> tuple[str, str]:
@@ -230,6 +231,7 @@ class LabelForm(QWidget):
         if self._texts() == self._written:
             return
         self._written = self._texts()
+        self._is_edited = True
         self.choose(OWN)
         self._later.start()
 
@@ -243,6 +245,8 @@ class LabelForm(QWidget):
         self.unfold.updateGeometry()
         self._first_template.setText(f"{self.templates[0] if self.templates else ''}{', …' * (count > 1)}")
         nothing = ("Write at least one label.", f"Write at least one template, such as: {PLAIN_TEMPLATE}")
+        if not self._is_edited:
+            nothing = ("", "")  # Nobody has written anything yet: nothing is wrong.
         self._show_message(self._labels_remark, self._labels.remark or ("" if self.labels else nothing[0]))
         self._show_message(self._templates_remark, self._templates.remark or ("" if self.templates else nothing[1]))
         if (self._labels.entries, self._templates.entries) != before:

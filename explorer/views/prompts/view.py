@@ -25,7 +25,7 @@ from explorer.widgets.progress_row import ProgressRow
 from trainer import prompt_suites
 from trainer.charts.calibration import CHART as CALIBRATION
 from trainer.charts.calibration import CalibrationSettings
-from trainer.charts.class_task import MOST_CLASSES, run_suite
+from trainer.charts.class_task import run_suite, too_many_classes
 from trainer.charts.measures.prompts import PromptRun
 from trainer.charts.prompts import CHART as PROMPTS
 from trainer.charts.prompts import PromptSettings
@@ -290,8 +290,9 @@ class PromptsView(View):
     def _fill(self, suite: PromptSuite | None) -> None:
         if self.questions.suite != OF_THE_RUN:
             return
-        if suite is None or len(suite.classes) > MOST_CLASSES:
-            self._lacks("The data of run A has no classes, or more than 1,000; enter your own labels.")
+        many = too_many_classes(suite) if suite is not None else ""
+        if suite is None or many:
+            self._lacks(f"The data of run A has {many or 'no two classes'}. Enter your own labels.")
         else:
             self.questions.fill(suite)
 
