@@ -186,6 +186,7 @@ def _counted(run: RunRow) -> tuple[object, ...]:
 
 
 def _judged(workspace: Workspace, row: ExperimentRow) -> ExperimentEntry:
+    from trainer.alerts import ENDED_WORDS
     from trainer.analysis.repeated_intervals import OPEN
     from trainer.config.small_batches import small_batch_of_cloob
     from trainer.experiments.counted import counted_line
@@ -219,12 +220,13 @@ def _judged(workspace: Workspace, row: ExperimentRow) -> ExperimentEntry:
     waits = is_waiting(row, verdict)
     if waits:
         stands = seeds_by_arm(experiment, verdict)
-    small = next(filter(None, (small_batch_of_cloob(arm.run) for arm in experiment.arms)), "")
+    fell = {arm for (arm, _), word in verdict.weak.items() if word == ENDED_WORDS["collapse"]}
+    small = next(filter(None, (small_batch_of_cloob(arm.run) for arm in experiment.arms if arm.name in fell)), "")
     parts = (
         stands,
         counted_line(map(_ended, verdict.groups)),
+        verdict.points if few is None and verdict.no_comparison else "",
         next_step(few) if few is not None else small,
-        verdict.longer.text if verdict.longer else "",
     )
     return ExperimentEntry(
         row.name,
@@ -623,7 +625,7 @@ class ExperimentsView(ChartView):
         self.go.setText(entry.go_text)
         adds = "Resumes stopped runs, then adds seeds until it is decided"
         offers = bool(entry.extension) and not entry.unfinished
-        new = "Starts a new experiment with other seeds; this one stays"
+        new = "All planned comparisons are made. Starts a new experiment with other seeds; this one stays"
         does = new if entry.repeat else "One look at exactly 3 seeds; no more can follow" if offers else adds
         reason = self.context.jobs.read_only_reason
         set_refusal(self.go, reason or ("" if entry.may_go else "Nothing is left to train."), does)
@@ -638,7 +640,7 @@ class ExperimentsView(ChartView):
         self.longer.setVisible(entry.longer is not None)
         if entry.longer is not None:
             self.longer.setText(f"Train {entry.longer.steps:,} steps…")
-            set_refusal(self.longer, reason, "Opens the form of a new run with as many steps as suit these pairs")
+            set_refusal(self.longer, reason, entry.longer.text)
         self._offer_stop(runs=entry.state == "going" and not reason, now=bool(entry.training) and not reason)
         ended = entry.state in ("ended", "stopped") and bool(entry.rows)
         self.runs.setVisible(ended)

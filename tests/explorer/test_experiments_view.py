@@ -303,12 +303,36 @@ def one_seed(workspace: Workspace, *, clip: str = "", cloob: str = "") -> tuple[
     return rows[0].id, rows[1].id
 
 
-def test_an_experiment_says_what_cloob_does_in_small_batches(qtbot, context, tmp_path):
+def test_collapsed_runs_are_no_comparison_and_what_cloob_does_in_small_batches_is_said_of_them(
+    qtbot, context, tmp_path
+):
+    workspace = context.workspace
     (tmp_path / "0.png").touch()
     run = config.replace(config.Run(name="few", data=config.Folder(path=str(tmp_path))), "optimizer.batch_size", "8")
-    context.workspace.experiments.add("few", to_toml(clip_and_cloob(run)))
+    made = dataclasses.replace(clip_and_cloob(run, seeds=2), name="few")
+    workspace.experiments.add("few", to_toml(made))
+    experiments.start(workspace, "few")
+
+    def end_seed(shares: tuple[float, float]) -> None:
+        rows = [row for row in workspace.runs.of_experiment("few") if row.status == "queued"][:2]
+        for row, share in zip(rows, shares, strict=True):
+            workspace.runs.change(row.id, status="finished", step=40)
+            numbers = {"val/image_to_text_R@1": share}
+            workspace.results.add_evaluation(row.id, 40, "few", made.outcome.split, numbers, ASKED)
+        experiments.advance(workspace)
+
+    end_seed((0.4, 0.41))
     view = shown(qtbot, context)
-    qtbot.waitUntil(lambda: "CLOOB in small batches may collapse" in view.progress.text())
+    qtbot.waitUntil(lambda: view.verdict.text().startswith("Too early"))
+    assert "collapse" not in view.progress.text(), "none did"
+    for row in workspace.runs.of_experiment("few"):
+        if row.arm == "CLOOB":
+            workspace.runs.raise_alert(row.id, "collapse", {"words": "They collapse.", "step": 30})
+    end_seed((0.38, 0.42))
+    context.jobs.poll()
+    qtbot.waitUntil(lambda: view.verdict.text() == "No comparison yet: 2 of 4 runs have collapsed")
+    assert view.progress.text().count("collapse") == 1
+    assert "CLOOB +" in view.progress.text(), "the points are below the headline"
 
 
 def test_one_seed_decides_nothing_and_two_can_be_added(qtbot, context):
@@ -365,8 +389,9 @@ def test_one_seed_decides_nothing_and_two_can_be_added(qtbot, context):
     finished(workspace, last)
     experiments.advance(workspace)
     context.jobs.poll()
-    qtbot.waitUntil(lambda: "after 3 of 3 seeds, no winner. This experiment has made all" in view.progress.text())
+    qtbot.waitUntil(lambda: view.progress.text() == "Ended after 3 of 3 seeds, no winner.")
     assert view.go.text().startswith("Repeat with 5 seeds")
+    assert view.go.toolTip().startswith("All planned comparisons are made.")
     assert (view.decide.isVisible(), view.go.property("role")) == (False, "primary")
     view.go.click()
     qtbot.waitUntil(lambda: view.picker.key == "lone (repeat)")
@@ -584,7 +609,7 @@ def test_advice_to_train_longer_has_a_button_that_opens_the_form_with_these_step
     window = window_of(tmp_path, [entry for entry in VIEWS if entry.name in ("experiments", "runs")])
     view = window.pages.open_view
     qtbot.waitUntil(lambda: view.chosen is not None and view.longer.isVisible())
-    assert "Train longer: 504 steps suit these pairs, these runs made 40" in view.progress.text()
+    assert "Train longer: 504 steps suit these pairs, these runs made 40" in view.longer.toolTip()
     assert view.longer.property("role") == "primary"
     assert view.go.property("role") != "primary", "what is advised stands out alone"
     assert view.longer.text() == "Train 504 steps…"

@@ -20,7 +20,7 @@ from trainer.analysis.significance import FEWEST_FLIPS, sign_flip_p
 from trainer.config.suited_optimizer import suited_steps
 from trainer.experiments.counted import CountedRun, RunGroup, arm_groups, counted_in, counted_line, flaw_of, flaws_of
 from trainer.experiments.experiment import Arm, Experiment, Outcome, from_toml
-from trainer.experiments.outliers import chance_sentence, outlying, still_rises, weak
+from trainer.experiments.outliers import AT_CHANCE, BELOW_HALF, chance_sentence, outlying, still_rises, weak
 from trainer.experiments.run_style import arm_hues
 from trainer.metrics import Metric, metric
 from trainer.store import Question, RunRow, StoreError, Workspace
@@ -173,8 +173,30 @@ class ExperimentVerdict:
 
     @property
     def headline(self) -> str:
-        """The verdict in one line a comparison, for everybody: no interval, no p."""
-        return "\n".join(map(self._headline_of, self.primary))
+        """The verdict in one line a comparison, for everybody: no interval, no p; that of noise says what it is."""
+        return self.no_comparison or "\n".join(map(self._headline_of, self.primary))
+
+    @property
+    def no_comparison(self) -> str:
+        """Why there is no comparison: at least half of the runs are at chance or collapsed; empty where there is one.
+
+        A decided difference is one: an arm may be worse because it collapses.
+        """
+        of = sum(not run.note for run in self.runs)
+        words = [word for word in self.weak.values() if word != BELOW_HALF]
+        apart = any(comparison.decision in ("better", "worse") for comparison in self.primary)
+        if apart or not self.is_measured or 2 * len(words) < of:
+            return ""
+        are = "are at chance" if {*words} == {AT_CHANCE} else "have collapsed"
+        are = "are at chance or collapsed" if len({*words}) > 1 else are
+        return f"No comparison yet: {len(words)} of {of} runs {are}"
+
+    @property
+    def points(self) -> str:
+        """The mean difference of each arm, `CLOOB −1.3 points`, in one line."""
+        measured = (each for each in self.primary if each.differences)
+        texts = ((each.arm, metric(f"val/{each.outcome.metric}"), each.interval.mean) for each in measured)
+        return ", ".join(f"{arm} {difference_text(measure, mean)}" for arm, measure, mean in texts)
 
     def _headline_of(self, comparison: ArmComparison) -> str:
         measure, gaps = metric(f"val/{comparison.outcome.metric}"), [gap for _, gap in comparison.differences]

@@ -23,10 +23,6 @@ SEEDS_TO_DECIDE: Final = 5
 MORE_SEEDS: Final = 2
 """Of an experiment that repeats one without a winner."""
 _REPEAT: Final = " (repeat)"
-_SPENT: Final = (
-    "This experiment has made all its planned comparisons. More seeds need a new experiment; its seeds will be new"
-)
-
 
 def start(workspace: Workspace, name: str) -> list[int]:
     """Let the queue train an experiment, going on with what was interrupted; return the runs queued now.
@@ -228,7 +224,7 @@ def progress(row: ExperimentRow, experiment: Experiment, verdict: ExperimentVerd
         after = "" if all(run.asked == "stop" for run in runs) else "after "
         return f"stopping {after}{' and '.join(run.short_name for run in runs)}"
     if is_spent(row, experiment, verdict):
-        return f"ended after {seeds}, no winner. {_SPENT}"
+        return f"ended after {seeds}, no winner"
     return f"{'stopped' if row.state == 'stopped' else 'ended'} after {seeds}{', decided' * verdict.decided}"
 
 

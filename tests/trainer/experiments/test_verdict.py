@@ -411,6 +411,10 @@ def test_of_few_pictures_seeds_at_chance_are_told_in_one_line_with_their_counts(
         "All 6 seeds cannot be told from chance (2.9 %, 1 of 34): at most 8.8 % "
         f"(3 of 34; 99.7 % CI {100 * low:.1f}–{100 * high:.1f} %).",
     )
+    assert (found.headline, found.points) == ("No comparison yet: 6 of 6 runs are at chance", "CLOOB −2.0 points")
+    for row in workspace.runs.of_experiment("given")[:1]:
+        workspace.runs.raise_alert(row.id, "collapse", {"words": "It collapses.", "step": 30})
+    assert judge(workspace, "given").headline == "No comparison yet: 6 of 6 runs are at chance or collapsed"
     plot = experiment_verdict.CHART.panel(found, experiment_verdict.ExperimentSettings()).mark("difference")
     assert plot.note == "3 seeds, n = 34, too small for the margin of ±2 points (dashed): one of 34 is 2.9"
 
