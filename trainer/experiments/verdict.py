@@ -183,13 +183,13 @@ class ExperimentVerdict:
         A decided difference is one: an arm may be worse because it collapses.
         """
         of = sum(not run.note for run in self.runs)
-        words = [word for word in self.weak.values() if word != BELOW_HALF]
+        states = [word for word in self.weak.values() if word != BELOW_HALF]
         apart = any(comparison.decision in ("better", "worse") for comparison in self.primary)
-        if apart or not self.is_measured or 2 * len(words) < of:
+        if apart or not self.is_measured or 2 * len(states) < of:
             return ""
-        are = "are at chance" if {*words} == {AT_CHANCE} else "have collapsed"
-        are = "are at chance or collapsed" if len({*words}) > 1 else are
-        return f"No comparison yet: {len(words)} of {of} runs {are}"
+        are = "are at chance" if {*states} == {AT_CHANCE} else "have collapsed"
+        are = "are at chance or collapsed" if len({*states}) > 1 else are
+        return f"No comparison yet: {len(states)} of {of} runs {are}"
 
     @property
     def points(self) -> str:
