@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from PySide6.QtWidgets import QWidget
+import dataclasses
+
+from PySide6.QtWidgets import QPushButton, QWidget
 
 from explorer import theme
 from explorer.import_sheet.survey_result import DataSource
@@ -12,13 +14,14 @@ from explorer.widgets import layouts
 from explorer.widgets.number_box import NumberBox
 from trainer import config
 from trainer.config import presets
+from trainer.config.small_batches import ENOUGH, MEASURED, small_batch_of_cloob
 from trainer.scheduling.paces import Pace
 
 BOX_PX = 72
 
 
 class BothRow(QWidget):
-    """Epochs, seeds, and in a sentence the steps and the time that they take.
+    """Epochs, seeds, and in a sentence the steps and the time that they take; below it what small batches may do.
 
     Attributes:
         run: What both are trained with; None while nothing can be trained.
@@ -29,6 +32,7 @@ class BothRow(QWidget):
         self.run: config.Run | None = None
         self._reading: DataSource | None = None
         self._image_size, self._suited, self._paces = 0, 0, tuple[Pace, ...]()
+        self._batch = 0  # That somebody chose; 0: what suits the pairs.
         self.epochs_box, self.seeds_box = (NumberBox(integer=True, low=1, high=10_000, parent=self) for _ in range(2))
         self.seeds_box.set_value(1)
         self.trains = layouts.text(role="secondary", name="import-trains", wrap=True)
@@ -39,7 +43,14 @@ class BothRow(QWidget):
             box.setFixedWidth(BOX_PX)
             box.edited.connect(self._show)
             parts += [layouts.text(text, "secondary", buddy=box), box]
-        layouts.row(*parts, (self.trains, 1), gap=theme.BETWEEN, of=self)
+        self.small = layouts.text(role="warn", name="import-small-batches")
+        self.small.setToolTip(MEASURED)
+        self.enlarge = QPushButton(f"Use batches of {ENOUGH}", self, objectName="import-enlarge", autoDefault=False)
+        self.enlarge.setToolTip(MEASURED)
+        self.enlarge.clicked.connect(self._enlarge)
+        above = layouts.row(*parts, (self.trains, 1), gap=theme.BETWEEN)
+        below = layouts.row(self.small, self.enlarge, layouts.STRETCH, gap=theme.BETWEEN)
+        layouts.column(above, below, gap=theme.SPACE, of=self)
 
     @property
     def seeds(self) -> int:
@@ -54,7 +65,18 @@ class BothRow(QWidget):
 
     def show_data(self, reading: DataSource | None, image_size: int) -> None:
         """Show what is trained on these data; None hides the row. Epochs that nobody typed are those that suit it."""
+        if reading is None or self._reading is None or reading.data != self._reading.data:
+            self._batch = 0
         self._reading, self._image_size = reading, image_size
+        self._suit()
+
+    def _enlarge(self) -> None:
+        self._batch = ENOUGH
+        self._suit()
+
+    def _suit(self) -> None:
+        """Show what is trained, with as many epochs as suit it unless somebody typed some."""
+        reading = self._reading
         if reading is not None and self.epochs_box.value() in ("", self._suited):
             self._suited = self._run_with(None).optimizer.epochs
             self.epochs_box.set_value(self._suited)
@@ -69,7 +91,7 @@ class BothRow(QWidget):
         reading = self._reading
         assert reading is not None
         pairs, repeat = reading.to_train_on(), reading.captions_repeat
-        return compared_on(reading.data, self._image_size, pairs, captions_repeat=repeat, epochs=epochs)
+        return compared_on(reading.data, self._image_size, pairs, captions_repeat=repeat, epochs=epochs, batch=self._batch)
 
     def _show(self) -> None:
         self.setVisible(self._reading is not None)
@@ -81,3 +103,7 @@ class BothRow(QWidget):
         guessed = "train" not in self._reading.pairs
         text = compared_words(self.run, self._reading.to_train_on(), self.seeds, self._paces, guessed=guessed)
         self.trains.setText(text)
+        pairs, of_cloob = self._reading.to_train_on(), dataclasses.replace(self.run, objective=config.Cloob())
+        self.small.setText(small_batch_of_cloob(of_cloob))
+        self.small.setVisible(bool(self.small.text()))
+        self.enlarge.setVisible(bool(self.small.text()) and pairs is not None and pairs >= ENOUGH)

@@ -10,7 +10,6 @@ from typing import Final
 from explorer.import_sheet.survey_result import DataSource
 from trainer import config
 from trainer.analysis.intervals import FEWEST_HELD_OUT
-from trainer.config.small_batches import small_batch_on
 from trainer.experiments.held_out import few_answers, next_step, too_few, with_captions
 from trainer.format_detection.proposal import CLASSES_BY
 from trainer.store.disk import room_for_cache
@@ -132,18 +131,19 @@ def counted(reading: DataSource) -> str:
 def split_line(reading: DataSource) -> str:
     """Return one line with how many pairs are held out, and what that rests on; empty if it is not known."""
     counts = ", ".join(f"{pairs:,} {_SPLITS.get(split, split)}" for split, pairs in reading.pairs.items())
+    held = [pairs for split, pairs in reading.pairs.items() if split != "train" and pairs]
+    counts += f", one is {100 / held[0]:.1f} points" if len(held) == 1 else ""
     return f"{f'{counts}. ' if len(reading.pairs) > 1 else ''}{in_labels(reading.split, reading.data)}".strip()
 
 
 def warning_of(reading: DataSource) -> str:
-    """Return what to expect of so few pairs: held out, with different captions, in a batch; empty where enough are."""
+    """Return what to expect of so few pairs: held out, with different captions; empty where enough are."""
     held = sum(pairs for split, pairs in reading.pairs.items() if split != "train")
     share = "" if reading.has_own_split else " or raise the held-out share"
     is_few = bool(reading.pairs and reading.used) and held < FEWEST_HELD_OUT
     few = f"{too_few(held)} runs. {next_step(held)}: add pairs{share}." if is_few else ""
     # `counted` has said how many captions there are.
-    small = small_batch_on(reading.data, reading.to_train_on() or reading.used) if reading.used else ""
-    return " ".join(filter(None, (few, few_answers(reading.captions, reading.used), small)))
+    return " ".join(filter(None, (few, few_answers(reading.captions, reading.used))))
 
 
 def described(reading: DataSource) -> str:

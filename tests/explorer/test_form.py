@@ -379,7 +379,8 @@ def test_what_cloob_does_in_small_batches_is_said_before_it_is_trained(
     told = []
     for objective in (config.Clip(), config.Cloob(), config.Cloob(retrieval_share=0.5)):
         made.show_run(dataclasses.replace(run, objective=objective))
-        told.append("Choose a batch size of 32" in made.estimate.text())
+        told.append("CLOOB may collapse with batches of 4: choose 32" in made.estimate.text())
+        assert ("On 93 photos" in made.estimate.toolTip()) is told[-1], "the measurement is there"
     assert told == [False, True, False]
 
 

@@ -20,6 +20,7 @@ from pytestqt.qtbot import QtBot
 
 from explorer.event_loop.background import Background
 from explorer.import_sheet import summary_text
+from explorer.import_sheet.both_row import BothRow
 from explorer.import_sheet.report import ReportTable
 from explorer.import_sheet.result_tabs import ResultTabs
 from explorer.import_sheet.sheet import ImportSheet, survey_result
@@ -38,7 +39,6 @@ from trainer import config
 from trainer.__main__ import main
 from trainer.analysis.quantities import about
 from trainer.config import presets
-from trainer.config.small_batches import COLLAPSES
 from trainer.data.survey import survey
 from trainer.distribution.published_models import FIRST
 from trainer.experiments.held_out import few_captions
@@ -392,6 +392,9 @@ def test_clip_and_cloob_are_compared_on_data_from_the_first_start(
         f"Trains CLIP and CLOOB, {pairs // batch * epochs:,} steps of {batch} pairs, 1 seed each (a verdict needs 3). "
         "Their time is not known yet: no run like these has finished on this computer."
     )
+    assert sheet.split.text().startswith(f"{pairs} to train on, {sheet.reading.pairs['heldout']} held out, one is ")
+    assert f"with batches of {batch}: choose 32" in sheet.both.small.text()
+    assert sheet.both.enlarge.isVisible() == (pairs >= 32)
     slow = Pace("CLIP · s9", run, 2.0)
     sheet.both.set_paces((slow,))
     sheet.both.epochs_box.set_value(30)
@@ -707,7 +710,7 @@ def test_a_held_out_part_of_its_own_is_told(open_sheet, qtbot: QtBot, tmp_path: 
             Image.new("RGB", (8, 8), (number, 0, 0)).save(file)
     sheet = open_sheet(tmp_path / "kinds")
     _opened(sheet, qtbot)
-    words = "12 to train on, 12 held out. The folders 'train' and 'test' state the split: 'test' is held out."
+    words = "12 to train on, 12 held out, one is 8.3 points. The folders 'train' and 'test' state the split: 'test' is held out."
     assert (sheet.split.text(), sheet.about.text()) == (words, "2 classes.")
     assert sheet.reading.captions_repeat
     fitted = on_data(presets.preset("clip-folder"), sheet.reading.data, 32, 12, captions_repeat=True)
@@ -897,6 +900,26 @@ def test_a_long_report_costs_what_is_in_sight(dressed: QApplication, qtbot: QtBo
     assert table.report.index(0, 2).data(Qt.ItemDataRole.ToolTipRole) == "<b>why</b>"
 
 
+def test_cloob_is_offered_batches_in_which_it_does_not_collapse(dressed: QApplication, qtbot: QtBot) -> None:
+    row = BothRow()
+    qtbot.addWidget(row)
+    reading = SimpleNamespace(pairs={"train": 214}, captions_repeat=False, to_train_on=lambda: 214)
+    reading.data = config.Folder(path="mine")
+    row.show_data(reading, 32)
+    row.show()
+    assert "steps of 16 pairs" in row.trains.text()
+    assert row.small.text().startswith("CLOOB may collapse with batches of 16")
+    assert row.enlarge.text() == "Use batches of 32"
+    row.enlarge.click()
+    assert (row.run.optimizer.batch_size, row.epochs_box.value()) == (32, 84)
+    assert "504 steps of 32 pairs" in row.trains.text(), "the epochs follow the batch"
+    assert not row.small.isVisible()
+    assert not row.enlarge.isVisible()
+    assert "optimizer.batch_size=32" in row.command()
+    row.show_data(SimpleNamespace(**vars(reading) | {"data": config.Folder(path="other")}), 32)
+    assert row.enlarge.isVisible(), "other data begin anew"
+
+
 @pytest.mark.parametrize(
     ("pairs", "warning"),
     [
@@ -912,7 +935,7 @@ def test_too_few_held_out_pairs_are_told_before_anything_trains(pairs, warning):
     said = summary_text.warning_of(reading)
     assert said.startswith(warning)
     step = "Hold out 24 pairs or more: add pairs or raise the held-out share."
-    assert bool(said) == bool(warning) == (step in said) == said.endswith(COLLAPSES), "the batch is below 32, too"
+    assert bool(said) == bool(warning) == (step in said)
 
 
 def test_few_different_captions_are_told_with_their_chance_level(tmp_path):

@@ -22,4 +22,4 @@ OWN = config.Run(name="own", data=config.Folder(path="own"), objective=config.Cl
 )
 def test_it_is_said_of_small_batches_of_own_pairs(run: config.Run, batch: int, is_said: bool):
     run = config.replace(run, "optimizer.batch_size", str(batch))
-    assert ("Choose a batch size of 32" in small_batch_of_cloob(run)) is is_said
+    assert (f"with batches of {batch}: choose {ENOUGH}, or" in small_batch_of_cloob(run)) is is_said

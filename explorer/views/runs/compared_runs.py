@@ -18,18 +18,20 @@ PRESET: Final = "clip-folder"
 
 
 def compared_on(
-    data: config.Data, image_size: int, pairs: int | None, *, captions_repeat: bool, epochs: int | None = None
+    data: config.Data, image_size: int, pairs: int | None, *, captions_repeat: bool, epochs: int | None = None, batch: int = 0
 ) -> config.Run:
     """Return the configuration that CLIP and CLOOB are trained with on imported data.
 
     Args:
         epochs: None: as many as suit the pairs.
+        batch: Its size; 0: what suits the pairs.
     """
     run = on_data(presets.preset(PRESET), data, image_size, pairs, captions_repeat=captions_repeat)
-    if epochs is None or epochs == run.optimizer.epochs:
+    stated = {name: value for name, value in (("batch_size", batch), ("epochs", epochs)) if value}
+    if all(getattr(run.optimizer, name) == value for name, value in stated.items()):
         return run
-    optimizer = dataclasses.replace(run.optimizer, epochs=epochs)
-    suited = suited_optimizer(optimizer, max(2, pairs or 0), ("batch_size", "epochs"))
+    optimizer = dataclasses.replace(run.optimizer, **stated)
+    suited = suited_optimizer(optimizer, max(2, pairs or 0), stated)
     return dataclasses.replace(run, optimizer=suited)
 
 

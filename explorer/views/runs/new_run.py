@@ -41,7 +41,7 @@ from trainer.analysis.quantities import about
 from trainer.config.data import not_a_folder
 from trainer.config.objective_help import help_of
 from trainer.config.presets import remove_preset, save_preset, user_presets
-from trainer.config.small_batches import small_batch_of_cloob
+from trainer.config.small_batches import MEASURED, small_batch_of_cloob
 from trainer.config.suited_optimizer import suited_optimizer
 from trainer.format_detection import form_of
 from trainer.messages import CheckRanks, Failure, MeasureRun, RankDifference, RunCost
@@ -369,7 +369,9 @@ class NewRun(QDialog):
             text += ". Its time is not known yet: measure three steps."
         # The pair trains CLOOB as published.
         of_cloob = dataclasses.replace(run, objective=config.Cloob()) if trainings > 1 else run
-        text = "\n".join(filter(None, (text, small_batch_of_cloob(of_cloob))))
+        small = small_batch_of_cloob(of_cloob)
+        self.foot.summary.setToolTip(MEASURED if small else "")
+        text = "\n".join(filter(None, (text, small)))
         can_check = asks and run.ranks > 1 and not compared
         self.foot.show_estimate(compared or text, can_measure=asks and not cost, can_check=can_check)
 

@@ -75,7 +75,7 @@ def test_two_runs_on_other_pairs_of_one_data_set_say_so_and_can_be_measured_alik
 def test_what_further_seeds_of_cloob_do_in_small_batches_is_said(workspace: Workspace, batch: int, is_said: bool):
     run = config.replace(config.Run(name="mine", data=config.Folder(path="mine")), "optimizer.batch_size", str(batch))
     finished(workspace, run, 0.5, 1024, 1.0)
-    assert ("CLOOB in small batches may collapse" in last_runs(workspace).flaws) is is_said
+    assert ("CLOOB may collapse with batches of 8" in last_runs(workspace).flaws) is is_said
 
 
 def test_two_runs_on_different_data_are_named_with_what_each_answers(workspace: Workspace):
