@@ -91,7 +91,9 @@ class BothRow(QWidget):
         reading = self._reading
         assert reading is not None
         pairs, repeat = reading.to_train_on(), reading.captions_repeat
-        return compared_on(reading.data, self._image_size, pairs, captions_repeat=repeat, epochs=epochs, batch=self._batch)
+        return compared_on(
+            reading.data, self._image_size, pairs, captions_repeat=repeat, epochs=epochs, batch=self._batch
+        )
 
     def _show(self) -> None:
         self.setVisible(self._reading is not None)

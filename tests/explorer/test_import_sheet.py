@@ -710,8 +710,9 @@ def test_a_held_out_part_of_its_own_is_told(open_sheet, qtbot: QtBot, tmp_path: 
             Image.new("RGB", (8, 8), (number, 0, 0)).save(file)
     sheet = open_sheet(tmp_path / "kinds")
     _opened(sheet, qtbot)
-    words = "12 to train on, 12 held out, one is 8.3 points. The folders 'train' and 'test' state the split: 'test' is held out."
-    assert (sheet.split.text(), sheet.about.text()) == (words, "2 classes.")
+    split = "The folders 'train' and 'test' state the split: 'test' is held out."
+    counts = f"12 to train on, 12 held out, one is 8.3 points. {split}"
+    assert (sheet.split.text(), sheet.about.text()) == (counts, "2 classes.")
     assert sheet.reading.captions_repeat
     fitted = on_data(presets.preset("clip-folder"), sheet.reading.data, 32, 12, captions_repeat=True)
     assert (fitted.name, fitted.optimizer.batch_size, fitted.objective.mask_duplicates) == ("clip-kinds", 4, True)

@@ -8,9 +8,7 @@ from trainer.config import Cloob, Run
 
 ENOUGH: Final = 32
 """The least batch in which it was not seen to collapse."""
-MEASURED: Final = (
-    "On 93 photos batches of 8 left image embeddings 3 to 7 directions, those of 32 left 53 to 70."
-)
+MEASURED: Final = "On 93 photos batches of 8 left image embeddings 3 to 7 directions, those of 32 left 53 to 70."
 """Measured with 5 seeds each: `assets/docs/measurements/cloob-share.md`."""
 
 

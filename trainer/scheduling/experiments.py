@@ -24,6 +24,7 @@ MORE_SEEDS: Final = 2
 """Of an experiment that repeats one without a winner."""
 _REPEAT: Final = " (repeat)"
 
+
 def start(workspace: Workspace, name: str) -> list[int]:
     """Let the queue train an experiment, going on with what was interrupted; return the runs queued now.
 

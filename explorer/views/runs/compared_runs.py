@@ -18,7 +18,13 @@ PRESET: Final = "clip-folder"
 
 
 def compared_on(
-    data: config.Data, image_size: int, pairs: int | None, *, captions_repeat: bool, epochs: int | None = None, batch: int = 0
+    data: config.Data,
+    image_size: int,
+    pairs: int | None,
+    *,
+    captions_repeat: bool,
+    epochs: int | None = None,
+    batch: int = 0,
 ) -> config.Run:
     """Return the configuration that CLIP and CLOOB are trained with on imported data.
 
