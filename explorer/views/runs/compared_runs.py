@@ -33,10 +33,11 @@ def compared_on(
         batch: Its size; 0: what suits the pairs.
     """
     run = on_data(presets.preset(PRESET), data, image_size, pairs, captions_repeat=captions_repeat)
-    stated = {name: value for name, value in (("batch_size", batch), ("epochs", epochs)) if value}
-    if all(getattr(run.optimizer, name) == value for name, value in stated.items()):
+    usual = run.optimizer
+    optimizer = dataclasses.replace(usual, batch_size=batch or usual.batch_size, epochs=epochs or usual.epochs)
+    if optimizer == usual:
         return run
-    optimizer = dataclasses.replace(run.optimizer, **stated)
+    stated = [name for name, value in (("batch_size", batch), ("epochs", epochs)) if value]
     suited = suited_optimizer(optimizer, max(2, pairs or 0), stated)
     return dataclasses.replace(run, optimizer=suited)
 
