@@ -9,6 +9,7 @@ from explorer import theme
 from explorer.import_sheet import dropped_files
 from explorer.import_sheet.survey_result import DataSource
 from explorer.widgets import layouts
+from explorer.widgets.flow_row import FlowRow
 
 
 class Footer(QWidget):
@@ -41,9 +42,12 @@ class Footer(QWidget):
             (self.start, self.train_asked),
         ):
             button.clicked.connect(signal)
-        buttons = (self.copy, (layouts.STRETCH, 1), self.classify, self.later, cancel, self.start)
+        buttons = FlowRow()
+        buttons.add(self.copy)
+        for button in (self.classify, self.later, cancel, self.start):
+            buttons.add(button, gap=theme.BETWEEN, right=True)
         margins = (theme.AROUND, theme.BETWEEN, theme.AROUND, theme.BETWEEN)
-        layouts.row(*buttons, gap=theme.BETWEEN, margins=margins, of=self)
+        layouts.row((buttons, 1), margins=margins, of=self)
 
     def offer_classify(self, reading: DataSource | None) -> None:
         """Offer to classify the images next to the pairs; without pairs, the page itself makes the offer."""

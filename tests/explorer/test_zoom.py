@@ -40,7 +40,7 @@ print(widget.devicePixelRatioF(), widget.grab().width())
 DIALOGS = """
 import json, sys
 from pathlib import Path
-from PySide6.QtCore import QPoint, QRect
+from PySide6.QtCore import QPoint, QRect, QRegularExpression
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QPushButton, QScrollArea
 application = QApplication([])
@@ -55,6 +55,8 @@ with real_window(Path(sys.argv[1]), [view for view in VIEWS if view.name == "run
         window.router.send(intent)
         while (dialog := application.activeModalWidget()) is None:
             QTest.qWait(20)
+        for button in dialog.foot.findChildren(QPushButton, QRegularExpression("^import-(classify|later)$")):
+            button.show()  # as while pictures are read
         QTest.qWait(100)
         area = dialog.findChild(QScrollArea)
         room, buttons = dialog.screen().availableSize(), [dialog.start, *dialog.foot.findChildren(QPushButton)]
