@@ -101,7 +101,7 @@ class ExperimentEntry:
     def compared(self) -> tuple[SeedRun, ...]:
         """Of the first two arms, their finished runs of the first seed that both have; none before there is one.
 
-        A seed of which no run collapsed comes before one of which a run did.
+        A seed of which no run collapsed or diverged comes before one of which a run did.
         """
         from trainer.alerts import ENDED_WORDS
 

@@ -19,15 +19,21 @@ def test_a_name_beside_its_curve_has_no_leader_and_one_that_was_moved_has():
     assert leader(QPointF(10, 50), 54, 70).isEmpty(), "a curve that ends earlier: it would cross the others"
 
 
-@pytest.mark.parametrize("apart", [False, True])
-def test_names_leave_room_for_leaders_only_where_there_are_some(qtbot, dressed, apart: bool):
+def labeled_plot(qtbot, last: float) -> tuple[Plot, EndLabels]:
+    """Return an empty plot of 400 x 300 pixels from 0 to `last`, and the names at its right."""
     plot = Plot()
     qtbot.addWidget(plot)
     plot.resize(400, 300)
-    plot.setXRange(0, 10, padding=0)
+    plot.setXRange(0, last, padding=0)
     plot.setYRange(0, 1, padding=0)
     names = EndLabels(plot)
     names.resize(400, 300)
+    return plot, names
+
+
+@pytest.mark.parametrize("apart", [False, True])
+def test_names_leave_room_for_leaders_only_where_there_are_some(qtbot, dressed, apart: bool):
+    plot, names = labeled_plot(qtbot, 10)
     names.set_room(120)
     heights = (0.2, 0.8) if apart else (0.5, 0.5)
     tones = ("#0072b2", "#b86e00")
@@ -45,13 +51,7 @@ def test_names_leave_room_for_leaders_only_where_there_are_some(qtbot, dressed, 
 
 
 def test_a_curve_that_ends_early_has_its_name_at_its_own_end(qtbot, dressed):
-    plot = Plot()
-    qtbot.addWidget(plot)
-    plot.resize(400, 300)
-    plot.setXRange(0, 500, padding=0)
-    plot.setYRange(0, 1, padding=0)
-    names = EndLabels(plot)
-    names.resize(400, 300)
+    plot, names = labeled_plot(qtbot, 500)
     early, late = EndLabel("Stopped", "#0072b2", 40.0, 0.5), EndLabel("Whole", "#b86e00", 500.0, 0.5)
     names.show_labels([early, late])
     names.set_room(names.room_px)
