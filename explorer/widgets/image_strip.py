@@ -39,7 +39,7 @@ class StripItem(Struct, frozen=True):
 
     path: str  # Of the image file; also its identity.
     lines: tuple[StripLine, ...] = ()  # Under it; one without a dot wraps over all of them.
-    mark: str = ""  # Icon in the corner: `equal`, `equal-not`, where the truth is known `check` or `x`; empty for none.
+    mark: str = ""  # Icon in the corner, as `Verdict.mark`; empty for none.
     problem: str = ""  # Why there is no picture or no answer, in three words; shown in place of the lines.
     tip: str = ""  # What hovering tells.
 

@@ -369,7 +369,8 @@ def test_check_marks_stand_where_the_right_labels_are_set(
     for run, caption in zip(context.selection.runs, ("a red circle", "a blue circle"), strict=True):
         write_caption_words(context.workspace.runs.get(run).folder, [caption])
     view.refresh()
-    untrained = f"{counted} (2 by labels unseen in its training){chance}"
+    guessed = counted.replace("agree on 1 of 2", "agree on 1 of 2 (1 by labels unseen in training)")
+    untrained = f"{guessed} (2 by labels unseen in its training){chance}"
     qtbot.waitUntil(lambda: label(view, "classifyCount") == untrained)
     name_b = context.jobs.name_of(context.selection.run_b)
     assert label(view, "classifyVerdict") == (
@@ -379,7 +380,8 @@ def test_check_marks_stand_where_the_right_labels_are_set(
     assert view.strip.items[0].mark == "x"
     name_a = context.jobs.name_of(context.selection.run_a)
     assert label(view, "classifyVerdict") == (
-        f"Both predict red; right is blue. Not in the training captions of {name_a}: blue"
+        f"Both predict red; right is blue. Not in the training captions of {name_b}: red. "
+        f"Not in the training captions of {name_a}: blue"
     )
     picker = TruthPicker(context.settings, list)
     picker.show_labels(("black", "white"), ())
@@ -395,7 +397,9 @@ def test_check_marks_stand_where_the_right_labels_are_set(
     again.show_labels(("blue", "red"), ())
     assert [again.label_of(str(images[name])) for name in ("a-red", "disagree-red")] == ["blue", "red"]
     view.right_label.activated.emit(view.right_label.count() - 1)
-    assert view.strip.items[0].mark == "equal", "no longer known"
+    assert view.strip.items[0].mark == "circle-help", "no longer known, and B was never trained on red"
+    said = f"Both predict red. Not in the training captions of {name_b}: red"
+    assert label(view, "classifyVerdict") == said, "agreement on an unseen word is no evidence"
 
 
 @pytest.mark.parametrize(

@@ -258,7 +258,10 @@ class ClassifyView(View):
         labels = [[p and p.label for p in self._said(item.path)] for item in items]
         judged = [each for each in labels if len(each) == 2 and all(each)]
         if judged and n > 1 and not self._apart:
-            parts.append(f"A and B agree on {sum(a == b for a, b in judged):,} of {len(judged):,}")
+            agreed = [a for a, b in judged if a == b]
+            guesses = sum(any(self._is_untrained(side.run, label) for side in sides) for label in agreed)
+            about = f" ({guesses:,} by labels unseen in training)" if guesses else ""
+            parts.append(f"A and B agree on {len(agreed):,} of {len(judged):,}{about}")
         truths = [(self.right_label.label_of(item.path), each) for item, each in zip(items, labels, strict=True)]
         for index, side in enumerate(sides):
             judged_of_run = [(truth, each[index] == truth) for truth, each in truths if truth and each[index]]
@@ -343,7 +346,10 @@ class ClassifyView(View):
     def _verdict_of(self, path: str, said: Sequence[Prediction | None]) -> Verdict | None:
         sides, truth = self.context.selection.sides, self.right_label.label_of(path)
         names = [*map(self._name, sides)]
-        untrained = [name for name, side in zip(names, sides, strict=True) if self._is_untrained(side.run, truth)]
+        untrained = {
+            label: [name for name, side in zip(names, sides, strict=True) if self._is_untrained(side.run, label)]
+            for label in {truth, *(prediction.label for prediction in said if prediction is not None)}
+        }
         why = self.right_label.why(path)
         return verdict(said, names, truth, apart=self._apart, untrained=untrained, why=why)
 
