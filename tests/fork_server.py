@@ -43,7 +43,13 @@ CLONE: Final = {"x86_64": 56, "aarch64": 220}.get(platform.machine())
 CLONE_PARENT: Final = 0x8000
 PYTHON: Final = sys.executable
 ROOT: Final = Path(__file__).resolve().parents[1]
-MODULES: Final = ("trainer", "trainer.training.agent", "tests.faults.breakable_trainer", "tests.faults.corpus.warm")
+MODULES: Final = (
+    "trainer",
+    "trainer.training.agent",
+    "tests.faults.breakable_trainer",
+    "tests.faults.corpus.warm",
+    "tests.forked_training",
+)
 """What is forked instead of started: `python -m MODULE`."""
 HELPERS: Final = (
     "trainer.images.helper",
@@ -501,6 +507,8 @@ def _take_over(order: Mapping[str, Any]) -> None:
     os.chdir(order["cwd"])
     named = [entry for entry in environment.get("PYTHONPATH", "").split(os.pathsep) if entry]
     here = [] if order["args"][1] == "-P" or environment.get("PYTHONSAFEPATH") else [order["cwd"]]
+    if _words(order["args"])[0].startswith("tests."):
+        here = [str(ROOT)]
     sys.path[:] = [*here, *named, *(entry for entry in sys.path if entry != str(ROOT))]
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)

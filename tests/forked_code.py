@@ -1,11 +1,13 @@
-"""Programs of a few lines that open a workspace: forked from a process that has imported the store."""
+"""Programs of a few lines that open a workspace: forked from a process that has imported the store, or the training."""
 
 import sys
 
+TRAINING = "tests.forked_training"
 
-def command(code: str, *words: str) -> list[str]:
+
+def command(code: str, *words: str, trains: bool = False) -> list[str]:
     """Return the command that runs the code with these arguments, as `python -c` does."""
-    return [sys.executable, "-m", __name__, code, *words]
+    return [sys.executable, "-m", TRAINING if trains else __name__, code, *words]
 
 
 def warm() -> None:
@@ -17,6 +19,11 @@ def warm() -> None:
     assert all((trainer.api, trainer.scheduling.queue, trainer.store.Workspace))
 
 
-if __name__ == "__main__":
+def run() -> None:
+    """Run the code of the first argument."""
     source = sys.argv.pop(1)
     exec(compile(source, "<code>", "exec"), {"__name__": "__main__"})
+
+
+if __name__ == "__main__":
+    run()

@@ -1,10 +1,12 @@
 """Pictures and classes in arrays are read by torchvision, or refused with a command that makes them readable."""
 
+import contextlib
 import csv
+import io
 import json
 import re
+import shlex
 import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -34,16 +36,19 @@ def pixels_of(sources: Sequence[Any]) -> list[Any]:
     locations = [source.path for source in sources]
     assert all(isinstance(at, Member) for at in locations)
     contents = [at.file.read_bytes()[at.offset : at.offset + at.size] for at in locations]
-    import io
-
     return [np.asarray(Image.open(io.BytesIO(content))) for content in contents]
 
 
 def run_command(sentence: str, folder: Path, file: str = "FILE") -> None:
-    """Run the command that a refusal names, in the folder of the files."""
+    """Run the command that a refusal names, in the folder of the files: here, where its libraries are imported."""
     (command,) = re.findall(r'python -c ".*"(?: > (?:val_)?labels\.txt)?', sentence)
-    command = command.replace("FILE", file).replace("python", sys.executable, 1)
-    subprocess.run(command, shell=True, cwd=folder, check=True, timeout=300)
+    assert not set("$`!") & set(command), "a shell would replace something"
+    _, _, code, *output = shlex.split(command.replace("FILE", file))
+    printed = io.StringIO()
+    with contextlib.chdir(folder), contextlib.redirect_stdout(printed):
+        exec(code, {})
+    if output:
+        (folder / output[-1]).write_text(printed.getvalue())
 
 
 def refusal(path: Path) -> str:
@@ -144,7 +149,6 @@ def test_the_command_for_pcam_writes_what_torchvision_shows(tmp_path: Path, monk
     from torchvision.datasets import PCAM
 
     write(tmp_path / "h5py.py", "import numpy\nFile = numpy.load\n")
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     monkeypatch.syspath_prepend(tmp_path)
     root = tmp_path / "pcam"
     root.mkdir()

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import forked_code
 from tests.nightly import few_plain, nightly_except
 from trainer.__main__ import main
 from trainer.scheduling import launch, queue
@@ -46,11 +47,10 @@ def test_a_workspace_moved_while_a_run_is_prepared(workspace, tmp_path, where):
     log = workspace.runs.get(number).folder / "log.txt"
     workspace.close()
     moved = tmp_path / "moved"
-    command = [sys.executable, "-c", MOVED_WHILE_IT_STARTS.replace("{where!r}", repr(where))]
+    code = MOVED_WHILE_IT_STARTS.replace("{where!r}", repr(where))
+    command = forked_code.command(code, str(workspace.folder), str(moved), str(number), trains=True)
     with log.open("ab") as words:
-        ended = subprocess.run(
-            [*command, str(workspace.folder), str(moved), str(number)], stdout=words, stderr=words, check=False
-        )
+        ended = subprocess.run(command, stdout=words, stderr=words, check=False)
     assert ended.returncode == 2
     assert not workspace.folder.exists(), "nothing is made at the old place"
     there = Workspace(moved)

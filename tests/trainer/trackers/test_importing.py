@@ -316,7 +316,10 @@ def test_results_of_open_clip_stand_at_the_steps_of_their_epochs(tmp_path: Path,
     (folder / "checkpoints").mkdir(parents=True)
     root, before = logging.getLogger(), list(logging.getLogger().handlers)
     level = root.level
-    setup_logging(str(folder / "out.log"), logging.INFO)
+    with pytest.MonkeyPatch.context() as patch:
+        # It sets the level of every logger: all later queries of the process would be logged.
+        patch.setattr(logging.root.manager, "loggerDict", {})
+        setup_logging(str(folder / "out.log"), logging.INFO)
     for epoch in (0, 1):
         for step in (0, 5, 9):
             logging.info(
