@@ -61,6 +61,7 @@ _SHEET: Final = """
 * { outline: none; }
 QWidget { color: $text; }
 QDialog { background: $background; }
+QDialogButtonBox { dialogbuttonbox-buttons-have-icons: 0; }
 QLabel { background: transparent; }
 QLabel:disabled { color: $disabled; }
 QLabel[role="title"] { font-size: ${title_px}px; font-weight: 600; }

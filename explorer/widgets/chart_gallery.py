@@ -196,8 +196,7 @@ class ChartGallery(Overlay):
             (layouts.row(side, layouts.hairline(upright=True), (cards, 1), gap=0), 1),
             layouts.hairline(),
             layouts.row(
-                layouts.text("Examples until a chart is computed of A and B", "small"),
-                layouts.STRETCH,
+                (layouts.elided("Examples until a chart is computed of A and B", "small"), 1),
                 *hints,
                 margins=(theme.BETWEEN, theme.INSIDE, theme.BETWEEN, theme.INSIDE),
             ),

@@ -23,6 +23,8 @@ from explorer.widgets.refusal import refusal_of
 from explorer.widgets.search_list import SearchList
 
 ROWS_SHOWN: Final = 10
+ROWS_AROUND: Final = 5
+"""Rows of a low window that the line and the gaps above and below need."""
 SENTENCE: Final = 32
 """Letters from which on another name is a sentence, such as the question of a chart."""
 COMMAND: Final = "command"
@@ -108,7 +110,8 @@ class CommandPalette(Overlay):
         count = len(matches)
         self.list.setVisible(count > 0)
         self._none.setVisible(count == 0)
-        self.list.setFixedHeight(min(count, ROWS_SHOWN) * theme.ROW_PX + 2)
+        room = self.parentWidget().height() // theme.ROW_PX - ROWS_AROUND
+        self.list.setFixedHeight(min(count, ROWS_SHOWN, max(1, room)) * theme.ROW_PX + 2)
         self._search.choose(0)
         if self.isVisible():
             self._cover()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QDialog, QFormLayout, QPushButton, QWidget
@@ -10,12 +12,14 @@ from explorer import theme
 from explorer.widgets import layouts
 from explorer.widgets.refusal import set_refusal
 
+LEAST_WIDTH: Final = 400
+
 
 class Sheet(QDialog):
     """A dialog with a title, a form whose first field has the focus, a status line and buttons."""
 
     def __init__(self, title: str, confirm: str, parent: QWidget | None = None) -> None:
-        super().__init__(parent, windowTitle=title, modal=True, minimumWidth=440)
+        super().__init__(parent, windowTitle=title, modal=True)
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.form = QFormLayout()
         self.form.setHorizontalSpacing(theme.BETWEEN)
@@ -27,7 +31,10 @@ class Sheet(QDialog):
         theme.set_role(self.confirm, "primary")
         leave = QPushButton("Cancel", autoDefault=False, clicked=self.reject)
         self.buttons = layouts.row((layouts.STRETCH, 1), leave, self.confirm, gap=None)
-        layouts.column(self.form, (self.message, 1), self.buttons, gap=theme.BETWEEN, margins=theme.AROUND, of=self)
+        content = layouts.column(
+            self.form, (self.message, 1), self.buttons, gap=theme.BETWEEN, margins=theme.AROUND, of=self
+        )
+        content.addStrut(LEAST_WIDTH)  # a minimum of the dialog would replace that of what is in it
 
     def show_message(self, text: str, *, wrong: bool = False) -> None:
         """Show what will happen, or an error, which disables the button."""

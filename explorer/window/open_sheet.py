@@ -16,6 +16,7 @@ from PySide6.QtWidgets import QDialog, QFileDialog, QLabel, QLineEdit, QPushButt
 from explorer import theme
 from explorer.event_loop.background import Background
 from explorer.widgets import layouts
+from explorer.widgets.min_size_scroll import MinSizeScroll
 from explorer.widgets.refusal import set_refusal
 from explorer.widgets.wrapped_label import WrappedLabel
 from trainer.errors import UserError, reason_words
@@ -75,7 +76,7 @@ class OpenSheet(QDialog):
         self.note.setMinimumHeight(self.note.height() if self.isVisible() else 0)
         self.note.setText(message)
         theme.set_role(self.note, "bad" if wrong else "secondary")
-        self.adjustSize()
+        layouts.resize_within_screen(self, WIDTH, self.sizeHint().height())
 
     def add_field(self, row: int, text: str, editor: QWidget) -> QLabel:
         """Add a labeled field and return its label."""
@@ -100,7 +101,8 @@ class OpenSheet(QDialog):
         self.close_button = QPushButton("Cancel", self, objectName=f"{self._name}-cancel", autoDefault=False)
         self.close_button.clicked.connect(self.reject)
         row = layouts.row(*left, (layouts.STRETCH, 1), copy, self.close_button, self.start)
-        layouts.column(self.grid, self.note, row, gap=theme.BETWEEN, margins=theme.AROUND, of=self)
+        fields = layouts.panel(layouts.column(self.grid, self.note, gap=theme.BETWEEN))
+        layouts.column((MinSizeScroll(fields), 1), row, gap=theme.BETWEEN, margins=theme.AROUND, of=self)
 
     def _done(self, made: object) -> None:
         self.opened.emit(made)

@@ -25,14 +25,14 @@ from explorer.widgets.overlay import Overlay
 from explorer.widgets.wrapped_label import WrappedLabel
 from explorer.window.key_bindings import KeyBindings
 
-ROWS_PX: Final = 360
+HIGH_PX: Final = 560
 
 
 class ShortcutEditor(Overlay):
     """A table of commands and their keys; the chosen one gets what is pressed in the field below."""
 
     def __init__(self, parent: QWidget) -> None:
-        super().__init__(parent, name="shortcutEditor", width=640)
+        super().__init__(parent, name="shortcutEditor", width=640, height=HIGH_PX)
         present(self, "Dialog", "Change keyboard shortcuts")
         self._bindings: KeyBindings | None = None
         self._others: Callable[[], Iterable[QAction]] = list
@@ -119,7 +119,6 @@ class ShortcutEditor(Overlay):
         self.table.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
         self.table.setShowGrid(False)
         self.table.setTabKeyNavigation(False)
-        self.table.setMinimumHeight(ROWS_PX)
         layouts.add(
             self.body,
             title,

@@ -41,34 +41,44 @@ DIALOGS = """
 import json, sys
 from pathlib import Path
 from PySide6.QtCore import QPoint, QRect, QRegularExpression
+from PySide6.QtGui import QAction
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QPushButton, QScrollArea
+from PySide6.QtWidgets import QApplication, QFrame, QPushButton, QScrollArea, QWidget
 application = QApplication([])
-from explorer.intents import OpenImport, OpenNewRun
+from explorer.intents import OpenImport, OpenNewRun, OpenVectors
 from explorer.views import VIEWS
 from explorer.window import zoom
 from tests.real_window import real_window
 found = {}
 with real_window(Path(sys.argv[1]), [view for view in VIEWS if view.name == "runs"]) as window:
     assert zoom.rescale(200)
-    for intent in (OpenNewRun(), OpenImport()):
-        window.router.send(intent)
+    sends = [lambda intent=intent: window.router.send(intent) for intent in (OpenNewRun(), OpenImport(), OpenVectors())]
+    for ask in (*sends, window.dialogs.show_places):
+        ask()
         while (dialog := application.activeModalWidget()) is None:
             QTest.qWait(20)
-        for button in dialog.foot.findChildren(QPushButton, QRegularExpression("^import-(classify|later)$")):
+        for button in dialog.findChildren(QPushButton, QRegularExpression("^import-(classify|later)$")):
             button.show()  # as while pictures are read
         QTest.qWait(100)
         area = dialog.findChild(QScrollArea)
-        room, buttons = dialog.screen().availableSize(), [dialog.start, *dialog.foot.findChildren(QPushButton)]
+        room, buttons = dialog.screen().availableSize(), dialog.findChildren(QPushButton)
         found[dialog.objectName()] = {
             "ratio": dialog.devicePixelRatioF(),
             "screen": room.toTuple(),
             "size": dialog.size().toTuple(),
-            "outside": [button.text() for button in buttons if button.isVisible() and not dialog.rect().contains(
-                QRect(button.mapTo(dialog, QPoint()), button.size()))],
+            "outside": [button.text() for button in buttons if button.isVisible() and not area.isAncestorOf(button)
+                and not dialog.rect().contains(QRect(button.mapTo(dialog, QPoint()), button.size()))],
             "cut": area.widget().width() - area.viewport().width() - area.horizontalScrollBar().maximum(),
         }
         dialog.reject()
+    for name, panel in (("changeKeys", "shortcutEditor"), ("showPalette", "palette")):
+        window.findChild(QAction, name).trigger()
+        panel = window.findChild(QFrame, panel)
+        inside = [widget for widget in panel.findChildren(QWidget) if widget.parent() is panel and widget.isVisible()]
+        places = [QRect(widget.pos(), widget.size()) for widget in inside]
+        found[name] = [panel.rect().contains(each) for each in places] + [
+            not one.intersects(other) for one in places for other in places if one is not other]
+        panel.parent().close_panel()
 print(json.dumps(found))
 """
 
@@ -107,7 +117,7 @@ def test_the_remembered_zoom_scales_what_is_drawn_after_a_start(tmp_path: Path, 
 
 
 @pytest.mark.slow
-def test_new_run_and_import_fit_a_screen_of_1280_by_800_at_200_percent(tmp_path: Path) -> None:
+def test_dialogs_fit_a_screen_of_1280_by_800_at_200_percent(tmp_path: Path) -> None:
     one = {
         "name": "small",
         "x": 0,
@@ -124,7 +134,9 @@ def test_new_run_and_import_fit_a_screen_of_1280_by_800_at_200_percent(tmp_path:
     ran = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
     assert ran.returncode == 0, ran.stderr
     found = json.loads(ran.stdout.splitlines()[-1])
-    assert set(found) == {"new-run", "import-data"}
+    for name in ("changeKeys", "showPalette"):
+        assert all(found.pop(name)), f"parts of {name} overlap or are cut"
+    assert set(found) == {"new-run", "import-data", "open-vectors", "places-sheet"}
     for name, facts in found.items():
         (wide, high), (room_wide, room_high) = facts["size"], facts["screen"]
         assert (facts["ratio"], room_wide, room_high) == (2.0, 640, 400)

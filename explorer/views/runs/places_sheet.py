@@ -22,6 +22,7 @@ from explorer import theme
 from explorer.event_loop.background import Background
 from explorer.widgets import layouts
 from explorer.widgets.form import LABEL_WIDTH
+from explorer.widgets.min_size_scroll import MinSizeScroll
 from explorer.widgets.refusal import set_refusal
 from explorer.widgets.still import StillComboBox
 from trainer.errors import UserError, reason_words
@@ -86,7 +87,7 @@ class PlacesSheet(QDialog):
 
     def _lay_out(self) -> None:
         torch = layouts.text("Torch", "secondary", buddy=self.build)
-        layouts.column(
+        content = layouts.column(
             layouts.text(_ABOUT, "secondary", wrap=True),
             (self.list, 1),
             layouts.row(self.test, self.edit, self.remove, (layouts.STRETCH, 1), torch, self.build, self.install),
@@ -96,11 +97,11 @@ class PlacesSheet(QDialog):
             self._labeled("Prologue", self.prologue),
             self._labeled("Container", self.container),
             (self.report, 2),
-            layouts.row((layouts.STRETCH, 1), self._button("Close", "places-close", self.reject), gap=None),
             gap=theme.BETWEEN,
-            margins=theme.AROUND,
-            of=self,
         )
+        foot = layouts.row((layouts.STRETCH, 1), self._button("Close", "places-close", self.reject), gap=None)
+        body = MinSizeScroll(layouts.panel(content))
+        layouts.column((body, 1), foot, gap=theme.BETWEEN, margins=theme.AROUND, of=self)
 
     def _labeled(self, name: str, field: QWidget) -> Any:
         label = layouts.text(name, buddy=field)
