@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 
-from PySide6.QtWidgets import QPushButton, QWidget
+from PySide6.QtWidgets import QWidget
 
 from explorer import theme
 from explorer.import_sheet.survey_result import DataSource
 from explorer.views.runs.compared_runs import PRESET, compared_on, compared_words
-from explorer.views.runs.new_run import MOST_SEEDS, both_command
+from explorer.views.runs.new_run import both_command
+from explorer.views.runs.pair_widgets import SeedsBox, SmallBatchRow
 from explorer.widgets import layouts
 from explorer.widgets.number_box import NumberBox
 from trainer import config
 from trainer.config import presets
-from trainer.config.small_batches import ENOUGH, MEASURED, small_batch_of_cloob
 from trainer.scheduling.paces import Pace
 
 BOX_PX = 72
@@ -33,30 +33,25 @@ class BothRow(QWidget):
         self._reading: DataSource | None = None
         self._image_size, self._suited, self._paces = 0, 0, tuple[Pace, ...]()
         self._batch = 0  # That somebody chose; 0: what suits the pairs.
-        self.epochs_box, self.seeds_box = (NumberBox(integer=True, low=1, high=10_000, parent=self) for _ in range(2))
-        self.seeds_box.set_value(1)
+        self.epochs_box = NumberBox(integer=True, low=1, high=10_000, parent=self)
+        self.epochs_box.setObjectName("import-epochs")
+        self.epochs_box.setAccessibleName("Epochs")
+        self.seeds_box = SeedsBox("import-seeds", self)
         self.trains = layouts.text(role="secondary", name="import-trains", wrap=True)
         parts: list[QWidget | tuple[QWidget, int]] = []
-        for text, name, box in (("Epochs", "epochs", self.epochs_box), ("Seeds of each", "seeds", self.seeds_box)):
-            box.setObjectName(f"import-{name}")
-            box.setAccessibleName(text)
+        for box in (self.epochs_box, self.seeds_box):
             box.setFixedWidth(BOX_PX)
             box.edited.connect(self._show)
-            parts += [layouts.text(text, "secondary", buddy=box), box]
-        self.small = layouts.text(role="warn", name="import-small-batches")
-        self.small.setToolTip(MEASURED)
-        self.enlarge = QPushButton(f"Use batches of {ENOUGH}", self, objectName="import-enlarge", autoDefault=False)
-        self.enlarge.setToolTip(MEASURED)
-        self.enlarge.clicked.connect(self._enlarge)
+            parts += [layouts.text(box.accessibleName(), "secondary", buddy=box), box]
+        self.small = SmallBatchRow("import", self)
+        self.small.enlarged.connect(self._enlarge)
         above = layouts.row(*parts, (self.trains, 1), gap=theme.BETWEEN)
-        below = layouts.row(self.small, self.enlarge, layouts.STRETCH, gap=theme.BETWEEN)
-        layouts.column(above, below, gap=theme.SPACE, of=self)
+        layouts.column(above, self.small, gap=theme.SPACE, of=self)
 
     @property
     def seeds(self) -> int:
-        """The number of seeds of each; 1 while what is typed is none."""
-        value = self.seeds_box.value()
-        return value if isinstance(value, int) and 1 <= value <= MOST_SEEDS else 1
+        """The number of seeds of each."""
+        return self.seeds_box.count
 
     def set_paces(self, paces: tuple[Pace, ...]) -> None:
         """Take how fast earlier runs trained, the newest first."""
@@ -70,8 +65,8 @@ class BothRow(QWidget):
         self._reading, self._image_size = reading, image_size
         self._suit()
 
-    def _enlarge(self) -> None:
-        self._batch = ENOUGH
+    def _enlarge(self, run: config.Run) -> None:
+        self._batch = run.optimizer.batch_size
         self._suit()
 
     def _suit(self) -> None:
@@ -102,10 +97,7 @@ class BothRow(QWidget):
             return
         epochs = self.epochs_box.value()
         self.run = self._run_with(epochs if isinstance(epochs, int) and 1 <= epochs <= 10_000 else None)
-        guessed = "train" not in self._reading.pairs
-        text = compared_words(self.run, self._reading.to_train_on(), self.seeds, self._paces, guessed=guessed)
-        self.trains.setText(text)
-        pairs, of_cloob = self._reading.to_train_on(), dataclasses.replace(self.run, objective=config.Cloob())
-        self.small.setText(small_batch_of_cloob(of_cloob))
-        self.small.setVisible(bool(self.small.text()))
-        self.enlarge.setVisible(bool(self.small.text()) and pairs is not None and pairs >= ENOUGH)
+        pairs, guessed = self._reading.to_train_on(), "train" not in self._reading.pairs
+        self.seeds_box.propose(self.run, pairs, self._paces)
+        self.trains.setText(compared_words(self.run, pairs, self.seeds, self._paces, guessed=guessed))
+        self.small.show_run(dataclasses.replace(self.run, objective=config.Cloob()), pairs)

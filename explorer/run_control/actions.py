@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from trainer import config
 from trainer.config import presets
-from trainer.config.suited_optimizer import suited_optimizer
+from trainer.config.small_batches import longer_run
 from trainer.distribution import training_part
 from trainer.scheduling import launch, queue
 from trainer.store import EVALUATING, Workspace
@@ -153,15 +153,18 @@ def copy_of(workspace: Workspace, run_id: int, data: config.Data | None = None) 
     return dataclasses.replace(original, data=data, name=config.named_after(data, original.objective.kind))
 
 
-def longer_copy(workspace: Workspace, run_id: int) -> config.Run:
-    """Return a copy of a run of an experiment with the steps that suit its pairs, and the first seed after all of it.
+def longer_copy(workspace: Workspace, run_id: int) -> tuple[config.Run, str]:
+    """Return a copy of a run of an experiment as of `longer_run`, and a sentence about its batches if they are larger.
 
-    New seeds keep the names of its runs apart from those of the experiment.
+    Its seed is the first after all of the experiment, which keeps the names of its runs apart from those.
     """
     row, copy = workspace.runs.get(run_id), copy_of(workspace, run_id)
     runs = workspace.runs.of_experiment(row.experiment)
-    seed = 1 + max(workspace.runs.config_of(each.id).seed for each in runs)
-    return dataclasses.replace(copy, seed=seed, optimizer=suited_optimizer(copy.optimizer, row.facts["train_pairs"]))
+    configs = [workspace.runs.config_of(each.id) for each in runs]
+    longer = longer_run(copy, row.facts["train_pairs"], (each.objective for each in configs))
+    before, after = copy.optimizer.batch_size, longer.optimizer.batch_size
+    note = f"Batches of {after} instead of {before}: CLOOB may collapse in smaller ones." if after > before else ""
+    return dataclasses.replace(longer, seed=1 + max(each.seed for each in configs)), note
 
 
 def last_own_data(workspace: Workspace) -> dict[str, Any]:

@@ -222,6 +222,7 @@ def _judged(workspace: Workspace, row: ExperimentRow) -> ExperimentEntry:
         stands = seeds_by_arm(experiment, verdict)
     fell = {arm for (arm, _), word in verdict.weak.items() if word == ENDED_WORDS["collapse"]}
     small = next(filter(None, (small_batch_of_cloob(arm.run) for arm in experiment.arms if arm.name in fell)), "")
+    may_repeat = few is None and verdict.longer is None  # what was too short is not repeated as it is
     parts = (
         stands,
         counted_line(map(_ended, verdict.groups)),
@@ -242,7 +243,7 @@ def _judged(workspace: Workspace, row: ExperimentRow) -> ExperimentEntry:
         gaps=seed_gaps(workspace, verdict),
         unfinished=sum(run.status in ("stopped", "interrupted") and run.deleted_at is None for run in rows),
         extension=missing_seeds(experiment) if row.state == "ended" and verdict.is_measured and few is None else 0,
-        repeat=experiment.most_seeds + MORE_SEEDS if is_spent(row, experiment, verdict) and few is None else 0,
+        repeat=experiment.most_seeds + MORE_SEEDS if may_repeat and is_spent(row, experiment, verdict) else 0,
         rows=tuple(rows),
         longer=verdict.longer,
     )

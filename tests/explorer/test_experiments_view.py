@@ -594,7 +594,8 @@ def test_the_pickers_stay_in_the_bar_at_200_percent_of_a_small_screen(qtbot, win
 def test_advice_to_train_longer_has_a_button_that_opens_the_form_with_these_steps(qtbot, window_of, tmp_path: Path):
     workspace = Workspace(tmp_path)
     (tmp_path / "0.png").touch()
-    of_own = clip_and_cloob(config.Run(name="own", data=config.Folder(path=str(tmp_path))), seeds=3)
+    run = config.replace(config.Run(name="own", data=config.Folder(path=str(tmp_path))), "optimizer.batch_size", "16")
+    of_own = clip_and_cloob(run, seeds=3)
     workspace.experiments.add("duel", to_toml(dataclasses.replace(of_own, name="duel")))
     experiments.start(workspace, "duel")
     for row in workspace.runs.of_experiment("duel"):
@@ -609,10 +610,10 @@ def test_advice_to_train_longer_has_a_button_that_opens_the_form_with_these_step
     window = window_of(tmp_path, [entry for entry in VIEWS if entry.name in ("experiments", "runs")])
     view = window.pages.open_view
     qtbot.waitUntil(lambda: view.chosen is not None and view.longer.isVisible())
-    assert "Train longer: 504 steps suit these pairs, these runs made 40" in view.longer.toolTip()
+    assert "Train longer: 512 steps suit these pairs, these runs made 40" in view.longer.toolTip()
     assert view.longer.property("role") == "primary"
-    assert view.go.property("role") != "primary", "what is advised stands out alone"
-    assert view.longer.text() == "Train 504 steps…"
+    assert view.longer.text() == "Train 512 steps…"
+    assert not view.go.isVisible(), "what was too short is not repeated"
     window.setMinimumSize(580, 300)
     window.resize(616, 354)  # 1280 x 800 at 200 %
     qtbot.waitUntil(lambda: view.compare.mapTo(window, view.compare.rect().topRight()).x() < window.width())
@@ -626,9 +627,10 @@ def test_advice_to_train_longer_has_a_button_that_opens_the_form_with_these_step
     assert form.run().seed == 3, "a seed that the experiment has would be named twice"
     assert form.preset.currentText() == "clip-folder  (CLIP on your data)"
     # Without "about": the pairs are known.
-    qtbot.waitUntil(lambda: "6 × 504 steps (8 per epoch, 540 pairs)" in form.estimate.text())
-    optimizer = form.section("optimizer").value()
-    assert 540 // optimizer.batch_size * optimizer.epochs == 504
+    qtbot.waitUntil(lambda: "6 × 512 steps (16 per epoch, 540 pairs)" in form.estimate.text())
+    assert form.section("optimizer").value().batch_size == 32
+    assert form.origins.text() == "Batches of 32 instead of 16: CLOOB may collapse in smaller ones."
+    assert not form.foot.small.isVisible()
     form.reject()
 
 

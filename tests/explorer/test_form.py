@@ -23,7 +23,7 @@ from PySide6.QtWidgets import (
 from pytestqt.qtbot import QtBot
 
 from explorer.event_loop.background import Background
-from explorer.views.runs.new_run import HIGH_PX, NewRun, count_pairs, estimated_steps, fit_command
+from explorer.views.runs.new_run import HIGH_PX, NewRun, count_pairs, fit_command
 from explorer.widgets.disclosure_button import DisclosureButton
 from explorer.widgets.elided_line import ElidedLine
 from explorer.widgets.form import Form
@@ -37,7 +37,7 @@ from trainer.data.folder import folder_sources
 from trainer.data.pairs import DataError
 from trainer.experiments.experiment import clip_and_cloob
 from trainer.messages import Failure, RankDifference, RunCost
-from trainer.scheduling.paces import Pace
+from trainer.scheduling.paces import Pace, estimated_steps
 
 KINDS = [kind for kinds in config.SECTIONS.values() for kind in kinds]
 PRESETS = {
@@ -379,9 +379,14 @@ def test_what_cloob_does_in_small_batches_is_said_before_it_is_trained(
     told = []
     for objective in (config.Clip(), config.Cloob(), config.Cloob(retrieval_share=0.5)):
         made.show_run(dataclasses.replace(run, objective=objective))
-        told.append("CLOOB may collapse with batches of 4: choose 32" in made.estimate.text())
-        assert ("On 93 photos" in made.estimate.toolTip()) is told[-1], "the measurement is there"
+        told.append("CLOOB may collapse with batches of 4: choose 32" in made.foot.small.text.text())
+        assert made.foot.small.isVisible() is told[-1]
     assert told == [False, True, False]
+    assert "On 93 photos" in made.foot.small.toolTip(), "the measurement is there"
+    made.show_run(dataclasses.replace(run, objective=config.Cloob()))
+    qtbot.mouseClick(made.foot.small.button, Qt.MouseButton.LeftButton)
+    assert (made.run().optimizer.batch_size, made.run().objective) == (32, config.Cloob())
+    qtbot.waitUntil(made.foot.small.isHidden)
 
 
 def test_too_few_pairs_are_told_at_the_field_and_one_click_mends_them(

@@ -29,7 +29,7 @@ from explorer.model_client.one_shot import WAITS
 from explorer.views import VIEWS
 from explorer.views.first_start import FirstStart
 from explorer.views.runs import RunsView
-from explorer.views.runs.new_run import NewRun, estimated_steps, on_data
+from explorer.views.runs.new_run import NewRun, on_data
 from explorer.widgets.disclosure_button import DisclosureButton
 from explorer.widgets.state_area import StatePage
 from explorer.window import Window
@@ -44,7 +44,7 @@ from trainer.distribution.published_models import FIRST
 from trainer.experiments.held_out import few_captions
 from trainer.messages import Failure, ReadData
 from trainer.scheduling import queue
-from trainer.scheduling.paces import Pace
+from trainer.scheduling.paces import Pace, estimated_steps
 from trainer.store import RunLog, Workspace
 
 VIEW_OF = {view.name: view for view in VIEWS}
@@ -389,19 +389,20 @@ def test_clip_and_cloob_are_compared_on_data_from_the_first_start(
     batch, epochs = run.optimizer.batch_size, run.optimizer.epochs
     assert sheet.both.epochs_box.value() == epochs
     assert said.text() == (
-        f"Trains CLIP and CLOOB, {pairs // batch * epochs:,} steps of {batch} pairs, 1 seed each (a verdict needs 3). "
+        f"Trains CLIP and CLOOB, {pairs // batch * epochs:,} steps of {batch} pairs, 3 seeds each. "
         "Their time is not known yet: no run like these has finished on this computer."
     )
     assert sheet.split.text().startswith(f"{pairs} to train on, {sheet.reading.pairs['heldout']} held out, one is ")
-    assert f"with batches of {batch}: choose 32" in sheet.both.small.text()
-    assert sheet.both.enlarge.isVisible() == (pairs >= 32)
+    assert f"with batches of {batch}: choose 32" in sheet.both.small.text.text()
+    assert sheet.both.small.button.isVisible() == (pairs >= 32)
     slow = Pace("CLIP · s9", run, 2.0)
     sheet.both.set_paces((slow,))
     sheet.both.epochs_box.set_value(30)
     sheet.both.seeds_box.set_value(2)
     steps = pairs // batch * 30
     assert said.text() == (
-        f"Trains CLIP and CLOOB, {steps:,} steps of {batch} pairs, 2 seeds each (a verdict needs 3). "
+        f"Trains CLIP and CLOOB, {steps:,} steps of {batch} pairs, 2 seeds each "
+        f"(a verdict needs 3, about {about(3 * 2 * steps * 2.0)}). "
         f"Estimated time: about {about(2 * 2 * steps * 2.0)} in all, at the speed of CLIP · s9."
     )
     command = sheet.command()
@@ -909,16 +910,23 @@ def test_cloob_is_offered_batches_in_which_it_does_not_collapse(dressed: QApplic
     row.show_data(reading, 32)
     row.show()
     assert "steps of 16 pairs" in row.trains.text()
-    assert row.small.text().startswith("CLOOB may collapse with batches of 16")
-    assert row.enlarge.text() == "Use batches of 32"
-    row.enlarge.click()
+    assert row.small.text.text().startswith("CLOOB may collapse with batches of 16")
+    assert row.small.button.text() == "Use batches of 32"
+    row.small.button.click()
     assert (row.run.optimizer.batch_size, row.epochs_box.value()) == (32, 84)
     assert "504 steps of 32 pairs" in row.trains.text(), "the epochs follow the batch"
     assert not row.small.isVisible()
-    assert not row.enlarge.isVisible()
     assert "optimizer.batch_size=32" in row.command()
     row.show_data(SimpleNamespace(**vars(reading) | {"data": config.Folder(path="other")}), 32)
-    assert row.enlarge.isVisible(), "other data begin anew"
+    assert row.small.button.isVisible(), "other data begin anew"
+    step_s = 3_700 / (3 * 2 * 507)
+    row.set_paces((Pace("CLIP · s9", row.run, step_s),))
+    assert (row.seeds, "1 seed each (a verdict needs 3, about 62 min)" in row.trains.text()) == (1, True)
+    row.set_paces((Pace("CLIP · s9", row.run, step_s / 2),))
+    assert row.seeds == 3, "half an hour is short enough"
+    row.seeds_box.set_value(2)
+    row.set_paces((Pace("CLIP · s9", row.run, step_s),))
+    assert row.seeds == 2, "what somebody chose stays"
 
 
 @pytest.mark.parametrize(

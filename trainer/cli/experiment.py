@@ -58,7 +58,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     new.add_argument(
         "--hours", type=float, default=0.0, metavar="H", help="hours of training after which no seed is added"
     )
-    parser.add_argument("--seeds", type=int, metavar="N", help="both: seeds of each (default: 3 to 5, until decided)")
+    parser.add_argument(
+        "--seeds",
+        type=int,
+        metavar="N",
+        help="both: seeds of each (default: 3, 1 if those take over an hour; of Scenes 3 to 5, until decided)",
+    )
     parser.add_argument("--queue", action="store_true", help="run, both: return immediately; the queue trains")
     add_out_argument(parser, "to write")
 
@@ -129,14 +134,23 @@ def _repeat(args: argparse.Namespace) -> int:
 
 
 def _both(args: argparse.Namespace) -> int:
+    from trainer.analysis.progress import silent
+    from trainer.data.dataset_index import listing
     from trainer.data.new_run import new_run
+    from trainer.data.splits import parts_of
     from trainer.experiments.experiment import clip_and_cloob
     from trainer.scheduling import experiments
+    from trainer.scheduling.paces import SEEDS_RULE, finished_paces, proposed_seeds
 
     if len(args.preset) != 1:
         raise UserError("Name one preset that CLIP and CLOOB are both trained with: --preset clip-folder.")
     run = new_run(args.workspace.folder, preset=args.preset[0], changes=args.set)
-    experiment = clip_and_cloob(run, (row.name for row in args.workspace.experiments.all()), seeds=args.seeds)
+    seeds = args.seeds
+    if seeds is None and not run.data.is_drawn:
+        pairs = len(parts_of(run.data, listing(run.data, args.workspace.folder, silent))["train"])
+        seeds = proposed_seeds(run, pairs, finished_paces(args.workspace))
+        say(f"{seeds} seed{'s' * (seeds != 1)} of each. {SEEDS_RULE} --seeds sets another number.", error=True)
+    experiment = clip_and_cloob(run, (row.name for row in args.workspace.experiments.all()), seeds=seeds)
     args.what = experiment.name
     return train(args, experiments.begin(args.workspace, experiment))
 

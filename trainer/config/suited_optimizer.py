@@ -34,9 +34,3 @@ def suited_optimizer(optimizer: Optimizer, pairs: int, stated: Collection[str] =
         optimizer = replace(optimizer, epochs=max(optimizer.epochs, -(-LEAST_STEPS // steps_per_epoch)))
     warm_up = max(1, steps_per_epoch * optimizer.epochs // WARM_UP)
     return optimizer if "warmup_steps" in stated else replace(optimizer, warmup_steps=warm_up)
-
-
-def suited_steps(optimizer: Optimizer, pairs: int) -> int:
-    """Return how many steps suit this number of pairs, as of a new run on them."""
-    suited = suited_optimizer(optimizer, pairs)
-    return pairs // suited.batch_size * suited.epochs

@@ -17,7 +17,7 @@ from trainer.analysis.anytime_valid import Decision, Interval, decide
 from trainer.analysis.number_text import signed
 from trainer.analysis.repeated_intervals import OPEN, interval, p_value
 from trainer.analysis.significance import FEWEST_FLIPS, sign_flip_p
-from trainer.config.suited_optimizer import suited_steps
+from trainer.config.small_batches import longer_run
 from trainer.experiments.counted import CountedRun, RunGroup, arm_groups, counted_in, counted_line, flaw_of, flaws_of
 from trainer.experiments.experiment import Arm, Experiment, Outcome, from_toml
 from trainer.experiments.outliers import AT_CHANCE, BELOW_HALF, chance_sentence, outlying, still_rises, weak
@@ -427,7 +427,7 @@ def _warnings(
             else:
                 at_chance[arm_name, seed], rising = values[seed], rising + rises
             if fallen.setdefault((arm_name, seed), word) != collapse:
-                short += _short_of_steps(workspace, row)
+                short += _short_of_steps(workspace, experiment, row)
     longer = max(short, default=None)
     if at_chance and question is not None:
         every = sum(map(len, seeds.values()))
@@ -440,13 +440,14 @@ def _warnings(
     return tuple(warnings), fallen, longer
 
 
-def _short_of_steps(workspace: Workspace, row: RunRow) -> list[LongerTraining]:
+def _short_of_steps(workspace: Workspace, experiment: Experiment, row: RunRow) -> list[LongerTraining]:
     """Return how many steps suit the pairs of a run, and how many it made; nothing where it made enough of them."""
     pairs, steps = row.facts.get("train_pairs"), 0
     with contextlib.suppress(config.ConfigError, StoreError):
         run = workspace.runs.config_of(row.id)
         if isinstance(pairs, int) and pairs > 1 and not config.continues_training(run):
-            steps = suited_steps(run.optimizer, pairs)
+            optimizer = longer_run(run, pairs, (arm.run.objective for arm in experiment.arms)).optimizer
+            steps = pairs // optimizer.batch_size * optimizer.epochs
     return [LongerTraining(steps, row.step, row.id)] if 0 < row.step < steps else []
 
 

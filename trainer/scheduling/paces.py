@@ -1,7 +1,8 @@
-"""How fast finished runs trained, for what a new run will take."""
+"""How fast finished runs trained: what a new run will take, and how many seeds of CLIP and CLOOB are proposed."""
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Sequence
 from contextlib import suppress
@@ -11,12 +12,16 @@ from msgspec import Struct
 
 from trainer import config
 from trainer.errors import UserError
+from trainer.scheduling.experiments import SEEDS_FOR_VERDICT
 from trainer.store import Workspace
 from trainer.store.elsewhere import place_of
 
 _NEWEST: Final = 20
 _FARTHEST: Final = 8
 """Times of a batch to which a pace is not carried over: a smaller one no longer fills the device."""
+
+_LONGEST_S: Final = 3_600
+SEEDS_RULE: Final = f"A verdict needs {SEEDS_FOR_VERDICT} seeds. 1 is proposed where they would take more than an hour."
 
 
 class Pace(Struct, frozen=True):
@@ -58,3 +63,27 @@ def pace_like(run: config.Run, paces: Sequence[Pace]) -> Pace | None:
 
 def _work(run: config.Run) -> tuple[object, ...]:
     return run.model, run.device, run.ranks, run.data.kind
+
+
+def estimated_steps(run: config.Run, pairs: int) -> int:
+    """Return the number of training steps on `pairs` pairs; only whole batches count in each epoch."""
+    return pairs // run.optimizer.batch_size * run.optimizer.epochs
+
+
+def estimated_s(run: config.Run, pairs: int, pace: Pace) -> float:
+    """Return how many seconds a training on `pairs` pairs takes at the pace of an earlier run."""
+    return estimated_steps(run, pairs) * pace.step_s
+
+
+def paces_of_both(run: config.Run, paces: Sequence[Pace]) -> list[Pace]:
+    """Return the paces of CLIP and of CLOOB trained like `run`; none where one is not known."""
+    runs = [dataclasses.replace(run, objective=objective) for objective in (config.Clip(), config.Cloob())]
+    like = [pace for each in runs if (pace := pace_like(each, paces)) is not None]
+    return like if len(like) == len(runs) else []
+
+
+def proposed_seeds(run: config.Run, pairs: int | None, paces: Sequence[Pace]) -> int:
+    """Return with how many seeds each CLIP and CLOOB train on `pairs` pairs unless somebody says it: `SEEDS_RULE`."""
+    like = paces_of_both(run, paces)
+    each_s = sum(estimated_s(run, pairs, pace) for pace in like) if pairs is not None else 0.0
+    return 1 if SEEDS_FOR_VERDICT * each_s > _LONGEST_S else SEEDS_FOR_VERDICT

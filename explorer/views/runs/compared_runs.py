@@ -6,12 +6,13 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Final
 
-from explorer.views.runs.new_run import estimated_s, estimated_steps, on_data
+from explorer.views.runs.new_run import on_data
 from trainer import config
 from trainer.analysis.quantities import about
 from trainer.config import presets
 from trainer.config.suited_optimizer import suited_optimizer
-from trainer.scheduling.paces import Pace, pace_like
+from trainer.scheduling.experiments import SEEDS_FOR_VERDICT
+from trainer.scheduling.paces import Pace, estimated_s, estimated_steps, paces_of_both
 
 PRESET: Final = "clip-folder"
 """What both are trained with but for the objective."""
@@ -52,16 +53,16 @@ def compared_words(
         paces: Of earlier runs, newest first.
         guessed: Whether the pairs were not counted as the training does.
     """
-    each = f"{seeds} seed{'s' * (seeds != 1)} each{' (a verdict needs 3)' * (seeds < 3)}"
+    like = paces_of_both(run, paces)
+    seed_s = sum(estimated_s(run, pairs or 0, pace) for pace in like)
+    lacks = f" (a verdict needs {SEEDS_FOR_VERDICT}{f', about {about(SEEDS_FOR_VERDICT * seed_s)}' * bool(seed_s)})"
+    each = f"{seeds} seed{'s' * (seeds != 1)} each{lacks * (seeds < SEEDS_FOR_VERDICT)}"
     if pairs is None:
         return f"Trains CLIP and CLOOB, {each}. How many steps is known when the pairs are counted."
     steps = f"{'about ' * guessed}{estimated_steps(run, pairs):,} steps of {run.optimizer.batch_size:,} pairs"
-    runs = [dataclasses.replace(run, objective=objective) for objective in (config.Clip(), config.Cloob())]
-    like = [pace for each_run in runs if (pace := pace_like(each_run, paces)) is not None]
-    if len(like) < len(runs):
+    if not like:
         time = "Their time is not known yet: no run like these has finished on this computer."
     else:
-        total_s = seeds * sum(estimated_s(run, pairs, pace) for pace in like)
         labels = dict.fromkeys(pace.label for pace in like)
-        time = f"Estimated time: about {about(total_s)} in all, at the speed of {' and '.join(labels)}."
+        time = f"Estimated time: about {about(seeds * seed_s)} in all, at the speed of {' and '.join(labels)}."
     return f"Trains CLIP and CLOOB, {steps}, {each}. {time}"

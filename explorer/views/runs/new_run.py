@@ -27,13 +27,13 @@ from PySide6.QtWidgets import (
 from explorer import theme
 from explorer.event_loop.background import Background
 from explorer.views.runs.new_run_foot import NewRunFoot, cost_words
+from explorer.views.runs.pair_widgets import SeedsBox
 from explorer.views.runs.view_strip import ViewStrip
 from explorer.views.runs.where import WhereRow
 from explorer.widgets import layouts
 from explorer.widgets.disclosure_button import DisclosureButton
 from explorer.widgets.form import EDITOR_WIDTH, LABEL_WIDTH, Browse, Form
 from explorer.widgets.help_panel import HelpPanel
-from explorer.widgets.number_box import NumberBox
 from explorer.widgets.refusal import set_refusal
 from explorer.widgets.still import StillComboBox
 from trainer import config
@@ -41,12 +41,11 @@ from trainer.analysis.quantities import about
 from trainer.config.data import not_a_folder
 from trainer.config.objective_help import help_of
 from trainer.config.presets import remove_preset, save_preset, user_presets
-from trainer.config.small_batches import MEASURED, small_batch_of_cloob
 from trainer.config.suited_optimizer import suited_optimizer
 from trainer.format_detection import form_of
 from trainer.messages import CheckRanks, Failure, MeasureRun, RankDifference, RunCost
 from trainer.places.bindings import Binding
-from trainer.scheduling.paces import Pace, pace_like
+from trainer.scheduling.paces import Pace, estimated_s, estimated_steps, pace_like
 from trainer.untrusted import files as untrusted_files
 from trainer.untrusted import shell
 from trainer.untrusted.texts import open_text
@@ -81,7 +80,6 @@ BROWSE: Final[dict[type, dict[str, Browse]]] = {
 
 
 PAIR: Final = "CLIP and CLOOB"
-MOST_SEEDS: Final = 100
 MOST_COUNTED: Final = 200_000
 MOST_READ: Final = 1 << 30
 """Bytes of a table whose rows are counted."""
@@ -214,7 +212,7 @@ class NewRun(QDialog):
     def command(self) -> list[str]:
         """Return the `trainer` arguments that start the same run."""
         if self.pair.isVisibleTo(self):
-            return both_command(self.run(), self.pair.count, self.preset_name, self._presets)
+            return both_command(self.run(), self.pair.seeds.count, self.preset_name, self._presets)
         return [*fit_command(self.run(), self.preset_name, self._presets), *self.where.command()]
 
     def accept(self) -> None:
@@ -231,7 +229,7 @@ class NewRun(QDialog):
         if not self.foot.start.isEnabled():
             return
         if self.pair.isVisibleTo(self):
-            self.compared.emit(self.run(), self.pair.count)
+            self.compared.emit(self.run(), self.pair.seeds.count)
         else:
             signal.emit(self.run(), self.preset_name)
         super().accept()
@@ -254,6 +252,7 @@ class NewRun(QDialog):
         is_taken = run.name in self._taken and not compares
         self.top.set_note("name", "Another run has this name: a number is added to this one's." if is_taken else "")
         self.pair.setVisible(compares)
+        self.pair.seeds.propose(run, self._pairs, self._paces)
         faults = config.faults(run, self._pairs) or self._faults_here(run)
         problems = {key: str(each).replace(key, config.field_label([run], key), 1) for key, each in faults.items()}
         repairs = {key: fault.better for key, fault in faults.items() if fault.better is not None}
@@ -355,11 +354,13 @@ class NewRun(QDialog):
         if key:
             section, _, name = key.rpartition(".")
             form = self._sections[section].form if section else self.top
+            self.foot.small.show_run(None, None)
             self.foot.show_fault(problems[key], form.repair_words(name, repairs[key]) if key in repairs else "")
             return
         nameless = dataclasses.replace(run, name="")
         cost = self._measured[1] if self._measured is not None and self._measured[0] == nameless else None
-        trainings = 2 * self.pair.count if self.section("objective").is_extra else 1
+        both = self.section("objective").is_extra
+        trainings = 2 * self.pair.seeds.count if both else 1
         pace = pace_like(run, self._paces)
         guessed = not run.data.is_drawn and self._pairs != self._imported_pairs
         text = cost_words(cost) if cost else estimate_words(run, self._pairs, pace, trainings, guessed=guessed)
@@ -368,10 +369,7 @@ class NewRun(QDialog):
         if text and asks and not cost and pace is None and run.optimizer.epochs:
             text += ". Its time is not known yet: measure three steps."
         # The pair trains CLOOB as published.
-        of_cloob = dataclasses.replace(run, objective=config.Cloob()) if trainings > 1 else run
-        small = small_batch_of_cloob(of_cloob)
-        self.foot.summary.setToolTip(MEASURED if small else "")
-        text = "\n".join(filter(None, (text, small)))
+        self.foot.small.show_run(dataclasses.replace(run, objective=config.Cloob()) if both else run, self._pairs)
         can_check = asks and run.ranks > 1 and not compared
         self.foot.show_estimate(compared or text, can_measure=asks and not cost, can_check=can_check)
 
@@ -543,6 +541,7 @@ class NewRun(QDialog):
         foot.copy_asked.connect(self._copy)
         foot.cancelled.connect(self.reject)
         foot.repair_asked.connect(self._mend)
+        foot.small.enlarged.connect(lambda run: self.section("optimizer").set_value(run.optimizer))
         foot.measure_asked.connect(self._measure)
         foot.check_asked.connect(self._compare)
         foot.stop_asked.connect(self._stop_measuring)
@@ -728,21 +727,12 @@ class PairRow(QWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent, objectName="new-run-pair")
-        self.seeds = NumberBox(integer=True, low=1, high=MOST_SEEDS)
-        self.seeds.setObjectName("new-run-seeds")
-        self.seeds.setAccessibleName("Seeds of each")
-        self.seeds.set_value(1)
+        self.seeds = SeedsBox("new-run-seeds")
         label = layouts.text("Seeds of each", buddy=self.seeds)
         label.setFixedWidth(LABEL_WIDTH)
         self.seeds.setFixedWidth(EDITOR_WIDTH)
         text = "CLIP and CLOOB train alike, in turn; Home compares them. 3 seeds or more give a verdict."
         layouts.row(label, self.seeds, (layouts.text(text, "small", wrap=True), 1), gap=theme.BETWEEN, of=self)
-
-    @property
-    def count(self) -> int:
-        """The number of seeds; 1 while what is typed is none."""
-        value = self.seeds.value()
-        return value if isinstance(value, int) else 1
 
 
 def _of_section(section: str, entries: dict[str, Any]) -> dict[str, Any]:
@@ -796,16 +786,6 @@ def on_data(
         run = config.replace(run, "objective.mask_duplicates", "true")
     name = config.named_after(data, run.objective.kind)
     return dataclasses.replace(run, data=data, model=model, optimizer=optimizer, name=name)
-
-
-def estimated_s(run: config.Run, pairs: int, pace: Pace) -> float:
-    """Return how many seconds a training on `pairs` pairs takes at the pace of an earlier run."""
-    return estimated_steps(run, pairs) * pace.step_s
-
-
-def estimated_steps(run: config.Run, pairs: int) -> int:
-    """Return the number of training steps on `pairs` pairs; only whole batches count in each epoch."""
-    return pairs // run.optimizer.batch_size * run.optimizer.epochs
 
 
 def estimate_words(

@@ -8,6 +8,7 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QFrame, QPushButton, QWidget
 
 from explorer import theme
+from explorer.views.runs.pair_widgets import SmallBatchRow
 from explorer.widgets import layouts
 from explorer.widgets.refusal import set_refusal
 from trainer.analysis.quantities import duration
@@ -52,12 +53,14 @@ class NewRunFoot(QFrame):
         theme.set_role(self.start, "primary")
         self.queue = self._button("Add to queue", "new-run-queue", self.queue_asked)
         self.copy = self._button("Copy as command", "new-run-copy", self.copy_asked)
+        self.small = SmallBatchRow("new-run", self)
         self.reason = layouts.elided(role="small")
         cancel = self._button("Cancel", "new-run-cancel", self.cancelled)
         self.start.setDefault(True)
         above = layouts.row((self.summary, 1), self.repair, self.check, self.measure, self.stop)
         below = layouts.row(self.copy, (self.reason, 1), cancel, self.queue, self.start)
-        layouts.column(above, below, margins=(theme.AROUND, theme.BETWEEN, theme.AROUND, theme.BETWEEN), of=self)
+        margins = (theme.AROUND, theme.BETWEEN, theme.AROUND, theme.BETWEEN)
+        layouts.column(above, self.small, below, margins=margins, of=self)
         # As high with a button as without: the buttons below must not move.
         self.summary.setMinimumHeight(theme.CONTROL_PX)
         self.show_estimate("", can_measure=False)

@@ -291,11 +291,12 @@ class RunsView(View):
             return
         rows = [each for each in self.context.jobs.runs if row.experiment and each.experiment == row.experiment]
 
-        def show(longer: config.Run) -> None:
+        def show(answer: tuple[config.Run, str]) -> None:
+            longer, note = answer
             of_own: dict[str, Any] = {} if longer.data.is_drawn else {"data": longer.data, "pairs": pairs}
             repeat = getattr(longer.objective, "mask_duplicates", False)
             preset = row.preset or ("clip-folder" if of_own else "")
-            sheet = self._open_sheet(longer, preset, title="Train longer", captions_repeat=repeat, **of_own)
+            sheet = self._open_sheet(longer, preset, title="Train longer", note=note, captions_repeat=repeat, **of_own)
             if sheet is not None and {each.objective for each in rows} == {"clip", "cloob"}:
                 sheet.both.click()
                 sheet.pair.seeds.set_value(sum(each.objective == row.objective for each in rows))

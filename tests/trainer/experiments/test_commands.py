@@ -65,6 +65,29 @@ def test_a_run_is_repeated_over_the_values_of_a_field(ask, workspace, stored):
     assert "one field" in ask("repeat", str(run), status=2)
 
 
+def test_of_own_pairs_as_many_seeds_are_proposed_as_in_the_import_dialog(ask, workspace, tmp_path, monkeypatch):
+    for number in range(40):
+        (tmp_path / f"{number}.png").touch()
+        (tmp_path / f"{number}.txt").write_text(f"picture {number}")
+    words = ("both", "--preset", "clip-folder", "--set", f"data.path={tmp_path}", "--set", "batch=8", "--queue")
+    asked = []
+
+    def slow(run, pairs, paces):
+        asked.append((run.optimizer.batch_size, pairs, paces))
+        return 1
+
+    for seeds in (3, 1):
+        before = {row.name for row in workspace.experiments.all()}
+        ask(*words)
+        (row,) = (row for row in workspace.experiments.all() if row.name not in before)
+        experiment = from_toml(row.definition)
+        assert (experiment.least_seeds, experiment.most_seeds) == (seeds, seeds)
+        monkeypatch.setattr("trainer.scheduling.paces.proposed_seeds", slow)
+    ((batch, pairs, paces),) = asked
+    assert (batch, paces) == (8, ())
+    assert 30 <= pairs < 40, "those to train on"
+
+
 class Page(HTMLParser):
     """The text of a page, and where it would load from."""
 
