@@ -10,7 +10,8 @@ from explorer import theme
 from explorer.import_sheet.survey_result import DataSource
 from explorer.views.runs.compared_runs import PRESET, compared_on, compared_words
 from explorer.views.runs.new_run import both_command
-from explorer.views.runs.pair_widgets import SeedsBox, SmallBatchRow
+from explorer.views.runs.seeds_box import SeedsBox
+from explorer.views.runs.small_batch_row import SmallBatchRow
 from explorer.widgets import layouts
 from explorer.widgets.number_box import NumberBox
 from trainer import config

@@ -27,7 +27,7 @@ from PySide6.QtWidgets import (
 from explorer import theme
 from explorer.event_loop.background import Background
 from explorer.views.runs.new_run_foot import NewRunFoot, cost_words
-from explorer.views.runs.pair_widgets import SeedsBox
+from explorer.views.runs.seeds_box import SeedsBox
 from explorer.views.runs.view_strip import ViewStrip
 from explorer.views.runs.where import WhereRow
 from explorer.widgets import layouts

@@ -8,7 +8,7 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QFrame, QPushButton, QWidget
 
 from explorer import theme
-from explorer.views.runs.pair_widgets import SmallBatchRow
+from explorer.views.runs.small_batch_row import SmallBatchRow
 from explorer.widgets import layouts
 from explorer.widgets.refusal import set_refusal
 from trainer.analysis.quantities import duration
