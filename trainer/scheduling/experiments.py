@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from trainer.config import ConfigError
+from trainer.scheduling.paces import SEEDS_FOR_VERDICT
 from trainer.store import RunRow, StoreError, Workspace
 
 # The window imports this before its first paint: what computes comes when it is needed.
@@ -14,9 +15,6 @@ if TYPE_CHECKING:
     from trainer.experiments.experiment import Arm, Experiment
     from trainer.experiments.verdict import ExperimentVerdict
     from trainer.store.experiments import ExperimentRow
-
-SEEDS_FOR_VERDICT: Final = 3
-"""Seeds that an experiment of a single one is extended to; two decide next to nothing."""
 
 SEEDS_TO_DECIDE: Final = 5
 """Seeds that an experiment of a single one may go up to: looks at 3, 4 and 5 are then declared together."""

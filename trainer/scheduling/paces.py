@@ -12,7 +12,6 @@ from msgspec import Struct
 
 from trainer import config
 from trainer.errors import UserError
-from trainer.scheduling.experiments import SEEDS_FOR_VERDICT
 from trainer.store import Workspace
 from trainer.store.elsewhere import place_of
 
@@ -20,6 +19,8 @@ _NEWEST: Final = 20
 _FARTHEST: Final = 8
 """Times of a batch to which a pace is not carried over: a smaller one no longer fills the device."""
 
+SEEDS_FOR_VERDICT: Final = 3
+"""Seeds that an experiment has at least that is to decide; two decide next to nothing."""
 _LONGEST_S: Final = 3_600
 SEEDS_RULE: Final = f"A verdict needs {SEEDS_FOR_VERDICT} seeds. 1 is proposed where they would take more than an hour."
 

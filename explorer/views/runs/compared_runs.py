@@ -11,8 +11,7 @@ from trainer import config
 from trainer.analysis.quantities import about
 from trainer.config import presets
 from trainer.config.suited_optimizer import suited_optimizer
-from trainer.scheduling.experiments import SEEDS_FOR_VERDICT
-from trainer.scheduling.paces import Pace, estimated_s, estimated_steps, paces_of_both
+from trainer.scheduling.paces import SEEDS_FOR_VERDICT, Pace, estimated_s, estimated_steps, paces_of_both
 
 PRESET: Final = "clip-folder"
 """What both are trained with but for the objective."""
