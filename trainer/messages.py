@@ -68,7 +68,6 @@ class RunPrediction(Struct, frozen=True, kw_only=True):
     """What one run says of the images."""
 
     step: int
-    milliseconds: float  # What it needed for all images together.
     inv_tau: float  # Its inverse temperature, learned or fixed.
     bias: float | None  # Added to the logits by SigLIP; None elsewhere.
     shares: Shares  # What `probabilities` are.

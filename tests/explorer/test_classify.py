@@ -121,7 +121,6 @@ class FakeClient(QObject):
         step = 40 + run if question.step is None else question.step
         said = {
             "step": step,
-            "milliseconds": 5.0 * len(images),
             "probabilities": rows,
             "cosines": rows,
             "shares": "softmax",

@@ -51,11 +51,11 @@ def test_verdicts_and_the_order_of_bars() -> None:
 )
 def test_shares_never_round_to_nothing_or_everything(share: float, text: str) -> None:
     assert percent(share) == text
-    figure = RunPredictions(0, 1, "a", "clip", 1, 1.0, 1.0, np.array([[share]]), np.array([[0.5]]))
+    figure = RunPredictions(0, 1, "a", "clip", 1, 1.0, np.array([[share]]), np.array([[0.5]]))
     assert figure.words(0, 0) == text
 
 
 def test_a_figure_names_the_pictures_that_it_has_no_room_for() -> None:
-    run = RunPredictions(0, 1, "a", "clip", 1, 1.0, 1.0, np.full((9, 2), 0.5), np.full((9, 2), 0.5))
+    run = RunPredictions(0, 1, "a", "clip", 1, 1.0, np.full((9, 2), 0.5), np.full((9, 2), 0.5))
     chart = Predictions(tuple(f"{index}.png" for index in range(9)), ("x", "y"), ("{}",), (run,), {})
     assert any("only 8 images fit; without 8.png" in text.get_text() for text in draw(chart).findobj(Text))

@@ -164,7 +164,7 @@ def _numbers(said: RunPrediction) -> dict[str, Any]:
     shares = np.full(cosines.shape, np.nan)
     if said.probabilities is not None:
         shares = np.asarray(said.probabilities, np.float64)
-    facts = {name: getattr(said, name) for name in ("step", "inv_tau", "bias", "shares", "milliseconds")}
+    facts = {name: getattr(said, name) for name in ("step", "inv_tau", "bias", "shares")}
     return facts | {"probabilities": shares, "cosines": cosines}
 
 
@@ -178,7 +178,7 @@ def _unseen(workspace: Workspace, predictions: Predictions) -> list[str]:
 
 
 def _document(predictions: Predictions) -> dict[str, Any]:
-    plain = ("run", "name", "objective", "step", "inv_tau", "bias", "shares", "milliseconds")
+    plain = ("run", "name", "objective", "step", "inv_tau", "bias", "shares")
     runs = [
         {name: getattr(run, name) for name in plain}
         | {"probabilities": None if run.shares == "none" else run.probabilities.tolist()}

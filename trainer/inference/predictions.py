@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 
 import numpy as np
@@ -21,8 +20,7 @@ def predict(models: ModelCache, question: Classify, progress: Progress | None = 
 
     The shares of labels are `softmax(inv_tau * cosine)`, or of SigLIP `sigmoid(inv_tau * cosine + bias)`. A softmax
     over a single label is 1 whatever the image shows, so that it has no share. `inv_tau` is the run's own, learned or
-    fixed. `milliseconds` is what the run needed for all images together:
-    its text side if new, reading and embedding the images, and comparing; not opening the model.
+    fixed.
 
     Raises:
         AnswerError: No run, label or template, a template without `{}`, or as `ModelCache.get`.
@@ -40,14 +38,12 @@ def predict(models: ModelCache, question: Classify, progress: Progress | None = 
 
         model = models.get(run_id, question.step)
         report(0.0, "reading")
-        started = time.perf_counter()
         weights = model.class_weights(labels, templates, report)
         embedded = embed_files(model.opened, question.images, report)
         cosines = embedded.vectors @ weights.T if len(embedded.images) else np.zeros((0, len(labels)), np.float32)
         kind, shares = _shares(cosines, model.inv_tau, model.logit_bias)
         answers[run_id] = RunPrediction(
             step=model.opened.step,
-            milliseconds=round(1000 * (time.perf_counter() - started), 2),
             inv_tau=model.inv_tau,
             bias=model.logit_bias,
             shares=kind,

@@ -37,7 +37,6 @@ class RunPredictions:
     objective: str
     step: int  # Updates its model had seen.
     inv_tau: float  # Inverse temperature of the softmax.
-    milliseconds: float  # For all images together.
     probabilities: Float[np.ndarray, "images labels"]  # Row i belongs to image i; NaN where `shares` is "none".
     cosines: Float[np.ndarray, "images labels"]  # Of image and class vector.
     bias: float | None = None  # Of SigLIP's logits.

@@ -71,7 +71,6 @@ def test_it_warms_up_and_answers_as_the_library_does(process: Process, asked: Wo
     for run in (1, 2):
         said = answer["runs"][str(run)]
         assert np.allclose(said["probabilities"], expected.runs[run].probabilities, atol=1e-5)
-        assert said["milliseconds"] > 0
 
 
 def test_arrays_come_as_files(process: Process) -> None:
