@@ -149,17 +149,14 @@ def run(args: argparse.Namespace) -> int:
         binding = Binding(args.on, data=args.data_there or "", upload=upload, prepared=prepared, nodes=args.nodes)
         send(workspace, number, binding)
     if args.detach:
+        from trainer.cli._progress import say_started
         from trainer.scheduling.launch import start_detached
 
-        pid = start_detached(workspace, number)
-        row = workspace.runs.get(number)
-        answer = {"id": number, "name": row.name, "pid": pid, "log": str(row.folder / "log.txt")}
-        text = f"Run {number} ({row.name}) trains as process {pid}. Its log: {row.folder / 'log.txt'}"
-    else:
-        train(workspace, number, quiet=args.json, max_restarts=args.max_restarts)
-        row = workspace.runs.get(number)
-        answer = {"id": number, "name": row.name, "status": row.status, "step": row.step, "best": row.best}
-        text = f"Run {number} ({row.name}): {row.status} at step {row.step} of {row.total_steps}."
+        return say_started(args, number, start_detached(workspace, number), "trains as")
+    train(workspace, number, quiet=args.json, max_restarts=args.max_restarts)
+    row = workspace.runs.get(number)
+    answer = {"id": number, "name": row.name, "status": row.status, "step": row.step, "best": row.best}
+    text = f"Run {number} ({row.name}): {row.status} at step {row.step} of {row.total_steps}."
     say_json(json.dumps(answer)) if args.json else say(text)
     return 0
 

@@ -97,14 +97,10 @@ def run(args: argparse.Namespace) -> int:
 
 def _detached(args: argparse.Namespace, number: int) -> int:
     """Have another process open the run, and say which."""
+    from trainer.cli._progress import say_started
     from trainer.scheduling.launch import start_detached
 
-    pid = start_detached(args.workspace, number)
-    row = args.workspace.runs.get(number)
-    answer = {"id": number, "name": row.name, "pid": pid, "log": str(row.folder / "log.txt")}
-    text = f"Run {number} ({row.name}) is opened by process {pid}. Its log: {row.folder / 'log.txt'}"
-    say_json(json.dumps(answer)) if args.json else say(text)
-    return 0
+    return say_started(args, number, start_detached(args.workspace, number), "is opened by")
 
 
 def _list(args: argparse.Namespace) -> int:

@@ -26,6 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Resume the run."""
+    from trainer.cli._progress import say_started
     from trainer.scheduling import launch
 
     workspace = args.workspace
@@ -57,16 +58,13 @@ def run(args: argparse.Namespace) -> int:
     launch.check_trainable(workspace, row)
     if args.ranks is not None:
         workspace.runs.set_ranks(row.id, args.ranks)
-    if args.foreground:
-        from trainer.cli.fit import train
+    if not args.foreground:
+        return say_started(args, row.id, launch.start_detached(workspace, row.id), "continues as")
+    from trainer.cli.fit import train
 
-        train(workspace, row.id, quiet=args.json, max_restarts=args.max_restarts)
-        now = workspace.runs.get(row.id)
-        answer = {"id": row.id, "name": row.name, "status": now.status, "step": now.step}
-        text = f"Run {row.id} ({row.name}): {now.status} at step {now.step}."
-    else:
-        pid = launch.start_detached(workspace, row.id)
-        answer = {"id": row.id, "name": row.name, "pid": pid, "log": str(row.folder / "log.txt")}
-        text = f"Run {row.id} ({row.name}) continues as process {pid}. Its log: {row.folder / 'log.txt'}"
+    train(workspace, row.id, quiet=args.json, max_restarts=args.max_restarts)
+    now = workspace.runs.get(row.id)
+    answer = {"id": row.id, "name": row.name, "status": now.status, "step": now.step}
+    text = f"Run {row.id} ({row.name}): {now.status} at step {now.step}."
     say_json(json.dumps(answer)) if args.json else say(text)
     return 0

@@ -114,6 +114,7 @@ def _say_end(args: argparse.Namespace, run: int, passed_over: list[str]) -> int:
 
 def _watch_there(args: argparse.Namespace, say_now: Callable[[str], None]) -> int:
     """Watch on the other computer, where the pairs are, and mirror the run here."""
+    from trainer.cli._progress import say_started
     from trainer.companion.remote_training import follow, follow_detached, watch_there
 
     values = {"--data": args.data_there, "--model": args.model, "--every": args.every}
@@ -123,11 +124,13 @@ def _watch_there(args: argparse.Namespace, say_now: Callable[[str], None]) -> in
     if not args.detach:
         follow(args.workspace, number, say_now)
         return _say_end(args, number, [])
-    return _say_begin(args, number, args.folder, follow_detached(args.workspace, number))
+    pid = follow_detached(args.workspace, number)
+    return say_started(args, number, pid, f"shows {args.folder}, watched by")
 
 
 def _detach(args: argparse.Namespace, folder: WatchedFolder, dataset: str) -> int:
     """Start the same watch in a process of its own, and tell the run that shows the training."""
+    from trainer.cli._progress import say_started
     from trainer.companion.folder_watch import prepared_run
     from trainer.scheduling import launch
 
@@ -137,16 +140,7 @@ def _detach(args: argparse.Namespace, folder: WatchedFolder, dataset: str) -> in
     options = [word for name, value in paths.items() if value for word in (name, value)]
     options += ["--once"] if args.once else []
     pid = launch.start_watch(args.workspace, number, folder.label, options)
-    return _say_begin(args, number, folder.label, pid)
-
-
-def _say_begin(args: argparse.Namespace, run: int, folder: str, pid: int) -> int:
-    row = args.workspace.runs.get(run)
-    log = row.folder / "log.txt"
-    answer = {"id": run, "name": row.name, "pid": pid, "log": str(log)}
-    text = f"Run {run} ({row.name}) shows {folder}, watched by process {pid}. Its log: {log}"
-    say_json(json.dumps(answer)) if args.json else say(text)
-    return 0
+    return say_started(args, number, pid, f"shows {folder.label}, watched by")
 
 
 def _error(sentence: str) -> Exception:
