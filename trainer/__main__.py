@@ -52,7 +52,7 @@ GROUPS: Final = ("Train", "Look", "Share", "Maintain", "Inside")
 
 RUNS_FIRST: Final = {"analyze": 2, "compare": 1, "evaluate": 1, "independent": 1, "report": 1, "saliency": 1}
 """Commands that take runs as their first words -> words before these. `--runs` is understood there, too."""
-RUNS_NAMED: Final = {"bundle": 1, "export": 2, "search": 1}
+RUNS_NAMED: Final = {"bundle": 1, "export": 2}
 """Commands that take runs after `--runs` -> words before it. They are understood without it there, too."""
 
 

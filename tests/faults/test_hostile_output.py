@@ -29,7 +29,7 @@ COMMANDS = (
     ("analyze", "curves", "1", "2"), ("analyze", "comparison", "1"), ("analyze", "config-difference", "1", "2"),
     ("report", "1", "--out", "{out}.html"), ("export", "curves", "--runs", "1", "--out", "{out}.csv"),
     ("independent", "1"), ("evaluate", "1", "--task", "zero-shot"), ("resume", "1", "--step", "3"), ("places", "list"),
-    ("stop", EVIL), ("nonsense" + EVIL,), ("runs", EVIL), ("search", "1", EVIL), ("doctor",),
+    ("stop", EVIL), ("nonsense" + EVIL,), ("runs", EVIL), ("analyze", "search", "1", "--query-text", EVIL), ("doctor",),
 )  # fmt: skip
 
 

@@ -50,7 +50,6 @@ ELSEWHERE = {
     "replay": "makes updates again: tests/trainer/training/test_replay.py",
     "report": "is one page with everything: tests/trainer/render_mpl/test_commands.py",
     "resume": "trains on: tests/trainer/training/test_branch.py",
-    "search": "tests/trainer/server/test_search_command.py",
     "selections": "tests/trainer/store/test_selections.py",
     "stop": "needs a trainer: tests/trainer/store/test_commands.py",
 }

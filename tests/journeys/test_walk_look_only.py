@@ -87,7 +87,6 @@ WORDS: dict[tuple[str, ...], tuple[tuple[str, str], ...]] = {
     ("runs", "import"): (("{run}", REFUSED),),
     ("runs", "export"): (("1 --format safetensors --out {out}", DONE),),
     ("saliency",): (("1 --image {picture} --caption circle --grid 3", DONE),),
-    ("search",): (("--text circle --runs 1 2", DONE),),
     ("selections",): (("", DONE), ("keep mine --run 1 --rows 0 1", KEPT), ("delete mine", KEPT)),
     ("stop",): (("1", DONE),),
     ("watch",): (("{training} --once", REFUSED),),

@@ -149,7 +149,7 @@ def _add_reading(server: MCPServer, command: _Commands) -> None:
     @server.tool(annotations=_READS)
     def search(run: str, text: str, count: int = 10) -> dict[str, Any]:
         """Search a run's snapshot with a sentence: the nearest images with their cosines."""
-        return command("search", "--text", _value(text), "--k", _value(count), "--runs", values=[run])
+        return command("analyze", "search", _value(run), "--query-text", _value(text), "--k", _value(count))
 
 
 def _add_training(server: MCPServer, command: _Commands) -> None:

@@ -183,10 +183,8 @@ def _row(hits: Hits, index: int) -> ImageRow:
     return ImageRow(f"hits-{index}", hits.name, run_tone(index), cells, facts)
 
 
-HEADER: Final = (
-    *("question", "run", "name", "step", "dataset", "split", "target", "n", "csls", "place", "row", "id"),
-    *("caption", "label", "path", "cosine", "score"),
-)
+OF_A_HIT: Final = ("place", "row", "id", "caption", "label", "path", "cosine", "score")
+HEADER: Final = ("question", "run", "name", "step", "dataset", "split", "target", "n", "csls", *OF_A_HIT)
 
 
 def hit_rows(hits: Hits, question: str) -> list[tuple[Any, ...]]:
@@ -201,12 +199,12 @@ def hit_rows(hits: Hits, question: str) -> list[tuple[Any, ...]]:
 
 
 def values(data: PerRun[Hits], settings: SearchSettings) -> list[dict[str, Any]]:
-    """Return one dictionary per run: facts, and its hits with their cosines, best first."""
-    query = settings.query_text or settings.query_image
+    """Return one dictionary per run: facts, and the columns of its hits, best first."""
+    query, facts = settings.query_text or settings.query_image, len(HEADER) - len(OF_A_HIT)
+    columns = [list(zip(*hit_rows(hits, query), strict=True)) for hits in data.found]
     return [
-        {"question": query, "run": hits.run, "name": hits.name, "step": hits.step, "n": hits.n}
-        | {"rows": hits.rows.tolist(), "cosines": hits.cosines.tolist()}
-        for hits in data.found
+        dict(zip(HEADER, [column[0] for column in run[:facts]] + [list(column) for column in run[facts:]], strict=True))
+        for run in columns
     ]
 
 

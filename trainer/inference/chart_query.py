@@ -13,6 +13,7 @@ from trainer.charts.outside_query import OutsideQuery
 from trainer.charts.snapshots import choose_snapshot, embedder_of, step_that_embeds
 from trainer.charts.spec import Chart, Outside, Request, Rows, Target
 from trainer.errors import UserError
+from trainer.untrusted.terminal import say
 
 if TYPE_CHECKING:
     from trainer.inference.open_model import OpenModel
@@ -115,7 +116,10 @@ def _of_query(
 
     row = workspace.runs.get(target.run)
     chosen = choose_snapshot(workspace, row, step=target.step, dataset=request.dataset, split=request.split)
-    opened = _opened(workspace, row.id, embedder_of(workspace, chosen).step)
+    by = embedder_of(workspace, chosen)
+    if by.note:
+        say(f"{row.short_name}: {by.note}", error=True)
+    opened = _opened(workspace, row.id, by.step)
     if settings.query_text:
         return _rows(embed_sentences(opened, [settings.query_text], progress))
     embedded = embed_files(opened, [settings.query_image], progress)

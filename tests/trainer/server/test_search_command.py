@@ -1,4 +1,4 @@
-"""`trainer search` and prompt comparisons of two runs, through the commands and real models."""
+"""`trainer analyze search` and prompt comparisons of two runs, through the commands and real models."""
 
 import csv
 import dataclasses
@@ -27,12 +27,12 @@ def test_a_sentence_and_a_picture_find_the_nearest_in_both_runs(
     asked: Workspace, images: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
     space, models = ["--workspace", str(asked.folder)], ModelCache(asked)
-    for question, modality in ((["--text", "a red star"], "image"), (["--image", str(images[2])], "text")):
-        asking = [*question, "--runs", "1", "2", "--k", "4", "--target", modality, *space]
-        assert main(["search", *asking, "--json"]) == 0
-        hits = json.loads(capsys.readouterr().out)["hits"]
+    for question, modality in ((["--query-text", "a red star"], "image"), (["--query-image", str(images[2])], "text")):
+        asking = [*question, "--k", "4", "--target", modality, *space]
+        assert main(["analyze", "search", "1", "2", *asking, "--json"]) == 0
+        hits = {told["run"]: told for told in json.loads(capsys.readouterr().out)["runs"]}
         file = tmp_path / f"{modality}.csv"
-        exported = ["export", "search", f"--query-{question[0][2:]}", *asking[1:], "--records", "--out"]
+        exported = ["export", "search", *asking, "--runs", "1", "2", "--records", "--out"]
         assert main([*exported, str(file), str(file.with_suffix(".svg"))]) == 0
         capsys.readouterr()
         written = list(csv.DictReader(file.open()))
@@ -40,20 +40,21 @@ def test_a_sentence_and_a_picture_find_the_nearest_in_both_runs(
             opened = models.get(run).opened
             vector = (
                 embed_sentences(opened, [question[1]])[0]
-                if question[0] == "--text"
+                if question[0] == "--query-text"
                 else embed_files(opened, [question[1]]).vectors[0]
             )
             expected = nearest(asked, run, vector, modality)
-            assert [hit["row"] for hit in hits if hit["run"] == run] == expected
+            assert hits[run]["row"] == expected
             assert [int(row["row"]) for row in written if row["run"] == str(run)] == expected
-    assert main(["search", "--text", "a star", "--runs", "1", "--csls", *space]) == 0
-    assert "first 24 of 24 images" in capsys.readouterr().out
+    assert main(["analyze", "search", "1", "--query-text", "a star", "--csls", *space, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)["runs"][0]
+    assert (told["n"], told["csls"], len(told["caption"])) == (24, True, 24)
 
 
 def test_a_question_that_another_checkpoint_embeds_says_so(
     asked: Workspace, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
-    question = ["search", "--text", "a star", "--runs", "1", "--workspace", str(asked.folder)]
+    question = ["analyze", "search", "1", "--query-text", "a star", "--workspace", str(asked.folder)]
     assert main(question) == 0
     assert "checkpoint" not in capsys.readouterr().err
     kept = ResultsTable.checkpoints
@@ -69,11 +70,11 @@ def test_a_question_that_another_checkpoint_embeds_says_so(
 
 def test_what_cannot_be_asked_is_said(asked: Workspace, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     space = ["--workspace", str(asked.folder)]
-    assert main(["search", "--text", "a star", *space]) == 2
-    assert "Name the runs to search" in capsys.readouterr().err
+    assert main(["analyze", "search", "--query-text", "a star", *space]) == 2
+    assert "Name the runs" in capsys.readouterr().err
     broken = tmp_path / "broken.png"
     broken.write_bytes(b"no picture")
-    assert main(["search", "--image", str(broken), "--runs", "1", *space]) == 2
+    assert main(["analyze", "search", "1", "--query-image", str(broken), *space]) == 2
     assert "broken.png" in capsys.readouterr().err
 
 

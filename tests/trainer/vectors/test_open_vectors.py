@@ -683,7 +683,7 @@ def test_vector_sets_of_different_width_are_compared_by_the_measures_that_allow_
 def test_what_needs_a_model_says_so(tmp_path: Path, opened, capsys):
     opened(*npy(tmp_path))
     ws = ["--workspace", str(tmp_path / "ws")]
-    assert main(["search", "--text", "a", "--runs", "1", *ws]) == 2
+    assert main(["analyze", "search", "1", "--query-text", "a", *ws]) == 2
     assert "there is no model to ask" in capsys.readouterr().err
     assert main(["resume", "1", *ws]) in (0, 2)
 
