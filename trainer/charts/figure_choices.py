@@ -15,6 +15,7 @@ import numpy as np
 from trainer.charts import ChartError
 from trainer.charts.marks import HeatMap, ImageRow, Mark, NumberTable, PairMap, Panel, ShadedTable
 from trainer.config.fields import option
+from trainer.store import run_label
 
 EVERYTHING: Final = "all"
 """In place of the names of parts: also the tables."""
@@ -24,7 +25,6 @@ _SLIDE: Final = 2
 """Texts of a slide are seen from farther away: twice as large."""
 _WIDTHS_IN: Final = {"1": 3.5, "2": 7.2, "slide": 11.0}
 _UNTOUCHED: Final = frozenset({"key", "tone", "tones", "path", "mark", "brushes", "ids_are"})
-_SEED: Final = re.compile(r" · s\d+(?: \(\d+\))?$")
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,7 @@ def run_names(runs: Sequence[str], choices: FigureChoices) -> dict[str, str]:
     if choices.names == "letters":
         names = [chr(ord("A") + index) if index < 26 else run for index, run in enumerate(distinct)]
     elif choices.names == "short":
-        names = [_SEED.sub("", run) for run in distinct]
+        names = [run_label.parts_of(run)[0] for run in distinct]
         # A seed that tells two runs apart stays at all of them.
         names = names if len({*names}) == len(distinct) else distinct
     else:

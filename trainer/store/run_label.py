@@ -6,7 +6,8 @@ They hold what tells the runs of a workspace apart: its first data are not named
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+import time
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from trainer import config
@@ -20,6 +21,11 @@ MOST_CHARACTERS: Final = 32
 
 NUMBER_ROOM: Final = len(" (2)")
 """Characters of them that stay free behind a seed: for the number of a run that is like another."""
+_FIELD_ROOM: Final = 16
+"""Characters of a field in which runs differ, at most; another field tells them apart where it is longer."""
+_FIRST: Final = ("optimizer.epochs", "optimizer.batch_size")
+_SAYS_NOTHING: Final = ("name", "seed", "device", "optimizer.warmup_steps", "watching", "data.path")
+_SEED: Final = re.compile(r" · s(\d{1,6})((?: \([^()]+\))*)$")
 
 
 def label_of(run: config.Run, *, preset: str = "", arm: str = "", named: bool = False, other_data: bool = True) -> str:
@@ -46,20 +52,60 @@ def label_of(run: config.Run, *, preset: str = "", arm: str = "", named: bool = 
     return shortened(f"{method} · {run.name}")
 
 
-def new_label(connection: Connection, run: config.Run, run_id: int | None = None, **about: Any) -> str:
+def new_label(
+    connection: Connection, run: config.Run, run_id: int | None = None, *, experiment: str = "", **about: Any
+) -> str:
     """Return the label of a run in its workspace; `about` is as of `label_of`.
 
-    Labels stay, so those of one data set are alike: the first ones decide whether they name it.
+    Labels stay, so those of one data set are alike: the first ones decide whether they name it. If another run has it,
+    what differs stands behind the seed, `CLIP · s0 (6 epochs)`, for all seeds of an arm: a field, the day, a number.
     """
     from sqlalchemy import select
 
     from trainer.store import schema
 
-    data, columns = config.data_name(run.data), (schema.run.c.data, schema.run.c.label)
+    columns = [schema.run.c[name] for name in ("data", "label", "config", "experiment", "arm", "created_at")]
     others = connection.execute(select(*columns).where(schema.run.c.id != (run_id or 0))).all()
-    heads = [head for of, label in others if of == data and (head := parts_of(str(label))[0]) != label]
-    other_data = any(" · " in head for head in heads) if heads else any(of != data for of, _ in others)
-    return free_label(connection, label_of(run, other_data=other_data, **about), run_id)
+    data, labels = config.data_name(run.data), {str(other.label): other for other in others}
+    heads = [head for other in others if other.data == data and (head := parts_of(other.label)[0]) != other.label]
+    other_data = any(" · " in head for head in heads) if heads else any(other.data != data for other in others)
+    label = label_of(run, other_data=other_data, **about)
+    arm = (experiment, about.get("arm", ""))
+    of_arm = [
+        seed[2] for each in labels.values() if (each.experiment, each.arm) == arm and (seed := _SEED.search(each.label))
+    ]
+    behind = [*(text for text in of_arm[:1] if experiment and text)]
+    if label in labels and _SEED.search(label):
+        behind += (f" ({text})" for text in _differing(run, labels[label]))
+    free = (candidate for text in behind if (candidate := _behind(label, text)) not in labels)
+    return next(free, None) or free_label(connection, label, run_id)
+
+
+def _differing(run: config.Run, other: Any) -> Iterator[str]:
+    """Yield short texts of what tells a new run from another of the same label: fields, then the day."""
+    try:
+        before = config.from_toml(other.config)
+    except config.ConfigError:
+        return
+    fields = [(key, value) for key, _, value in config.difference(before, run) if not key.startswith(_SAYS_NOTHING)]
+    for key, value in sorted(fields, key=lambda field: [field[0] != first for first in _FIRST]):
+        if value is None:
+            continue
+        shown = {True: "on", False: "off"}[value] if isinstance(value, bool) else f"{value}"
+        text = f"{config.field_label([run], key).casefold()} {shown}"
+        text = {"optimizer.epochs": f"{value} epochs", "optimizer.batch_size": f"batch {value}"}.get(key, text)
+        if len(text) <= _FIELD_ROOM and text.isprintable() and not {*"()"} & {*text}:
+            yield text
+    today, day = (time.strftime("%d %b", time.localtime(at)).lstrip("0") for at in (time.time(), other.created_at))
+    if day != today:
+        yield today
+
+
+def _behind(label: str, text: str) -> str:
+    """Return the label with a text behind its seed; what was trained is cut where both have no room."""
+    seed = _SEED.search(label)
+    head, tail = (label[: seed.start()], f"{seed[0]}{text}") if seed else (label, text)
+    return shortened(head, MOST_CHARACTERS - len(tail)) + tail
 
 
 def free_label(connection: Connection, label: str, run_id: int | None = None) -> str:
@@ -72,8 +118,7 @@ def free_label(connection: Connection, label: str, run_id: int | None = None) ->
     candidate, count = label, 1
     while candidate in taken:
         count += 1
-        number = f" ({count})"
-        candidate = shortened(label, MOST_CHARACTERS - len(number)) + number
+        candidate = _behind(label, f" ({count})")
     return candidate
 
 
@@ -91,7 +136,7 @@ def read_back_label(connection: Connection, values: Mapping[str, Any], run_id: i
 
 def parts_of(label: str) -> tuple[str, int]:
     """Return what a label says was trained, and the seed that it ends with: 0 where it has none."""
-    match = re.search(r" · s(\d{1,6})(?: \(\d+\))?$", label)
+    match = _SEED.search(label)
     return (label[: match.start()], int(match[1])) if match else (label, 0)
 
 

@@ -109,7 +109,7 @@ class RunTable:
                     metric=headline(run),
                     experiment=experiment,
                     arm=arm,
-                    label=new_label(connection, run, preset=preset, arm=arm, named=named),
+                    label=new_label(connection, run, preset=preset, experiment=experiment, arm=arm, named=named),
                     facts=json.dumps({PLAN: _plan(run)} | self._decodes(run)),
                 )
             )
@@ -267,7 +267,8 @@ class RunTable:
         except config.ConfigError as error:
             raise StoreError(str(error)) from error
         with self.database.write() as connection:
-            label = new_label(connection, changed, run, preset=row.preset, arm=row.arm, named=True)
+            about = {"preset": row.preset, "experiment": row.experiment, "arm": row.arm}
+            label = new_label(connection, changed, run, named=True, **about)
             values = {"name": changed.name, "label": label, "config": config.to_toml(changed)}
             try:
                 connection.execute(update(schema.run).where(_RUN.id == run).values(**values))

@@ -8,7 +8,7 @@ from sqlalchemy import update
 from trainer import config
 from trainer.config import presets
 from trainer.store import Workspace, schema
-from trainer.store.run_label import MOST_CHARACTERS, label_of, shortened
+from trainer.store.run_label import MOST_CHARACTERS, label_of, parts_of, shortened
 
 FLOWERS = config.Folder(path="/pictures/flowers")
 
@@ -68,6 +68,24 @@ def test_a_copy_that_nobody_named_is_told_apart_by_its_number_and_keeps_its_seed
         workspace.runs.create(scenes(kind, name=name, data=data), preset="clip-folder")
     labels = [row.label for row in workspace.runs.all()]
     assert labels == ["CLIP · s0", "CLIP · s0 (2)", "CLOOB · s0"]
+
+
+def test_what_differs_tells_runs_apart_and_stands_behind_every_seed_of_an_arm(tmp_path):
+    workspace = Workspace(tmp_path / "w")
+
+    def label(experiment="", seed=0, arm="", **optimizer):
+        run = scenes(seed=seed, name="run")
+        run = replace(run, optimizer=replace(run.optimizer, **optimizer))
+        return workspace.runs.get(workspace.runs.create(run, experiment=experiment, arm=arm)).label
+
+    assert [label("one", seed, "CLIP") for seed in (0, 1)] == ["CLIP · s0", "CLIP · s1"]
+    longer = [label("two", seed, "CLIP", epochs=99, batch_size=32) for seed in (0, 1, 2)]
+    assert longer == ["CLIP · s0 (99 epochs)", "CLIP · s1 (99 epochs)", "CLIP · s2 (99 epochs)"]
+    assert [label(seed=seed, epochs=99, batch_size=32) for seed in (0, 2)] == ["CLIP · s0 (batch 32)", "CLIP · s2"]
+    workspace.runs.change(1, created_at=86_400.0 * 200)
+    assert label("three", 0, "CLIP").startswith("CLIP · s0 ("), "the day"
+    assert label("four", 0, "CLIP") == "CLIP · s0 (2)"
+    assert {parts_of(row.label) for row in workspace.runs.all()} == {("CLIP", seed) for seed in range(3)}
 
 
 def test_labels_name_the_data_from_the_second_data_of_a_workspace_on(tmp_path):
