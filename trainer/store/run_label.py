@@ -91,8 +91,8 @@ def _differing(run: config.Run, other: Any) -> Iterator[str]:
     for key, value in sorted(fields, key=lambda field: [field[0] != first for first in _FIRST]):
         if value is None:
             continue
-        shown = {True: "on", False: "off"}[value] if isinstance(value, bool) else f"{value}"
-        text = f"{config.field_label([run], key).casefold()} {shown}"
+        value_text = {True: "on", False: "off"}[value] if isinstance(value, bool) else f"{value}"
+        text = f"{config.field_label([run], key).casefold()} {value_text}"
         text = {"optimizer.epochs": f"{value} epochs", "optimizer.batch_size": f"batch {value}"}.get(key, text)
         if len(text) <= _FIELD_ROOM and text.isprintable() and not {*"()"} & {*text}:
             yield text
