@@ -63,6 +63,17 @@ def spanning(*cosines: Float[np.ndarray, "*any"]) -> Bins:
     return Bins(low, high) if high - low > room else Bins(low - room, high + room)
 
 
+def bar_count(values: Float[np.ndarray, " n"], ends: tuple[float, float], most: int) -> int:
+    """Return into how many bars a histogram between these ends is divided, at most `most`.
+
+    The rule of Freedman and Diaconis (1981), bars as wide as 2 IQR / n^(1/3), or the square root of n if that is more.
+    """
+    finite = values[np.isfinite(values)]
+    iqr = float(np.subtract(*np.percentile(finite, (75, 25)))) if len(finite) else 0.0
+    by_spread = (ends[1] - ends[0]) * np.cbrt(len(finite)) / (2 * iqr) if iqr > 0 else 0.0
+    return int(np.ceil(min(most, max(by_spread, np.sqrt(len(finite)), 1))))
+
+
 def ks(matched: Float[np.ndarray, "*a"], unmatched: Float[np.ndarray, "*b"]) -> float:
     """Return the Kolmogorov-Smirnov statistic of both distributions: 0 equal, 1 disjoint.
 

@@ -24,6 +24,7 @@ from trainer.api.frames import frame_of_rows
 from trainer.charts import ChartError
 from trainer.charts.marks import Panel
 from trainer.charts.registry import load, names
+from trainer.charts.seed_note import with_seed_note
 from trainer.charts.settings import checked, options
 from trainer.charts.snapshot_label import with_full_names
 from trainer.charts.spec import Chart, Request, request_words, targets_of
@@ -135,7 +136,8 @@ def _computed(chart: Chart[Any, Any], store: Any, request: Request, settings: An
         raise ChartError(" ".join(problems))
     command = shell.join(["trainer", "export", chart.name, *request_words(request), *options(settings)])
     values = with_full_names(store, chart.numbers(data, settings))
-    return ComputedChart(chart.name, data, values, chart.panel(data, settings), command)
+    panel = with_seed_note(chart.panel(data, settings), store, chart.view, request, data)
+    return ComputedChart(chart.name, data, values, panel, command)
 
 
 def _settings(chart: Chart[Any, Any], values: dict[str, Any]) -> Any:

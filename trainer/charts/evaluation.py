@@ -20,8 +20,6 @@ from trainer.charts.published_numbers import PublishedNumber, references
 from trainer.charts.spec import Request, targets_of
 from trainer.config import ConfigError
 from trainer.experiments.experiment import from_toml
-from trainer.experiments.over_seeds import over_seeds
-from trainer.experiments.seed_truth import seed_truth
 from trainer.metrics import HEADLINE, Metric, data_label, metric
 from trainer.store import Question, RunRow, SplitKey, StoreError, Workspace
 from trainer.store.task_records import TaskRecord, evaluation_folder, read_records
@@ -112,8 +110,6 @@ class EvaluationChart:
     runs: tuple[EvaluatedRun, ...]
     lines: tuple[EvaluationLine, ...]
     published: tuple[PublishedNumber, ...]
-    over_seeds: str = ""  # What single runs leave open, and what is known over seeds; empty for one run.
-    undecided: str = ""  # As in `SeedTruth`, of the first two runs; empty for one run.
     # The outcome that decides their experiment, `image_to_text_R@1`; that one also without an experiment.
     primary: str = R_AT_1
 
@@ -214,12 +210,7 @@ def evaluation_at(workspace: Workspace, request: Request) -> EvaluationChart:
     # Runs are measured at their newest checkpoint, which the step that views show does not name.
     at_one_step = len({run.step for run in runs}) == 1
     runs = [replace(run, label=run.name if at_one_step else f"{run.name}, step {run.step:,}") for run in runs]
-    seeds = over_seeds(workspace, [workspace.runs.get(run.run) for run in runs])
-    pair = [run.run for run in runs[:2]]
-    undecided = seed_truth(workspace, *pair, evaluated=SplitKey(*key)).undecided if len(pair) == 2 else ""
-    return EvaluationChart(
-        *key, tuple(runs), _lines(runs), references(key[0]), seeds, undecided, _primary(workspace, rows)
-    )
+    return EvaluationChart(*key, tuple(runs), _lines(runs), references(key[0]), _primary(workspace, rows))
 
 
 def _primary(workspace: Workspace, rows: Sequence[RunRow]) -> str:

@@ -73,7 +73,7 @@ def draw(chart: EvaluationChart, _settings: Any) -> Panel:
     every = " in every run" if len(chart.runs) > 1 else ""
     return Panel(
         title="Scores",
-        head=tuple(filter(None, (about(chart), unmeasured_text(chart), chart.over_seeds))),
+        head=tuple(filter(None, (about(chart), unmeasured_text(chart)))),
         rows=tuple(rows),
         notes=(*notes, *([f"Not drawn, 100 %{every}: {names}."] if len(drawn) < len(shares) else [])),
         table_notes=len(notes),

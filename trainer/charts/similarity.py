@@ -8,6 +8,7 @@ from typing import Any, Final
 import numpy as np
 from jaxtyping import Float
 
+from trainer.analysis.separation import bar_count
 from trainer.charts.marks import Axis, Marker, Panel, Rug, Series, Tone, XYPlot, axis_over, run_tone
 from trainer.charts.measure import facts_of, filled
 from trainer.charts.measures.similarity import (
@@ -29,9 +30,10 @@ def draw(data: PerRun[SimilarityRun], settings: SimilaritySettings) -> Panel:
     ends = [ends_of([run.matched, run.unmatched]) for run in data.found]
     if settings.same_axis:
         ends = [(min(low for low, _ in ends), max(high for _, high in ends))] * len(ends)
+    bars = [bar_count(run.matched, end, settings.bins) for run, end in zip(data.found, ends, strict=True)]
     parts = [
-        _series(run, run_tone(index), np.linspace(*end, settings.bins + 1), settings)
-        for run, index, end in zip(data.found, data.places, ends, strict=True)
+        _series(run, run_tone(index), np.linspace(*end, 1 + (min(bars) if settings.same_axis else count)), settings)
+        for run, index, end, count in zip(data.found, data.places, ends, bars, strict=True)
     ]
     heights = [
         axis_over("share of pairs (%)", [curve.y for curve in part], include=(0,), percent=True) for part, _ in parts

@@ -146,12 +146,14 @@ def write(
     from trainer.charts.figure_choices import chosen_keys, parts_of
     from trainer.charts.panel_rows import HEADER, panel_rows
     from trainer.charts.run_tones import in_run_colors
+    from trainer.charts.seed_note import with_seed_note
     from trainer.render_mpl import panel as figure
     from trainer.render_mpl.files import NumberRows, write_figure
     from trainer.untrusted import shell
 
     data = _compute(workspace, chart, request, settings)
-    drawn = in_run_colors(chart.panel(data, settings), workspace, request)
+    panel = with_seed_note(chart.panel(data, settings), workspace, chart.view, request, data)
+    drawn = in_run_colors(panel, workspace, request)
     chosen_keys(drawn, choices)  # a name that it does not have is told before anything is written
     labels = [workspace.runs.get(target.run).short_name for target in request.targets]
     arguments = ["trainer", "export", chart.name, *request_words(request), *options(settings), *options(choices)]

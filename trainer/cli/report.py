@@ -179,8 +179,16 @@ def _figures(workspace: Workspace, rows: list[RunRow], folder: Path, without: Se
         "Filled: the cosine of each image with its own text. Outlined: with the ten most similar texts of other "
         "captions. AUC, d′ and overlap measure how well the two separate; dashed lines are means."
     )
+    text = _with_note(workspace, "similarity", paired, text)
     figures.append(ReportFigure("similarity", "Matched and unmatched pairs", text, line))
     return figures
+
+
+def _with_note(workspace: Workspace, view: str, runs: Sequence[int], text: str) -> str:
+    """Return the text of a figure with what the window's line says of these runs."""
+    from trainer.charts.seed_note import seed_note
+
+    return " ".join(filter(None, (text, seed_note(workspace, view, runs))))
 
 
 def _zero_shot(
@@ -207,7 +215,7 @@ def _zero_shot(
     for stem, title, text in (each for each in kinds if paired and each[0] not in without):
         try:
             line = export_files(workspace, stem, paired, _files(folder, stem))
-            figures.append(ReportFigure(stem, title, text, line))
+            figures.append(ReportFigure(stem, title, _with_note(workspace, "prompts", paired, text), line))
         except UserError as problem:
             left_out.append((title, str(problem)))
     return figures, left_out
@@ -234,7 +242,8 @@ def _maps(workspace: Workspace, rows: list[RunRow], folder: Path) -> tuple[list[
             placement = export_map.Placement(method=method, color=color)
             written = export_map.write(workspace, request, _files(folder, stem), placement=placement)
             title = f"{titles[method]}, colored by {color.replace('_', ' ')}"
-            figures.append(ReportFigure(stem, title, texts[method], written.command))
+            text = _with_note(workspace, "map", [row.id for row in rows], texts[method])
+            figures.append(ReportFigure(stem, title, text, written.command))
     why = f"{most:,} pairs take many minutes. trainer export map --method umap draws it."
     return figures, [(titles["umap"], why)] if most > MOST_UMAP else []
 

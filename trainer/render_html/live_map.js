@@ -158,7 +158,7 @@ class LiveMap {
   }
 
   drawHistogram() {
-    const canvas = this.histogram, ratio = this.owner.ratio, bins = 60;
+    const canvas = this.histogram, ratio = this.owner.ratio, bins = this.owner.data.bars;
     const width = canvas.width = Math.max(1, Math.round(canvas.clientWidth * ratio));
     const height = canvas.height = Math.max(1, Math.round(canvas.clientHeight * ratio));
     const context = canvas.getContext("2d"), all = new Array(bins).fill(0), lit = new Array(bins).fill(0);

@@ -16,10 +16,12 @@ from typing import Any, Final
 import numpy as np
 from jaxtyping import Float, Int, UInt8
 
+from trainer.analysis.separation import bar_count
 from trainer.charts import objective_label
 from trainer.charts.colored_points import ColoredPoints
 from trainer.charts.map import MapChart
 from trainer.charts.marks import FEW_LIT, HUE_KEPT
+from trainer.charts.measures.similarity import SimilaritySettings
 from trainer.charts.pair_colors import MODALITY, words
 from trainer.errors import UserError
 from trainer.metrics import data_label
@@ -65,12 +67,14 @@ def live_map(maps: Sequence[LiveMapInput], thumbnails: Thumbnails) -> dict[str, 
     sampled = f" {len(rows):,} of {first.n:,} pairs, drawn at random." if len(rows) < first.n else ""
     pictured = sum(1 for picture in pictures if picture)
     some = f" Pictures of {pictured:,} pairs, drawn at random." if 0 < pictured < len(rows) else ""
+    ends = [float(np.floor(together.min() * 1000) / 1000), float(np.ceil(together.max() * 1000) / 1000)]
     return {
         "maps": [_map(live, name, index, rows) for index, (live, name) in enumerate(zip(maps, _names(maps)))],
         "captions": [first.captions[row][:_MOST_CAPTION] for row in rows],
         "classes": [_class(first.colors, row) for row in rows],
         "pictures": pictures,
-        "ends": [float(np.floor(together.min() * 1000) / 1000), float(np.ceil(together.max() * 1000) / 1000)],
+        "ends": ends,
+        "bars": min(bar_count(each, (ends[0], ends[1]), SimilaritySettings().bins) for each in cosines or [together]),
         "size": 6 if len(rows) < 3_000 else 3 if len(rows) < 30_000 else 1,
         "few": FEW_LIT,
         "hue_kept": HUE_KEPT,

@@ -1,5 +1,6 @@
 """The similarity chart against naive loops over a snapshot."""
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 
 from explorer.views.changes.load import own_caption_first
 from tests.cancelled import cancelled
+from trainer.analysis.separation import bar_count
 from trainer.analysis.similarity import auc
 from trainer.charts import ChartError
 from trainer.charts.changes import CHART as CHANGES
@@ -68,6 +70,18 @@ def test_numbers_equal_naive_loops(charted):
     assert (of["matched"], of["hardest"]) == (pytest.approx(matched[7], abs=1e-5), pytest.approx(hard[7][0], abs=1e-5))
 
 
+def bars_by_hand(values, room: float) -> int:
+    low, high = np.quantile(values, (0.25, 0.75))
+    return math.ceil(max(room / (2 * (high - low) / len(values) ** (1 / 3)), math.sqrt(len(values))))
+
+
+@pytest.mark.parametrize(("n", "bars"), [(26, 9), (14_065, 60)])
+def test_few_pairs_have_few_bars_and_many_as_many_as_are_asked_for(n, bars):
+    values = np.random.default_rng(0).normal(0.5, 0.1, n)
+    assert bar_count(values, (0.2, 0.8), 60) == bars == min(60, bars_by_hand(values, 0.6))
+    assert bar_count(np.full(26, 0.5), (0.2, 0.8), 60) == 6, "equal cosines have no spread"
+
+
 def test_each_run_has_its_own_axis_until_one_is_asked_for(charted):
     data = similarity(charted, 1, 2)
     panel = CHART.draw(data, SimilaritySettings(bins=20))
@@ -76,7 +90,8 @@ def test_each_run_has_its_own_axis_until_one_is_asked_for(charted):
         every = np.concatenate([run.matched, run.unmatched])
         assert (plot.x.low, plot.x.high) == (every.min(), every.max())
         matched, unmatched = (curve for curve in plot.curves if curve.stepped)
-        edges = np.linspace(every.min(), every.max(), 21)
+        assert len(matched.y) == min(20, bars_by_hand(run.matched, np.ptp(every)))
+        edges = np.linspace(every.min(), every.max(), len(matched.y) + 1)
         assert matched.y == pytest.approx(100 * np.histogram(run.matched, edges)[0] / 240)
         assert unmatched.y == pytest.approx(100 * np.histogram(run.unmatched, edges)[0] / 2400)
         assert [curve.x[0] for curve in plot.curves if curve.dashed] == [run.mean_matched, run.mean_unmatched]
@@ -84,7 +99,7 @@ def test_each_run_has_its_own_axis_until_one_is_asked_for(charted):
     first, second = (same.mark(f"cosines-{place}") for place in (0, 1))
     assert (first.x, first.y) == (second.x, second.y)
     smooth = next(curve for curve in first.curves if curve.name == "matched, density")
-    width = (first.x.high - first.x.low) / 60
+    width = np.diff(next(curve for curve in first.curves if curve.stepped).x)[0]
     assert np.trapezoid(smooth.y, smooth.x) == pytest.approx(100 * width, rel=0.1)
     assert "not comparable across runs" in panel.notes[0]
     assert panel.mark("differences").lines[0].values == (data.found[1].auc - data.found[0].auc,)

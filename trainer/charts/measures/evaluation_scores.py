@@ -25,7 +25,7 @@ def answer_of(chart: EvaluationChart) -> str:
     said = [_result_of(chart, line) for line in (first, *others[:1])]
     if more := len(others) - 1 if others else 0:
         said.append(f"{more} more score{'s differ' if more > 1 else ' differs'}")
-    return ". ".join([*said, *([f"Undecided {chart.undecided}"] if chart.undecided else [])]) + "."
+    return f"{'. '.join(said)}."
 
 
 def _result_of(chart: EvaluationChart, line: EvaluationLine) -> str:

@@ -71,7 +71,9 @@ class SimilaritySettings:
         named={"hardest": "Hardest", "sampled": "Sampled", "all": "All"},
     )
     k: int = option(10, "k", "Unmatched texts that an image keeps.", low=1, high=100)
-    bins: int = option(60, "Bars", "Bars of a histogram.", low=5, high=300, redraws=True, control=False)
+    bins: int = option(
+        60, "Bars", "Most bars of a histogram; few pairs fill fewer.", low=5, high=300, redraws=True, control=False
+    )
     same_axis: bool = option(
         False,
         "Same axis",

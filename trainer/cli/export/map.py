@@ -88,6 +88,7 @@ def write(
     from trainer.charts.figure_choices import FigureChoices
     from trainer.charts.map import draw, embedding_maps, point_rows
     from trainer.charts.opened_snapshot import open_target
+    from trainer.charts.seed_note import with_seed_note
     from trainer.charts.settings import options
     from trainer.charts.spec import request_words
     from trainer.render_mpl.files import NumberRows, write_figure
@@ -104,7 +105,9 @@ def write(
     line = shell.join([*arguments, "--out", *(file.name for file in files)])
     size = write_figure(
         files,
-        figure=lambda: drawn(draw(charts), choices, [chart.name for chart in charts]),
+        figure=lambda: drawn(
+            with_seed_note(draw(charts), workspace, "map", request), choices, [chart.name for chart in charts]
+        ),
         rows=lambda: NumberRows(*point_rows(charts)),
         command=line,
         title="Embedding map",

@@ -51,6 +51,7 @@ def run(args: argparse.Namespace) -> int:
     from dataclasses import replace
 
     from trainer.charts.figure_choices import chosen_keys, parts_of, run_names
+    from trainer.charts.seed_note import with_seed_note
     from trainer.charts.settings import options
     from trainer.charts.spec import Request, request_words, targets_of
     from trainer.charts.timeline import curve_rows, draw, point_colors
@@ -75,7 +76,8 @@ def run(args: argparse.Namespace) -> int:
     chosen = {"dataset": args.dataset, "split": args.split}
     chart = collect(args.workspace, args.runs, placement=placement, **chosen)
     chart = replace(chart, colors=point_colors(chart, args.color, workspace=args.workspace, progress=report))
-    arguments = ["trainer", "export", "timeline", *request_words(Request(targets_of(args.runs), **chosen))]
+    request = Request(targets_of(args.runs), **chosen)
+    arguments = ["trainer", "export", "timeline", *request_words(request)]
     arguments += [*options(placement), *(["--color", args.color] if args.color else [])]
     arguments += [*options(choices), *(["--frame"] if args.frame else [])]
     line = shell.join([*arguments, "--out", *(file.name for file in args.out)])
@@ -86,7 +88,8 @@ def run(args: argparse.Namespace) -> int:
         pictures = list(frames(replace(chart, runs=renamed), report, only_last=args.frame))
         for file in films:
             film.write_film(file, pictures, command=line, title=title)
-    panel, names = draw(chart, choices), [run.name for run in chart.runs]
+    panel = with_seed_note(draw(chart, choices), args.workspace, "timeline", request)
+    names = [run.name for run in chart.runs]
     chosen_keys(panel, choices)  # a name that it does not have is told before anything is written
     figure, rows = lambda: drawn(panel, choices, names), lambda: NumberRows(*curve_rows(chart))
     size = write_figure(still, figure=figure, rows=rows, command=line, title=title)
