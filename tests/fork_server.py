@@ -87,7 +87,6 @@ _TRAINED: Final = (
     "decode",
     "replay",
     "classify",
-    "project",
     "report",
     "mcp",
 )

@@ -120,7 +120,7 @@ def embedded(two_runs) -> dict[int, tuple[np.ndarray, np.ndarray, Any]]:
 
 def test_no_command_and_no_kind_is_left_out():
     commands = set(_modules_of(trainer.cli))
-    walked = {"analyze", "classify", "data", "doctor", "embed", "export", "project", "runs", "saliency"}
+    walked = {"analyze", "classify", "data", "doctor", "embed", "export", "runs", "saliency"}
     assert commands == walked | set(ELSEWHERE)
     charts = {*registry.names()}
     assert {*_modules_of(trainer.cli.export)} | charts == {*FIGURES, *OF_NO_RUN, *OF_AN_EXPERIMENT}
@@ -192,10 +192,11 @@ def test_embed_of_a_set_gives_what_embed_of_its_files_gives(ask: Answer, two_run
     np.testing.assert_allclose(np.concatenate(shards), again, atol=1e-6)
 
 
-def test_project_is_the_svd(ask: Answer, embedded, tmp_path: Path):
+def test_the_map_is_the_svd(ask: Answer, embedded, tmp_path: Path):
     image, text, _ = embedded[2]
-    assert ask("project", "2", "--out", str(tmp_path / "p.npy"))["images"] == len(image)
-    points = np.load(tmp_path / "p.npy").astype(np.float64)
+    ask("export", "map", "--runs", "2", "--out", str(tmp_path / "p.csv"))
+    with (tmp_path / "p.csv").open(encoding="utf-8") as file:
+        points = np.array([(float(row["x"]), float(row["y"])) for row in csv.DictReader(file)])
     both = np.concatenate([image, text])
     _, values, _ = np.linalg.svd(both - both.mean(axis=0), full_matrices=False)
     spread = np.sort(np.linalg.norm(points - points.mean(axis=0), axis=0))[::-1]

@@ -63,12 +63,6 @@ WORDS: dict[tuple[str, ...], tuple[tuple[str, str], ...]] = {
     ("places", "mirror"): (("nowhere --once", OTHERWISE),),
     ("places", "follow"): (("1", REFUSED),),
     ("places", "fetch"): (("1 --step 1", REFUSED),),
-    ("project",): (
-        ("1", REFUSED),
-        ("1 --out {out}.npy", DONE),
-        ("1 --method umap --neighbors 5 --onto 2 --out {out}.npy", DONE),
-        ("1 --method file --coordinates {points} --out {out}.npy", DONE),
-    ),
     ("queue",): (
         *(("", DONE), ("add --preset clip-scenes", REFUSED), ("move 4 --to 1", REFUSED), ("hold", REFUSED)),
         *(("slots --cpu 2", REFUSED), ("remove 4", REFUSED), ("set 4 --priority 2", REFUSED), ("go", REFUSED)),

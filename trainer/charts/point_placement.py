@@ -66,7 +66,7 @@ class PointPlacement:
 
     @property
     def options(self) -> dict[str, Any]:
-        """The relevant options of `trainer export` and `trainer project` that select this placement."""
+        """The relevant options of `trainer export` that select this placement."""
         chosen = {name.replace("_", "-"): value for name, value in self.parameters.items()}
         return chosen | ({"coordinates": self.coordinates} if self.method == "file" else {})
 

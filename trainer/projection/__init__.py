@@ -4,7 +4,6 @@ Images and texts are placed together, so that the gap between the two modalities
 kept by content and parameters (`layouts`); two of the same items face the same way (`layout_alignment`).
 """
 
-from trainer.projection.coordinates import read_vectors
 from trainer.projection.fitting import MOST_FITTED, ProjectError
 from trainer.projection.layouts import Layout, layout, layout_file, series
 from trainer.projection.new_points import place_new
@@ -18,7 +17,6 @@ __all__ = [
     "layout_file",
     "load_umap",
     "place_new",
-    "read_vectors",
     "series",
     "umap_layout",
     "warm_up",

@@ -46,37 +46,15 @@ def read_coordinates(file: Path) -> Float[np.ndarray, "m 2"]:
     return points
 
 
-def read_vectors(file: Path) -> Float[np.ndarray, "m d"]:
-    """Return the rows of a `.npy`, in float32.
-
-    Raises:
-        ProjectError: The file is missing, damaged, or holds something else than a matrix of numbers.
-    """
-    try:
-        return _array(Path(file))
-    except ProjectError:
-        raise
-    except bounded.Unreadable as error:
-        raise ProjectError(str(error)) from error
-    except OSError as error:
-        raise ProjectError(f"The vectors in {file} cannot be read: {error.strerror or error}.") from error
-    except Exception as error:
-        raise ProjectError(f"The vectors in {file} cannot be read: {error}.") from error
-
-
 def _array(file: Path) -> Float[np.ndarray, "m d"]:
     """Return a matrix of numbers, with memory limited to the size in its header."""
     points = map_npy(file)
     if points.ndim != 2 or points.dtype.kind not in "fiu":
         shape = f"{' x '.join(map(str, points.shape))} values of {points.dtype}"
         raise ProjectError(f"{file.name} holds {shape}; columns of numbers are needed.")
-    _check_count(file, len(points))
+    if len(points) > _MOST:
+        raise ProjectError(f"{file.name} has {len(points):,} rows; more than {_MOST:,} are not shown.")
     return np.array(points, np.float32)
-
-
-def _check_count(file: Path, n: int) -> None:
-    if n > _MOST:
-        raise ProjectError(f"{file.name} has {n:,} rows; more than {_MOST:,} are not shown.")
 
 
 def _read(file: Path) -> Float[np.ndarray, "m 2"]:

@@ -214,11 +214,6 @@ def _(place: Place) -> Order:
     return called("coordinates", place.file("evil.npy", buffer.getvalue()))
 
 
-@case("a pickle as vectors of new images")
-def _(place: Place) -> Order:
-    return called("vectors", place.file("evil.npy", pickled(place)))
-
-
 @case("code in the header of an .npy")
 def _(place: Place) -> Order:
     code = f"{{'descr': '<f4', 'fortran_order': False, 'shape': (__import__('os').system({place.command!r}), 2)}}\n"

@@ -40,13 +40,6 @@ def coordinates(path: str) -> None:
     print("read", read_coordinates(Path(path)).shape)
 
 
-def vectors(path: str) -> None:
-    """Read vectors of new images from a file."""
-    from trainer.projection.coordinates import read_vectors
-
-    print("read", read_vectors(Path(path)).shape)
-
-
 def checkpoint(path: str) -> None:
     """Open a checkpoint that came with a workspace."""
     from trainer.checkpoints.checkpoint import load

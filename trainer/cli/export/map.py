@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from trainer.charts.point_placement import PointPlacement
+from trainer.charts.settings import add_options, from_options
 from trainer.cli._progress import report
 from trainer.cli.export import (
     WrittenFigure,
@@ -21,7 +22,6 @@ from trainer.cli.export import (
     print_files,
     request_of,
 )
-from trainer.cli.project import add_placement_arguments, placement_of
 from trainer.config.fields import option
 from trainer.errors import UserError
 from trainer.untrusted import shell
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from trainer.store import Workspace
 
 HELP = "embedding maps side by side"
+
+PlacementT = TypeVar("PlacementT", bound=PointPlacement)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,6 +64,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_placement_arguments(parser, Placement)
     add_figure_arguments(parser)
     add_file_arguments(parser)
+
+
+def add_placement_arguments(parser: argparse.ArgumentParser, kind: type[PointPlacement]) -> None:
+    """Add method and parameters."""
+    add_options(parser.add_argument_group("how points are placed"), kind)
+
+
+def placement_of(args: argparse.Namespace, kind: type[PlacementT]) -> PlacementT:
+    """Return the placement in the arguments.
+
+    Raises:
+        ProjectError: The method `file` without a file.
+    """
+    from trainer.projection import ProjectError
+
+    if args.method == "file" and not args.coordinates:
+        raise ProjectError("The method file needs --coordinates FILE, a .npy, .csv or .parquet with x and y.")
+    placement = from_options(kind, args)
+    return replace(placement, coordinates=str(Path(args.coordinates).resolve())) if args.coordinates else placement
 
 
 def run(args: argparse.Namespace) -> int:

@@ -18,7 +18,7 @@ from trainer.cli.export import (
     figure_choices,
     print_files,
 )
-from trainer.cli.project import add_placement_arguments, placement_of
+from trainer.cli.export.map import add_placement_arguments, placement_of
 from trainer.errors import UserError
 from trainer.untrusted import shell
 from trainer.untrusted.bounded.arrays import load_npy
