@@ -47,8 +47,7 @@ Metrics = Callable[[Any, Any], dict[str, float]]
 class LoadedPlugins:
     """What was loaded in this process."""
 
-    # Name -> chart, of files; those of entry points are listed by the registry of charts.
-    charts: dict[str, Any] = field(default_factory=dict)
+    charts: dict[str, Any] = field(default_factory=dict)  # Name -> chart.
     # Name of the plug-in -> function of unit image and text embeddings (either may be None) to numbers.
     metrics: dict[str, Metrics] = field(default_factory=dict)
     failures: list[str] = field(default_factory=list)  # A sentence for each plug-in that could not be loaded.
@@ -94,19 +93,12 @@ def load_all() -> LoadedPlugins:
 
 def _found() -> Iterator[tuple[str, str, Callable[[], Any]]]:
     """Yield the name of each plug-in, what it adds (empty: a file says), and a function that loads it."""
-    entries = installed()
+    entries = _installed(tuple(sys.path))
     for what, group in GROUPS.items():
-        if what == "chart":
-            continue  # loaded one by one, when they are drawn
         for entry in entries.select(group=group):
             yield f"{entry.name} of {_package(entry)}", what, partial(_without_torch, entry.load)
     for text in filter(None, os.environ.get(FILES, "").split(os.pathsep)):
         yield Path(text).name, "", partial(_without_torch, partial(module_of, Path(text)))
-
-
-def installed() -> Any:
-    """Return the entry points of all packages, `EntryPoints`; read once."""
-    return _installed(tuple(sys.path))
 
 
 @lru_cache(maxsize=1)

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from explorer.views import VIEWS
-from trainer.__main__ import main
 from trainer.charts import ChartError, registry
 from trainer.charts.settings import checked, options, parse, words
 from trainer.charts.spec import Request, Target, request_words, targets_of
 from trainer.config.fields import fields_of
+from trainer.plugins import FILES
 from trainer.untrusted.safe_subprocess import python
 
 CONTRIBUTING = Path(__file__).parents[3] / "CONTRIBUTING.md"
@@ -77,7 +77,7 @@ def test_a_request_is_written_so_that_it_is_read_back(runs, steps):
 def test_another_chart_is_one_file(tmp_path: Path):
     """Export, numbers and help come from a plug-in file that no other file refers to."""
     (tmp_path / "run_product.py").write_text(PLUGIN)
-    env = os.environ | {registry.FILE: str(tmp_path / "run_product.py")}
+    env = os.environ | {FILES: str(tmp_path / "run_product.py")}
     out, space = tmp_path / "product.csv", ["--workspace", str(tmp_path / "workspace")]
     commands = [
         ["export", "run-product", "--factor", "3", "--out", str(out), *space],
@@ -94,20 +94,6 @@ def test_another_chart_is_one_file(tmp_path: Path):
         "runs": [{"table": "Product", "column": "all", "Product": 0.0}],
     }
     assert "is too large: choose at most 10" in done.stderr
-
-
-def test_a_file_without_a_chart_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys):
-    broken = tmp_path / "broken.py"
-    broken.write_text("raise RuntimeError('no')")
-    monkeypatch.setenv(registry.FILE, str(broken))
-    registry.other_charts.cache_clear()
-    registry.load_other.cache_clear()
-    try:
-        assert main(["export", "broken", "--out", str(tmp_path / "x.csv")]) == 2
-        assert "Could not load the chart broken" in capsys.readouterr().err
-    finally:
-        registry.other_charts.cache_clear()
-        registry.load_other.cache_clear()
 
 
 @pytest.mark.parametrize("name", registry.names())
