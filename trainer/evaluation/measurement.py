@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Final
 
 import torch
@@ -47,15 +47,29 @@ class Measurement:
         """Return task -> question of these metrics."""
         return of_training(heldout, batch_size=self.batch_size, both=False, masks=False, by=self.by)
 
-    def summary(self, numbers: Mapping[str, float], sizes: Mapping[str, int]) -> str:
-        """Return an evaluation for the log.
+    def logged(self, numbers: Mapping[str, float]) -> Sequence[str]:
+        """Return which of these metrics of all splits, named with their prefixes, stand in the text log."""
+        return [name for name in numbers if name.endswith(("/knn_acc1", "/knn_words"))]
+
+    def lines(self, numbers: Mapping[str, float], sizes: Mapping[str, int]) -> list[str]:
+        """Return an evaluation for the text log: a metric in each line with its unit, values below each other.
 
         Args:
             numbers: Of all splits, with their prefixes.
             sizes: Pairs by prefix, and distinct questions by prefix and direction.
         """
-        names = [name for name in numbers if name.endswith(("/knn_acc1", "/knn_words"))]
-        return "  ".join(f"{metric(name).label} {numbers[name]:.3f}" for name in names)
+        groups: dict[str, list[tuple[str, str]]] = {}
+        for name in self.logged(numbers):
+            label, of = logged_name(name, sizes.get(name.partition("_R@")[0])), ""
+            if metric(name).is_recall:
+                label, _, of = label.partition(", ")
+            groups.setdefault(of, []).append((label, metric(name).text(numbers[name])))
+        every = [row for rows in groups.values() for row in rows]
+        label_width, width = (max((len(row[column]) for row in every), default=0) for column in (0, 1))
+        lines: list[str] = []
+        for of, rows in groups.items():
+            lines += [of] * bool(of) + [f"{label:<{label_width}}  {text:>{width}}" for label, text in rows]
+        return lines
 
 
 class PairMeasurement(Measurement):
@@ -72,12 +86,10 @@ class PairMeasurement(Measurement):
         """Return the questions of all of these."""
         return of_training(heldout, batch_size=self.batch_size, both=True, masks=self.method.masks, by=self.by)
 
-    def summary(self, numbers: Mapping[str, float], sizes: Mapping[str, int]) -> str:
-        """Return the loss and recalls, with how many asked."""
-        names = ["val/image_to_text_R@1", "val/image_to_text_R@5", "val/text_to_image_R@1"]
-        names += [name for name in numbers if name.endswith("/image_to_text_R@1") and not name.startswith("val/")]
-        recalls = (f"{logged_name(name, sizes.get(name.partition('_R@')[0]))} {numbers[name]:.3f}" for name in names)
-        return "  ".join((f"val loss {numbers['val/loss']:.4f}", *recalls))
+    def logged(self, numbers: Mapping[str, float]) -> Sequence[str]:
+        """Return the loss and recalls."""
+        names = ["val/loss", "val/image_to_text_R@1", "val/image_to_text_R@5", "val/text_to_image_R@1"]
+        return names + [name for name in numbers if name.endswith("/image_to_text_R@1") and not name.startswith("val/")]
 
 
 class WordMeasurement(Measurement):
@@ -122,12 +134,14 @@ class DecoderMeasurement(Measurement):
         """Return the question about the pictures."""
         return {"decoder": decoder_question(len(heldout.pairs), self.method.size)}
 
-    def summary(self, numbers: Mapping[str, float], sizes: Mapping[str, int]) -> str:
+    def logged(self, numbers: Mapping[str, float]) -> Sequence[str]:
         """Return errors and cosines on the first split."""
         names = ("mean_picture_r2", "denoising_loss", "denoising_loss_dropped", "prior_cosine", "text_cosine")
-        measured = [metric(f"val/{name}") for name in names if f"val/{name}" in numbers]
-        values = "  ".join(f"{entry.label} {entry.text(numbers[entry.name])}" for entry in measured)
-        return f"n = {min(sizes.get('val', 0), MOST):,}  {values}"
+        return [f"val/{name}" for name in names if f"val/{name}" in numbers]
+
+    def lines(self, numbers: Mapping[str, float], sizes: Mapping[str, int]) -> list[str]:
+        """Return the evaluation with the number of pictures first."""
+        return [f"n = {min(sizes.get('val', 0), MOST):,}", *super().lines(numbers, sizes)]
 
 
 _MEASUREMENTS: Final[dict[type, type[Measurement]]] = {

@@ -151,7 +151,7 @@ def _fit(workspace: Workspace, run_id: int, shared: ranks.Ranks | None) -> None:
             if shared is not None:
                 shared.dismiss()
         log.status(status, end_reason)
-        text_log.say(f"{status}. {end_reason}")
+        text_log.say(f"{status}. {end_reason}".rstrip())
     # The next day's training tries it again; a run that has ended well must not fail for it.
     with contextlib.suppress(StoreError):
         workspace.back_up_daily()

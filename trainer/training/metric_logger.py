@@ -491,8 +491,8 @@ class MetricLogger:
         for heldout in self._heldout:
             asking = evaluation.asking.get(_noted_split(heldout), {})
             sizes |= {f"{heldout.prefix}/{direction}": n for direction, n in asking.items()}
-        summary = self._measurement.summary(evaluation.all_numbers, sizes)
-        self._text_log.say(f"step {evaluation.step:>{len(str(total))}} of {total}  {summary}")
+        lines = self._measurement.lines(evaluation.all_numbers, sizes)
+        self._text_log.say("\n".join((f"step {evaluation.step} of {total}", *lines)))
 
     def _plugin_numbers(self, embedded: Embedded) -> dict[str, float]:
         """Return what plug-ins measure; one that fails is reported and not called again."""

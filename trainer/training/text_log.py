@@ -25,8 +25,9 @@ class TextLog:
         self._unwritten: list[str] = []
 
     def say(self, line: str) -> None:
-        """Write one line with the time of day."""
-        stamped = spelled(f"{time.strftime('%H:%M:%S')}  {line}", keep="\n\t")
+        """Write a line with the time of day, and what follows it below its text."""
+        indented = line.replace("\n", f"\n{' ' * len('00:00:00  ')}")
+        stamped = spelled(f"{time.strftime('%H:%M:%S')}  {indented}", keep="\n\t")
         # A full disk, or a terminal that is gone, is no reason to end a training. What is printed to a file stays in
         # its buffer, and is written with the next line that can be.
         with contextlib.suppress(OSError):

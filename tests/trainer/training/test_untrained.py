@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -132,10 +133,14 @@ def test_a_curve_has_its_first_point_before_the_second_split_is_drawn(
     assert not any(name.startswith("combinations/") for name in seen[0])
     asked = workspace.runs.get(run).facts["heldout_questions"]
     assert asked.keys() == {"renderings", "combinations"}
-    said = [
-        line for line in (workspace.runs.get(run).folder / "log.txt").read_text().splitlines() if "step 0 of" in line
-    ]
-    assert ["unseen combinations" in line for line in said] == [False, True]
+    log = (workspace.runs.get(run).folder / "log.txt").read_text()
+    evaluations = [part.partition(" step ")[0] for part in log.split(" step 0 of ")[1:]]
+    assert ["unseen combinations" in lines for lines in evaluations] == [False, True]
+    rows = re.findall(r"^ {10}(\S.*?) {2,}(\S+(?: %)?)$", evaluations[0], re.MULTILINE)
+    labels = ["Validation loss", "Image to text R@1", "Image to text R@5", "Text to image R@1"]
+    assert [label for label, _ in rows] == labels
+    assert [text.endswith(" %") for _, text in rows] == [False, True, True, True], "units are said"
+    assert len({len(line) for line in evaluations[0].splitlines() if line.strip().startswith((*labels,))}) == 1
 
 
 @pytest.mark.nightly
