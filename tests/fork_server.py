@@ -20,6 +20,7 @@ import atexit
 import contextlib
 import ctypes
 import faulthandler
+import gc
 import importlib
 import io
 import itertools
@@ -308,6 +309,7 @@ def _forked(order: Mapping[str, Any], files: Sequence[int], connected: socket.so
     """Return the number of a fork of the parent's that runs the order, or `NO_FORK`."""
     try:
         _import_for(_words(order["args"]))
+        gc.freeze()  # forks look through what they make, and share the pages of the rest
         child = fork_beside()
     except Exception:
         traceback.print_exc()
@@ -330,6 +332,7 @@ def _fork_for(client: socket.socket, others: Sequence[socket.socket]) -> None:
         return
     order = json.loads(content)
     _import_for(_words(order["args"]))
+    gc.freeze()
     if os.fork():
         for file in files:
             os.close(file)
