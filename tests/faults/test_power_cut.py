@@ -10,13 +10,14 @@ import random
 import re
 import shutil
 import subprocess
-import sys
 import tempfile
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
+from tests import forked_code
 from trainer import config
 from trainer.checkpoints import checkpoint
 from trainer.store import StoreError, Workspace
@@ -25,12 +26,15 @@ from trainer.store.journal import read_journal
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(7_200)]
 
 WORKER = """
-import os, sys
+import ctypes, os, sys
 from pathlib import Path
 import torch
 from sqlalchemy import Engine, event
 from trainer.checkpoints import checkpoint
 from trainer.store import RunLog, Workspace
+
+ctypes.CDLL(None).prctl(0x59616D61, ctypes.c_ulong(-1))  # PR_SET_PTRACER_ANY, where Yama restricts tracing
+sys.stdin.readline()  # until it is traced
 
 @event.listens_for(Engine, "connect")
 def often(connection, record):
@@ -99,13 +103,17 @@ class Recording:
 
 
 def record(root: Path, trace: Path, source: str) -> Recording:
-    """Run the worker under strace."""
+    """Run the worker, traced by strace once it has imported what it needs."""
     inodes, paths = _before(root)
-    environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": os.getcwd(), "PYTHONDONTWRITEBYTECODE": "1"}
-    command = ["strace", "-xx", "-s", "100000000", "-e", f"trace={CALLS}", "-o", str(trace)]
-    subprocess.run(
-        [*command, sys.executable, "-c", source, str(root)], check=True, env=environment, stdout=subprocess.DEVNULL
-    )
+    command = forked_code.command(source, str(root), trains=True)
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as worker:
+        options = ["-xx", "-s", "100000000", "-e", f"trace={CALLS}", "-o", str(trace), "-p", str(worker.pid)]
+        tracer = subprocess.Popen(["strace", *options])
+        while "TracerPid:\t0" in Path(f"/proc/{worker.pid}/status").read_text():
+            assert tracer.poll() is None, "the worker cannot be traced"
+            time.sleep(0.01)
+        worker.communicate("go on\n")
+    assert (worker.returncode, tracer.wait()) == (0, 0)
     reader = _Reader(root, inodes, paths)
     with trace.open() as lines:
         for line in lines:
