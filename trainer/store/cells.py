@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 import re
@@ -55,11 +56,17 @@ _FOLDER: Final = re.compile(r"[^/\\\x00]+")
 
 def fault(table: str, column: str, value: object) -> str:
     """Return what is wrong with a value of a column; empty if nothing is."""
-    definition = schema.metadata.tables[table].c[column]
+    nullable, check, integral = _check_of(table, column)
     if value is None:
-        return "" if definition.nullable else "holds nothing"
+        return "" if nullable else "holds nothing"
+    return check(table, column, value, integral=integral)
+
+
+@functools.cache
+def _check_of(table: str, column: str) -> tuple[bool, Callable[..., str], bool]:
+    definition = schema.metadata.tables[table].c[column]
     check = _number_fault if isinstance(definition.type, Integer | Float) else _text_fault
-    return check(table, column, value, integral=isinstance(definition.type, Integer))
+    return bool(definition.nullable), check, isinstance(definition.type, Integer)
 
 
 def faults(table: str, row: Mapping[Any, Any]) -> dict[str, str]:

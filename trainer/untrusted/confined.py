@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import functools
 import io
 import os
 import shutil
@@ -45,7 +46,11 @@ def parts(name: str | PurePath) -> tuple[str, ...]:
     Raises:
         NotConfined: It is empty, absolute on some system, or has `..` or a NUL in it.
     """
-    text = str(name)
+    return _parts(str(name))
+
+
+@functools.lru_cache(maxsize=1024)
+def _parts(text: str) -> tuple[str, ...]:
     names = PurePath(text).parts
     absolute = PurePosixPath(text).is_absolute() or PureWindowsPath(text).anchor
     if not names or absolute or "\0" in text or ".." in (*names, *PureWindowsPath(text).parts):
