@@ -147,8 +147,7 @@ class Exports(QObject):
     def ask_bundle(self, views: Sequence[View], runs: Sequence[int], rows: Sequence[RunRow] = ()) -> None:
         """Ask for a file and the figures' looks, then write the evidence bundle of these runs, A and B first.
 
-        It holds the usual figures, and what the views show now, all of A and B; curves are of all runs of their
-        experiment, or of those that Runs draws.
+        It holds the usual figures, and what the views show now, all of A and B; curves are `curve_runs`.
         """
         if not runs:
             self.banner.show_message("Select a run to export.", _NEXT, tone="info")
@@ -313,15 +312,14 @@ def _of_catalog(group: Sequence[str]) -> list[str]:
 def curve_runs(commands: Iterable[Sequence[str]], runs: Sequence[int], rows: Sequence[RunRow]) -> list[int]:
     """Return the runs whose curves a bundle of these runs holds, A and B first.
 
-    They are those of the experiment of A and B if both are of one, else those whose curves Runs draws with them.
+    They are those whose curves Runs draws with them, by the eyes in its list, else those of their experiment.
     """
-    if experiment := _experiment(runs, rows):
-        more = [row.id for row in rows if row.experiment == experiment and row.deleted_at is None]
-    else:
-        drawn = next((command for command in commands if command[:2] == ["export", "curves"]), [])
-        ids = takewhile(str.isdecimal, drawn[drawn.index("--runs") + 1 :]) if "--runs" in drawn else ()
-        more = [*map(int, ids)]
-        more = more if {*runs} <= {*more} else []
+    drawn = next((command for command in commands if command[:2] == ["export", "curves"]), [])
+    ids = takewhile(str.isdecimal, drawn[drawn.index("--runs") + 1 :]) if "--runs" in drawn else ()
+    more = [*map(int, ids)]
+    if not {*runs} <= {*more}:
+        experiment = _experiment(runs, rows)
+        more = [row.id for row in rows if experiment and row.experiment == experiment and row.deleted_at is None]
     return [*dict.fromkeys([*runs, *more])]
 
 

@@ -330,6 +330,8 @@ def test_curves_are_of_the_experiment_or_of_what_runs_draws() -> None:
     rows = [SimpleNamespace(id=number, experiment="e" * (number < 4), deleted_at=None) for number in range(1, 7)]
     drawn = [["export", "curves", "--runs", "4", "5", "6", "--axis", "step"]]
     assert curve_runs(drawn, [3, 1], rows) == [3, 1, 2], "A and B of one experiment"
+    eyes = [["export", "curves", "--runs", "1", "3", "4"]]
+    assert curve_runs(eyes, [3, 1], rows) == [3, 1, 4], "the eye of run 2 of their experiment is closed"
     assert curve_runs(drawn, [5, 4], rows) == [5, 4, 6]
     assert curve_runs(drawn, [5, 1], rows) == [5, 1], "Runs draws others"
 

@@ -511,6 +511,8 @@ def test_the_export_has_what_is_isolated_and_selected(qtbot, view: MapView, tmp_
     view.context.selection.pairs = [*range(5), 9]
     view.details_pane.legend.setCurrentIndex(view.details_pane.legend.model().index(2))
     qtbot.keyClick(view.details_pane.legend, Qt.Key.Key_Return)
+    entry = view.details_pane.legend.entries()[2]
+    assert view.details_pane.selected.title.text() == f"Selected 6 · {entry.selected} shown"
     words = view.command()
     assert "--isolate" in words
     assert words[words.index("--pairs") + 1] == "0-4,9"

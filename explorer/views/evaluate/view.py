@@ -295,8 +295,7 @@ class EvaluateView(View):
         has_table = self.chart is not None and not (self._choosing and self._apart and self.chart.unmeasured)
         self.empty.setVisible(not has_table)
         self.table.setVisible(has_table)
-        for widget in (self.shown, self.about):
-            widget.setVisible(bool(evaluated) and self.needs_data)
+        self._show_shown()
         self.about.setText(asked(self.chart, with_split=False) if self.chart else "")
         self.confusion.show_chart(self.chart)
         self._draw_curves()
@@ -460,12 +459,16 @@ class EvaluateView(View):
 
     def _on_tab(self, tab: int) -> None:
         self.stack.setCurrentIndex(tab)
-        for widget in (self.shown, self.about):
-            widget.setVisible(self.needs_data and self.chart is not None)
+        self._show_shown()
         self._show_go()
         self._draw_if_seen()
         self._show_unmeasured()
         self.context.settings.set("evaluate/tab", tab)
+
+    def _show_shown(self) -> None:
+        """Show the data whose results are shown where there are any; what was asked of them goes with it."""
+        for widget in (self.shown, self.about):
+            widget.setVisible(self.needs_data and self.shown.count() > 0)
 
     def _name(self, run: int | None) -> str:
         row = self.context.jobs.run(run) if run is not None else None
@@ -498,18 +501,24 @@ class EvaluateView(View):
         self.efficiency.groups.edited.connect(lambda: self.seeds.groups.follow(self.efficiency.groups))
         self.seeds.launch_asked.connect(self._launch)
 
+    def shorten(self, on: bool) -> None:
+        (self._foot if on else self.main).addWidget(self.shown)
+        self._show_shown()  # of another parent now, which hid it
+        self.main.activate()  # the bar measures it at once
+
     def _lay_out(self) -> None:
         self.stand_for(self.tabs, [chart.name for chart in TABS])
+        self.main.addWidget(self.shown)
         self.more.addWidget(self.controls)
         self.about.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Preferred)
         self.shown.setMaximumWidth(280)
         self.shown.hide()
+        self._foot = layouts.row(self.controls.go, (self.status, 1), self.about)
         self.body.addLayout(
             layouts.column(
                 self.read_only_line(READ_ONLY, self.controls.go),
                 (self.stack, 1),
-                # The bar of a small or enlarged window has no room for it.
-                layouts.row(self.controls.go, (self.status, 1), self.about, self.shown),
+                self._foot,
                 gap=theme.SPACE,
             ),
             1,

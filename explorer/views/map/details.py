@@ -68,6 +68,7 @@ class MapDetails(QWidget):
         self._lay_out()
         self.show_placed(0)
         self.legend.isolated.connect(self.isolated)
+        self.legend.isolated.connect(self._say_shown)
         self.show_colors((), (), np.empty(0, np.int64), owner=None)
         self.show_pairs(None, np.empty(0, np.int64))
 
@@ -108,8 +109,16 @@ class MapDetails(QWidget):
             for bar, coloring, letter in zip((self.scale, self.scale_b), colors, letters, strict=False):
                 bar.show_scale(ramp, *(coloring.scale or (0.0, 0.0)), letter=letter)
             self.legend.set_entries([])
+            self._say_shown()
             return
         self.legend.set_entries(legend_entries(colors, sides, rows, owner=owner))
+        self._say_shown()
+
+    def _say_shown(self) -> None:
+        """Say how many of the selected pairs are of classes that are not hidden."""
+        entries = self.legend.entries()
+        counts = [entries[i].selected or 0 for i in self.legend.chosen() if self._by != MODALITY and i < len(entries)]
+        self.selected.say_shown(sum(counts) if counts else None)
 
     def isolated_names(self) -> list[str]:
         """Return the isolated classes of the legend; never for modality or a continuous scale."""

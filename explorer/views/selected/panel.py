@@ -39,6 +39,7 @@ class SelectedPanel(QWidget):
         self._items: Items | None = None
         self._dataset = self._of = ""
         self._rows: Int[np.ndarray, " k"] = np.empty(0, np.int64)
+        self._shown: int | None = None
         self._selections: tuple[NamedSelection, ...] = ()
         self._deleted: NamedSelection | None = None
         self.table = PairTable(
@@ -95,6 +96,12 @@ class SelectedPanel(QWidget):
         self._ring()
         if other:
             self.read()
+
+    def say_shown(self, count: int | None) -> None:
+        """Say how many of the pairs a map shows of which classes are hidden; None: none is."""
+        if count != self._shown:
+            self._shown = count
+            self._show()
 
     def _ring(self) -> None:
         """Mark the line of the pair that the inspector shows."""
@@ -232,7 +239,8 @@ class SelectedPanel(QWidget):
     def _show(self) -> None:
         n, chosen = (len(self._items) if self._items else 0), len(self._rows)
         whose = f" of {self._of}" if self._of else ""
-        self.title.setText(f"Selected {chosen:,} of {n:,} pairs{whose}" if chosen else "Selected")
+        counts = f"{chosen:,} of {n:,} pairs" if self._shown is None else f"{chosen:,} · {self._shown:,} shown"
+        self.title.setText(f"Selected {counts}{whose}" if chosen else "Selected")
         for widget in (self.table, self.clear, self.export, self.name, self.save):
             widget.setVisible(chosen > 0)
         self.hint.setVisible(not chosen)
