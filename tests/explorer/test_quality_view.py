@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QPushButton
 from explorer.intents import ShowOwnRuns, TrainCopy
 from explorer.views.quality import QualityView
 from explorer.views.quality.load import load_quality
-from explorer.views.quality.view import cannot_tell
+from explorer.views.quality.view import UNSURE, cannot_tell
 from trainer import config
 from trainer.messages import CheckData, CheckDataAnswer, CleanedList, Failure, WriteCleanedList
 from trainer.store import Workspace
@@ -89,6 +89,11 @@ def test_finding_nothing_says_nothing_where_a_run_cannot_tell(qtbot, empty: Qual
             )
             assert empty.tabs.tabText(0) == "Mispairs", "a number would say that it was counted"
             assert not empty.note.text(), "the page has said it"
+        doubted = []
+        for tab in (1, 2, 3, 0):
+            empty.tabs.setCurrentIndex(tab)
+            doubted.append(empty.note.text().endswith(UNSURE))
+        assert doubted == [detected < 50] * 3 + [False], "neighbors of a model that failed its test"
         buttons = [empty.findChild(QPushButton, f"quality-{name}-button") for name in DECISIONS]
         assert not any(part.isVisible() for part in (empty.shown, empty.train, *buttons))
     assert titles == [

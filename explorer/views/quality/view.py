@@ -69,6 +69,9 @@ AWAITED: Final = (
     "check continues if you leave this view."
 )
 
+UNSURE: Final = "Its test failed: what only an embedding found may be wrong."
+"""Of findings by neighbors, where too few planted mispairs were found in any split."""
+
 
 def cannot_tell(blind: Sequence[Judgment], splits: int) -> tuple[str, str]:
     """Return title and text of a check that found no mispair and could not have: what is known, what not, what next.
@@ -298,7 +301,8 @@ class QualityView(View):
         by = " and ".join(f"{checked.name}, step {checked.step:,}" for checked in report.runs)
         judged = report.judgments if kind == "mispair" else ()
         self.note.setToolTip("\n".join(judgment.words for judgment in judged))
-        short = judgments_in_short(judged) if judged else f"{', '.join(parts)} · checked with {by}"
+        unsure = f". {UNSURE}" if report.judgments and len(report.blind) == len(report.judgments) else ""
+        short = judgments_in_short(judged) if judged else f"{', '.join(parts)} · checked with {by}{unsure}"
         # Where nothing could be told, the page above has said so.
         facts = [] if judged and report.blind and not report.count(kind) else [short]
         self.note.setText("\n".join([*facts, *([counts] if counts else [])]))
