@@ -27,6 +27,8 @@ from explorer.widgets.wrapped_label import WrappedLabel
 from trainer.charts.marks import Axis, axis_over
 
 FEW_POINTS = 20
+SYMBOLS = (("o", 5), ("s", 7), ("t1", 9), ("d", 10))
+"""Of the points of each group of lines, with their sizes in pixels."""
 """Up to here every point gets a mark: a line through three evaluations must not look like three hundred."""
 PANEL_WIDTH = 340
 PANEL_HEIGHT = 210
@@ -58,6 +60,7 @@ class CurveLine(Struct, frozen=True):
     smooth: Float[np.ndarray, " n"]  # Drawn strongly over `raw`; `raw` itself where nothing is smoothed.
     # Strokes and gaps in line widths, by which it is told from others without its color; empty for solid.
     dash: tuple[float, ...] = ()
+    group: int = 0  # Lines of another group have other symbols, where a line has few points.
 
 
 class CurvePlotData(Struct, frozen=True):
@@ -219,8 +222,9 @@ class CurvePlot(QWidget):
         # Single strokes would each begin with a dash.
         smooth.curve.setSegmentedLineMode("off" if line.dash else "on")
         smooth.setPen(pen)
-        smooth.setSymbol("o" if len(line.x) <= FEW_POINTS else None)
-        smooth.setSymbolSize(5)
+        symbol, size_px = SYMBOLS[line.group % len(SYMBOLS)]
+        smooth.setSymbol(symbol if len(line.x) <= FEW_POINTS else None)
+        smooth.setSymbolSize(size_px)
         smooth.setSymbolBrush(strong)
         smooth.setSymbolPen(None)
 

@@ -102,11 +102,13 @@ class ElidedLabel(QLabel):
 
 
 def elided_name(name: str, metrics: QFontMetrics, width: int) -> str:
-    """Return the name of a run, cut before its seed and number that tell it apart: `CLOOB · cloth… · s0 (2)`."""
+    """Return the name of a run, cut before its seed and what tells it apart: `CLOOB · cloth… · s0 (2)`, `… s0 (2)`."""
     head, dot, end = name.rpartition(" · ")
     room = width - metrics.horizontalAdvance(dot + end)
     if metrics.horizontalAdvance(name) <= width or not head or room < metrics.horizontalAdvance(f"{head[:2]}…"):
-        return metrics.elidedText(name, Qt.TextElideMode.ElideMiddle, width)
+        middle = metrics.elidedText(name, Qt.TextElideMode.ElideMiddle, width)
+        fits = bool(head) and metrics.horizontalAdvance(f"… {end}") <= width
+        return f"… {end}" if fits and middle != name else middle
     return metrics.elidedText(head, Qt.TextElideMode.ElideRight, room) + dot + end
 
 

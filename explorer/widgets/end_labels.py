@@ -12,6 +12,7 @@ from PySide6.QtGui import QFont, QFontMetrics, QPainter, QPaintEvent, QPolygonF
 from PySide6.QtWidgets import QWidget
 
 from explorer.theme import INSIDE, SMALL_PX, color, pixel_font, theme
+from explorer.widgets.elided_label import elided_name
 from explorer.widgets.plot import EDGE_PX, Plot
 from trainer.analysis.palette import LEAST_TEXT, readable
 
@@ -139,7 +140,7 @@ class EndLabels(QWidget):
         painter.setPen(color(readable(color(label.color).name(), theme().dark, LEAST_TEXT)))
         if line is not None:
             painter.drawPolyline(line)
-        text = painter.fontMetrics().elidedText(self.written(label), Qt.TextElideMode.ElideRight, int(room.width()))
+        text = elided_name(self.written(label), painter.fontMetrics(), int(room.width()))
         painter.drawText(room, int(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter), text)
 
 

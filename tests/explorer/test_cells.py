@@ -37,4 +37,6 @@ def test_names_of_runs_that_are_cut_stay_distinct(dressed) -> None:
         assert all(metrics.horizontalAdvance(text) <= width for text in cut)
         assert all(text.endswith(name.rpartition(" · ")[2]) for text, name in zip(cut, names, strict=True))
     assert elided_name(names[0], metrics, widest) == names[0]
+    end = metrics.horizontalAdvance("… s1 (4 epochs)")
+    assert elided_name("CLOOB · s1 (4 epochs)", metrics, end) == "… s1 (4 epochs)", "what tells it apart is whole"
     assert "…" in elided_name("one-very-long-name-of-a-file.png", metrics, 90)

@@ -578,14 +578,16 @@ def test_panels_are_drawn_after_others_failed(qtbot: QtBot, monkeypatch: pytest.
     grid = CurveGrid()
     qtbot.addWidget(grid)
     x = np.arange(5.0)
-    line = CurveLine(1, "run", "#336699", x, x, x)
+    line, other = (CurveLine(key, "run", "#336699", x, x, x, group=key - 1) for key in (1, 2))
 
     def broken(*_: object) -> None:
         raise RuntimeError("no room on the graphics card")
 
-    panels = [CurvePlotData("loss", "", "", 2, (line,))]
+    panels = [CurvePlotData("loss", "", "", 2, (line, other))]
     grid.show_panels(panels, Axis("step", 0, 1))
     qtbot.waitUntil(lambda: grid.is_complete)
+    symbols = [grid.plots["loss"].curve(key)[1].opts["symbol"] for key in (1, 2)]
+    assert symbols == ["o", "s"], "another experiment is told by its symbol"
     with monkeypatch.context() as once:
         once.setattr(CurvePlot, "drawing", broken)
         with pytest.raises(RuntimeError, match="no room"):
