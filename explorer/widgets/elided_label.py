@@ -102,7 +102,7 @@ class ElidedLabel(QLabel):
 
 
 def elided_name(name: str, metrics: QFontMetrics, width: int) -> str:
-    """Return the name of a run, cut before its seed and what tells it apart: `CLOOB · cloth… · s0 (2)`, `… s0 (2)`."""
+    """Return the name of a run, cut before the seed that ends it: `CLOOB · cloth… · s0 (2)`, or `… s0 (2)`."""
     head, dot, end = name.rpartition(" · ")
     room = width - metrics.horizontalAdvance(dot + end)
     if metrics.horizontalAdvance(name) <= width or not head or room < metrics.horizontalAdvance(f"{head[:2]}…"):
