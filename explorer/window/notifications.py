@@ -161,13 +161,17 @@ class Notifications(QObject):
 
     def _show_look_only(self) -> None:
         jobs, workspace = self._services.jobs, self._services.context.workspace
-        adoptable = workspace.may_be_adopted
-        question = "Keep it read-only, or make it yours if you trust its author?" if adoptable else workspace.next_step
+        disabled = "Nothing can be trained or changed."
         if default_paths.is_sample(workspace.folder):
-            question = "Your runs train in another window: choose My runs at the top left."
+            back = getattr(self._banner.window(), "back", None)  # where it was opened from a window of own runs
+            own_runs = ("My runs", back) if back is not None else None
+            self._banner.show_message(f"{jobs.read_only_reason}.", disabled, tone="warn", action=own_runs)
+            return
+        adoptable = workspace.may_be_adopted
+        question = "Make it yours if you trust its author." if adoptable else workspace.next_step
         self._banner.show_message(
             f"{READ_ONLY}{jobs.look_only}.",
-            f"Training, evaluation, queueing, downloads and deletion are disabled. {question}",
+            f"{disabled} {question}",
             tone="warn",
             action=("Make it mine", jobs.adopt) if adoptable else None,
             other=("Keep it read-only", self._banner.hide) if adoptable else None,

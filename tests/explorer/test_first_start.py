@@ -20,6 +20,7 @@ from explorer.views.runs.new_run import NewRun
 from explorer.widgets.still_map import StillMap
 from explorer.window import Window
 from explorer.window.error_dialog import ErrorDialog
+from explorer.window.frame import SMALLEST
 from explorer.window.sample_window import OFFSET_PX, SampleWindow, window_on_sample
 from explorer.window.status_bar import StatusBar
 from tests.explorer.test_class_glyphs import gray
@@ -193,7 +194,12 @@ def test_finished_runs_open_on_their_maps_and_nothing_of_them_is_written(qtbot: 
     assert runs.actions_of_runs["delete"].toolTip() == "The sample is read-only"
     sample.router.send(intents.OpenNewRun())
     # Instead of a form that could start nothing.
-    qtbot.waitUntil(lambda: "choose My runs at the top left" in sample.banner.next.text(), timeout=20_000)
+    qtbot.waitUntil(sample.banner.isVisible, timeout=20_000)
+    assert sample.banner.message.text() == "The sample is read-only."
+    for width in (1280, SMALLEST[0]):
+        sample.resize(width, 400)
+        qtbot.waitUntil(lambda width=width: sample.width() == width)
+        assert sample.banner.next.elided == "Nothing can be trained or changed."
     assert not [each for each in QApplication.topLevelWidgets() if isinstance(each, NewRun) and each.isVisible()]
     raised: list[bool] = []
     monkeypatch.setattr(window, "raise_", lambda: raised.append(True))
@@ -201,7 +207,8 @@ def test_finished_runs_open_on_their_maps_and_nothing_of_them_is_written(qtbot: 
     new = sample.findChild(QWidget, "new-run-button")
     assert new.isHidden()
     sample.findChild(QWidget, "RunsView-read-only").click()
-    assert raised == [True, True]
+    sample.banner.action.click()
+    assert raised == [True, True, True]
     for error in ("one", "two"):
         window.hooks.report(RuntimeError(error))
         window.hooks.caught.emit(error, "")
