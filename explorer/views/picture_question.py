@@ -34,7 +34,7 @@ class PictureQuestionView(View):
         self.asking = asking
         self._failed: object = None
         self._ask_action = QAction(self.action_text, self, objectName=f"{self.prefix}-action-show", triggered=self.ask)
-        self.strip = ImageStrip(self.pictures.get)
+        self.strip = ImageStrip(self.pictures.get, lines=3)
         self.strip.setObjectName(f"{self.prefix}-images")
         self.show_button = QPushButton(button, objectName=f"{self.prefix}-show")
         theme.set_role(self.show_button, "primary")

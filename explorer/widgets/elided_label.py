@@ -115,18 +115,28 @@ def elided_name(name: str, metrics: QFontMetrics, width: int) -> str:
 def wrapped(text: str, metrics: QFontMetrics, width: int, most: int) -> list[str]:
     """Return a text wrapped to a width, in `most` lines or fewer; of a longer one the middle of the last is left out.
 
-    Captions that differ by their last words stay distinct.
+    Captions that differ by their last words stay distinct. No word is cut where two have room.
     """
     lines: list[str] = []
     parts = text.split()
     while parts:
-        fits = (n for n in range(len(parts), 1, -1) if metrics.horizontalAdvance(" ".join(parts[:n])) <= width)
-        count = len(parts) if len(lines) == most - 1 else next(fits, 1)
-        line = " ".join(parts[:count])
-        fits_whole = metrics.horizontalAdvance(line) <= width  # Qt cuts what is as wide as its room
-        lines.append(line if fits_whole else metrics.elidedText(line, Qt.TextElideMode.ElideMiddle, width))
-        parts = parts[count:]
+        too_wide = (n for n in range(len(parts)) if metrics.horizontalAdvance(" ".join(parts[: n + 1])) > width)
+        fitting = next(too_wide, len(parts))
+        used = len(parts) if len(lines) == most - 1 else max(fitting, 1)
+        lines.append(" ".join(parts[:used]) if fitting >= used else _without_middle(parts[:used], metrics, width))
+        parts = parts[used:]
     return lines
+
+
+def _without_middle(words: list[str], metrics: QFontMetrics, width: int) -> str:
+    """Return as many of the first and of the last words as fit; letters of them where not even two words do."""
+    line = metrics.elidedText(" ".join(words), Qt.TextElideMode.ElideMiddle, width)
+    for total in range(2, len(words)):
+        longer = " ".join((*words[: (total + 1) // 2], "…", *words[-(total // 2) :]))
+        if metrics.horizontalAdvance(longer) > width:
+            break
+        line = longer
+    return line
 
 
 def heading() -> ElidedLabel:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QRect, QRectF, QSize, Qt
-from PySide6.QtGui import QFont, QPainter, QPainterPath, QPaintEvent, QPen, QPixmap, QTextLayout, QTextOption
+from PySide6.QtGui import QPainter, QPainterPath, QPaintEvent, QPen, QPixmap
 from PySide6.QtWidgets import QSizePolicy, QStyle, QStyleOptionViewItem, QWidget
 
 from explorer import theme
+from explorer.widgets.elided_label import wrapped
 
 LINE = 18
 """Height of a line of words under or beside an image, in pixels."""
@@ -44,23 +45,11 @@ def paint_ground(painter: QPainter, cell: QRectF, option: QStyleOptionViewItem) 
 
 
 def draw_lines(painter: QPainter, room: QRect, caption: str) -> None:
-    """Draw text in as many lines as fit, ending with an ellipsis if it is cut off."""
-    most = max(1, room.height() // LINE)
-    layout = QTextLayout(caption, QFont(painter.font()))
-    layout.setTextOption(QTextOption(Qt.AlignmentFlag.AlignLeft))
-    layout.beginLayout()
-    for number in range(most):
-        line = layout.createLine()
-        if not line.isValid():
-            break
-        line.setLineWidth(room.width())
-        start, length = line.textStart(), line.textLength()
-        rest = number == most - 1 and start + length < len(caption)
-        text = caption[start:] if rest else caption[start : start + length]
-        elided = painter.fontMetrics().elidedText(text, Qt.TextElideMode.ElideRight, room.width()) if rest else text
+    """Draw text in as many lines as fit; of a longer one the middle of the last line is left out."""
+    lines = wrapped(caption, painter.fontMetrics(), room.width(), max(1, room.height() // LINE))
+    for number, line in enumerate(lines):
         at = QRect(room.left(), room.top() + number * LINE, room.width(), LINE)
-        painter.drawText(at, int(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter), elided.rstrip())
-    layout.endLayout()
+        painter.drawText(at, int(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter), line)
 
 
 class ImageBox(QWidget):

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QPushButton
 
@@ -14,7 +14,8 @@ from explorer.views import ViewEntry
 from explorer.views.chart_tab import ChartTab
 from explorer.views.selected import PairTable, pair_load
 from explorer.views.selected.inspector import PairInspector
-from explorer.views.selected.table import NARROW_LINE_PX
+from explorer.views.selected.pair_cards import PER_ROW
+from explorer.views.selected.table import LINE_PX
 from explorer.views.view import View
 from explorer.window import Window
 from explorer.window.pages import INSPECTOR_KEY, LEAST_DETAILS
@@ -72,6 +73,23 @@ def test_it_shows_the_first_selected_pair_as_both_runs_see_it(qtbot, inspector: 
     shown = [[tile.pair for tile in row.tiles.items] for row in inspector.near.rows]
     assert shown == [[near.row for near in one.near] for one in wanted.runs]
     assert len(inspector.course.plot.spec.curves) == 2
+
+
+def test_in_a_high_inspector_the_picture_is_large_and_the_nearest_ones_fill_its_width(qtbot, inspector) -> None:
+    for high, is_large in ((900, False), (1380, True)):
+        inspector.resize(300, high)
+        qtbot.waitUntil(lambda large=is_large: (inspector.picture.width() > 200) is large)
+        end = inspector.picture.rect().bottomLeft()
+        qtbot.waitUntil(
+            lambda large=is_large, end=end: (
+                inspector.caption.mapTo(inspector, QPoint()).y() > inspector.picture.mapTo(inspector, end).y()
+            )
+            is large
+        )
+    row = inspector.near.rows[0]
+    qtbot.waitUntil(lambda: inspector.near.isVisible() and row.cell.size.width() > 50)
+    lines = [row.visualRect(row.tiles.index(line)).top() for line in range(row.tiles.rowCount())]
+    assert lines.count(lines[0]) == PER_ROW
 
 
 def test_picture_and_caption_do_not_wait_for_ranks_among_very_many(inspector, monkeypatch, qtbot) -> None:
@@ -211,7 +229,7 @@ def test_the_inspector_gets_what_the_part_above_it_does_not_fill(qtbot, backgrou
         items = Items(np.arange(rows), [""] * rows, ["a cross"] * rows, ["red"] * rows, [""] * rows)
         table.pairs.show(items, np.arange(rows))
         qtbot.waitUntil(
-            lambda full=is_full: (side.own.height() > 500) is full and side.own.height() > 3 * NARROW_LINE_PX
+            lambda full=is_full: (side.own.height() > 500) is full and side.own.height() > 3 * LINE_PX
         )
         qtbot.waitUntil(lambda full=is_full: table.verticalScrollBar().isVisible() is full)
     side.show_parts(table, pair=False)

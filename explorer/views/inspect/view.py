@@ -361,6 +361,7 @@ class InspectView(PictureQuestionView):
         grid = layouts.grid(theme.BETWEEN, 2)
         for map_index, saliency_map in enumerate(self.maps):
             heading, quiet = layouts.elided(role="strong"), layouts.elided(role="small")
+            quiet.set_lines(2)
             self._heads.append((heading, quiet))
             head = layouts.row()
             if map_index in (1, 2):

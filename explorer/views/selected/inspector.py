@@ -7,8 +7,8 @@ from typing import Final
 
 import numpy as np
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QAction, QShowEvent
-from PySide6.QtWidgets import QPushButton, QSizePolicy, QToolButton, QWidget
+from PySide6.QtGui import QAction, QResizeEvent, QShowEvent
+from PySide6.QtWidgets import QBoxLayout, QPushButton, QSizePolicy, QToolButton, QWidget
 
 from explorer import theme
 from explorer.models.thumbnails import Thumbnails
@@ -27,6 +27,10 @@ from trainer.charts.one_pair import OnePair
 from trainer.metrics import data_label
 
 PICTURE_PX: Final = 104
+OTHERS_PX: Final = 930
+"""Height of all but the picture with the caption below it."""
+LARGE_PX, MOST_PICTURE_PX = 160, 320
+"""Of a picture above its caption; a smaller one has it to its right."""
 LONG_WORD: Final = re.compile(r"(\S{22})(?=\S)")
 """A word that does not fit a narrow panel may be broken after so many letters."""
 NOTHING: Final = (
@@ -49,7 +53,7 @@ class PairInspector(QWidget):
         self.row: int | None = None
         self._is_old = True
         self._sides: tuple[Side, ...] = ()
-        self.pictures = Thumbnails(context.background, self, edge=2 * PICTURE_PX)
+        self.pictures = Thumbnails(context.background, self, edge=2 * MOST_PICTURE_PX)
         self.title, self.place = layouts.text(role="strong"), layouts.elided(role="small")
         self.back = self._step("inspector-back", "chevron-left", "Previous selected pair", -1)
         self.forth = self._step("inspector-forth", "chevron-right", "Next selected pair", 1)
@@ -120,6 +124,15 @@ class PairInspector(QWidget):
         super().showEvent(event)
         if self._is_old:
             self.refresh()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        room = min(self.width() - 2 * theme.BETWEEN, self.height() - OTHERS_PX, MOST_PICTURE_PX)
+        edge, direction = PICTURE_PX, QBoxLayout.Direction.LeftToRight
+        if room >= LARGE_PX:
+            edge, direction = room, QBoxLayout.Direction.TopToBottom
+        self.picture.setFixedSize(edge, edge)
+        self._head.setDirection(direction)
 
     # -- loading -----------------------------------------------------------------------------------------------
 
@@ -242,14 +255,14 @@ class PairInspector(QWidget):
 
     def _lay_out(self) -> QWidget:
         self.caption.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        self.picture.setFixedSize(PICTURE_PX, PICTURE_PX)
         self._walks = [QAction(button.toolTip(), self) for button in (self.back, self.forth)]
         for action, step in zip(self._walks, (-1, 1), strict=True):
             action.triggered.connect(lambda _=False, w=step: self.walk(w))
         others = FlowRow()
         others.add(self.show_map)
         others.add(self.show_saliency)
-        top, texts = Qt.AlignmentFlag.AlignTop, layouts.panel(layouts.column(self.caption, self.about, gap=theme.SPACE))
+        texts = layouts.panel(layouts.column(self.caption, self.about, gap=theme.SPACE))
+        self._head = layouts.row(self.picture, (texts, 1, Qt.AlignmentFlag.AlignTop))
         for part in (self.ranks, self.near, self.near_panel, self.pair_actions, self.facts):
             part.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Maximum)
         return layouts.panel(
@@ -257,7 +270,7 @@ class PairInspector(QWidget):
                 layouts.row(
                     self.title, theme.SPACE, (self.place, 1), self.back, self.forth, self.close_button, gap=theme.SPACE
                 ),
-                layouts.row((self.picture, 0, top), (texts, 1, top)),
+                self._head,
                 self.problems,
                 theme.SPACE,
                 self.ranks,

@@ -6,6 +6,7 @@ from typing import Final
 
 import numpy as np
 from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QLabel, QWidget
 
 from explorer import theme
@@ -21,6 +22,8 @@ from trainer.charts.pair_colors import words
 from trainer.charts.run_tones import mark_with_sides
 
 NEAR_PX: Final = 44
+PER_ROW: Final = 4
+"""Pictures beside each other, which share the width."""
 VALUE_PX: Final = 44
 COURSE_PX: Final = 128
 MOST_COLUMNS: Final = 8
@@ -142,10 +145,18 @@ class NeighborRows(QWidget):
         column = layouts.column(self.title, gap=theme.SPACE, of=self)
         for badge, row in zip(self._badges, self.rows, strict=True):
             column.addLayout(layouts.row((badge, 0, Qt.AlignmentFlag.AlignTop), (row, 1)))
-            row.setFixedHeight(2 * row.cell.size.height() + 2)
             row.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
             row.chosen.connect(self._choose)
             row.hovered.connect(self.hovered)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        for row, badge in zip(self.rows, self._badges, strict=True):
+            beside = badge.sizeHint().width() + theme.INSIDE + row.verticalScrollBar().sizeHint().width()
+            room = self.width() - beside
+            row.cell.enlarge(max(NEAR_PX, room // PER_ROW - 2 * theme.SPACE - 1))
+            row.setFixedHeight(2 * row.cell.size.height() + 2)
+            row.doItemsLayout()
 
     def show_pair(self, pair: OnePair) -> None:
         sets = [{near.row for near in run.near} for run in pair.runs]

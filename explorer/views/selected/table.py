@@ -50,8 +50,8 @@ CAPTION_PX: Final = 184
 """Of a picture and its caption at least."""
 MOST_CAPTION_PX: Final = 560
 """Of them at most: what is left widens the numbers."""
-NARROW_LINE_PX: Final = 32
-"""Height of a line of a narrow table."""
+FEW_LINES, LOW_LINE_PX = 5, 32
+"""A narrow table of more lines has low ones."""
 MOVING_KEYS: Final = (
     *(Qt.Key.Key_Up, Qt.Key.Key_Down, Qt.Key.Key_Left, Qt.Key.Key_Right),
     *(Qt.Key.Key_Home, Qt.Key.Key_End, Qt.Key.Key_PageUp, Qt.Key.Key_PageDown),
@@ -77,7 +77,7 @@ class PairTable(QTableView):
         narrow: bool = False,
         parent: QWidget | None = None,
     ) -> None:
-        """Create a table; a `narrow` one has low lines, and leaves out numbers before the class."""
+        """Create a table; a `narrow` one is as high as its lines, of which many are low, and leaves out numbers before the class."""
         super().__init__(parent, objectName=name, accessibleName=label, showGrid=False, wordWrap=False)
         self._narrow = narrow
         self.pairs = PairTableModel(pictures, self, background)
@@ -97,7 +97,6 @@ class PairTable(QTableView):
         self.verticalHeader().hide()
         # Fixed: a header that measured its sections would touch every one of a million.
         self.verticalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
-        self.verticalHeader().setDefaultSectionSize(NARROW_LINE_PX if narrow else LINE_PX)
         header = self.horizontalHeader()
         header.setHighlightSections(False)
         header.setMinimumSectionSize(LEAST_PX)
@@ -113,9 +112,12 @@ class PairTable(QTableView):
         """Return room for all lines of a narrow table; Qt's own is the same for any number."""
         if not self._narrow:
             return super().sizeHint()
-        lines, header = min(self.pairs.rowCount(), MOST_HINTED) * NARROW_LINE_PX, self.horizontalHeader()
+        lines, header = min(self.pairs.rowCount(), MOST_HINTED) * self._line_px(), self.horizontalHeader()
         head = max(header.sizeHint().height(), header.minimumHeight())
         return QSize(super().sizeHint().width(), head + lines + 2 * self.frameWidth())
+
+    def _line_px(self) -> int:
+        return LOW_LINE_PX if self._narrow and self.pairs.rowCount() > FEW_LINES else LINE_PX
 
     def chosen_pairs(self) -> Int[np.ndarray, " k"]:
         """Return the selected pairs, ascending."""
@@ -256,6 +258,7 @@ class PairTable(QTableView):
 
     def _fit_columns(self) -> None:
         header = self.horizontalHeader()
+        self.verticalHeader().setDefaultSectionSize(self._line_px())
         if not self.pairs.columnCount():
             return
         metrics = self.fontMetrics()
