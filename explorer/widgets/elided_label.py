@@ -128,11 +128,11 @@ def wrapped(text: str, metrics: QFontMetrics, width: int, most: int) -> list[str
     return lines
 
 
-def _without_middle(words: list[str], metrics: QFontMetrics, width: int) -> str:
+def _without_middle(parts: list[str], metrics: QFontMetrics, width: int) -> str:
     """Return as many of the first and of the last words as fit; letters of them where not even two words do."""
-    line = metrics.elidedText(" ".join(words), Qt.TextElideMode.ElideMiddle, width)
-    for total in range(2, len(words)):
-        longer = " ".join((*words[: (total + 1) // 2], "…", *words[-(total // 2) :]))
+    line = metrics.elidedText(" ".join(parts), Qt.TextElideMode.ElideMiddle, width)
+    for total in range(2, len(parts)):
+        longer = " ".join((*parts[: (total + 1) // 2], "…", *parts[-(total // 2) :]))
         if metrics.horizontalAdvance(longer) > width:
             break
         line = longer
