@@ -45,4 +45,4 @@ def test_a_caption_has_the_lines_that_it_needs_and_is_cut_after_four(qtbot) -> N
     assert cut[1].endswith("sand"), "captions that differ by their last word stay distinct"
     (line,) = wrapped("an orange cross below an orange moon on sand", metrics, wide, 1)
     assert "…" in line
-    assert {*line.split()} <= {*"an orange cross below … on sand".split()}, "no word is cut"
+    assert {*line.split()} <= {"an", "orange", "cross", "below", "…", "on", "sand"}, "no word is cut"
