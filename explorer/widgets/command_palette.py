@@ -110,7 +110,7 @@ class CommandPalette(Overlay):
         count = len(matches)
         self.list.setVisible(count > 0)
         self._none.setVisible(count == 0)
-        room = self.parentWidget().height() // theme.ROW_PX - ROWS_AROUND
+        room = self.window().height() // theme.ROW_PX - ROWS_AROUND
         self.list.setFixedHeight(min(count, ROWS_SHOWN, max(1, room)) * theme.ROW_PX + 2)
         self._search.choose(0)
         if self.isVisible():

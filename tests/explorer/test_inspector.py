@@ -82,9 +82,9 @@ def test_in_a_high_inspector_the_picture_is_large_and_the_nearest_ones_fill_its_
         end = inspector.picture.rect().bottomLeft()
         qtbot.waitUntil(
             lambda large=is_large, end=end: (
-                inspector.caption.mapTo(inspector, QPoint()).y() > inspector.picture.mapTo(inspector, end).y()
+                (inspector.caption.mapTo(inspector, QPoint()).y() > inspector.picture.mapTo(inspector, end).y())
+                is large
             )
-            is large
         )
     row = inspector.near.rows[0]
     qtbot.waitUntil(lambda: inspector.near.isVisible() and row.cell.size.width() > 50)
@@ -228,9 +228,7 @@ def test_the_inspector_gets_what_the_part_above_it_does_not_fill(qtbot, backgrou
     for rows, is_full in ((3, False), (90, True)):
         items = Items(np.arange(rows), [""] * rows, ["a cross"] * rows, ["red"] * rows, [""] * rows)
         table.pairs.show(items, np.arange(rows))
-        qtbot.waitUntil(
-            lambda full=is_full: (side.own.height() > 500) is full and side.own.height() > 3 * LINE_PX
-        )
+        qtbot.waitUntil(lambda full=is_full: (side.own.height() > 500) is full and side.own.height() > 3 * LINE_PX)
         qtbot.waitUntil(lambda full=is_full: table.verticalScrollBar().isVisible() is full)
     side.show_parts(table, pair=False)
     qtbot.waitUntil(lambda: side.own.height() == side.height())

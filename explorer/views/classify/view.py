@@ -255,7 +255,7 @@ class ClassifyView(View):
         picked = n > 1 and self._picked.issuperset(self._paths)
         parts = [f"{n:,} image{'' if n == 1 else 's'}{', some picked because the runs disagree' * picked}"]
         sides = self.context.selection.sides
-        labels = [[p and p.label for p in self._said(item.path)] for item in items]
+        labels = [[p.label if p else "" for p in self._said(item.path)] for item in items]
         judged = [each for each in labels if len(each) == 2 and all(each)]
         if judged and n > 1 and not self._apart:
             agreed = [a for a, b in judged if a == b]

@@ -77,7 +77,7 @@ class PairTable(QTableView):
         narrow: bool = False,
         parent: QWidget | None = None,
     ) -> None:
-        """Create a table; a `narrow` one is as high as its lines, of which many are low, and leaves out numbers before the class."""
+        """Create a table; a `narrow` one is as high as its lines, and leaves out numbers before the class."""
         super().__init__(parent, objectName=name, accessibleName=label, showGrid=False, wordWrap=False)
         self._narrow = narrow
         self.pairs = PairTableModel(pictures, self, background)
