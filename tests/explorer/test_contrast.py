@@ -25,12 +25,11 @@ from PySide6.QtWidgets import (
 
 from explorer import theme
 from explorer.models.runs import SHARE_ROLE, TONE_ROLE
-from explorer.render_qt.shaded_table import ShadedTableCard
 from explorer.render_qt.xy_plot import XYPlotCard, tone_color
 from explorer.theme.tokens import class_colors
-from explorer.views.prompts.heat_table import HeatData, HeatTable
 from explorer.widgets.bars import BarChart, BarColumn
 from explorer.widgets.cells import ProgressCell
+from explorer.widgets.heat_table import HeatData, HeatTable
 from explorer.widgets.legend import Legend, LegendEntry
 from explorer.widgets.point_map.labels import Label, Labels, place_without_overlap
 from explorer.widgets.point_map.point_map import PointMap
@@ -317,7 +316,7 @@ def test_numbers_over_shaded_cells_can_be_read(qtbot, mode: str) -> None:
     values = np.linspace(0, 1, 12).reshape(3, 4)
     heat = HeatTable("test", "Test")
     shown(qtbot, heat, 420, 160)
-    for color in ("run_a", "run_b", theme.run_shade(2, 0)):
+    for color in ("run_a", "run_b", tone_color("first").name(), theme.run_shade(2, 0)):
         names = tuple("abc")
         heat.show_data(HeatData(names, tuple("wxyz"), values, values, lambda _r, _c, v: f"{v:.2f}", (color, color)))
         qtbot.wait(20)
@@ -375,15 +374,3 @@ def test_no_words_stand_on_a_picture() -> None:
     (rect,) = place_without_overlap([(50.0, 50.0)], [(24.0, 12.0)], QRectF(0, 0, 100, 100), [picture])
     assert rect is not None
     assert not rect.intersects(picture)
-
-
-@pytest.mark.slow
-def test_numbers_of_a_shaded_table_can_be_read(qtbot, mode: str) -> None:
-    card = ShadedTableCard("test")
-    shown(qtbot, card, 420, 200)
-    card.show_mark(marks.ShadedTable("t", "", ("a", "b"), ("x", "y", "z"), np.linspace(0, 1, 6).reshape(2, 3), 2))
-    qtbot.wait(20)
-    for row, column in itertools.product(range(2), range(3)):
-        room = card.cells._room(row, column).toRect().adjusted(6, 6, -6, -6)
-        ground, contrast = against(pixels(qtbot, card.cells, room))
-        assert contrast >= TEXT, (row, column, ground, contrast)

@@ -12,10 +12,10 @@ from PySide6.QtWidgets import QButtonGroup, QLabel, QPushButton, QSizePolicy, QW
 from explorer import theme
 from explorer.event_loop.background import Background
 from explorer.models.thumbnails import Thumbnails
-from explorer.views.prompts.heat_table import HeatData, HeatTable
 from explorer.widgets import layouts
 from explorer.widgets.flow_row import FlowRow
 from explorer.widgets.hairline_splitter import HairlineSplitter
+from explorer.widgets.heat_table import HeatData, HeatTable
 from explorer.widgets.image_strip import ImageStrip, StripItem, StripLine
 from explorer.widgets.refusal import set_refusal
 from trainer.analysis.number_text import signed

@@ -35,6 +35,7 @@ class HeatData(Struct, frozen=True):
     colors: tuple[str, str] = ("run_a", "run_b")  # `#rrggbb` or tokens of the two ends.
     editable: frozenset[int] = frozenset()  # Columns that can be edited.
     strong: frozenset[int] = frozenset()  # Rows set apart by weight.
+    marked: frozenset[tuple[int, int]] = frozenset()  # Cells set apart by weight and a frame.
     tip: Callable[[int, int], str] = lambda _row, _column: ""
 
 
@@ -46,6 +47,7 @@ class HeatTable(QTableView):
 
     def __init__(self, name: str, label: str, parent: QWidget | None = None) -> None:
         super().__init__(parent, objectName=name, accessibleName=label)
+        self.number_px = theme.SMALL_PX
         self._model = _Model(self)
         self._model.edited.connect(self.edited)
         self.setModel(self._model)
@@ -177,16 +179,17 @@ class _Cell(QStyledItemDelegate):
         ground.setAlphaF(DEEPEST * min(abs(shade), 1.0))
         theme.fill_with(painter, ground)
         painter.drawRoundedRect(room, 3, 3)
-        if editable and not strong:
-            painter.setPen(QPen(theme.color("outline"), 1))
+        marked = (index.row(), index.column()) in data.marked
+        if marked or (editable and not strong):
+            painter.setPen(QPen(theme.color("text" if marked else "outline"), 1))
             painter.setBrush(Qt.BrushStyle.NoBrush)
             painter.drawRoundedRect(room.adjusted(1, 1, -1, -1), 3, 3)
         if option.state & QStyle.StateFlag.State_Selected:
             painter.setPen(QPen(theme.color("focus"), 2))
             painter.setBrush(Qt.BrushStyle.NoBrush)
             painter.drawRoundedRect(room.adjusted(0.5, 0.5, -0.5, -0.5), 3, 3)
-        weight = QFont.Weight.DemiBold if strong else QFont.Weight.Normal
-        painter.setFont(theme.pixel_font(theme.SMALL_PX, weight=weight))
+        weight = QFont.Weight.DemiBold if strong or marked else QFont.Weight.Normal
+        painter.setFont(theme.pixel_font(self.parent().number_px, weight=weight))
         painter.setPen(theme.ink_on(ground))
         painter.drawText(room, int(Qt.AlignmentFlag.AlignCenter), str(index.data() or ""))
         painter.restore()
