@@ -115,11 +115,6 @@ def _exists(url: QUrl) -> bool:
         return False
 
 
-def could_be_images(mime: QMimeData) -> bool:
-    """Return whether a drag might contain images: it carries files or URLs of any kind."""
-    return mime.hasUrls()
-
-
 def is_vectors(path: Path) -> bool:
     """Return whether a path looks like vectors of another program: an array, or one of `VECTOR_FOLDERS`."""
     try:

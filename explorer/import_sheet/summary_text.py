@@ -174,6 +174,6 @@ def amount(size: int) -> str:
 _SPLITS: Final = {"train": "to train on", "heldout": "held out"}
 
 
-def _few(endings: Mapping[str, int], most: int = 4) -> str:
-    named = [f"{count:,} {ending}" for ending, count in list(endings.items())[:most]]
-    return ", ".join(named) + (", …" if len(endings) > most else "")
+def _few(endings: Mapping[str, int]) -> str:
+    named = [f"{count:,} {ending}" for ending, count in list(endings.items())[:4]]
+    return ", ".join(named) + (", …" if len(endings) > 4 else "")

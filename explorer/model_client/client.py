@@ -33,7 +33,6 @@ class ModelClient(QObject):
 
     # A process (`models` or `projections`) is now `cold`, `warming`, `warm`, `busy` or `gone`.
     state_changed = Signal(str, str)
-    long_changed = Signal(int)  # How many long questions have no answer yet.
     died = Signal(str, str)  # A process ended without being asked to; its name, and its last words.
     asked = Signal(int, object)  # The number and the `Question` of one that is under way now.
     progressed = Signal(int, float, str)  # The number of a question, the share done and a note.
@@ -61,7 +60,6 @@ class ModelClient(QObject):
             process.state_changed.connect(lambda state, kind=kind: self.state_changed.emit(kind, state))
             process.died.connect(self.died)
         self._long = OneShotProcesses(command if program else [*command, "--long"], self)
-        self._long.count_changed.connect(self.long_changed)
         self._long.died.connect(self.died)
 
     def ask(

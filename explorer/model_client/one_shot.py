@@ -30,7 +30,6 @@ _CALLED: Final = {
 class OneShotProcesses(QObject):
     """Handles each request in a new process, at most `AT_ONCE` at a time, in the order received."""
 
-    count_changed = Signal(int)  # How many have no answer yet, waiting ones included.
     died = Signal(str, str)  # A process ended without being asked to; its name, and its last words.
 
     def __init__(self, command: Sequence[str], parent: QObject | None = None) -> None:
@@ -41,17 +40,11 @@ class OneShotProcesses(QObject):
         self._asked: dict[int, Pending] = {}
         self._reported: set[int] = set()
 
-    @property
-    def count(self) -> int:
-        """The number of pending requests."""
-        return len(self._waiting) + len(self._running)
-
     def ask(self, number: int, pending: Pending) -> None:
         """Start a process for the request, now or when a slot is free."""
         self._waiting[number] = pending
         self._start_next()
         self._report_waiting_soon()
-        self.count_changed.emit(self.count)
 
     def cancel(self, number: int) -> None:
         """End the request's process; its `failed` is called later."""
@@ -107,7 +100,6 @@ class OneShotProcesses(QObject):
             process.retire()
         self._start_next()
         self._report_waiting_soon()
-        self.count_changed.emit(self.count)
 
     def _report_waiting_soon(self) -> None:
         """Report the waiting state later, because the caller does not know the request's number yet."""

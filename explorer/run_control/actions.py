@@ -91,18 +91,15 @@ def queue_decoders(workspace: Workspace, runs: Sequence[int], like: int | None =
     return enqueue(workspace, made, DECODER)
 
 
-def create_ablation(workspace: Workspace, levels: Sequence[float], template: config.Run | None = None) -> int:
+def create_ablation(workspace: Workspace, levels: Sequence[float]) -> int:
     """Start an ablation at each co-occurrence as an experiment and return its first run; the next poll starts that."""
     from trainer.experiments.experiment import ablation
     from trainer.scheduling import experiments
 
-    template = template or presets.preset("clip-scenes")
-    template = dataclasses.replace(template, data=config.absolute(template.data))
+    template = presets.preset("clip-scenes")
     created: list[int] = []
     for level in levels:
-        data = template.data
-        if isinstance(data, config.Scenes):
-            data = dataclasses.replace(data, cooccurrence=level)
+        data = dataclasses.replace(config.absolute(template.data), cooccurrence=level)
         taken = [row.name for row in workspace.experiments.all()]
         created += experiments.begin(workspace, ablation(dataclasses.replace(template, data=data), taken))
     return created[0]

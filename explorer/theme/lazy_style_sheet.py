@@ -92,7 +92,8 @@ class LazyStyleSheet(QObject):
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         child = event.child() if isinstance(event, QChildEvent) and event.polished() else None
-        if watched in self._outdated and (event.type() == QEvent.Type.Show or _is_window(child)):
+        is_window = isinstance(child, QWidget) and child.isWindow()
+        if watched in self._outdated and (event.type() == QEvent.Type.Show or is_window):
             self._update(watched)  # a dialog of a hidden section has its style sheet
         elif isinstance(child, QWidget) and watched.property(_IS_CONTAINER) and not child.property(_IS_CONTAINER):
             # A section made after the change has the application's style sheet only.
@@ -171,10 +172,6 @@ class LazyStyleSheet(QObject):
         self._restyle(section)
         for method in methods:
             _call(method)
-
-
-def _is_window(child: QObject | None) -> bool:
-    return isinstance(child, QWidget) and child.isWindow()
 
 
 def _windows(application: QApplication) -> list[QWidget]:

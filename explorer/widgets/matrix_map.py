@@ -365,9 +365,9 @@ class ColorScale(QWidget):
         painter.drawText(QRectF(bar.right() + 6, 0, 44, 18), middle, high)
 
 
-def ticks(first: float, last: float, most: int = 5) -> list[int]:
-    """Return round integers between the ends, at most `most` + 1 of them."""
-    rough = max(last - first, 1e-9) / most
+def ticks(first: float, last: float) -> list[int]:
+    """Return round integers between the ends, at most 6 of them."""
+    rough = max(last - first, 1e-9) / 5
     decade = 10 ** math.floor(math.log10(max(rough, 1)))
     step = max(1, int(next(m * decade for m in (1, 2, 5, 10) if m * decade >= rough)))
     return list(range(math.ceil(first / step) * step, math.floor(last) + 1, step))

@@ -45,7 +45,7 @@ class DropHandler(QObject):
 
     def greet(self, event: QDragEnterEvent, default: str) -> None:
         """Accept a drag that enters the window with files, and say what a drop does: `default` for pictures."""
-        if dropped_files.could_be_images(event.mimeData()):
+        if event.mimeData().hasUrls():
             event.acceptProposedAction()
             files = dropped_files.dropped(event.mimeData())
             text, icon = _DROPS.get(type(_intent_of(files)), (default, "image-plus"))

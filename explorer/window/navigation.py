@@ -55,7 +55,7 @@ class Navigation(QObject):
     def go_to(self, name: str) -> None:
         """Open a view; Alt+Left goes back."""
         if self.offer is not None and self.offer.in_front:
-            self.offer.step_back()
+            self.offer.in_front = False
             self.show_view()
         self._selection.view = name
         self.mark()

@@ -238,10 +238,6 @@ class TrainingOffer(QObject):
         self.in_front = True
         self.turned.emit()
 
-    def step_back(self) -> None:
-        """Leave the front: the person has opened a view."""
-        self.in_front = False
-
     def close(self) -> None:
         """End an installation: what was downloaded is kept."""
         self.page.install.cancel()

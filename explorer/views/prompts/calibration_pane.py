@@ -49,7 +49,6 @@ class Sample(Struct, frozen=True):
 class CalibrationPane(QWidget):
     """The calibration of both runs."""
 
-    taus_changed = Signal()  # A temperature is another now.
     sample_chosen = Signal(int)  # The person chose another image, by its place.
 
     def __init__(self, background: Background, pictures: Thumbnails) -> None:
@@ -113,7 +112,6 @@ class CalibrationPane(QWidget):
     def _moved(self) -> None:
         self._show_bars()
         self._draw()
-        self.taus_changed.emit()
 
     def _draw(self) -> None:
         runs = [run for run in self._runs if run is not None]

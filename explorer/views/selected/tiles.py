@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
-from PySide6.QtCore import QItemSelection, QItemSelectionModel, QRect, QSignalBlocker, QSize, Qt, Signal
+from PySide6.QtCore import QItemSelection, QItemSelectionModel, QRect, QRectF, QSignalBlocker, QSize, Qt, Signal
 from PySide6.QtGui import QFontMetrics, QPainter, QPen, QResizeEvent
 from PySide6.QtWidgets import QListView, QStyle, QStyledItemDelegate, QStyleOptionViewItem, QWidget
 
 from explorer import theme
 from explorer.models.thumbnails import Thumbnails
 from explorer.widgets.elided_label import wrapped
+from explorer.widgets.image_box import paint_ground
 from explorer.widgets.item_list import ITEM_ROLE, Index, ItemListModel, Roles
 
 LINE_PX = 16
@@ -196,15 +197,8 @@ class _Cell(QStyledItemDelegate):
         tile: PairTile = index.data(ITEM_ROLE)
         painter.save()
         painter.setRenderHints(QPainter.RenderHint.Antialiasing | QPainter.RenderHint.SmoothPixmapTransform)
-        ground = option.rect.adjusted(2, 2, -2, -2)
+        paint_ground(painter, QRectF(option.rect).adjusted(1, 1, -1, -1), option)
         selected = bool(option.state & QStyle.StateFlag.State_Selected)
-        if selected or option.state & QStyle.StateFlag.State_MouseOver:
-            theme.fill_with(painter, theme.color("selection" if selected else "hover"))
-            painter.drawRoundedRect(ground, theme.RADIUS, theme.RADIUS)
-        if option.state & QStyle.StateFlag.State_HasFocus:
-            painter.setBrush(Qt.BrushStyle.NoBrush)
-            painter.setPen(QPen(theme.color("focus"), 2))
-            painter.drawRoundedRect(ground, theme.RADIUS, theme.RADIUS)
         room = QRect(option.rect.left() + self._room, option.rect.top() + self._room, self._edge, self._edge)
         self._paint_picture(painter, room, tile, index.data(Qt.ItemDataRole.DecorationRole))
         if not self._lines:
