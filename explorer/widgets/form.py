@@ -6,14 +6,25 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
-from PySide6.QtCore import QSignalBlocker, Qt, Signal
-from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QComboBox, QFileDialog, QLabel, QLineEdit, QPushButton, QWidget
+from PySide6.QtCore import QEvent, QRect, QSignalBlocker, Qt, Signal
+from PySide6.QtGui import QAction, QHelpEvent, QPainter, QPaintEvent
+from PySide6.QtWidgets import (
+    QComboBox,
+    QFileDialog,
+    QLabel,
+    QLineEdit,
+    QPushButton,
+    QStyle,
+    QStyleOptionFrame,
+    QToolButton,
+    QToolTip,
+    QWidget,
+)
 
+from explorer import theme
 from explorer.theme import BETWEEN, SPACE, keep_icon, set_invalid, set_role
 from explorer.widgets import layouts
 from explorer.widgets.disclosure_button import DisclosureButton
-from explorer.widgets.elided_line import ElidedLine
 from explorer.widgets.number_box import NumberBox
 from explorer.widgets.refusal import set_refusal
 from explorer.widgets.still import StillComboBox
@@ -21,6 +32,8 @@ from explorer.widgets.switch import Switch
 from explorer.widgets.wrapped_label import WrappedLabel
 from trainer.config.fields import Field, fields_of
 
+INSET_PX = 2
+"""Between the frame of a field and its text."""
 Browse = Literal["folder", "file"]
 
 LABEL_WIDTH = 160
@@ -28,6 +41,39 @@ EDITOR_WIDTH = 208
 _NAMES = ("Adam", "LoRA", "Min-SNR", "Sinkhorn")
 MOST_NAMED = 3
 """Folded fields that the button over them names, where there are more than one more."""
+
+
+class ElidedLine(QLineEdit):
+    """A field for paths and names: start and end tell them apart."""
+
+    @property
+    def elided(self) -> str:
+        """The text painted while the field has no focus."""
+        return self.fontMetrics().elidedText(self.text(), Qt.TextElideMode.ElideMiddle, self._room().width())
+
+    def event(self, event: QEvent) -> bool:
+        if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip and self.elided != self.text():
+            QToolTip.showText(event.globalPos(), self.text(), self)
+            return True
+        return super().event(event)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        if self.hasFocus() or self.elided == self.text():
+            super().paintEvent(event)
+            return
+        option = QStyleOptionFrame()
+        self.initStyleOption(option)
+        painter = QPainter(self)
+        self.style().drawPrimitive(QStyle.PrimitiveElement.PE_PanelLineEdit, option, painter, self)
+        painter.setPen(theme.color("text" if self.isEnabled() else "disabled"))
+        painter.drawText(self._room(), Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, self.elided)
+
+    def _room(self) -> QRect:
+        option = QStyleOptionFrame()
+        self.initStyleOption(option)
+        room = self.style().subElementRect(QStyle.SubElement.SE_LineEditContents, option, self)
+        buttons = [button.x() for button in self.findChildren(QToolButton) if button.isVisible()]
+        return room.adjusted(INSET_PX, 0, min([0, *(x - room.right() for x in buttons)]) - INSET_PX, 0)
 
 
 class Form(QWidget):

@@ -25,8 +25,7 @@ from pytestqt.qtbot import QtBot
 from explorer.event_loop.background import Background
 from explorer.views.runs.new_run import HIGH_PX, NewRun, count_pairs, fit_command
 from explorer.widgets.disclosure_button import DisclosureButton
-from explorer.widgets.elided_line import ElidedLine
-from explorer.widgets.form import Form
+from explorer.widgets.form import ElidedLine, Form
 from explorer.widgets.number_box import NumberBox
 from explorer.widgets.still import StillDoubleSpinBox, StillSpinBox
 from explorer.widgets.switch import Switch

@@ -5,8 +5,7 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QLabel, QLineEdit, QVBoxLayout, QWidget
 
-from explorer.widgets.command_palette import CommandPalette, PaletteEntry, matching
-from explorer.widgets.fuzzy import good_score, score
+from explorer.widgets.command_palette import CommandPalette, PaletteEntry, good_score, matching, score
 from explorer.widgets.min_size_scroll import MinSizeScroll
 from explorer.widgets.refusal import set_refusal
 from explorer.widgets.shortcut_sheet import ShortcutSheet

@@ -16,7 +16,7 @@ from pytestqt.qtbot import QtBot
 from explorer import theme
 from explorer.state.settings import Settings
 from explorer.views import VIEWS
-from explorer.views.timeline.frame_map import FrameMap
+from explorer.views.timeline.panel import FrameMap
 from explorer.widgets.layouts import FRAME
 from explorer.window import MOTION_KEY, Window, zoom
 from explorer.window.zoom import STEPS, ZOOM_KEY, next_zoom, set_scale, zoom_of

@@ -14,10 +14,9 @@ from PySide6.QtWidgets import QPushButton, QSizePolicy, QTabWidget
 
 from explorer import theme
 from explorer.intents import CompareBoth, EvaluateBoth, ViewIntent
-from explorer.models.pair_table import PAIR_ROLE
+from explorer.models.pair_table import PAIR_ROLE, PairColumn
 from explorer.models.thumbnails import Thumbnails
 from explorer.views.changes.group_chips import GroupChips
-from explorer.views.changes.load import by_difference, columns_of, own_caption_first, steps_of
 from explorer.views.changes.mispair_lists import MispairLists
 from explorer.views.changes.neighborhoods import Neighborhoods
 from explorer.views.changes.tabs import Compared, OneRunGroups, WholeRuns
@@ -30,13 +29,27 @@ from explorer.widgets.hairline_splitter import HairlineSplitter
 from explorer.widgets.searchable_combo_box import SearchableComboBox
 from explorer.widgets.state_area import StateArea
 from explorer.widgets.truth_line import EVALUATE
-from trainer.charts.pair_changes import Changes
+from trainer.charts.pair_changes import MEASURES, Changes
 from trainer.charts.snapshot_label import steps_note
 from trainer.charts.spec import Request, Target
 from trainer.experiments.seed_truth import DIFFERENT_DATA, evaluated_alike, measured_apart
 from trainer.metrics import data_label
-from trainer.store import SplitKey, of_split
+from trainer.store import SplitKey, Workspace, of_split
 
+SHOWN = (
+    "image_rank_a",
+    "image_rank_b",
+    "image_rank_change",
+    "text_rank_a",
+    "text_rank_b",
+    "margin_change",
+    "overlap",
+    "residual",
+    "verdict",
+)
+"""Columns of the table, in order."""
+SPARE = {"residual": 3, "text_rank_a": 2, "text_rank_b": 2, "margin_change": 1}
+"""Columns that a table without room leaves out, those of the highest number first; ranks of captions tell most."""
 ONE_STEP: Final = "There is only one snapshot. Choose run B in the bar above, or wait for the next evaluation."
 MEASURE: Final = "Only pairs that both runs embed can be compared. Evaluate measures both runs on one data set."
 MEASURED: Final = (
@@ -45,6 +58,53 @@ MEASURED: Final = (
 LEAST_TABLE_PX: Final = 220
 """Of four pairs and their heads: in a low window the view scrolls, rather than show one."""
 TABS: Final = ("pairs", "changes", "mispairs", "separated-groups", "representation-similarity")
+
+
+def columns_of(changes: Changes, indices: Int[np.ndarray, " k"]) -> list[PairColumn]:
+    """Return the table's number columns, of these pairs in this order."""
+    made = []
+    for key in SHOWN:
+        if key in changes.values:
+            about = MEASURES[key]
+            hint = f"{about.words}. {about.hint}"
+            names, head = (("differs", "same"), "Predicted class") if key == "verdict" else ((), about.words)
+            if changes.shares_captions and key.startswith("text_rank"):
+                head = head.replace("Image rank", "Best image, rank")  # of the caption, for every pair of it
+            head = head.replace(", ", ",\n") if ", " in head else head.replace(" ", "\n", 1)
+            head += f"\n({about.better} is better)" if about.better else ""
+            values, spare = changes.values[key][indices], SPARE.get(key, 0)
+            made.append(PairColumn(key, head, hint, values, about.digits, about.signed, names, spare))
+    return made
+
+
+def by_difference(changes: Changes) -> Int[np.ndarray, " n"]:
+    """Return the indices of the pairs, those first that differ most between A and B.
+
+    That is the change of the correct caption's rank, either way, and then another prediction; where a snapshot has no
+    ranks, how little the neighborhoods share.
+    """
+    values = changes.values
+    if "image_rank_change" not in values:
+        return np.argsort(values["overlap"], kind="stable")
+    same = values.get("verdict", np.ones(changes.n))
+    return np.lexsort((np.nan_to_num(same, nan=1.0), -np.abs(values["image_rank_change"])))
+
+
+def own_caption_first(changes: Changes) -> dict[str, Int[np.ndarray, " k"]]:
+    """Return the indices of the pairs whose image finds its caption first in one run only, or in none, by group.
+
+    Empty where a snapshot has no ranks.
+    """
+    if "image_rank_a" not in changes.values:
+        return {}
+    in_a, in_b = (changes.values[f"image_rank_{side}"] <= 1 for side in "ab")
+    groups = {"only-a": in_a & ~in_b, "only-b": in_b & ~in_a, "neither": ~in_a & ~in_b}
+    return {name: np.flatnonzero(group) for name, group in groups.items()}
+
+
+def steps_of(workspace: Workspace, run: int, data: SplitKey | None) -> tuple[int, ...]:
+    """Return the steps of the run's snapshots of this data, ascending."""
+    return tuple(sorted({s.step for s in workspace.results.snapshots(run) if data in (None, s.key)}))
 
 
 class ChangesView(View):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Final
 
@@ -14,11 +14,11 @@ from PySide6.QtWidgets import QBoxLayout, QLabel, QLineEdit, QWidget
 
 from explorer import theme
 from explorer.intents import MoveAlong, TrainDecoder, ViewIntent
+from explorer.model_client.single_request import CachedRequest
 from explorer.render_qt.controls import Controls
 from explorer.run_control import actions
 from explorer.thumbnails import image_of
 from explorer.views.decode.choices import alike, decoder_of, decoders_of, in_the_making, why_not
-from explorer.views.decode.query import DecodeQuery
 from explorer.views.picture_question import PictureQuestionView
 from explorer.widgets import layouts
 from explorer.widgets.image_row import ImageRowItem, ImageRowWidget
@@ -26,10 +26,21 @@ from explorer.widgets.image_strip import StripItem, StripLine
 from explorer.widgets.pixel_picture import PixelPicture
 from explorer.widgets.refusal import set_refusal
 from explorer.widgets.state_area import Act
-from trainer.charts.decode import NOISES, STEPS, WHITE, DecodedChart, DecodedRun, DecodeSettings, request_words
-from trainer.messages import Decode
+from trainer.charts.decode import (
+    NOISES,
+    STEPS,
+    WHITE,
+    DecodedChart,
+    DecodedRun,
+    DecodeSettings,
+    ReverseStrip,
+    request_words,
+)
+from trainer.messages import Decode, DecodeAnswer, RunDecoded
 from trainer.store import RunRow
+from trainer.untrusted.bounded.arrays import load_npy
 
+FIRST_STEPS: Final = 8
 QWIDGETSIZE_MAX: Final = 16_777_215
 TRAINING: Final = (
     "A decoder learns to draw pictures from the embeddings of a run, which stays as it is. It trains like any other "
@@ -44,6 +55,41 @@ ACROSS: Final = (10, 5, 4, 3, 2)
 LEAST_PX: Final = 52
 LARGER: Final = 1.15
 """A stands above B, where a noise is easily compared, unless pictures are so much larger with A left of B."""
+
+
+class DecodeQuery(CachedRequest):
+    """Requests decoded pictures, first in few steps, and caches the latest ones."""
+
+    most = 32
+
+    def known(self, question: Decode) -> DecodedChart | None:
+        """Return the answer, or its preview in few steps, or None."""
+        first = replace(question, steps=min(FIRST_STEPS, question.steps))
+        return super().known(question) or super().known(first)
+
+    def stages_of(self, question: Decode) -> list[Decode]:
+        stages = [replace(question, steps=FIRST_STEPS), question] if question.steps > FIRST_STEPS else [question]
+        return [stage for stage in stages if not self.is_kept(stage)]
+
+    def read(self, _message: Decode, answer: DecodeAnswer) -> DecodedChart:
+        return chart_of(answer)
+
+
+def chart_of(answer: DecodeAnswer) -> DecodedChart:
+    """Return the chart of an answer to `Decode`."""
+    runs = tuple(_run_of(index, decoded) for index, decoded in enumerate(answer.runs))
+    original = np.asarray(load_npy(answer.original)) if answer.original else None
+    return DecodedChart(answer.title, original, answer.how, answer.noises, runs)
+
+
+def _run_of(index: int, decoded: RunDecoded) -> DecodedRun:
+    facts = {field.name: getattr(decoded, field.name) for field in fields(decoded)}
+    pictures = load_npy(facts.pop("pictures"))
+    levels = facts.pop("levels")
+    facts["reverse"] = ReverseStrip(levels, *load_npy(decoded.reverse)) if decoded.reverse else None
+    facts["spread"] = load_npy(decoded.spread)
+    facts["recovered"] = float("nan") if decoded.recovered is None else decoded.recovered
+    return DecodedRun(index=index, mean=pictures[0], samples=pictures[1:], **facts)
 
 
 class DecodeView(PictureQuestionView):

@@ -17,27 +17,70 @@ from PySide6.QtWidgets import QButtonGroup, QCheckBox, QLineEdit, QPushButton, Q
 from explorer import theme
 from explorer.models.thumbnails import Thumbnails
 from explorer.views.chart_pane import ChartPane, request_of
-from explorer.views.search.load import SearchRequest, embedder, find
 from explorer.views.search.panel import HitsPanel
 from explorer.views.view import Context, View, reason_of
 from explorer.widgets import layouts
 from explorer.widgets.flow_row import FlowRow
-from explorer.widgets.progress_row import Cancelled, ProgressRow
+from explorer.widgets.progress_row import Cancelled, ProgressRow, Ticket
 from explorer.widgets.refusal import set_refusal
 from explorer.widgets.state_area import StateArea
 from trainer.charts.hubness import CHART
-from trainer.charts.search import Hits, SearchSettings
+from trainer.charts.opened_snapshot import OpenedSnapshot, open_target
+from trainer.charts.search import Hits, SearchSettings, Target, search
 from trainer.charts.settings import options
-from trainer.charts.snapshots import Embedder
-from trainer.charts.spec import request_words
+from trainer.charts.snapshots import Embedder, embedder_of
+from trainer.charts.spec import Request, request_words
+from trainer.charts.spec import Target as RunAtStep
 from trainer.errors import UserError
 from trainer.messages import EmbedAnswer, EmbedImages, EmbedTexts, Failure
-from trainer.store import of_split
+from trainer.store import Workspace, of_split
+from trainer.untrusted.bounded.arrays import load_npy
 
 TYPING_MS: Final = 350
 FIELD_PX: Final = 160
 K: Final = 60
 ASK: Final = "Type a query, or drop or paste an image. The hits of both runs appear side by side."
+
+
+class SearchRequest(Struct, frozen=True):
+    """The snapshot to search, and the method."""
+
+    run: int
+    step: int | None
+    dataset: str | None
+    split: str | None
+    target: Target
+    csls: bool
+    k: int
+
+
+def opened_of(workspace: Workspace, where: SearchRequest) -> OpenedSnapshot:
+    """Open the snapshot that is searched.
+
+    Raises:
+        ChartError: There is none such.
+    """
+    return open_target(workspace, RunAtStep(where.run, where.step), Request((), where.dataset, where.split))
+
+
+def embedder(workspace: Workspace, where: SearchRequest) -> Embedder:
+    """Return the checkpoint that embeds the query.
+
+    Raises:
+        ChartError: There is no such snapshot.
+    """
+    return embedder_of(workspace, opened_of(workspace, where).row)
+
+
+def find(workspace: Workspace, where: SearchRequest, array: str, ticket: Ticket) -> Hits:
+    """Return the hits of a query whose embedding is in the file `array`.
+
+    Raises:
+        Cancelled: The person ended it.
+        ChartError: There is no such snapshot, or it lacks what is searched.
+    """
+    query, opened = load_npy(Path(array))[0], opened_of(workspace, where)
+    return search(opened, query, target=where.target, k=where.k, csls=where.csls, progress=ticket)
 
 
 class SearchQuery(Struct, frozen=True):

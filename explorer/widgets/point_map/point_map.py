@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 import numpy as np
 import pyqtgraph as pg
 from jaxtyping import Bool, Float, Int, UInt8
-from PySide6.QtCore import QEasingCurve, QEvent, QPoint, QPointF, Qt, QVariantAnimation, Signal
+from PySide6.QtCore import QEasingCurve, QEvent, QObject, QPoint, QPointF, Qt, QTimer, QVariantAnimation, Signal
 from PySide6.QtGui import QColor, QFocusEvent, QHideEvent, QKeyEvent, QMouseEvent
 from PySide6.QtWidgets import QWidget
 
@@ -16,13 +16,15 @@ from explorer.theme import TRANSITION_MS, color, theme
 from explorer.widgets.accessible import present
 from explorer.widgets.deferred_paint import DeferredPaint
 from explorer.widgets.point_map.grid import PointGrid
-from explorer.widgets.point_map.hover import Hover
 from explorer.widgets.point_map.layer import INDEXED_AT_ONCE, PointLayer
 from explorer.widgets.point_map.marks import PlaceMarks
 from explorer.widgets.point_map.note import Note
 from explorer.widgets.point_map.view_box import MapBox, Tool
 from trainer.charts.marks import FEW_LIT, HUE_KEPT
 
+HIT_TEST_MS: Final = 50
+DWELL_MS: Final = 125
+GRACE_MS: Final = 260
 PICK_PX: Final = 14
 MARGIN: Final = 0.06
 LEAST_WALK_PX: Final = 0.5
@@ -33,6 +35,60 @@ WAYS: Final = {
     Qt.Key.Key_Left: (-1, 0), Qt.Key.Key_Right: (1, 0), Qt.Key.Key_Up: (0, -1), Qt.Key.Key_Down: (0, 1)
 }  # fmt: skip
 """Arrow key -> pixels to the right and down."""
+
+
+class Hover(QObject):
+    """Converts mouse moves to hovered points."""
+
+    pointed = Signal(int)  # The point under the pointer is another now; -1 for none.
+    settled = Signal(int)  # The pointer rests on this point.
+    ended = Signal()  # The pointer left the last settled point a while ago.
+
+    def __init__(self, hit_test: Callable[[QPointF], int], parent: QObject) -> None:
+        super().__init__(parent)
+        self._hit_test = hit_test
+        self._place: QPointF | None = None
+        self.point = -1
+        self._next_test = QTimer(self, singleShot=True, interval=HIT_TEST_MS, timeout=self._test)
+        self._dwell = QTimer(self, singleShot=True, interval=DWELL_MS, timeout=lambda: self.settled.emit(self.point))
+        self._grace = QTimer(self, singleShot=True, interval=GRACE_MS)
+        self._grace.timeout.connect(self.ended)
+
+    def move(self, position: QPointF) -> None:
+        """Handle a move of the pointer to `position`."""
+        waiting, self._place = self._next_test.isActive(), position
+        if not waiting:
+            self._test()
+
+    def leave(self) -> None:
+        """Handle that the pointer has left."""
+        self._place = None
+        self._next_test.stop()
+        self._point_at(-1)
+
+    def go_to(self, point: int) -> None:
+        """Hover `point` by keyboard."""
+        self._place = None
+        self._point_at(point)
+
+    def _test(self) -> None:
+        if self._place is None:
+            return
+        position, self._place = self._place, None
+        self._next_test.start()
+        self._point_at(self._hit_test(position))
+
+    def _point_at(self, point: int) -> None:
+        if point == self.point:
+            return
+        self.point = point
+        self.pointed.emit(point)
+        if point < 0:
+            self._dwell.stop()
+            self._grace.start()
+        else:
+            self._grace.stop()
+            self._dwell.start()
 
 
 class PointMap(DeferredPaint, pg.GraphicsView):

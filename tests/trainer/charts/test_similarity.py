@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from explorer.views.changes.load import own_caption_first
+from explorer.views.changes.view import own_caption_first
 from tests.cancelled import cancelled
 from trainer.analysis.separation import bar_count
 from trainer.analysis.similarity import auc
