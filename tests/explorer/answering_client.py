@@ -8,7 +8,10 @@ from trainer.messages import Failure
 
 
 class AnsweringClient(QObject):
-    """Answers each question by `answer_of` in the next turn of the event loop, unless it fails or keeps silent."""
+    """Answers each question by `answer_of` in the next turn of the event loop, unless it fails or keeps silent.
+
+    An answer that is a `Failure` fails, and so does every question where `failing` is set.
+    """
 
     state_changed = Signal(str, str)
     note = "working"
@@ -22,10 +25,13 @@ class AnsweringClient(QObject):
 
     def ask(self, question: Any, *, done: Any, failed: Any, progress: Any = None, owner: Any = None) -> int:
         self.asked.append(question)
-        if self.failing is not None:
-            QTimer.singleShot(0, self, lambda: failed(self.failing))
-        elif self.answering:
-            QTimer.singleShot(0, self, lambda: done(self.answer_of(question)))
+
+        def reply() -> None:
+            answer = self.failing or self.answer_of(question)
+            failed(answer) if isinstance(answer, Failure) else done(answer)
+
+        if self.failing is not None or self.answering:
+            QTimer.singleShot(0, owner or self, reply)
         elif progress is not None:
             QTimer.singleShot(0, self, lambda: progress(0.4, self.note))
         return len(self.asked)
@@ -36,8 +42,10 @@ class AnsweringClient(QObject):
     def answer_of(self, question: Any) -> Any:
         raise NotImplementedError
 
-    def close(self) -> None:
-        """Do nothing, because there is no process."""
+    def warm_up(self, *_: Any, **__: Any) -> None:
+        """Do nothing, as on closing, because there is no process."""
+
+    close = warm_up
 
 
 class SilentClient:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QObject, QRect, QTimer
+from PySide6.QtCore import QRect
 from PySide6.QtGui import QPixmap
 from pytestqt.qtbot import QtBot
 
@@ -18,6 +18,7 @@ from explorer.views.inspect import InspectView
 from explorer.views.inspect.swap_margins import NO_SWAP, SwapMargins, SwapQuestion, margin_panel
 from explorer.widgets.image_box import LINE
 from explorer.widgets.image_strip import PAD, PICTURE, ImageStrip, StripItem, StripLine, cell_size
+from tests.explorer.answering_client import AnsweringClient
 from trainer.charts.spec import Request, Target
 from trainer.messages import Classify, Failure
 from trainer.store import read_snapshot
@@ -31,23 +32,12 @@ COSINES = {
 }
 
 
-class StandIn(QObject):
+class StandIn(AnsweringClient):
     """Answers with the cosines above, or fails."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.asked: list[Classify] = []
-        self.fails = False
-
-    def ask(self, question: Classify, *, done: Callable, failed: Callable, **_: Any) -> int:
-        self.asked.append(question)
+    def answer_of(self, question: Classify) -> SimpleNamespace:
         row = [COSINES[label][question.runs[0] - 1] for label in question.labels]
-        answer = SimpleNamespace(runs={question.runs[0]: SimpleNamespace(cosines=[row])})
-        failure = Failure(kind="no_checkpoint", message="Run 1 has no checkpoint yet.", next="Wait.")
-        QTimer.singleShot(0, lambda: failed(failure) if self.fails else done(answer))
-        return len(self.asked)
-
-    def cancel(self, number: int) -> None: ...
+        return SimpleNamespace(runs={question.runs[0]: SimpleNamespace(cosines=[row])})
 
 
 @pytest.fixture
@@ -128,7 +118,7 @@ def test_a_picture_stands_in_the_middle_of_its_card(qtbot: QtBot, dressed: Any):
 
 
 def test_a_failure_is_said_where_the_margins_would_be(margins: SwapMargins, qtbot: QtBot):
-    margins.stand_in.fails = True
+    margins.stand_in.failing = Failure("no_checkpoint", "Run 1 has no checkpoint yet.", "Wait.")
     margins.ask(QUESTION)
     qtbot.waitUntil(lambda: margins.note.isVisible())
     assert "no checkpoint" in margins.note.text()

@@ -2,17 +2,17 @@
 
 import csv
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QObject, QTimer
 
 from explorer.render_qt.xy_plot import XYPlotWidget
 from explorer.views.chart_pane import ChartPane
+from tests.explorer.answering_client import AnsweringClient
 from tests.nightly import nightly_except
 from trainer.__main__ import main
 from trainer.charts import registry
@@ -137,23 +137,18 @@ def class_files(folder: Path, request: Request) -> tuple[str, ...]:
     return tuple(map(str, files))
 
 
-class StandIn(QObject):
+class StandIn(AnsweringClient):
     """Answers for the model process of the window."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__()
-        self.folder, self.asked = folder, 0
+        self.folder = folder
 
-    def ask(self, question: Any, *, done: Callable, failed: Callable, progress: Any = None, owner: Any = None) -> int:
-        self.asked += 1
-        file = self.folder / f"{self.asked}.npy"
+    def answer_of(self, question: Any) -> Any:
+        file = self.folder / f"{self.asked.index(question)}.npy"
         words = isinstance(question, PlaceRows)
         np.save(file, np.load(question.vectors)[:, :2] if words else vectors(question.texts))
-        QTimer.singleShot(0, lambda: done(decode_answer(question, {"array": str(file)})))
-        return self.asked
-
-    def cancel(self, number: int) -> None:
-        """Do nothing, because responses are immediate."""
+        return decode_answer(question, {"array": str(file)})
 
 
 @pytest.fixture

@@ -2,12 +2,11 @@
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from PIL import Image
-from PySide6.QtCore import QDir, QObject, QPoint, Qt, QTimer, Signal
+from PySide6.QtCore import QDir, QObject, QPoint, Qt, Signal
 from PySide6.QtGui import QFontMetrics
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QFileDialog
@@ -28,10 +27,11 @@ from explorer.views.prompts import PromptsView
 from explorer.views.view import Context
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.image_strip import with_share
+from tests.explorer.answering_client import AnsweringClient
 from trainer import config, prompt_suites
 from trainer.charts.class_task import texts_of_pictures
 from trainer.experiments.run_style import styles_of
-from trainer.messages import Classify, ClassifyAnswer, Failure, Question, decode_answer
+from trainer.messages import Classify, ClassifyAnswer, Failure, decode_answer
 from trainer.store import Items, RunLog, RunRow, SplitKey, Workspace, write_snapshot
 from trainer.store.caption_words import write_caption_words
 from trainer.store.snapshot_files import snapshot_name
@@ -58,17 +58,12 @@ class FakeJobs(QObject):
         self.done.append(action)
 
 
-class FakeClient(QObject):
+class ClassifyingClient(AnsweringClient):
     """Answers by file name: `a-red.png` is red to run 1 and, if `disagree`, blue to run 2."""
-
-    state_changed = Signal(str, str)
 
     def __init__(self) -> None:
         super().__init__()
-        self.asked: list[Classify] = []
-        self.cancelled: list[int] = []
-        self.answering = True
-        self.failing: dict[int, Failure] = {}
+        self.failing_runs: dict[int, Failure] = {}
         self.kept: tuple[int, ...] = ()
         """Steps of which there are checkpoints; each run's newest is 40 and its number."""
         self.now = "warm"
@@ -80,36 +75,12 @@ class FakeClient(QObject):
     def warm_up(self, runs: tuple[int, ...]) -> None:
         self.warmed.append(tuple(runs))
 
-    def cancel(self, number: int) -> None:
-        self.cancelled.append(number)
-
-    def ask(
-        self,
-        question: Question,
-        *,
-        done: Callable[[Any], None],
-        failed: Callable[[Failure], None],
-        owner: QObject,
-    ) -> int:
-        assert isinstance(question, Classify)
-        self.asked.append(question)
+    def answer_of(self, question: Classify) -> ClassifyAnswer | Failure:
         run = question.runs[0]
-        number = len(self.asked)
         if question.step not in (None, *self.kept):
-            gone = Failure("no_checkpoint", f"Run 'one' has no checkpoint at step {question.step}.", "Choose 41.")
-            QTimer.singleShot(0, owner, lambda: failed(gone))
-        elif run in self.failing:
-            QTimer.singleShot(0, owner, lambda: failed(self.failing[run]))
-        elif self.answering:
-            QTimer.singleShot(
-                0,
-                owner,
-                lambda: None if number in self.cancelled else done(self._answer(question)),
-            )
-        return number
-
-    def _answer(self, question: Classify) -> ClassifyAnswer:
-        run = question.runs[0]
+            return Failure("no_checkpoint", f"Run 'one' has no checkpoint at step {question.step}.", "Choose 41.")
+        if run in self.failing_runs:
+            return self.failing_runs[run]
         images = [path for path in question.images if "broken" not in Path(path).stem]
         rows = []
         for path in images:
@@ -142,7 +113,9 @@ def workspace(tmp_path: Path) -> Workspace:
 @pytest.fixture
 def context(qapp: QObject, workspace: Workspace) -> Iterator[Context]:
     background = Background()
-    yield Context(workspace, Selection(), background, FakeJobs(workspace), FakeClient(), Settings(workspace.folder))
+    yield Context(
+        workspace, Selection(), background, FakeJobs(workspace), ClassifyingClient(), Settings(workspace.folder)
+    )
     background.close()
 
 
@@ -441,7 +414,7 @@ def test_a_broken_image_is_named_and_the_others_answered(
 def test_a_run_that_cannot_answer_says_why_and_the_other_answers(
     qtbot: QtBot, view: ClassifyView, context: Context, images: dict[str, Path]
 ) -> None:
-    context.client.failing[2] = Failure("no_checkpoint", "Run 'two' has no checkpoint yet.", "Wait.")
+    context.client.failing_runs[2] = Failure("no_checkpoint", "Run 'two' has no checkpoint yet.", "Wait.")
     view.take([images["a-red"]])
     qtbot.waitUntil(lambda: bool(view.asking.trouble(2)) and bool(words_under(view, images["a-red"])))
     assert label(view, "classifyVerdict") == "CLIP · one predicts red"
@@ -588,7 +561,7 @@ def test_where_the_checkpoint_of_a_step_is_gone_the_newest_answers_and_it_is_sai
     view.take([images["a-moon"]])
     qtbot.waitUntil(lambda: len(words_under(view, images["a-moon"])) == 2)
     assert [question.step for question in context.client.asked[asked:]] == [None, 20], "it is not asked for again"
-    context.client.failing[1] = Failure("no_checkpoint", "Run 'one' has no checkpoint yet.", "Wait.")
+    context.client.failing_runs[1] = Failure("no_checkpoint", "Run 'one' has no checkpoint yet.", "Wait.")
     view.asking.ask_again()
     qtbot.waitUntil(lambda: bool(view.asking.trouble(1, 10)))
     assert view.bars.columns[0].note == "Run 'one' has no checkpoint yet. Wait."

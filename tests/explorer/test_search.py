@@ -6,11 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QObject, Qt, QTimer
+from PySide6.QtCore import QObject, Qt
 from PySide6.QtWidgets import QLabel
 
 from explorer.views.search import SearchView
 from explorer.views.search.view import K, SearchQuery
+from tests.explorer.answering_client import AnsweringClient
 from trainer.charts import search as charts_search
 from trainer.charts.hubness import HubSettings, hubness
 from trainer.charts.spec import Request, Target
@@ -19,45 +20,28 @@ from trainer.metrics import recall_name
 from trainer.store import read_snapshot
 
 
-class PlayedClient(QObject):
+class PlayedClient(AnsweringClient):
     """Embeds `text 7` as text 7 of the run's last snapshot, an image file `7.png` as image 7; refuses `broken`."""
 
     def __init__(self, workspace, folder: Path) -> None:
         super().__init__()
         self.workspace, self.folder = workspace, folder
-        self.questions: list[object] = []
-        self.cancelled: list[int] = []
 
-    def warm_up(self, runs=(), *, projections: bool = False) -> None:
-        """Do nothing."""
-
-    def ask(self, question, *, done, failed, progress=None, owner=None) -> int:
-        self.questions.append(question)
-        number = len(self.questions)
+    def answer_of(self, question: EmbedImages | EmbedTexts) -> object:
         snapshot = read_snapshot(self.workspace.results.snapshots(question.run)[-1].folder)
         if isinstance(question, EmbedImages):
             path = question.images[0]
             if "broken" in path:
-                QTimer.singleShot(
-                    0,
-                    lambda: done(
-                        decode_answer(question, {"array": "", "images": [], "unreadable": {path: "It is broken."}})
-                    ),
-                )
-                return number
+                nothing = {"array": "", "images": [], "unreadable": {path: "It is broken."}}
+                return decode_answer(question, nothing)
             vector = snapshot.image[int(Path(path).stem)]
         elif question.texts[0] == "fail":
-            QTimer.singleShot(0, lambda: failed(Failure("memory", "No memory is left.", "Close something.")))
-            return number
+            return Failure("memory", "No memory is left.", "Close something.")
         else:
             vector = snapshot.text[int(question.texts[0].split()[-1])]
-        file = self.folder / f"{number}.npy"
+        file = self.folder / f"{self.asked.index(question)}.npy"
         np.save(file, vector[None])
-        QTimer.singleShot(0, lambda: done(decode_answer(question, {"array": str(file), "unreadable": {}})))
-        return number
-
-    def cancel(self, number: int) -> None:
-        self.cancelled.append(number)
+        return decode_answer(question, {"array": str(file), "unreadable": {}})
 
 
 @pytest.fixture
@@ -90,7 +74,7 @@ def test_typing_finds_the_nearest_in_both_runs(qtbot, view: SearchView, two_runs
     assert view.details() is None
     assert view.context.settings.value("search/hubs", True) is False
     qtbot.mouseClick(view.hubs_button, Qt.MouseButton.LeftButton)
-    assert {type(q) for q in view.context.client.questions} == {EmbedTexts}
+    assert {type(q) for q in view.context.client.asked} == {EmbedTexts}
     expected = []
     for panel, run in zip(view.panels, two_runs, strict=True):
         snapshot = read_snapshot(view.context.workspace.results.snapshots(run)[-1].folder)
@@ -123,7 +107,7 @@ def test_a_dropped_picture_searches_texts_too(qtbot, view: SearchView):
     text = view.findChild(QObject, "search-target-text")
     qtbot.mouseClick(text, Qt.MouseButton.LeftButton)
     qtbot.waitUntil(lambda: "of 48 texts" in view.panels[0].note.text(), timeout=5000)
-    assert len(view.context.client.questions) == 2, "the question's embedding is kept"
+    assert len(view.context.client.asked) == 2, "the question's embedding is kept"
     command = view.command()
     assert command[command.index("--query-image") + 1] == "/pictures/5.png"
     qtbot.mouseClick(view.picture, Qt.MouseButton.LeftButton)
@@ -176,9 +160,9 @@ def test_what_goes_wrong_is_said_where_the_hits_would_be(qtbot, view: SearchView
     view.ask(SearchQuery(text="fail"))
     qtbot.waitUntil(lambda: "No memory is left" in view.panels[0].area.page.text.text(), timeout=5000)
     assert view.panels[0].area.kind == "failed"
-    asked = len(view.context.client.questions)
+    asked = len(view.context.client.asked)
     qtbot.mouseClick(view.panels[0].area.page.button, Qt.MouseButton.LeftButton)
-    qtbot.waitUntil(lambda: len(view.context.client.questions) > asked, timeout=5000)
+    qtbot.waitUntil(lambda: len(view.context.client.asked) > asked, timeout=5000)
     view.context.selection.select_runs(None, None)
     assert view.is_empty
     assert view.details() is None
