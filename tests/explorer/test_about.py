@@ -4,6 +4,7 @@ import importlib.metadata
 import json
 
 from explorer.window.about_sheet import AboutSheet
+from tests.explorer.show_widget import show_widget
 from trainer.__main__ import main
 from trainer.distribution.installed import installed_packages
 
@@ -18,9 +19,7 @@ def test_every_direct_dependency_is_told_with_its_installed_version():
 
 
 def test_the_dialog_shows_and_copies_them(dressed, background, qtbot):
-    sheet = AboutSheet(background)
-    qtbot.addWidget(sheet)
-    sheet.show()
+    sheet = show_widget(qtbot, AboutSheet(background))
     qtbot.waitUntil(lambda: sheet.table.rowCount() > 20)
     shown = {sheet.table.item(row, 0).text() for row in range(sheet.table.rowCount())}
     assert {"contrastive-explorer", "numpy"} <= shown

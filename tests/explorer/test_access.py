@@ -30,6 +30,7 @@ from explorer.widgets.truth_line import TruthLine
 from explorer.window import Window
 from explorer.window.bar import HEIGHT, LEAST_RUN_PX
 from explorer.window.picker_choices import PickerChoices
+from tests.explorer.show_widget import show_widget, size_widget
 from tests.explorer.window_tabs import tabs_of
 from tests.nightly import few_plain
 from trainer.charts.marks import HeatMap
@@ -236,9 +237,7 @@ def test_the_dots_of_the_bar_have_keys_that_the_sheet_names(window: Window) -> N
 
 
 def test_the_line_over_seeds_takes_the_focus_with_a_link_only_and_shows_it(dressed, qtbot) -> None:
-    line = TruthLine()
-    qtbot.addWidget(line)
-    line.resize(600, 28)
+    line = size_widget(qtbot, TruthLine(), 600, 28)
     line.show_truth(SeedTruth(seeds="1 seed each", verdict="no experiment compares them"))
     assert line.focusPolicy() == Qt.FocusPolicy.NoFocus
     line.show_truth(SeedTruth(seeds="1 seed each", verdict="undecided", experiment="pilot"))
@@ -288,10 +287,7 @@ def press(widget: QWidget, *keys: Qt.Key) -> None:
 @pytest.fixture
 def points(dressed, qtbot) -> PointMap:
     """Return nine points in a 3 by 3 square; number 0 is at the lower left."""
-    shown = PointMap()
-    qtbot.addWidget(shown)
-    shown.resize(400, 400)
-    shown.show()
+    shown = show_widget(qtbot, PointMap(), 400, 400)
     xy = np.array([(x, y) for y in range(3) for x in range(3)], np.float64)
     whole = np.zeros(9, np.int64)
     shown.set_points(xy, diamond=whole > 0, color=whole, palette=np.zeros((1, 3), np.uint8))

@@ -18,6 +18,7 @@ from explorer.state.settings import Settings
 from explorer.widgets.banner import Banner
 from explorer.widgets.progress_row import ProgressRow
 from explorer.window.exports import Exports, drawings
+from tests.explorer.show_widget import show_widget
 from trainer.cli import bundle
 
 SCRIPT = """
@@ -38,10 +39,7 @@ print(out, flush=True)
 def exports(qtbot: QtBot, dressed: QApplication, tmp_path: Path) -> Iterator[Exports]:
     script = tmp_path / "bundle.py"
     script.write_text(SCRIPT, encoding="utf-8")
-    window = QWidget()
-    qtbot.addWidget(window)
-    window.resize(800, 600)
-    window.show()
+    window = show_widget(qtbot, QWidget(), 800, 600)
     exporter = Exporter(tmp_path, window, program=(sys.executable, str(script)))
     made = Exports(window, exporter, Settings(tmp_path), Banner(window), ProgressRow("writing", window), tmp_path)
     yield made

@@ -19,6 +19,7 @@ from explorer.views.inspect.swap_margins import NO_SWAP, SwapMargins, SwapQuesti
 from explorer.widgets.image_box import LINE
 from explorer.widgets.image_strip import PAD, PICTURE, ImageStrip, StripItem, StripLine, cell_size
 from tests.explorer.answering_client import AnsweringClient
+from tests.explorer.show_widget import show_widget
 from trainer.charts.spec import Request, Target
 from trainer.messages import Classify, Failure
 from trainer.store import read_snapshot
@@ -129,10 +130,9 @@ def test_a_group_of_one_run_is_a_selection_for_every_view(
 ):
     context = make_context()
     request = Request(tuple(Target(run, step) for run, step in zip(two_runs, (10, 20), strict=True)))
-    tab = OneRunGroups(context, Thumbnails(background, context.client, edge=32), lambda: request)
-    qtbot.addWidget(tab)
-    tab.resize(1000, 700)
-    tab.show()
+    tab = show_widget(
+        qtbot, OneRunGroups(context, Thumbnails(background, context.client, edge=32), lambda: request), 1000, 700
+    )
     tab.change(least_gain=0.0, least_share=0.02)
     tab.refresh()
     qtbot.waitUntil(lambda: tab.data is not None and not tab.pane.busy, timeout=60_000)

@@ -16,6 +16,7 @@ from explorer.views.changes.group_chips import ASKED, TITLES
 from explorer.views.changes.view import TABS, columns_of
 from explorer.views.selected.table import MOST_CAPTION_PX
 from tests.explorer.conftest import unselected
+from tests.explorer.show_widget import show_widget
 from tests.two_runs import write_run_on_other_data
 from trainer import config
 from trainer.analysis.units import units_of_numbers
@@ -61,10 +62,7 @@ def test_a_pair_selected_before_is_in_sight_when_the_table_is_filled(
     context = make_context()
     context.selection.propose(run_a=two_runs[0], run_b=two_runs[1])
     context.selection.pairs = [int(pairs.pairs[pairs.rowCount() - 1])]
-    shown = ChangesView(context)
-    qtbot.addWidget(shown)
-    shown.resize(1100, 560)
-    shown.show()
+    shown = show_widget(qtbot, ChangesView(context), 1100, 560)
     compared(qtbot, shown)
     qtbot.waitUntil(
         lambda: shown.table.viewport().rect().intersects(shown.table.visualRect(shown.table.currentIndex()))

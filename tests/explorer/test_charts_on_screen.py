@@ -13,6 +13,7 @@ import pytest
 from explorer.render_qt.xy_plot import XYPlotWidget
 from explorer.views.chart_pane import ChartPane
 from tests.explorer.answering_client import AnsweringClient
+from tests.explorer.show_widget import show_widget
 from tests.nightly import nightly_except
 from trainer.__main__ import main
 from trainer.charts import registry
@@ -173,10 +174,7 @@ def test_the_screen_shows_what_is_exported(
         evaluate(context.workspace, run, step)
     if chart.view == "experiments":
         make_experiment(context.workspace, two_runs)
-    pane = ChartPane(context, "test")
-    qtbot.addWidget(pane)
-    pane.resize(1200, 900)
-    pane.show()
+    pane = show_widget(qtbot, ChartPane(context, "test"), 1200, 900)
     refused: list[str] = []
     pane.refused.connect(lambda: refused.append(name))
     steps = (None, None) if chart.needs == "whole_runs" else STEPS

@@ -11,6 +11,7 @@ from explorer.widgets.class_legend import ClassEntry, ClassLegend, entry_px
 from explorer.widgets.point_map import class_glyphs
 from explorer.widgets.point_map.class_glyphs import STROKES, ClassGlyphs
 from explorer.widgets.point_map.point_map import PointMap
+from tests.explorer.show_widget import show_widget, size_widget
 
 
 def gray(image: QImage) -> np.ndarray:
@@ -25,9 +26,7 @@ def test_the_glyphs_all_differ() -> None:
 
 
 def test_marks_of_one_color_differ_by_their_class_on_the_map(dressed: QApplication, qtbot, monkeypatch) -> None:
-    shown = PointMap()
-    qtbot.addWidget(shown)
-    shown.resize(400, 400)
+    shown = size_widget(qtbot, PointMap(), 400, 400)
     glyphs = ClassGlyphs(shown.layer, shown)
     shown.show()
     n = len(STROKES)
@@ -58,10 +57,7 @@ def test_marks_of_one_color_differ_by_their_class_on_the_map(dressed: QApplicati
 
 
 def test_the_legend_has_the_glyphs_of_the_map(dressed: QApplication, qtbot) -> None:
-    legend = ClassLegend()
-    qtbot.addWidget(legend)
-    legend.resize(700, 300)
-    legend.show()
+    legend = show_widget(qtbot, ClassLegend(), 700, 300)
     blue = theme.run_shade(0, 0)
     legend.set_entries([ClassEntry(str(place), blue, (1,), glyph=place) for place in range(len(STROKES))])
     plain = gray(legend.grab().toImage())
@@ -74,10 +70,7 @@ def test_the_legend_has_the_glyphs_of_the_map(dressed: QApplication, qtbot) -> N
 
 
 def test_a_legend_of_many_classes_shows_the_most_frequent_and_says_how_many_more(dressed: QApplication, qtbot) -> None:
-    legend = ClassLegend()
-    qtbot.addWidget(legend)
-    legend.resize(500, 300)
-    legend.show()
+    legend = show_widget(qtbot, ClassLegend(), 500, 300)
     legend.set_entries([ClassEntry(f"class {place}", "#808080", (place, 40 - place)) for place in range(3)])
     more = legend.findChild(QToolButton, "legendMore")
     assert not more.isVisible()

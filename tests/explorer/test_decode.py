@@ -21,6 +21,7 @@ from explorer.views.decode.choices import decoder_of, decoders_of, in_the_making
 from explorer.views.decode.view import VISIBLE_DISTANCE
 from explorer.views.view import Context
 from tests.explorer.answering_client import AnsweringClient
+from tests.explorer.show_widget import show_widget
 from trainer.messages import Decode, Failure, decode_answer
 
 SIZE = 16
@@ -143,10 +144,7 @@ def decoders(context: Context, two_runs: tuple[int, int], monkeypatch: pytest.Mo
 
 @pytest.fixture
 def view(qtbot: QtBot, context: Context) -> Iterator[DecodeView]:
-    made = DecodeView(context)
-    qtbot.addWidget(made)
-    made.resize(1200, 760)
-    made.show()
+    made = show_widget(qtbot, DecodeView(context), 1200, 760)
     yield made
     # Thumbnails of a busy machine may still be decoded.
     qtbot.waitUntil(lambda: not context.background.busy, timeout=60_000)

@@ -26,6 +26,7 @@ from explorer.widgets.state_area import StatePage
 from explorer.window import Window
 from tests.explorer.answering_client import AnsweringClient
 from tests.explorer.conftest import unselected
+from tests.explorer.show_widget import show_widget
 from tests.two_runs import write_run_on_other_data
 from trainer import config
 from trainer.__main__ import main
@@ -104,10 +105,7 @@ def context(make_context: Callable[[], Context], two_runs: tuple[int, int], tmp_
 
 @pytest.fixture
 def view(context: Context, qtbot: QtBot) -> EvaluateView:
-    made = EvaluateView(context)
-    qtbot.addWidget(made)
-    made.resize(1100, 760)
-    made.show()
+    made = show_widget(qtbot, EvaluateView(context), 1100, 760)
     qtbot.waitUntil(lambda: bool(context.jobs.runs) and not context.background.busy)
     return made
 
@@ -432,10 +430,7 @@ def apart(context: Context, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, qtb
     context = dataclasses.replace(context, client=DataClient(context.workspace, tmp_path))
     context.jobs.poll()
     context.selection.select_runs(context.selection.run_a, own)
-    made = EvaluateView(context)
-    qtbot.addWidget(made)
-    made.resize(1100, 760)
-    made.show()
+    made = show_widget(qtbot, EvaluateView(context), 1100, 760)
     qtbot.waitUntil(lambda: made.empty.isVisible() and not context.background.busy)
     return made
 

@@ -26,6 +26,7 @@ from explorer.widgets.sheet import Sheet
 from explorer.widgets.truth_line import ADD_SEEDS
 from explorer.window.more_panel import MorePanel
 from explorer.window.status_bar import StatusBar
+from tests.explorer.show_widget import show_widget
 from trainer import config
 from trainer.__main__ import main
 from trainer.charts.marks import arm_tone
@@ -66,11 +67,7 @@ def judged(workspace: Workspace) -> str:
 
 
 def shown(qtbot, context) -> ExperimentsView:
-    view = ExperimentsView(context)
-    qtbot.addWidget(view)
-    view.resize(1180, 700)
-    view.show()
-    return view
+    return show_widget(qtbot, ExperimentsView(context), 1180, 700)
 
 
 def test_without_one_the_first_button_makes_and_queues_it(qtbot, context):
@@ -778,10 +775,7 @@ def test_on_this_data_keeps_the_settings_of_the_run(context):
 def test_what_is_told_of_one_arm_moves_no_other_column(qtbot, context):
     runs = [context.workspace.runs.get(context.workspace.runs.create(config.Run(name=name))) for name in "ab"]
     seeds = [SeedRun(arm, 0, run.id) for arm, run in zip(("CLIP", "CLOOB"), runs, strict=True)]
-    rows = SeedRows()
-    qtbot.addWidget(rows)
-    rows.resize(900, 100)
-    rows.show()
+    rows = show_widget(qtbot, SeedRows(), 900, 100)
     places = set()
     for phase in ("", "Drawing Scenes: 3,072 of 12,288 pictures, 40 s left", "Saving"):
         trains = dataclasses.replace(runs[0], status="running", phase=phase, step=12, total_steps=384)

@@ -23,6 +23,7 @@ from explorer.window.error_dialog import ErrorDialog
 from explorer.window.frame import SMALLEST
 from explorer.window.sample_window import OFFSET_PX, SampleWindow, window_on_sample
 from explorer.window.status_bar import StatusBar
+from tests.explorer.show_widget import show_widget, size_widget
 from tests.explorer.test_class_glyphs import gray
 from trainer.config import default_paths
 from trainer.distribution.sample_card import SampleMap, read_card
@@ -62,10 +63,7 @@ def test_on_a_large_screen_the_left_column_is_as_wide_as_one_reads_and_both_are_
 
 def test_without_room_for_both_the_result_is_below_the_ways_and_the_page_scrolls(qtbot: QtBot, dressed) -> None:
     """As in a window of 1280 x 800 at a zoom of 200 %."""
-    page = FirstStart()
-    qtbot.addWidget(page)
-    page.resize(560, 330)
-    page.show()
+    page = show_widget(qtbot, FirstStart(), 560, 330)
     left = page.findChild(QScrollArea, "first-ways")
     qtbot.waitUntil(lambda: page.card.y() > left.geometry().bottom())
     assert left.verticalScrollBar().maximum() == 0, "the page scrolls and not a part of it"
@@ -108,9 +106,7 @@ def test_an_empty_workspace_opens_on_three_ways_and_a_result(qtbot: QtBot, windo
 def test_a_label_at_an_edge_of_the_card_is_drawn_whole(qtbot: QtBot) -> None:
     widths = []
     for x in (0, 500, 1000):
-        drawn = StillMap(0, SampleMap("CLIP", 1.0, [], [("turquoise", x, 0)]), [])
-        qtbot.addWidget(drawn)
-        drawn.resize(320, 240)
+        drawn = size_widget(qtbot, StillMap(0, SampleMap("CLIP", 1.0, [], [("turquoise", x, 0)]), []), 320, 240)
         widths.append(np.count_nonzero(np.ptp(gray(drawn.grab(QRect(0, 120, 320, 120)).toImage()), axis=0)))
     assert max(widths) - min(widths) <= 2
 

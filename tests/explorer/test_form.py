@@ -30,6 +30,7 @@ from explorer.widgets.number_box import NumberBox
 from explorer.widgets.still import StillDoubleSpinBox, StillSpinBox
 from explorer.widgets.switch import Switch
 from tests.explorer.answering_client import SilentClient
+from tests.explorer.show_widget import show_widget
 from trainer import config
 from trainer.config import default_paths, presets
 from trainer.data.folder import folder_sources
@@ -59,9 +60,7 @@ def another(kind: type, field: dataclasses.Field) -> Any:
 
 
 def test_a_path_without_room_is_elided_in_its_middle_until_it_is_edited(dressed: QApplication, qtbot: QtBot) -> None:
-    form = Form(config.Folder, browse={"path": "folder"})
-    qtbot.addWidget(form)
-    form.show()
+    form = show_widget(qtbot, Form(config.Folder, browse={"path": "folder"}))
     line = form.findChild(ElidedLine)
     line.setText("/home/somebody/projects/embeddings/data/clothing-cc0")
     qtbot.waitUntil(lambda: "…" in line.elided)
@@ -115,9 +114,7 @@ def test_arrows_step_by_a_tenth_of_the_decade_and_stop_at_the_bounds(qtbot: QtBo
 
 
 def test_letters_are_not_typed_and_a_comma_is_a_point(qtbot: QtBot):
-    box = NumberBox(integer=False)
-    qtbot.addWidget(box)
-    box.show()
+    box = show_widget(qtbot, NumberBox(integer=False))
     box.lineEdit().clear()
     qtbot.keyClicks(box, "0x,2q5")
     assert box.value() == 0.25
@@ -125,10 +122,7 @@ def test_letters_are_not_typed_and_a_comma_is_a_point(qtbot: QtBot):
 
 @pytest.fixture
 def sheet(qtbot: QtBot, background: Background) -> NewRun:
-    made = NewRun(PRESETS, background, taken={"clip"})
-    qtbot.addWidget(made)
-    made.show()
-    return made
+    return show_widget(qtbot, NewRun(PRESETS, background, taken={"clip"}))
 
 
 def problem(sheet: NewRun, section: str, name: str) -> QLabel:
@@ -371,9 +365,7 @@ def few(tmp_path: Path) -> config.Folder:
 def test_what_cloob_does_in_small_batches_is_said_before_it_is_trained(
     qtbot: QtBot, background: Background, few: config.Folder
 ):
-    made = NewRun(PRESETS, background, data=few, pairs=42)
-    qtbot.addWidget(made)
-    made.show()
+    made = show_widget(qtbot, NewRun(PRESETS, background, data=few, pairs=42))
     run = config.replace(made.run(), "optimizer.batch_size", "4")
     told = []
     for objective in (config.Clip(), config.Cloob(), config.Cloob(retrieval_share=0.5)):
@@ -391,9 +383,7 @@ def test_what_cloob_does_in_small_batches_is_said_before_it_is_trained(
 def test_too_few_pairs_are_told_at_the_field_and_one_click_mends_them(
     qtbot: QtBot, background: Background, few: config.Folder
 ):
-    made = NewRun(PRESETS, background, data=few, pairs=None)
-    qtbot.addWidget(made)
-    made.show()
+    made = show_widget(qtbot, NewRun(PRESETS, background, data=few, pairs=None))
     batch, words = made.section("optimizer").form.editor("batch_size"), problem(made, "optimizer", "batch_size")
     qtbot.waitUntil(lambda: batch.value() == 4)
     batch.set_value(128)
@@ -514,9 +504,7 @@ def test_what_a_run_takes_is_measured_on_request_and_old_once_the_run_is_another
 
 def test_measuring_ends_with_its_button_and_with_the_form(qtbot: QtBot, background: Background):
     client = SilentClient()
-    made = NewRun(PRESETS, background, client=client)
-    qtbot.addWidget(made)
-    made.show()
+    made = show_widget(qtbot, NewRun(PRESETS, background, client=client))
     for end in (lambda: qtbot.mouseClick(made.foot.stop, Qt.MouseButton.LeftButton), made.reject):
         qtbot.waitUntil(made.foot.measure.isVisible)
         qtbot.mouseClick(made.foot.measure, Qt.MouseButton.LeftButton)
@@ -526,9 +514,7 @@ def test_measuring_ends_with_its_button_and_with_the_form(qtbot: QtBot, backgrou
 
 def test_several_processes_are_compared_with_one_on_request(qtbot: QtBot, background: Background):
     client = SilentClient()
-    made = NewRun(PRESETS, background, client=client)
-    qtbot.addWidget(made)
-    made.show()
+    made = show_widget(qtbot, NewRun(PRESETS, background, client=client))
     qtbot.waitUntil(made.foot.measure.isVisible)
     assert not made.foot.check.isVisible(), "one process is like itself"
     made.top.editor("ranks").set_value(2)
@@ -552,9 +538,7 @@ def test_own_presets_are_saved_offered_and_removed(
 ):
     monkeypatch.setattr(default_paths, "user_folder", lambda: tmp_path / "user")
     monkeypatch.setattr("PySide6.QtWidgets.QInputDialog.getText", lambda *_args, **_more: ("wide", True))
-    made = NewRun(PRESETS, background)
-    qtbot.addWidget(made)
-    made.show()
+    made = show_widget(qtbot, NewRun(PRESETS, background))
     made.section("model").form.editor("text_width").set_value(256)
     qtbot.waitUntil(made.start.isEnabled)
     assert not made.remove.isEnabled()
@@ -610,9 +594,7 @@ def test_the_method_of_the_chosen_objective_is_explained_whole(qtbot: QtBot, she
 
 @pytest.mark.parametrize("kind", [StillSpinBox, StillDoubleSpinBox])
 def test_a_number_in_a_box_stands_apart_from_its_edge(qtbot: QtBot, dressed: QApplication, kind: type) -> None:
-    box = kind()
-    qtbot.addWidget(box)
-    box.show()
+    box = show_widget(qtbot, kind())
     image = box.grab().toImage().convertToFormat(QImage.Format.Format_RGB32)
     ground, middle = image.pixel(3, image.height() // 2), range(6, image.height() - 6)
     assert all(image.pixel(x, y) == ground for x in range(2, 6) for y in middle)

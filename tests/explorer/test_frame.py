@@ -37,6 +37,7 @@ from explorer.window import Window, job_list
 from explorer.window.bar import HEIGHT, MOST_RUN_PX
 from explorer.window.status_bar import StatusBar
 from explorer.window.synonyms import SYNONYMS
+from tests.explorer.show_widget import show_widget
 from trainer import config
 from trainer.config.default_paths import assets_dir
 from trainer.scheduling.energy import Tariff, tariff
@@ -385,10 +386,7 @@ def test_the_focus_stays_where_a_button_disables_itself(window: Window, qtbot) -
 
 
 def test_pages_of_views_lead_to_each_other(dressed: QApplication, qtbot) -> None:
-    host = QPushButton()
-    qtbot.addWidget(host)
-    host.resize(900, 700)
-    host.show()
+    host = show_widget(qtbot, QPushButton(), 900, 700)
     panel = HelpPanel(host)
     panel.show_view("map", "")
     qtbot.keyClick(panel.text, Qt.Key.Key_Escape)

@@ -9,6 +9,7 @@ from PySide6.QtGui import QDragEnterEvent, QDropEvent
 from PySide6.QtWidgets import QApplication
 
 from explorer.views.hopfield import HopfieldView
+from tests.explorer.show_widget import show_widget
 from trainer.analysis.hopfield import effective_number, retrieval_shares
 from trainer.charts.marks import Panel
 from trainer.messages import decode_answer
@@ -88,9 +89,7 @@ def test_a_pair_selected_before_the_view_was_built_is_the_query(qtbot, make_cont
     context = make_context()
     context.selection.propose(run_a=two_runs[0], run_b=two_runs[1])
     context.selection.pairs = [3]
-    shown = HopfieldView(context)
-    qtbot.addWidget(shown)
-    shown.show()
+    shown = show_widget(qtbot, HopfieldView(context))
     settle(qtbot, shown)
     assert shown.settings_now().query == 3
 

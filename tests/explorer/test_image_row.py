@@ -6,16 +6,14 @@ from PySide6.QtGui import QFontMetrics
 from explorer import theme
 from explorer.widgets.elided_label import wrapped
 from explorer.widgets.image_row import CAPTION_LINE_PX, LINE_PX, ImageRowItem, ImageRowWidget
+from tests.explorer.show_widget import show_widget, size_widget
 
 
 @pytest.mark.parametrize(
     ("words", "lines"), [("loss 7.13", 1), ("1a · .9", 1), ("loss 7.13 · -0.07 → 0.12", 2), ("loss" * 9, 1)]
 )
 def test_words_break_where_they_are_too_wide(qtbot, words: str, lines: int) -> None:
-    row = ImageRowWidget(lambda _path: None)
-    qtbot.addWidget(row)
-    row.resize(700, 140)
-    row.show()
+    row = show_widget(qtbot, ImageRowWidget(lambda _path: None), 700, 140)
     row.show_pictures([ImageRowItem("", "short", "a heart")] * 8, "run_a")
     low = row.height()
     row.show_pictures([ImageRowItem("", words, "a heart")] * 8, "run_a")
@@ -27,9 +25,7 @@ def test_words_break_where_they_are_too_wide(qtbot, words: str, lines: int) -> N
 
 
 def test_a_caption_has_the_lines_that_it_needs_and_is_cut_after_four(qtbot) -> None:
-    row = ImageRowWidget(lambda _path: None)
-    qtbot.addWidget(row)
-    row.resize(700, 140)
+    row = size_widget(qtbot, ImageRowWidget(lambda _path: None), 700, 140)
     row.show_pictures([ImageRowItem("", "short", "a heart")] * 8, "run_a")
     low = row.height()
     row.show_pictures([ImageRowItem("", "short", "an orange cross below an orange moon on sand")] * 8, "run_a")

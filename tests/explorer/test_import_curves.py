@@ -8,6 +8,7 @@ from PySide6.QtCore import Qt
 from explorer.import_sheet.dropped_files import dropped
 from explorer.window.import_curves_sheet import ImportCurvesSheet
 from tests.explorer.dropped_files import mime_of
+from tests.explorer.show_widget import show_widget
 from trainer.store import Workspace
 
 HISTORY = '"_step","loss"\n0,2.5\n10,1.25\n'
@@ -32,9 +33,7 @@ def test_curves_are_told_from_pairs(qapp, tmp_path: Path):
 def test_the_sheet_imports_runs_that_the_store_knows(dressed, background, qtbot, tmp_path: Path):
     file = tmp_path / "history.csv"
     file.write_text(HISTORY, encoding="utf-8")
-    sheet = ImportCurvesSheet(tmp_path / "ws", background, file)
-    qtbot.addWidget(sheet)
-    sheet.show()
+    sheet = show_widget(qtbot, ImportCurvesSheet(tmp_path / "ws", background, file))
     qtbot.keyClicks(sheet.name, "Theirs")
     assert sheet.command() == ["runs", "import", str(file), "Theirs", "--from", "auto"]
     with qtbot.waitSignal(sheet.opened, timeout=60_000) as imported:
@@ -48,9 +47,7 @@ def test_the_sheet_imports_runs_that_the_store_knows(dressed, background, qtbot,
 def test_the_sheet_stays_to_say_what_was_not_read(dressed, background, qtbot, tmp_path: Path):
     file = tmp_path / "history.jsonl"
     file.write_text('{"_step": 0, "loss": 1}\n{"_step": 1, "lo', encoding="utf-8")
-    sheet = ImportCurvesSheet(tmp_path / "ws", background, file)
-    qtbot.addWidget(sheet)
-    sheet.show()
+    sheet = show_widget(qtbot, ImportCurvesSheet(tmp_path / "ws", background, file))
     with qtbot.waitSignal(sheet.opened, timeout=60_000) as imported:
         qtbot.mouseClick(sheet.start, Qt.MouseButton.LeftButton)
     assert len(imported.args[0]) == 1
@@ -65,9 +62,7 @@ def test_the_sheet_stays_to_say_what_was_not_read(dressed, background, qtbot, tm
 @pytest.mark.slow
 def test_the_sheet_stays_and_says_what_is_wrong(dressed, background, qtbot, tmp_path: Path):
     (tmp_path / "notes.csv").write_text("a,b\n1,2\n", encoding="utf-8")
-    sheet = ImportCurvesSheet(tmp_path / "ws", background, tmp_path / "notes.csv")
-    qtbot.addWidget(sheet)
-    sheet.show()
+    sheet = show_widget(qtbot, ImportCurvesSheet(tmp_path / "ws", background, tmp_path / "notes.csv"))
     sheet.start.click()
     qtbot.waitUntil(lambda: "holds no event files" in sheet.note.text(), timeout=60_000)
     assert sheet.start.isEnabled()
@@ -77,9 +72,7 @@ def test_the_sheet_stays_and_says_what_is_wrong(dressed, background, qtbot, tmp_
 
 
 def test_a_training_that_goes_on_is_watched_instead(dressed, background, qtbot, tmp_path: Path):
-    sheet = ImportCurvesSheet(tmp_path / "ws", background, tmp_path / "own.csv")
-    qtbot.addWidget(sheet)
-    sheet.show()
+    sheet = show_widget(qtbot, ImportCurvesSheet(tmp_path / "ws", background, tmp_path / "own.csv"))
     with qtbot.waitSignal(sheet.watch_asked) as asked:
         qtbot.mouseClick(sheet.watch, Qt.MouseButton.LeftButton)
     assert asked.args == [str(tmp_path / "own.csv")]

@@ -34,6 +34,7 @@ from explorer.widgets.disclosure_button import DisclosureButton
 from explorer.widgets.state_area import StatePage
 from explorer.window import Window
 from explorer.window.open_model_sheet import OpenModelSheet
+from tests.explorer.show_widget import show_widget
 from tests.nightly import few_plain, nightly_except
 from trainer import config
 from trainer.__main__ import main
@@ -888,10 +889,7 @@ def test_a_long_report_costs_what_is_in_sight(dressed: QApplication, qtbot: QtBo
         (f"{n}.png", survey_result.NOT_USED if n < 150_000 else "used with a warning", "<b>why</b>")
         for n in range(200_000)
     )
-    table = ReportTable()
-    qtbot.addWidget(table)
-    table.resize(700, 400)
-    table.show()
+    table = show_widget(qtbot, ReportTable(), 700, 400)
     table.report.show(lines)
     table.grab()
     table.report.show(lines, survey_result.NOT_USED)

@@ -20,6 +20,7 @@ from explorer.views.view import View
 from explorer.window import Window
 from explorer.window.pages import INSPECTOR_KEY, LEAST_DETAILS
 from explorer.window.side_panel import SidePanel
+from tests.explorer.show_widget import show_widget
 from trainer.charts.one_pair import OnePair, one_pair, open_snapshots
 from trainer.charts.snapshots import choose_snapshot
 from trainer.charts.spec import Request, Target
@@ -30,10 +31,7 @@ from trainer.store import Items, read_snapshot
 def inspector(make_context: Callable, two_runs: tuple[int, int], qtbot) -> PairInspector:
     """Return an inspector of both runs with pairs 3, 7 and 20 selected."""
     context = make_context()
-    made = PairInspector(context)
-    qtbot.addWidget(made)
-    made.resize(300, 900)
-    made.show()
+    made = show_widget(qtbot, PairInspector(context), 300, 900)
     context.jobs.watch()
     qtbot.waitUntil(lambda: context.jobs.is_read, timeout=30_000)
     context.selection.select_runs(*two_runs)

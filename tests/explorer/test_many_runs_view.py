@@ -2,6 +2,7 @@
 
 from explorer.state.view_link import ViewLink
 from explorer.views.run_comparison import ChosenRuns, RunComparisonView, runs_for
+from tests.explorer.show_widget import show_widget
 from trainer.store import SplitKey
 
 
@@ -11,10 +12,7 @@ def test_the_filter_chooses_the_runs_and_a_and_b_come_first(qtbot, make_context,
     context.jobs.poll()
     qtbot.waitUntil(lambda: context.jobs.is_read)
     context.selection.select_runs(second, None)
-    view = RunComparisonView(context)
-    qtbot.addWidget(view)
-    view.resize(1180, 700)
-    view.show()
+    view = show_widget(qtbot, RunComparisonView(context), 1180, 700)
     qtbot.waitUntil(lambda: view.pane.answer is not None and not view.busy, timeout=60_000)
     assert view.chart.name == "map-of-models"
     assert [target.run for target in view.request_now().targets] == [second, first]

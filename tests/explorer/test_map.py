@@ -24,6 +24,7 @@ from explorer.views.map.toolbar import MapToolbar
 from explorer.window.more_panel import EDGE_PX, MorePanel
 from tests.explorer.answering_client import SilentClient
 from tests.explorer.conftest import unselected
+from tests.explorer.show_widget import show_widget
 from trainer.analysis.retrieval import ranks
 from trainer.analysis.similarity import matched_cosines
 from trainer.charts.matching import matching_of
@@ -573,9 +574,7 @@ def test_without_any_run_finished_ones_are_offered_and_with_one_the_bar(
     qtbot, make_context, client: SilentClient, monkeypatch
 ):
     context = dataclasses.replace(make_context(), client=client)
-    shown = MapView(context)
-    qtbot.addWidget(shown)
-    shown.show()
+    shown = show_widget(qtbot, MapView(context))
     assert shown.is_empty
     assert shown.area.kind == "unknown"
     context.jobs.poll()

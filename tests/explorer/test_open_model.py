@@ -11,6 +11,7 @@ from explorer.window import open_sheet
 from explorer.window.open_model_sheet import OpenModelSheet
 from explorer.window.open_sheet import start_opening
 from tests.explorer.dropped_files import mime_of
+from tests.explorer.show_widget import show_widget
 from trainer.distribution.published_models import FIRST
 from trainer.errors import UserError
 
@@ -46,10 +47,7 @@ def test_a_model_is_taken_by_itself_only(qapp, tmp_path, hub, open_clip_run):
 
 @pytest.fixture
 def sheet(dressed, background, qtbot, tmp_path, hub):
-    made = OpenModelSheet(tmp_path / "workspace", background, model=str(hub))
-    qtbot.addWidget(made)
-    made.show()
-    return made
+    return show_widget(qtbot, OpenModelSheet(tmp_path / "workspace", background, model=str(hub)))
 
 
 def _note(sheet: OpenModelSheet) -> QLabel:

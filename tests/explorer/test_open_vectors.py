@@ -13,6 +13,7 @@ from explorer.intents import OpenVectors
 from explorer.window import open_sheet
 from explorer.window.open_vectors_sheet import OpenVectorsSheet, sides_of, sizes_of
 from tests.explorer.dropped_files import mime_of
+from tests.explorer.show_widget import show_widget
 from trainer.scheduling.launch import wait_until_ended
 from trainer.store import Workspace
 
@@ -80,9 +81,7 @@ def test_words_with_vectors_are_told_from_other_texts_and_weights_by_their_first
 
 @pytest.mark.slow
 def test_the_sheet_opens_a_run_that_the_store_knows(dressed, background, qtbot, tmp_path: Path, files):
-    sheet = OpenVectorsSheet(tmp_path / "ws", background, files)
-    qtbot.addWidget(sheet)
-    sheet.show()
+    sheet = show_widget(qtbot, OpenVectorsSheet(tmp_path / "ws", background, files))
     qtbot.keyClicks(sheet.editors["name"], "Mine")
     sheet.editors["text-column"].setText("captions")
     assert sheet.command() == [
@@ -113,9 +112,7 @@ def test_what_is_opened_becomes_a_on_the_map(window, qtbot, monkeypatch: pytest.
 @pytest.mark.slow
 def test_the_sheet_stays_and_says_what_is_wrong(dressed, background, qtbot, tmp_path: Path):
     np.save(tmp_path / "line.npy", np.ones(9))
-    sheet = OpenVectorsSheet(tmp_path / "ws", background, [tmp_path / "line.npy"])
-    qtbot.addWidget(sheet)
-    sheet.show()
+    sheet = show_widget(qtbot, OpenVectorsSheet(tmp_path / "ws", background, [tmp_path / "line.npy"]))
     sheet.start.click()
     qtbot.waitUntil(lambda: "holds no vectors" in sheet.note.text())
     assert sheet.isVisible()

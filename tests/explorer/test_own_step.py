@@ -24,6 +24,7 @@ from explorer.views.similarity import SimilarityView
 from explorer.window.bar import Bar
 from explorer.window.picker_choices import PickerChoices
 from explorer.window.view_menu import ViewMenu
+from tests.explorer.show_widget import size_widget
 from tests.nightly import nightly_except
 from trainer.__main__ import main
 from trainer.analysis.geometry import alignment
@@ -84,9 +85,7 @@ def show(qtbot: QtBot, make_context: Callable, tmp_path: Path, sides: Any) -> Ca
     def made(kind: type) -> Any:
         context = make_context()
         context = dataclasses.replace(context, client=TextsOfSteps(context.workspace, tmp_path))
-        view = kind(context)
-        qtbot.addWidget(view)
-        view.resize(1096, 716)
+        view = size_widget(qtbot, kind(context), 1096, 716)
         context.selection.select_snapshots(*sides)
         view.show()
         return view

@@ -13,6 +13,7 @@ from explorer.run_control import actions
 from explorer.run_control.poller import PollState, news
 from explorer.views.runs.new_run import NewRun
 from explorer.views.runs.places_sheet import PlacesSheet
+from tests.explorer.show_widget import show_widget
 from trainer import config
 from trainer.config import presets
 from trainer.places import bindings, follower
@@ -30,9 +31,7 @@ def box() -> Iterator[None]:
 
 
 def test_a_place_is_added_tested_and_removed(qtbot, background: Background, tmp_path: Path, monkeypatch) -> None:
-    sheet = PlacesSheet(background, tmp_path, None)
-    qtbot.addWidget(sheet)
-    sheet.show()
+    sheet = show_widget(qtbot, PlacesSheet(background, tmp_path, None))
     assert not sheet.test.isEnabled()
     qtbot.keyClicks(sheet.name, "box")
     qtbot.keyClicks(sheet.address, "ftp://x")
@@ -62,9 +61,7 @@ def test_a_place_is_added_tested_and_removed(qtbot, background: Background, tmp_
 
 def test_a_cluster_is_edited_and_training_is_installed_there(qtbot, background, tmp_path: Path, monkeypatch) -> None:
     bindings.add(parse("lab", "slurm://me@login/opt/python?gpus=1&prologue=module%20load%20cuda&container=~/a.sif"))
-    sheet = PlacesSheet(background, tmp_path, None)
-    qtbot.addWidget(sheet)
-    sheet.show()
+    sheet = show_widget(qtbot, PlacesSheet(background, tmp_path, None))
     qtbot.mouseClick(sheet.edit, Qt.MouseButton.LeftButton)
     assert (sheet.address.text(), sheet.container.text()) == ("slurm://me@login/opt/python?gpus=1", "~/a.sif")
     assert sheet.prologue.toPlainText() == "module load cuda"
@@ -84,9 +81,7 @@ def test_a_cluster_is_edited_and_training_is_installed_there(qtbot, background, 
     qtbot.mouseClick(sheet.install, Qt.MouseButton.LeftButton)
     qtbot.waitUntil(lambda: sheet.note.text() == "The login computer has no card.")
     assert told == ["downloading cu128"]
-    form = NewRun(presets.presets(), background, preset="clip-scenes")
-    qtbot.addWidget(form)
-    form.show()
+    form = show_widget(qtbot, NewRun(presets.presets(), background, preset="clip-scenes"))
     assert form.where.nodes.isHidden()
     form.where.place.setCurrentIndex(form.where.place.findData("lab"))
     form.where.nodes.setValue(3)
@@ -97,9 +92,7 @@ def test_a_cluster_is_edited_and_training_is_installed_there(qtbot, background, 
 
 
 def test_where_is_in_the_form_and_its_command(qtbot, background: Background, box, tmp_path: Path) -> None:
-    form = NewRun(presets.presets(), background, preset="clip-scenes")
-    qtbot.addWidget(form)
-    form.show()
+    form = show_widget(qtbot, NewRun(presets.presets(), background, preset="clip-scenes"))
     assert form.where.binding() is None
     assert "--on" not in form.command()
     form.where.place.setCurrentIndex(form.where.place.findData("box"))

@@ -16,6 +16,7 @@ from explorer.theme import SMALL_PX, SPACE, pixel_font
 from explorer.widgets import layouts
 from explorer.widgets.curves import CurveLine, CurvePlot, CurvePlotData, UnitLabel
 from explorer.widgets.plot import Plot
+from tests.explorer.show_widget import show_widget, size_widget
 from trainer.charts.marks import MARKER_ROOM, Axis, Bars, Marker, Series, XYPlot, axis_over, categories
 from trainer.render_mpl.xy_plot import draw_plot
 
@@ -53,10 +54,7 @@ def test_tab_scrolls_to_all_of_a_plot(qtbot) -> None:
     for plot in plots:
         plot.setFixedHeight(200)
         plot.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-    area = layouts.scroll(layouts.panel(layouts.column(*plots)))
-    qtbot.addWidget(area)
-    area.resize(300, 250)
-    area.show()
+    area = show_widget(qtbot, layouts.scroll(layouts.panel(layouts.column(*plots))), 300, 250)
     area.ensureWidgetVisible(plots[1])
     plot, viewport = plots[1], area.viewport()
     assert 0 <= plot.mapTo(viewport, QPoint()).y() <= viewport.height() - plot.height()
@@ -132,9 +130,7 @@ def test_a_plot_has_no_widgets_of_a_menu_and_its_options_still_work(qtbot, dress
 
 
 def test_a_marker_at_the_limit_of_shares_is_drawn_whole(qtbot, dressed) -> None:
-    plot = XYPlotWidget()
-    qtbot.addWidget(plot)
-    plot.resize(400, 300)
+    plot = size_widget(qtbot, XYPlotWidget(), 400, 300)
     dots = (Marker("", "run_a", 0, 100.0), Marker("", "run_a", 1, 60.0))
     spec = XYPlot("p", "P", Axis("", -0.5, 1.5), axis_over("%", [[55, 101]], percent=True), dots=dots)
     plot.show_plot(spec)
@@ -191,10 +187,7 @@ def test_labels_of_near_markers_do_not_overlap_and_all_are_told_under_the_pointe
     dots = tuple(
         Marker("", "run_a", x, y, 10.0, label=f"#{at}, step 640", hint=f"run {at}") for at, (x, y) in enumerate(places)
     )
-    widget = XYPlotWidget()
-    qtbot.addWidget(widget)
-    widget.resize(700, 400)
-    widget.show()
+    widget = show_widget(qtbot, XYPlotWidget(), 700, 400)
     widget.show_plot(XYPlot("map", "Map", Axis("", 0, 1), Axis("", 0, 1), dots=dots))
     qtbot.waitUntil(lambda: len(widget.labels()) > 1)
     for _ in range(2):
@@ -240,9 +233,7 @@ def test_what_stands_behind_a_unit_is_whole_or_in_the_tip(qtbot, dressed) -> Non
 @pytest.mark.parametrize("ends", [(0, 1e-3), (0, 3e-6), (0.2701, 0.27015), (-2e-4, 3e-4), (0, 5e4), (0, 5e6)])
 def test_the_axis_of_a_curve_has_numbers_on_the_screen_and_in_files(qtbot, dressed, ends: tuple[float, float]) -> None:
     x, y = np.arange(9.0), np.linspace(*ends, 9)
-    plot = CurvePlot()
-    qtbot.addWidget(plot)
-    plot.resize(340, 260)
+    plot = size_widget(qtbot, CurvePlot(), 340, 260)
     deque(plot.drawing(CurvePlotData("lr", "lr", "", 4, (CurveLine(1, "run", "#0a6338", x, y, y),))), 0)
     plot.show()
     qtbot.waitExposed(plot)

@@ -24,6 +24,7 @@ from explorer.widgets.point_map.grid import PointGrid, winding
 from explorer.widgets.point_map.layer import PointLayer
 from explorer.widgets.point_map.loading import load_kernels
 from explorer.widgets.point_map.point_map import FEW
+from tests.explorer.show_widget import show_widget
 
 pytestmark = pytest.mark.slow  # whichever test needs the kernels first has them compiled by a process
 
@@ -259,10 +260,7 @@ def make_map(dressed: QApplication, qtbot, kernels: None) -> Callable[..., Point
     pg.setConfigOption("mouseRateLimit", -1)
 
     def make(xy: np.ndarray, color: np.ndarray | None = None, *, texts: int = 0) -> PointMap:
-        shown = PointMap()
-        qtbot.addWidget(shown)
-        shown.resize(300, 300)
-        shown.show()
+        shown = show_widget(qtbot, PointMap(), 300, 300)
         n = len(xy)
         with qtbot.waitSignal(shown.drawn):
             shown.set_points(

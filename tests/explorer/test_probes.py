@@ -8,6 +8,7 @@ from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
 from explorer.views.probes import ProbesView
+from tests.explorer.show_widget import show_widget
 from trainer.charts.probes import MOST, PinnedProbe, pin, pinned
 from trainer.store import read_snapshot
 
@@ -21,10 +22,7 @@ def test_probes_are_pinned_shown_and_removed(
 ):
     context = make_context()
     context.selection.select_runs(*two_runs)
-    view = ProbesView(context)
-    qtbot.addWidget(view)
-    view.resize(1200, 800)
-    view.show()
+    view = show_widget(qtbot, ProbesView(context), 1200, 800)
     qtbot.waitUntil(lambda: view.pane.area.findChild(object, "stateButton") is not None or not context.background.busy)
     snapshot = read_snapshot(context.workspace.results.snapshots(two_runs[0])[0].folder)
     caption, picture = snapshot.items.caption[0], snapshot.items.path[1]

@@ -6,6 +6,7 @@ from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QStatusBar, QStyle, QSty
 from explorer.widgets import progress_row
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.progress_row import JobSlot, ProgressRow
+from tests.explorer.show_widget import show_widget
 from tests.nightly import few_plain
 
 
@@ -62,10 +63,7 @@ class Header(QWidget):
 def test_the_note_takes_the_room_that_the_question_leaves_and_is_told_whole_by_its_tool_tip(
     qtbot, dressed, width: int
 ) -> None:
-    header = Header("Possible mislabels, duplicates and leaks, and the effect.")
-    qtbot.addWidget(header)
-    header.resize(width, 60)
-    header.show()
+    header = show_widget(qtbot, Header("Possible mislabels, duplicates and leaks, and the effect."), width, 60)
     note = "run 12 of 25: embedding 12,288 pairs of train, checkpoint of step 1,152"
     header.working.show_progress(0.5, note)
     qtbot.waitUntil(header.working.isVisible)

@@ -23,6 +23,7 @@ from explorer.views.view import Context, step_words
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.run_badge import RunBadge
 from tests.explorer.answering_client import AnsweringClient
+from tests.explorer.show_widget import show_widget
 from trainer.charts.class_task import ClassTexts, write_class_texts
 from trainer.charts.snapshots import choose_snapshot
 from trainer.messages import EmbedAnswer, EmbedClasses, EmbedImages, Failure, Question, Saliency, decode_answer
@@ -289,10 +290,7 @@ def test_cancel_ends_the_question_and_says_so(qtbot: QtBot, prompts: PromptsView
 
 @pytest.fixture
 def inspect(qtbot: QtBot, context: Context) -> InspectView:
-    view = InspectView(context)
-    qtbot.addWidget(view)
-    view.resize(1100, 720)
-    view.show()
+    view = show_widget(qtbot, InspectView(context), 1100, 720)
     qtbot.waitUntil(lambda: bool(view.strip.items) and bool(view.captions.currentText()))
     return view
 
@@ -300,9 +298,7 @@ def inspect(qtbot: QtBot, context: Context) -> InspectView:
 def test_no_image_is_missed_before_the_pairs_were_read(qtbot: QtBot, context: Context, monkeypatch) -> None:
     asked: list[dict[str, Any]] = []
     monkeypatch.setattr(context.background, "run", lambda *_args, **options: asked.append(options))
-    view = InspectView(context)
-    qtbot.addWidget(view)
-    view.show()
+    view = show_widget(qtbot, InspectView(context))
     view.refresh()
     assert view.area.kind == "unknown"
     pairs = [options for options in asked if options["key"] == "pairs"]
@@ -346,9 +342,7 @@ def test_a_caption_is_looked_for_by_both_runs_and_compared(qtbot: QtBot, inspect
 
 def test_a_picture_of_the_data_that_was_dropped_first_can_be_computed(qtbot, context: Context, inspect) -> None:
     context.selection.queries = [inspect.strip.items[1].path]
-    view = InspectView(context)
-    qtbot.addWidget(view)
-    view.show()
+    view = show_widget(qtbot, InspectView(context))
     qtbot.waitUntil(lambda: bool(view.captions.currentText()))
     assert view.show_button.isEnabled()
     assert "Press Enter or Compute" in view.status.text()

@@ -20,6 +20,7 @@ from explorer.views.view import Context
 from explorer.window import Window, close_dialog
 from explorer.window.device_monitor import DeviceMonitor
 from explorer.window.notifications import QUEUE_WAITS
+from tests.explorer.show_widget import show_widget
 from tests.nightly import few_plain
 from trainer import config
 from trainer.config import ConfigError
@@ -43,10 +44,7 @@ def four(workspace: Workspace) -> list[int]:
 
 
 def show(qtbot: QtBot, context: Context, count: int) -> RunsView:
-    view = RunsView(context)
-    qtbot.addWidget(view)
-    view.resize(1280, 800)
-    view.show()
+    view = show_widget(qtbot, RunsView(context), 1280, 800)
     context.jobs.watch()
     qtbot.waitUntil(lambda: view.table.runs.rowCount() == count)
     return view

@@ -20,6 +20,7 @@ from explorer.views.runs.runs_table import RunsTable
 from explorer.views.runs.view import RunsView
 from explorer.views.view import Context
 from explorer.widgets.finder import Choice
+from tests.explorer.show_widget import show_widget, size_widget
 from tests.explorer.test_many_runs import row
 from tests.nightly import few_plain
 from trainer import config
@@ -40,10 +41,7 @@ def view(qtbot: QtBot, make_context: Any) -> RunsView:
         with RunLog.claim(context.workspace, number) as log:
             log.scalars(1, {"val/image_to_text_R@1": 0.1 * (3 - place)})
             log.status("finished")
-    made = RunsView(context)
-    qtbot.addWidget(made)
-    made.resize(1280, 800)
-    made.show()
+    made = show_widget(qtbot, RunsView(context), 1280, 800)
     context.jobs.watch()
     qtbot.waitUntil(lambda: len(made.table.runs.runs) == 3)
     return made
@@ -84,9 +82,7 @@ def test_columns_and_groups_are_there_the_next_time(qtbot: QtBot, view: RunsView
     view.arrangement.choose(group="experiment")
     qtbot.waitUntil(lambda: "Experiment: duel" in lines(view))
     view.table.collapse(["Experiment: duel"])
-    again = RunsView(view.context)
-    qtbot.addWidget(again)
-    again.show()
+    again = show_widget(qtbot, RunsView(view.context))
     again.refresh()
     qtbot.waitUntil(lambda: lines(again) == ["Experiment: duel", "No experiment", "small", "plain"])
     assert again.table.columnWidth(OWN) == 233
@@ -161,9 +157,7 @@ def test_columns_are_searched_added_moved_and_removed(qtbot: QtBot):
         ("val/image_to_text_R@1", "Image to text R@1, held-out, n = 512", "Metric"),
         ("tag", "Tags", "Run"),
     )]  # fmt: skip
-    sheet = ColumnsSheet(choices, ["tag", "gone"])
-    qtbot.addWidget(sheet)
-    sheet.show()
+    sheet = show_widget(qtbot, ColumnsSheet(choices, ["tag", "gone"]))
     sheet.activateWindow()
     qtbot.waitUntil(sheet.isActiveWindow)
     kept: list[Sequence[str]] = []
@@ -232,9 +226,7 @@ def test_without_the_column_of_the_arrow_the_order_is_its_own(dressed: QApplicat
 
 
 def test_n_is_read_whole(dressed: QApplication, qtbot: QtBot):
-    table = RunsTable()
-    qtbot.addWidget(table)
-    table.resize(352, 300)
+    table = size_widget(qtbot, RunsTable(), 352, 300)
     measured = {"last": 0.5, "metric": "val/image_to_text_R@1"}
     runs = [row(number, **measured, facts={"heldout_pairs": {"val": 4**number}}) for number in range(1, 13)]
     for count in (3, len(runs)):

@@ -18,6 +18,7 @@ from explorer.views.view import Context
 from explorer.widgets.cells import EYE_ROOM_PX
 from explorer.widgets.end_labels import LINE_PX, EndLabel, EndLabels, give_room, spread
 from explorer.widgets.plot import Plot
+from tests.explorer.show_widget import show_widget
 from trainer import config
 from trainer.store import RunLog, Workspace
 
@@ -57,10 +58,7 @@ def context(make_context: Any) -> Context:
 
 
 def opened(qtbot: QtBot, context: Context, count: int) -> RunsView:
-    view = RunsView(context)
-    qtbot.addWidget(view)
-    view.resize(1136, 732)
-    view.show()
+    view = show_widget(qtbot, RunsView(context), 1136, 732)
     context.jobs.watch()
     qtbot.waitUntil(lambda: len(view.table.runs.runs) == count)
     qtbot.waitUntil(lambda: any(isinstance(row, GroupRow) for row in view.table.shown.rows()))

@@ -32,6 +32,7 @@ from explorer.widgets import curves
 from explorer.widgets.curves import CurveGrid, CurveLine, CurvePlot, CurvePlotData, columns_for, read_at
 from explorer.widgets.min_size_scroll import MinSizeScroll
 from explorer.widgets.plot import EDGE_PX
+from tests.explorer.show_widget import show_widget, size_widget
 from trainer import config
 from trainer.analysis.smoothing import smooth
 from trainer.charts.marks import Axis
@@ -43,10 +44,7 @@ from trainer.trackers.import_curves import import_curves
 
 
 def show(qtbot: QtBot, context: Context) -> RunsView:
-    view = RunsView(context)
-    qtbot.addWidget(view)
-    view.resize(1280, 800)
-    view.show()
+    view = show_widget(qtbot, RunsView(context), 1280, 800)
     context.jobs.watch()
     return view
 
@@ -505,10 +503,7 @@ def test_of_many_selected_runs_the_first_are_drawn_and_the_number_is_said(
 
 @pytest.mark.nightly
 def test_what_a_plot_waits_for_is_wrapped(qtbot, dressed) -> None:
-    grid = CurveGrid()
-    qtbot.addWidget(grid)
-    grid.resize(380, 260)
-    grid.show()
+    grid = show_widget(qtbot, CurveGrid(), 380, 260)
     words = "Downloading open_clip_model.safetensors of ViT-B-32 from the hub: 34 of 605 MB, 12 minutes left"
     grid.show_panels([CurvePlotData("loss", "Loss", "", 2, (), words)], Axis("step", 0, 1))
     (label,) = (one for one in grid.findChildren(QLabel) if one.text() == words)
@@ -557,10 +552,7 @@ def test_curves_of_many_runs_are_drawn_in_turns_and_the_newest_panels_win(qtbot:
 
 @pytest.mark.parametrize("value", [0.02, 300.0, -4.0])
 def test_the_axis_of_a_constant_curve_fits_its_value(qtbot: QtBot, value: float):
-    grid = CurveGrid()
-    qtbot.addWidget(grid)
-    grid.resize(600, 400)
-    grid.show()
+    grid = show_widget(qtbot, CurveGrid(), 600, 400)
     x = np.arange(5.0)
     for values in (np.full(5, value), np.full(5, value) + x):
         line = CurveLine(1, "run", "#336699", x, values, values)
@@ -598,9 +590,7 @@ def test_panels_are_drawn_after_others_failed(qtbot: QtBot, monkeypatch: pytest.
 
 
 def test_names_take_the_room_of_their_own_axis_and_stand_behind_the_longest_curve(qtbot: QtBot):
-    grid = CurveGrid()
-    qtbot.addWidget(grid)
-    grid.resize(800, 300)
+    grid = size_widget(qtbot, CurveGrid(), 800, 300)
     x = np.arange(50.0)
     short = CurveLine(1, "s0", "#336699", x, x, x)
     young = CurveLine(2, "a name of many letters", "#993366", x[:46], x[:46], x[:46])
@@ -681,10 +671,7 @@ def test_panels_of_other_data_have_a_range_of_steps_of_their_own(qtbot: QtBot):
 
 
 def test_panels_that_are_left_fill_the_rows_and_new_ones_lie_over_no_other(qtbot: QtBot, dressed):
-    grid = CurveGrid()
-    qtbot.addWidget(grid)
-    grid.resize(800, 600)
-    grid.show()
+    grid = show_widget(qtbot, CurveGrid(), 800, 600)
     x = np.arange(5.0)
     six, four = (
         [CurvePlotData(key, key, "", 2, (CurveLine(1, "run", "#336699", x, x, x),)) for key in keys]

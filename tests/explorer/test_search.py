@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QLabel
 from explorer.views.search import SearchView
 from explorer.views.search.view import K, SearchQuery
 from tests.explorer.answering_client import AnsweringClient
+from tests.explorer.show_widget import show_widget
 from trainer.charts import search as charts_search
 from trainer.charts.hubness import HubSettings, hubness
 from trainer.charts.spec import Request, Target
@@ -49,10 +50,7 @@ def view(qtbot, make_context, two_runs: tuple[int, int], tmp_path: Path) -> Sear
     context = make_context()
     context = dataclasses.replace(context, client=PlayedClient(context.workspace, tmp_path))
     context.selection.propose(run_a=two_runs[0], run_b=two_runs[1])
-    shown = SearchView(context)
-    qtbot.addWidget(shown)
-    shown.resize(1100, 700)
-    shown.show()
+    shown = show_widget(qtbot, SearchView(context), 1100, 700)
     shown.hubs_button.setChecked(True)
     shown.hubs.resize(300, 700)
     return shown

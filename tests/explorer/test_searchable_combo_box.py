@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QApplication
 from explorer import theme
 from explorer.widgets.finder import Choice, holding
 from explorer.widgets.searchable_combo_box import MANY, SearchableComboBox
+from tests.explorer.show_widget import show_widget
 
 
 def many(count: int = 2_000) -> tuple[Choice, ...]:
@@ -18,10 +19,7 @@ def many(count: int = 2_000) -> tuple[Choice, ...]:
 
 @pytest.fixture
 def picker(dressed: QApplication, qtbot) -> SearchableComboBox:
-    made = SearchableComboBox(name="one", label="Run A", width=88)
-    qtbot.addWidget(made)
-    made.show()
-    return made
+    return show_widget(qtbot, SearchableComboBox(name="one", label="Run A", width=88))
 
 
 class Watched(Choice):

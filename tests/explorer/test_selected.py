@@ -14,15 +14,14 @@ from explorer.models.thumbnails import Thumbnails
 from explorer.views.selected import PairTable, SelectedPanel
 from explorer.views.selected.table import CAPTION_PX, CLASS_PX, LINE_PX
 from explorer.views.selected.tiles import PairTile, Tiles
+from tests.explorer.show_widget import show_widget, size_widget
 from trainer.store import Items, read_snapshot
 
 
 @pytest.fixture
 def panel(qtbot, make_context, two_runs: tuple[int, int]) -> SelectedPanel:
     context = make_context()
-    made = SelectedPanel(context, Thumbnails(context.background))
-    qtbot.addWidget(made)
-    made.resize(420, 600)
+    made = size_widget(qtbot, SelectedPanel(context, Thumbnails(context.background)), 420, 600)
     items = read_snapshot(context.workspace.results.snapshots(two_runs[0])[-1].folder).items
     context.selection.pairs_changed.connect(
         lambda: made.show_items(items, context.selection.pairs, dataset="scenes-renderings")
@@ -72,10 +71,7 @@ def test_a_million_rows_scroll_by_the_page(qtbot, background, dressed):
     items = Items(np.arange(n), ["/nowhere/a.png"] * n, ["a caption"] * n, ["x"] * n, [""] * n)
     pictures = Thumbnails(background, decode=lambda path, edge: (_ for _ in ()).throw(OSError(path)))
     background.failed.connect(lambda _error: None)
-    table = PairTable(pictures, name="million", label="A million pairs")
-    qtbot.addWidget(table)
-    table.resize(600, 700)
-    table.show()
+    table = show_widget(qtbot, PairTable(pictures, name="million", label="A million pairs"), 600, 700)
     values = np.random.default_rng(0).random(n)
     table.pairs.show(items, np.arange(n), [PairColumn("v", "Value", "", values)])
     QApplication.processEvents()
@@ -92,9 +88,7 @@ def test_a_million_rows_scroll_by_the_page(qtbot, background, dressed):
 
 def test_classes_take_what_two_captions_leave_unless_a_person_chose_their_width(qtbot, background, dressed):
     items = Items(np.arange(3), [""] * 3, ["b", "a", "c"], ["red"] * 3, [""] * 3)
-    table = PairTable(Thumbnails(background), name="t", label="t")
-    qtbot.addWidget(table)
-    table.show()
+    table = show_widget(qtbot, PairTable(Thumbnails(background), name="t", label="t"))
     table.pairs.show(items, np.arange(3), [PairColumn("v", "V", "", np.zeros(3))])
     for width, wanted in ((400, CLASS_PX), (1400, 2 * CLASS_PX), (400, CLASS_PX)):
         table.resize(width, 300)
@@ -107,10 +101,7 @@ def test_classes_take_what_two_captions_leave_unless_a_person_chose_their_width(
 def test_a_long_caption_takes_three_lines_beside_its_numbers(qtbot, background, dressed):
     captions = ["a star", "a turquoise square left of an orange cross on sand"]
     items = Items(np.arange(2), [""] * 2, captions, [""] * 2, [""] * 2)
-    table = PairTable(Thumbnails(background), name="t", label="t")
-    qtbot.addWidget(table)
-    table.resize(300, 200)
-    table.show()
+    table = show_widget(qtbot, PairTable(Thumbnails(background), name="t", label="t"), 300, 200)
     table.pairs.show(items, np.arange(2), [PairColumn("v", "V", "", np.zeros(2))])
     painted = table.viewport().grab().toImage()
     heights = []
@@ -127,9 +118,7 @@ def test_a_long_caption_takes_three_lines_beside_its_numbers(qtbot, background, 
 
 def test_a_narrow_table_hides_numbers_rather_than_scroll_to_the_side(qtbot, background, dressed):
     items = Items(np.arange(9), [""] * 9, ["a cross"] * 9, ["red"] * 9, [""] * 9)
-    table = PairTable(Thumbnails(background), name="t", label="t", narrow=True)
-    qtbot.addWidget(table)
-    table.show()
+    table = show_widget(qtbot, PairTable(Thumbnails(background), name="t", label="t", narrow=True))
     table.resize(264, 320)
     table.pairs.show(items, np.arange(9), [PairColumn("v", "Rank A", "", np.zeros(9))])
     assert not table.horizontalScrollBar().isVisible()
@@ -140,9 +129,7 @@ def test_a_narrow_table_hides_numbers_rather_than_scroll_to_the_side(qtbot, back
 
 def test_the_class_gives_way_to_the_caption(qtbot, background, dressed):
     items = Items(np.arange(3), [""] * 3, ["a cross"] * 3, ["red"] * 3, [""] * 3)
-    table = PairTable(Thumbnails(background), name="t", label="t")
-    qtbot.addWidget(table)
-    table.show()
+    table = show_widget(qtbot, PairTable(Thumbnails(background), name="t", label="t"))
     table.pairs.show(items, np.arange(3), [PairColumn("v", "B", "", np.zeros(3))] * 3)
     assert table.columnWidth(2) < 60, "a column of numbers is hardly wider than its head"
     for width, is_hidden in ((350, True), (700, False)):
@@ -153,10 +140,7 @@ def test_the_class_gives_way_to_the_caption(qtbot, background, dressed):
 
 def test_columns_that_are_needed_least_are_left_out_but_not_the_sorted_one(qtbot, background, dressed):
     items = Items(np.arange(3), [""] * 3, ["a cross"] * 3, [""] * 3, [""] * 3)
-    table = PairTable(Thumbnails(background), name="t", label="t")
-    qtbot.addWidget(table)
-    table.resize(900, 300)
-    table.show()
+    table = show_widget(qtbot, PairTable(Thumbnails(background), name="t", label="t"), 900, 300)
     spare = (2, 0, 1, 1)
     table.pairs.show(items, np.arange(3), [PairColumn(f"{n}", f"{n}", "", np.zeros(3), spare=n) for n in spare])
 
@@ -179,10 +163,7 @@ def test_columns_that_are_needed_least_are_left_out_but_not_the_sorted_one(qtbot
 def test_without_classes_there_is_no_column_for_them(qtbot, background, dressed):
     items = Items(np.arange(3), [""] * 3, ["a cross"] * 3, [""] * 3, [""] * 3)
     for narrow in (False, True):
-        table = PairTable(Thumbnails(background), name="t", label="t", narrow=narrow)
-        qtbot.addWidget(table)
-        table.resize(700, 300)
-        table.show()
+        table = show_widget(qtbot, PairTable(Thumbnails(background), name="t", label="t", narrow=narrow), 700, 300)
         table.pairs.show(items, np.arange(3), [PairColumn("v", "B", "", np.zeros(3))])
         assert [table.isColumnHidden(column) for column in range(3)] == [False, True, False]
 
@@ -204,10 +185,7 @@ def test_tiles_leave_out_what_all_captions_begin_with(qtbot, background, dressed
 
 
 def test_captions_of_tiles_have_the_width_and_the_lines_that_are_there_before_they_are_cut(qtbot, background, dressed):
-    tiles = Tiles(Thumbnails(background), name="t", label="t", edge=96, lines=3)
-    qtbot.addWidget(tiles)
-    tiles.resize(540, 400)
-    tiles.show()
+    tiles = show_widget(qtbot, Tiles(Thumbnails(background), name="t", label="t", edge=96, lines=3), 540, 400)
     short, long = "a star", "a red heart right of an orange square on grass"
     low = tiles.cell.size.height()
     tiles.show_tiles([PairTile(row, "", short, "1.  0.779", "shared") for row in range(9)])
@@ -219,9 +197,7 @@ def test_captions_of_tiles_have_the_width_and_the_lines_that_are_there_before_th
     left, right = (tiles.visualRect(tiles.tiles.index(line)) for line in (0, 3))
     assert left.top() == right.top(), "as many stand in a row as before"
     assert tiles.viewport().width() - right.right() < 24, "and share its width but for the scroll bar"
-    other = Tiles(Thumbnails(background), name="o", label="o", edge=96, lines=3)
-    qtbot.addWidget(other)
-    other.resize(540, 400)
+    other = size_widget(qtbot, Tiles(Thumbnails(background), name="o", label="o", edge=96, lines=3), 540, 400)
     tiles.beside, other.beside = other, tiles
     other.show()
     other.show_tiles([PairTile(row, "", short, "1.  0.779") for row in range(9)])
@@ -249,10 +225,7 @@ def test_a_table_keeps_its_room_for_captions_and_its_selected_row_in_view_when_i
 ):
     items = Items(np.arange(9), ["/nowhere/a.png"] * 9, ["a red cross on the left"] * 9, ["x"] * 9, [""] * 9)
     background.failed.connect(lambda _error: None)
-    table = PairTable(Thumbnails(background), name="t", label="t")
-    qtbot.addWidget(table)
-    table.resize(400, 9 * LINE_PX)
-    table.show()
+    table = show_widget(qtbot, PairTable(Thumbnails(background), name="t", label="t"), 400, 9 * LINE_PX)
     table.horizontalHeader().resizeSection(0, 60)
     table.pairs.show(
         items, np.arange(9), [PairColumn(f"v{place}", f"Value {place}", "", np.zeros(9)) for place in range(8)]

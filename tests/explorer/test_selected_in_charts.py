@@ -11,6 +11,7 @@ from explorer.models.thumbnails import Thumbnails
 from explorer.render_qt.panel import PanelWidget
 from explorer.views.chart_pane import ChartPane, request_of
 from explorer.views.runs.curves_pane import CurvesPane
+from tests.explorer.show_widget import show_widget
 from trainer.charts.marks import Axis, Panel, Series, XYPlot
 from trainer.charts.registry import load
 from trainer.charts.snapshots import choose_snapshot
@@ -29,10 +30,7 @@ def context(make_context, two_runs: tuple[int, int]):
 
 def shown(qtbot: QtBot, context: Any, name: str) -> ChartPane:
     """Return a pane that shows this chart."""
-    pane = ChartPane(context, name)
-    qtbot.addWidget(pane)
-    pane.resize(900, 700)
-    pane.show()
+    pane = show_widget(qtbot, ChartPane(context, name), 900, 700)
     chart = load(name)
     pane.ask(chart, request_of(context.selection), chart.settings())
     qtbot.waitUntil(lambda: pane.answer is not None and not pane.busy, timeout=30_000)
@@ -120,10 +118,7 @@ def test_a_legend_is_told_once_where_the_plots_below_repeat_it(qtbot: QtBot, con
     two = (Series("one", "run_a", line, line), Series("two", "run_b", line, line))
     third = (*two, Series("three", "quiet", line, line))
     plots = [XYPlot(key, key, axis, axis, curves) for key, curves in zip("abcd", (two, two, third, two), strict=True)]
-    widget = PanelWidget(Thumbnails(context.background, None, edge=32), "panel")
-    qtbot.addWidget(widget)
-    widget.resize(700, 900)
-    widget.show()
+    widget = show_widget(qtbot, PanelWidget(Thumbnails(context.background, None, edge=32), "panel"), 700, 900)
     widget.show_panel(Panel(title="", rows=((plots[0],), (plots[1],), (plots[2], plots[3]))))
     qtbot.waitUntil(lambda: not widget.filling)
     hidden = [widget.cards[key].legend.isHidden() for key in "abcd"]

@@ -14,6 +14,7 @@ from explorer.widgets.state_area import DIMMED_AFTER_MS, StateArea
 from explorer.window.bar import READING, Bar
 from explorer.window.picker_choices import PickerChoices
 from explorer.window.view_menu import ViewMenu
+from tests.explorer.show_widget import show_widget
 from trainer.charts.snapshots import NoSnapshotYetError
 from trainer.errors import UserError
 
@@ -22,11 +23,7 @@ LEFT = Qt.MouseButton.LeftButton
 
 @pytest.fixture
 def area(qtbot: QtBot, dressed: QApplication) -> StateArea:
-    made = StateArea(QLabel("a result", objectName="result"))
-    qtbot.addWidget(made)
-    made.resize(600, 400)
-    made.show()
-    return made
+    return show_widget(qtbot, StateArea(QLabel("a result", objectName="result")), 600, 400)
 
 
 def test_what_comes_by_itself_is_waited_for_without_a_warning(area: StateArea):
@@ -50,10 +47,7 @@ def test_nobody_has_looked_yet(area: StateArea):
 def test_a_skeleton_stays_as_far_from_the_edges_as_the_content(dressed, qtbot: QtBot):
     grounds = []
     for inset in (0, 16):
-        made = StateArea(QLabel("content"), inset=inset)
-        qtbot.addWidget(made)
-        made.resize(600, 400)
-        made.show()
+        made = show_widget(qtbot, StateArea(QLabel("content"), inset=inset), 600, 400)
         picture = made.grab().toImage()
         grounds.append([picture.pixel(x, y) for x, y in ((9, 3), (590, 200), (300 - 100, 390))])
         inner = picture.pixel(300 - 100, 200)
@@ -174,9 +168,7 @@ def test_what_is_missing_and_what_is_old_stand_below_the_result_which_does_not_m
 
 
 def test_progress_and_cancel_have_one_place(qtbot: QtBot, make_context):
-    view = GeometryView(make_context())
-    qtbot.addWidget(view)
-    view.show()
+    view = show_widget(qtbot, GeometryView(make_context()))
     first, second = ProgressRow("first", view.pane), ProgressRow("second", view)
     tickets = [first.start(), second.start()]
     qtbot.waitUntil(second.isVisible)

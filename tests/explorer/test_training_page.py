@@ -10,6 +10,7 @@ from explorer.views import VIEWS
 from explorer.window.navigation import INSTALL_PAGE
 from explorer.window.training_install import TrainingInstall
 from explorer.window.training_page import TrainingPage
+from tests.explorer.show_widget import show_widget
 from trainer.distribution import training_part
 
 
@@ -24,10 +25,7 @@ TELLS = "print(' 40% downloading: 4 of 10 MB', file=sys.stderr, flush=True)\n"
 @pytest.fixture
 def make_page(dressed, background, qtbot):
     def make(text: str) -> TrainingPage:
-        page = TrainingPage(background, install=TrainingInstall(program=program(text)))
-        qtbot.addWidget(page)
-        page.resize(900, 700)
-        page.show()
+        page = show_widget(qtbot, TrainingPage(background, install=TrainingInstall(program=program(text))), 900, 700)
         qtbot.waitUntil(lambda: "GB" in page.facts.text())
         return page
 

@@ -25,6 +25,7 @@ from explorer.window.picker_choices import first_choice
 from explorer.window.status_bar import StatusBar
 from explorer.window.watch_training_sheet import WatchTrainingSheet
 from tests.explorer.dropped_files import mime_of
+from tests.explorer.show_widget import show_widget
 from trainer import config
 from trainer.charts import ChartError
 from trainer.charts.snapshots import choose_snapshot
@@ -67,9 +68,7 @@ def test_trainings_are_told_from_models_and_curves(qapp, training: Path, tmp_pat
 
 @pytest.fixture
 def sheet(dressed, background, qtbot, training: Path, tmp_path: Path) -> WatchTrainingSheet:
-    made = WatchTrainingSheet(tmp_path / "ws", background, training)
-    qtbot.addWidget(made)
-    made.show()
+    made = show_widget(qtbot, WatchTrainingSheet(tmp_path / "ws", background, training))
     qtbot.waitUntil(made.start.isEnabled)
     return made
 
@@ -226,9 +225,7 @@ def test_a_run_of_curves_alone_is_not_chosen_and_everything_says_the_same_of_it(
             call()
         assert str(caught.value) == sentence
     assert load_quality(workspace, [(others[0].id, None), (curves.id, None)], None).no_model == sentence
-    quality = QualityView(context)
-    qtbot.addWidget(quality)
-    quality.show()
+    quality = show_widget(qtbot, QualityView(context))
     context.selection.select_runs(curves.id, None)
     qtbot.waitUntil(lambda: quality.area.kind == "empty")
     page = quality.area.page

@@ -20,6 +20,7 @@ from explorer.views.timeline.panel import FrameMap
 from explorer.widgets.layouts import FRAME
 from explorer.window import MOTION_KEY, Window, zoom
 from explorer.window.zoom import STEPS, ZOOM_KEY, next_zoom, set_scale, zoom_of
+from tests.explorer.show_widget import show_widget
 from tests.nightly import nightly_except
 from trainer.config import default_paths
 from trainer.untrusted.safe_subprocess import python
@@ -285,10 +286,7 @@ def test_reduced_motion_is_remembered(window: Window) -> None:
 
 
 def test_with_reduced_motion_points_are_at_once_where_they_go(dressed: QApplication, qtbot) -> None:
-    shown = FrameMap()
-    qtbot.addWidget(shown)
-    shown.resize(200, 200)
-    shown.show()
+    shown = show_widget(qtbot, FrameMap(), 200, 200)
     whole = np.zeros(4, np.int64)
     start, end = np.zeros((4, 2)), np.ones((4, 2))
     shown.set_points(start, diamond=whole > 0, color=whole, palette=np.zeros((1, 3), np.uint8))
