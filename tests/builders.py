@@ -1,10 +1,11 @@
-"""Build what many files of tests need: members of a tar, a workspace that a test may write, a server."""
+"""Build what many files of tests need: members of a tar, a workspace that a test may write, a server, a lock."""
 
 import contextlib
 import http.server
 import io
 import os
 import shutil
+import sqlite3
 import tarfile
 import threading
 from collections.abc import Callable, Iterable, Iterator
@@ -38,3 +39,15 @@ def served(handler: Callable[..., http.server.BaseHTTPRequestHandler]) -> Iterat
     server.shutdown()
     server.server_close()
     thread.join()
+
+
+@contextlib.contextmanager
+def locked(workspace: Workspace) -> Iterator[None]:
+    """Hold the lock on the database, so that nobody else can write."""
+    blocker = sqlite3.connect(workspace.database_file, isolation_level=None)
+    blocker.execute("BEGIN EXCLUSIVE")
+    try:
+        yield
+    finally:
+        blocker.execute("ROLLBACK")
+        blocker.close()

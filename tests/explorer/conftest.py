@@ -20,6 +20,7 @@ from explorer import theme
 from explorer.event_loop.background import Background
 from explorer.state.selection import Selection
 from explorer.state.settings import Settings
+from tests.explorer.widgets import add_widget
 from tests.two_runs import write_two_runs
 
 if TYPE_CHECKING:
@@ -107,9 +108,7 @@ def show_view(qtbot: QtBot, make_context: Callable[[], object], two_runs: tuple[
 
     def show(kind: Callable[[Any], Any], width: int, height: int, **parts: object) -> Any:
         context: Any = dataclasses.replace(make_context(), **parts)
-        view = _shown(kind, context, two_runs, width, height)
-        qtbot.addWidget(view)
-        return view
+        return add_widget(qtbot, _shown(kind, context, two_runs, width, height))
 
     return show
 

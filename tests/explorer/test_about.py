@@ -4,7 +4,7 @@ import importlib.metadata
 import json
 
 from explorer.window.about_sheet import AboutSheet
-from tests.explorer.show_widget import show_widget
+from tests.explorer.widgets import show_widget
 from trainer.__main__ import main
 from trainer.distribution.installed import installed_packages
 

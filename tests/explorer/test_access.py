@@ -30,7 +30,7 @@ from explorer.widgets.truth_line import TruthLine
 from explorer.window import Window
 from explorer.window.bar import HEIGHT, LEAST_RUN_PX
 from explorer.window.picker_choices import PickerChoices
-from tests.explorer.show_widget import show_widget, size_widget
+from tests.explorer.widgets import add_widget, show_widget
 from tests.explorer.window_tabs import tabs_of
 from tests.nightly import few_plain
 from trainer.charts.marks import HeatMap
@@ -223,8 +223,7 @@ def test_a_screen_reader_hears_what_a_view_could_not_show_and_that_a_long_wait_i
 
 
 def test_a_badge_says_its_run(dressed, qtbot) -> None:
-    badge = RunBadge("B", 1)
-    qtbot.addWidget(badge)
+    badge = add_widget(qtbot, RunBadge("B", 1))
     assert badge.accessibleName() == "B"
 
 
@@ -237,7 +236,7 @@ def test_the_dots_of_the_bar_have_keys_that_the_sheet_names(window: Window) -> N
 
 
 def test_the_line_over_seeds_takes_the_focus_with_a_link_only_and_shows_it(dressed, qtbot) -> None:
-    line = size_widget(qtbot, TruthLine(), 600, 28)
+    line = add_widget(qtbot, TruthLine(), 600, 28)
     line.show_truth(SeedTruth(seeds="1 seed each", verdict="no experiment compares them"))
     assert line.focusPolicy() == Qt.FocusPolicy.NoFocus
     line.show_truth(SeedTruth(seeds="1 seed each", verdict="undecided", experiment="pilot"))
@@ -366,11 +365,9 @@ def test_arrow_keys_read_a_matrix_and_keep_the_cell_in_sight(dressed, qtbot) -> 
 @few_plain(1, "mode", ["light", "dark"])
 def test_what_has_the_focus_has_a_ring_that_can_be_seen(dressed, qtbot, points: PointMap, mode: theme.Mode) -> None:
     theme.theme().mode = mode
-    row = ImageRowWidget(lambda _path: None)
-    qtbot.addWidget(row)
+    row = add_widget(qtbot, ImageRowWidget(lambda _path: None))
     row.show_pictures([ImageRowItem("", "a", "b"), ImageRowItem("", "c", "d")], "run_a")
-    heat = HeatMapWidget()
-    qtbot.addWidget(heat)
+    heat = add_widget(qtbot, HeatMapWidget())
     heat.show_heat(HeatMap("heat", "", np.eye(3), "", "", (), (), 0, 1, ""))
     switch = Switch()
     switch.setChecked(True)

@@ -15,6 +15,7 @@ from explorer.widgets import curves
 from explorer.widgets.curves import CurveGrid
 from explorer.widgets.plot import Plot
 from tests.explorer.test_idle_scheduler import compute
+from tests.explorer.widgets import add_widget
 from trainer.charts.marks import Axis, Panel, Series, ShadedTable, XYPlot
 
 
@@ -29,8 +30,7 @@ def test_tables_that_do_not_fit_beside_each_other_stand_under_each_other(qtbot, 
     names = tuple(f"a run with a long name {place}" for place in range(3))
     cells = {"values": np.ones((3, 6)), "digits": 1, "top": 1.0}
     tables = tuple(ShadedTable(f"table-{side}", side, names, tuple("abcdef"), **cells) for side in ("left", "right"))
-    pane = PanelWidget(NoPictures(), "test")
-    qtbot.addWidget(pane)
+    pane = add_widget(qtbot, PanelWidget(NoPictures(), "test"))
     pane.show_panel(Panel(title="Title", rows=(tables,), notes=("What it is.",)))
     pane.resize(width, 900)
     pane.show()
@@ -53,8 +53,7 @@ def test_a_plot_under_a_legend_of_many_lines_keeps_its_axis(qtbot, equal: bool) 
     curves = tuple(Series(f"a run with a rather long name {place}", "ab"[place % 2], line, line) for place in range(9))
     axis = Axis("how much it is", 0.0, 1.0)
     spec = XYPlot("plot", "Plot", axis, axis, curves=curves, equal=equal)
-    pane = PanelWidget(NoPictures(), "test")
-    qtbot.addWidget(pane)
+    pane = add_widget(qtbot, PanelWidget(NoPictures(), "test"))
     pane.show_panel(Panel(title="Title", rows=((spec,),)))
     pane.resize(420, 300)
     pane.show()
@@ -82,8 +81,7 @@ def test_a_note_without_room_stands_below_the_title_and_no_number_of_either_is_c
             ("short", "Short", "n = 9"),
         )
     )
-    pane = PanelWidget(NoPictures(), "test")
-    qtbot.addWidget(pane)
+    pane = add_widget(qtbot, PanelWidget(NoPictures(), "test"))
     pane.show_panel(Panel(title="Title", rows=(plots,)))
     pane.show()
     alike = lambda *cards: len({card.plot.mapTo(pane, QPoint()).y() for card in cards}) == 1  # noqa: E731

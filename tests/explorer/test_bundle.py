@@ -18,7 +18,7 @@ from explorer.state.settings import Settings
 from explorer.widgets.banner import Banner
 from explorer.widgets.progress_row import ProgressRow
 from explorer.window.exports import Exports, drawings
-from tests.explorer.show_widget import show_widget
+from tests.explorer.widgets import show_widget
 from trainer.cli import bundle
 
 SCRIPT = """

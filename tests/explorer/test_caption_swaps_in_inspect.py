@@ -19,7 +19,7 @@ from explorer.views.inspect.swap_margins import NO_SWAP, SwapMargins, SwapQuesti
 from explorer.widgets.image_box import LINE
 from explorer.widgets.image_strip import PAD, PICTURE, ImageStrip, StripItem, StripLine, cell_size
 from tests.explorer.answering_client import AnsweringClient
-from tests.explorer.show_widget import show_widget
+from tests.explorer.widgets import add_widget, show_widget
 from trainer.charts.spec import Request, Target
 from trainer.messages import Classify, Failure
 from trainer.store import read_snapshot
@@ -83,8 +83,7 @@ def test_a_caption_stands_beside_its_swaps_with_the_margins_of_both_runs(margins
 
 
 def test_a_caption_wraps_under_its_picture_without_a_dot(qtbot: QtBot, dressed: Any):
-    strip = ImageStrip(lambda _path: None)
-    qtbot.addWidget(strip)
+    strip = add_widget(qtbot, ImageStrip(lambda _path: None))
     strip.show_items(
         [StripItem("a.png", (StripLine(CAPTION),)), StripItem("b.png", (StripLine("a red ring", "outline"),))]
     )
@@ -109,8 +108,7 @@ def test_a_caption_wraps_under_its_picture_without_a_dot(qtbot: QtBot, dressed: 
 def test_a_picture_stands_in_the_middle_of_its_card(qtbot: QtBot, dressed: Any):
     red = QPixmap(PICTURE, PICTURE)
     red.fill("red")
-    strip = ImageStrip(lambda _path: red)
-    qtbot.addWidget(strip)
+    strip = add_widget(qtbot, ImageStrip(lambda _path: red))
     strip.show_items([StripItem("a.png")])
     strip.show()
     seen, y = strip.grab().toImage(), 2 + PAD + PICTURE // 2

@@ -7,11 +7,11 @@ from explorer import theme
 from explorer.models.runs import SHARE_ROLE, TONE_ROLE
 from explorer.widgets.cells import ProgressCell
 from explorer.widgets.elided_label import elided_name
+from tests.explorer.widgets import add_widget
 
 
 def test_bars_of_one_share_have_one_length_whatever_is_written_beside_them(dressed, qtbot) -> None:
-    table = QTableWidget(2, 1)
-    qtbot.addWidget(table)
+    table = add_widget(qtbot, QTableWidget(2, 1))
     table.setItemDelegate(ProgressCell(share_role=SHARE_ROLE, tone_role=TONE_ROLE, parent=table))
     for row, words in enumerate(("288 / 288", "1,152 / 1,152")):
         item = QTableWidgetItem(words)

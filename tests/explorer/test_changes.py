@@ -16,7 +16,7 @@ from explorer.views.changes.group_chips import ASKED, TITLES
 from explorer.views.changes.view import TABS, columns_of
 from explorer.views.selected.table import MOST_CAPTION_PX
 from tests.explorer.conftest import unselected
-from tests.explorer.show_widget import show_widget
+from tests.explorer.widgets import add_widget, show_widget
 from tests.two_runs import write_run_on_other_data
 from trainer import config
 from trainer.analysis.units import units_of_numbers
@@ -398,8 +398,7 @@ def test_the_matrix_is_read_and_chosen_with_the_keyboard(qtbot, view: ChangesVie
     selection = view.context.selection
     assert [(side.run, side.step) for side in selection.sides] == [(two_runs[0], 20), (two_runs[1], 10)]
     assert view.command()[-2:] == ["--measure", "rsa"]
-    again = ChangesView(view.context)
-    qtbot.addWidget(again)
+    again = add_widget(qtbot, ChangesView(view.context))
     assert again.wholes.settings_now().measure == "rsa", "settings are remembered"
 
 

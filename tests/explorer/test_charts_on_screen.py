@@ -13,7 +13,7 @@ import pytest
 from explorer.render_qt.xy_plot import XYPlotWidget
 from explorer.views.chart_pane import ChartPane
 from tests.explorer.answering_client import AnsweringClient
-from tests.explorer.show_widget import show_widget
+from tests.explorer.widgets import show_widget
 from tests.nightly import nightly_except
 from trainer.__main__ import main
 from trainer.charts import registry

@@ -11,7 +11,7 @@ from explorer.widgets.class_legend import ClassEntry, ClassLegend, entry_px
 from explorer.widgets.point_map import class_glyphs
 from explorer.widgets.point_map.class_glyphs import STROKES, ClassGlyphs
 from explorer.widgets.point_map.point_map import PointMap
-from tests.explorer.show_widget import show_widget, size_widget
+from tests.explorer.widgets import add_widget, show_widget
 
 
 def gray(image: QImage) -> np.ndarray:
@@ -26,7 +26,7 @@ def test_the_glyphs_all_differ() -> None:
 
 
 def test_marks_of_one_color_differ_by_their_class_on_the_map(dressed: QApplication, qtbot, monkeypatch) -> None:
-    shown = size_widget(qtbot, PointMap(), 400, 400)
+    shown = add_widget(qtbot, PointMap(), 400, 400)
     glyphs = ClassGlyphs(shown.layer, shown)
     shown.show()
     n = len(STROKES)
@@ -106,8 +106,7 @@ def test_only_colors_of_classes_have_glyphs() -> None:
 
 
 def test_a_selection_moves_no_entry_of_a_legend(dressed, qtbot):
-    legend = ClassLegend()
-    qtbot.addWidget(legend)
+    legend = add_widget(qtbot, ClassLegend())
     entries = [ClassEntry(f"class {place}", "#808080", (128, 64)) for place in range(12)]
     legend.resize(12 * entry_px(entries[0]) + 2, legend.height())
     legend.set_entries(entries)

@@ -28,6 +28,7 @@ from explorer.views.view import Context
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.image_strip import with_share
 from tests.explorer.answering_client import AnsweringClient
+from tests.explorer.widgets import add_widget
 from trainer import config, prompt_suites
 from trainer.charts.class_task import texts_of_pictures
 from trainer.experiments.run_style import styles_of
@@ -134,8 +135,7 @@ def images(tmp_path: Path) -> dict[str, Path]:
 @pytest.fixture
 def view(qtbot: QtBot, context: Context) -> ClassifyView:
     context.selection.propose(run_a=1, run_b=2)
-    view = ClassifyView(context)
-    qtbot.addWidget(view)
+    view = add_widget(qtbot, ClassifyView(context))
     qtbot.addWidget(view.questions)
     view.resize(1000, 700)
     view.show()
@@ -269,8 +269,7 @@ def test_labels_are_embedded_before_the_first_drop(qtbot: QtBot, view: ClassifyV
 
 def test_without_a_run_it_offers_finished_ones(qtbot: QtBot, context: Context) -> None:
     context.jobs.runs = ()
-    view = ClassifyView(context)
-    qtbot.addWidget(view)
+    view = add_widget(qtbot, ClassifyView(context))
     qtbot.addWidget(view.questions)
     view.show()
     assert view.is_empty
@@ -458,8 +457,7 @@ def test_own_words_are_remembered(qtbot: QtBot, view: ClassifyView, context: Con
     view.questions.labels_edit.setPlainText("cat, dog")
     view.questions.templates_edit.setPlainText("a {} in the rain")
     qtbot.waitUntil(lambda: view.questions.labels == ("cat", "dog"))
-    again = ClassifyView(context)
-    qtbot.addWidget(again)
+    again = add_widget(qtbot, ClassifyView(context))
     assert again.questions.suite == OWN
     assert (again.questions.labels, again.questions.templates) == (("cat", "dog"), ("a {} in the rain",))
     again.questions.suites.setCurrentIndex(again.questions.suites.findData("scenes"))

@@ -21,7 +21,7 @@ from explorer.views.decode.choices import decoder_of, decoders_of, in_the_making
 from explorer.views.decode.view import VISIBLE_DISTANCE
 from explorer.views.view import Context
 from tests.explorer.answering_client import AnsweringClient
-from tests.explorer.show_widget import show_widget
+from tests.explorer.widgets import show_widget
 from trainer.messages import Decode, Failure, decode_answer
 
 SIZE = 16

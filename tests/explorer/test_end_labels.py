@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QWidget
 
 from explorer.widgets.end_labels import LINE_PX, EndLabel, EndLabels, leader, spread
 from explorer.widgets.plot import Plot
-from tests.explorer.show_widget import size_widget
+from tests.explorer.widgets import add_widget
 
 
 def test_a_name_beside_its_curve_has_no_leader_and_one_that_was_moved_has():
@@ -22,7 +22,7 @@ def test_a_name_beside_its_curve_has_no_leader_and_one_that_was_moved_has():
 
 def labeled_plot(qtbot, last: float) -> tuple[Plot, EndLabels]:
     """Return an empty plot of 400 x 300 pixels from 0 to `last`, and the names at its right."""
-    plot = size_widget(qtbot, Plot(), 400, 300)
+    plot = add_widget(qtbot, Plot(), 400, 300)
     plot.setXRange(0, last, padding=0)
     plot.setYRange(0, 1, padding=0)
     names = EndLabels(plot)

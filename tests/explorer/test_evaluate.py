@@ -26,7 +26,7 @@ from explorer.widgets.state_area import StatePage
 from explorer.window import Window
 from tests.explorer.answering_client import AnsweringClient
 from tests.explorer.conftest import unselected
-from tests.explorer.show_widget import show_widget
+from tests.explorer.widgets import show_widget
 from tests.two_runs import write_run_on_other_data
 from trainer import config
 from trainer.__main__ import main

@@ -9,6 +9,7 @@ from PySide6.QtGui import QPainter, QPaintEvent
 from PySide6.QtWidgets import QWidget
 
 from explorer.event_loop.exception_hooks import CRASH, LOG, Hooks
+from tests.explorer.widgets import add_widget
 
 
 @pytest.fixture
@@ -76,8 +77,7 @@ def test_a_painting_that_fails_is_over_when_it_is_told(qtbot, hooks, caught) -> 
             except ValueError as error:
                 raise RuntimeError("in a painting") from error
 
-    bad = Bad()
-    qtbot.addWidget(bad)
+    bad = add_widget(qtbot, Bad())
     bad.show()
     loop = QEventLoop()
     QTimer.singleShot(100, loop.quit)

@@ -26,7 +26,7 @@ from explorer.widgets.sheet import Sheet
 from explorer.widgets.truth_line import ADD_SEEDS
 from explorer.window.more_panel import MorePanel
 from explorer.window.status_bar import StatusBar
-from tests.explorer.show_widget import show_widget
+from tests.explorer.widgets import add_widget, show_widget
 from trainer import config
 from trainer.__main__ import main
 from trainer.charts.marks import arm_tone
@@ -239,8 +239,7 @@ def test_a_run_says_how_far_it_is(qtbot, context):
     assert state_text(dataclasses.replace(run, status="stopped"), None, 0) == "stopped at 240 of 384"
     measured = dataclasses.replace(run, metric="val/image_to_text_R@1", last=0.612)
     assert state_text(measured, 180.0, 0) == "R@1 61.2 %, step 240 of 384, about 3 min left"
-    cell = RunCell()
-    qtbot.addWidget(cell)
+    cell = add_widget(qtbot, RunCell())
     cell.show_run(measured, 30.0, 0)
     cell.resize(340, cell.heightForWidth(340))
     cell.show()
@@ -638,8 +637,7 @@ def test_a_link_over_seeds_opens_its_experiment(qtbot, context):
     rows = workspace.runs.of_experiment("duel")
     asked: list[object] = []
     line = SeedTruthLine(workspace, context.selection, context.jobs, context.background, asked.append)
-    host = QWidget()
-    qtbot.addWidget(host)
+    host = add_widget(qtbot, QWidget())
     QVBoxLayout(host).addWidget(line)
     host.resize(700, 60)
     host.show()
@@ -691,8 +689,7 @@ def test_a_stopped_run_is_named_beside_the_verdict_and_over_seeds(qtbot, context
     said = "CLIP seed 0, stopped at 7 of 40"
     assert any(said in line for line in view.pane.answer.panel.head)
     assert said in view.progress.text()
-    evaluate = EvaluateView(context)
-    qtbot.addWidget(evaluate)
+    evaluate = add_widget(qtbot, EvaluateView(context))
     evaluate.tabs.setCurrentIndex(4)
     for edit, words in zip(evaluate.seeds.groups.patterns, ("duel, CLIP,*", "duel, CLOOB,*"), strict=True):
         edit.setText(words)
@@ -746,8 +743,7 @@ def test_a_definition_is_imported_and_exported_again(qtbot, context, tmp_path):
 def test_a_run_is_repeated_with_other_settings(qtbot, context):
     number = context.workspace.runs.create(dataclasses.replace(presets.preset("clip-scenes"), name="mine"))
     row = context.workspace.runs.get(number)
-    sheet = ExperimentSheet(row, context.workspace.runs.config_of(number))
-    qtbot.addWidget(sheet)
+    sheet = add_widget(qtbot, ExperimentSheet(row, context.workspace.runs.config_of(number)))
     assert not sheet.confirm.isEnabled()
     sheet.field.setCurrentText("optimizer.batch_size")
     sheet.values.setText("64, none")

@@ -26,7 +26,7 @@ from explorer.window.exports import (
     with_usual,
 )
 from explorer.window.figure_previews import FigurePreviews
-from tests.explorer.show_widget import size_widget
+from tests.explorer.widgets import add_widget
 from trainer import config
 from trainer.charts.figure_choices import FigureChoices
 
@@ -51,7 +51,7 @@ def make(qtbot: QtBot, dressed: QApplication, tmp_path: Path) -> Iterator[Callab
     Image.new("RGB", (1050, 525), "red").save(picture)
     script = tmp_path / "server.py"
     script.write_text(f"PICTURE = {str(picture)!r}\n{SERVER}", encoding="utf-8")
-    window = size_widget(qtbot, QWidget(), 1280, 800)
+    window = add_widget(qtbot, QWidget(), 1280, 800)
     dialogs: list[ExportDialog] = []
     processes: list[FigurePreviews] = []
 

@@ -7,6 +7,7 @@ from PySide6.QtTest import QTest
 from explorer.intents import FineTune, MixRuns
 from explorer.views.fine_tuning import FineTuningView
 from explorer.views.runs.new_run import NewRun
+from tests.explorer.widgets import add_widget
 from trainer import config
 
 
@@ -46,8 +47,9 @@ def test_its_buttons_ask_for_the_forms(qtbot, view: FineTuningView, two_runs) ->
 def test_the_form_says_where_each_setting_comes_from(qtbot, make_context) -> None:
     source = config.Run(name="old", data=config.Scenes(train_pairs=64))
     tuned = config.fine_tuning_of(source, "0001-old@5", data=config.Scenes(train_pairs=128))
-    form = NewRun({}, make_context().background, start_from=tuned, title="Fine-tune old", source="old")
-    qtbot.addWidget(form)
+    form = add_widget(
+        qtbot, NewRun({}, make_context().background, start_from=tuned, title="Fine-tune old", source="old")
+    )
     assert form.windowTitle() == "Fine-tune old"
     assert form.section("tuning").fold.isChecked()
     told = form.origins.text()
@@ -60,8 +62,7 @@ def test_the_form_says_where_each_setting_comes_from(qtbot, make_context) -> Non
 
 
 def test_starting_from_a_run_gives_the_form_the_rate_of_trained_weights(qtbot, make_context) -> None:
-    form = NewRun({}, make_context().background)
-    qtbot.addWidget(form)
+    form = add_widget(qtbot, NewRun({}, make_context().background))
     assert form.origins.isHidden()
     assert form.run().optimizer.learning_rate == 1e-3
     qtbot.keyClicks(form.section("tuning").form.editor("start"), "3")

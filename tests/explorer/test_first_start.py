@@ -23,8 +23,8 @@ from explorer.window.error_dialog import ErrorDialog
 from explorer.window.frame import SMALLEST
 from explorer.window.sample_window import OFFSET_PX, SampleWindow, window_on_sample
 from explorer.window.status_bar import StatusBar
-from tests.explorer.show_widget import show_widget, size_widget
 from tests.explorer.test_class_glyphs import gray
+from tests.explorer.widgets import add_widget, show_widget
 from trainer.config import default_paths
 from trainer.distribution.sample_card import SampleMap, read_card
 
@@ -106,7 +106,7 @@ def test_an_empty_workspace_opens_on_three_ways_and_a_result(qtbot: QtBot, windo
 def test_a_label_at_an_edge_of_the_card_is_drawn_whole(qtbot: QtBot) -> None:
     widths = []
     for x in (0, 500, 1000):
-        drawn = size_widget(qtbot, StillMap(0, SampleMap("CLIP", 1.0, [], [("turquoise", x, 0)]), []), 320, 240)
+        drawn = add_widget(qtbot, StillMap(0, SampleMap("CLIP", 1.0, [], [("turquoise", x, 0)]), []), 320, 240)
         widths.append(np.count_nonzero(np.ptp(gray(drawn.grab(QRect(0, 120, 320, 120)).toImage()), axis=0)))
     assert max(widths) - min(widths) <= 2
 

@@ -30,7 +30,7 @@ from explorer.widgets.number_box import NumberBox
 from explorer.widgets.still import StillDoubleSpinBox, StillSpinBox
 from explorer.widgets.switch import Switch
 from tests.explorer.answering_client import SilentClient
-from tests.explorer.show_widget import show_widget
+from tests.explorer.widgets import add_widget, show_widget
 from trainer import config
 from trainer.config import default_paths, presets
 from trainer.data.folder import folder_sources
@@ -71,8 +71,7 @@ def test_a_path_without_room_is_elided_in_its_middle_until_it_is_edited(dressed:
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 def test_every_section_has_a_form_of_labeled_editors_that_gives_back_its_values(qtbot: QtBot, kind: type):
-    form = Form(kind)
-    qtbot.addWidget(form)
+    form = add_widget(qtbot, Form(kind))
     assert form.value() == kind()
     changed = kind(**{field.name: another(kind, field) for field in dataclasses.fields(kind)})
     assert changed != kind()
@@ -89,16 +88,14 @@ def test_every_section_has_a_form_of_labeled_editors_that_gives_back_its_values(
 
 @pytest.mark.parametrize("value", [1 / 0.07, 1e-6, 1e-12, 0.1 + 0.2, 3.0])
 def test_a_float_nobody_touched_keeps_all_its_digits(qtbot: QtBot, value: float):
-    box = NumberBox(integer=False)
-    qtbot.addWidget(box)
+    box = add_widget(qtbot, NumberBox(integer=False))
     box.set_value(value)
     assert box.value() == value
     assert len(box.text()) <= 12
 
 
 def test_arrows_step_by_a_tenth_of_the_decade_and_stop_at_the_bounds(qtbot: QtBot):
-    box = NumberBox(integer=True, low=2, high=260)
-    qtbot.addWidget(box)
+    box = add_widget(qtbot, NumberBox(integer=True, low=2, high=260))
     box.set_value(256)
     box.stepUp()
     assert box.value() == 260
@@ -106,8 +103,7 @@ def test_arrows_step_by_a_tenth_of_the_decade_and_stop_at_the_bounds(qtbot: QtBo
     box.stepDown()
     box.stepDown()
     assert box.value() == 2
-    rate = NumberBox(integer=False, low=0.0)
-    qtbot.addWidget(rate)
+    rate = add_widget(qtbot, NumberBox(integer=False, low=0.0))
     rate.set_value(0.001)
     rate.stepUp()
     assert rate.value() == 0.0011
@@ -328,8 +324,7 @@ def test_pairs_of_a_table_are_its_lines(tmp_path: Path):
 
 
 def test_a_choosable_text_offers_what_there_is_and_takes_anything(dressed, qtbot) -> None:
-    form = Form(config.Table, choosable=frozenset({"caption_column"}))
-    qtbot.addWidget(form)
+    form = add_widget(qtbot, Form(config.Table, choosable=frozenset({"caption_column"})))
     form.set_choices("caption_column", ["one", "two"])
     assert form.value().caption_column == "title", "offering changes nothing"
     editor = form.editor("caption_column")
@@ -413,8 +408,7 @@ def test_too_few_pairs_are_told_at_the_field_and_one_click_mends_them(
 def test_a_share_that_a_list_of_validation_pairs_replaces_is_disabled_with_the_reason(
     qtbot: QtBot, dressed, kind: type, field: str, label: str
 ):
-    form = Form(kind, unused=config.unused_fields)
-    qtbot.addWidget(form)
+    form = add_widget(qtbot, Form(kind, unused=config.unused_fields))
     share = form.editor("heldout_share")
     notes = lambda: [one.text() for one in form.findChildren(QLabel)]  # noqa: E731
     assert share.isEnabled()
@@ -475,8 +469,7 @@ COST = RunCost(
 
 def test_what_a_run_takes_is_measured_on_request_and_old_once_the_run_is_another(qtbot: QtBot, background: Background):
     client = SilentClient()
-    made = NewRun(PRESETS, background, client=client)
-    qtbot.addWidget(made)
+    made = add_widget(qtbot, NewRun(PRESETS, background, client=client))
     made.resize(made.width(), HIGH_PX)
     made.show()
     qtbot.waitUntil(lambda: made.estimate.text().endswith("Its time is not known yet: measure three steps."))
@@ -556,16 +549,14 @@ def test_own_presets_are_saved_offered_and_removed(
 def test_a_copy_says_what_it_is_a_copy_of(qtbot: QtBot, background: Background):
     choices = PRESETS | {"clip-folder": config.Run(data=config.Folder())}
     run = config.Run(name="cats", data=config.Folder(path="/home/ada/cats"), objective=config.Cloob())
-    sheet = NewRun(choices, background, start_from=run, preset="clip-folder")
-    qtbot.addWidget(sheet)
+    sheet = add_widget(qtbot, NewRun(choices, background, start_from=run, preset="clip-folder"))
     assert sheet.preset.currentText() == "clip-folder  (CLOOB on cats)"
     assert sheet.preset.itemText(sheet.preset.findData("clip-scenes")) == "clip-scenes  (CLIP on Scenes)"
 
 
 def test_a_name_that_nobody_typed_follows_the_objective(qtbot: QtBot, background: Background):
     run = config.Run(name="clip-cats", data=config.Folder(path="/home/ada/cats"))
-    sheet = NewRun(PRESETS, background, start_from=run)
-    qtbot.addWidget(sheet)
+    sheet = add_widget(qtbot, NewRun(PRESETS, background, start_from=run))
     kind = sheet.section("objective").kind
     kind.setCurrentIndex(kind.findData(config.Cloob))
     qtbot.waitUntil(lambda: sheet.run().name == "cloob-cats")
@@ -660,8 +651,7 @@ def test_clip_and_cloob_are_an_entry_that_trains_both(qtbot: QtBot, sheet: NewRu
 def test_the_time_is_told_by_an_earlier_run_of_its_kind_and_by_no_other(qtbot: QtBot, background: Background):
     other = dataclasses.replace(PRESETS["clip-scenes"], model=config.TinyTowers(image_tower="vit"))
     paces = (Pace("other", other, 9.0), Pace("CLOOB · s0", PRESETS["cloob-scenes"], 1.25))
-    made = NewRun(PRESETS, background, paces=lambda: paces)
-    qtbot.addWidget(made)
+    made = add_widget(qtbot, NewRun(PRESETS, background, paces=lambda: paces))
     # The label is not broken between its words.
     qtbot.waitUntil(lambda: made.estimate.text().endswith("about 10 min at the speed of CLOOB\u00a0·\u00a0s0"))
     batch = made.section("optimizer").form.editor("batch_size")
@@ -675,8 +665,7 @@ def test_the_time_is_told_by_an_earlier_run_of_its_kind_and_by_no_other(qtbot: Q
 def test_a_fold_is_named_by_what_it_holds(qtbot: QtBot):
     titles = []
     for kind in (config.Scenes, config.Clip, config.TinyTowers, config.Optimizer):
-        form = Form(kind)
-        qtbot.addWidget(form)
+        form = add_widget(qtbot, Form(kind))
         titles.append(form.findChild(DisclosureButton).text())
     assert titles == [
         "Drawing seed, co-occurrence and training share",

@@ -37,7 +37,7 @@ from explorer.window import Window, job_list
 from explorer.window.bar import HEIGHT, MOST_RUN_PX
 from explorer.window.status_bar import StatusBar
 from explorer.window.synonyms import SYNONYMS
-from tests.explorer.show_widget import show_widget
+from tests.explorer.widgets import add_widget, show_widget
 from trainer import config
 from trainer.config.default_paths import assets_dir
 from trainer.scheduling.energy import Tariff, tariff
@@ -424,12 +424,10 @@ def test_plain_text_stays_what_it_is() -> None:
 
 
 def test_a_menu_stands_for_tabs(dressed: QApplication, qtbot) -> None:
-    tabs = QTabBar()
-    qtbot.addWidget(tabs)
+    tabs = add_widget(qtbot, QTabBar())
     for text in ("One", "The second"):
         tabs.addTab(text)
-    menu = TabMenu(tabs)
-    qtbot.addWidget(menu)
+    menu = add_widget(qtbot, TabMenu(tabs))
     wide = menu.sizeHint().width()
     assert (menu.text().strip(), tabs.isHidden()) == ("One", True)
     menu.menu().aboutToShow.emit()
@@ -440,8 +438,7 @@ def test_a_menu_stands_for_tabs(dressed: QApplication, qtbot) -> None:
 
 
 def test_what_can_be_undone_stays_longer_than_other_good_news(dressed, qtbot) -> None:
-    made = Banner()
-    qtbot.addWidget(made)
+    made = add_widget(qtbot, Banner())
     made.show_message("Deleted a run.", "Its files stay.", tone="good", action=("Undo", lambda: None))
     made.show()
     assert made.accessibleName() == "Deleted a run. Its files stay."
@@ -456,8 +453,7 @@ def test_what_can_be_undone_stays_longer_than_other_good_news(dressed, qtbot) ->
 
 
 def test_a_message_breaks_no_percent_and_is_not_shown_where_the_page_says_it(dressed, qtbot) -> None:
-    window = QWidget()
-    qtbot.addWidget(window)
+    window = add_widget(qtbot, QWidget())
     page, made = QLabel("", window), Banner(window)
     window.show()
     said = "The text embeddings collapse: 8 directions hold 99 % of their variance."
@@ -472,8 +468,7 @@ def test_a_message_breaks_no_percent_and_is_not_shown_where_the_page_says_it(dre
 
 
 def test_open_failures_share_one_strip_of_one_line_and_are_counted(dressed, qtbot) -> None:
-    window = QWidget()
-    qtbot.addWidget(window)
+    window = add_widget(qtbot, QWidget())
     made = Banner(window)
     layouts.column(layouts.STRETCH, made, of=window)
     window.resize(1100, 400)

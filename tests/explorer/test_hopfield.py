@@ -9,7 +9,7 @@ from PySide6.QtGui import QDragEnterEvent, QDropEvent
 from PySide6.QtWidgets import QApplication
 
 from explorer.views.hopfield import HopfieldView
-from tests.explorer.show_widget import show_widget
+from tests.explorer.widgets import show_widget
 from trainer.analysis.hopfield import effective_number, retrieval_shares
 from trainer.charts.marks import Panel
 from trainer.messages import decode_answer

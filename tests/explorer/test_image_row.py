@@ -6,7 +6,7 @@ from PySide6.QtGui import QFontMetrics
 from explorer import theme
 from explorer.widgets.elided_label import wrapped
 from explorer.widgets.image_row import CAPTION_LINE_PX, LINE_PX, ImageRowItem, ImageRowWidget
-from tests.explorer.show_widget import show_widget, size_widget
+from tests.explorer.widgets import add_widget, show_widget
 
 
 @pytest.mark.parametrize(
@@ -25,7 +25,7 @@ def test_words_break_where_they_are_too_wide(qtbot, words: str, lines: int) -> N
 
 
 def test_a_caption_has_the_lines_that_it_needs_and_is_cut_after_four(qtbot) -> None:
-    row = size_widget(qtbot, ImageRowWidget(lambda _path: None), 700, 140)
+    row = add_widget(qtbot, ImageRowWidget(lambda _path: None), 700, 140)
     row.show_pictures([ImageRowItem("", "short", "a heart")] * 8, "run_a")
     low = row.height()
     row.show_pictures([ImageRowItem("", "short", "an orange cross below an orange moon on sand")] * 8, "run_a")

@@ -8,7 +8,7 @@ from PySide6.QtCore import Qt
 from explorer.import_sheet.dropped_files import dropped
 from explorer.window.import_curves_sheet import ImportCurvesSheet
 from tests.explorer.dropped_files import mime_of
-from tests.explorer.show_widget import show_widget
+from tests.explorer.widgets import show_widget
 from trainer.store import Workspace
 
 HISTORY = '"_step","loss"\n0,2.5\n10,1.25\n'

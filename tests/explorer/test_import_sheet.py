@@ -34,7 +34,7 @@ from explorer.widgets.disclosure_button import DisclosureButton
 from explorer.widgets.state_area import StatePage
 from explorer.window import Window
 from explorer.window.open_model_sheet import OpenModelSheet
-from tests.explorer.show_widget import show_widget
+from tests.explorer.widgets import add_widget, show_widget
 from tests.nightly import few_plain, nightly_except
 from trainer import config
 from trainer.__main__ import main
@@ -901,8 +901,7 @@ def test_a_long_report_costs_what_is_in_sight(dressed: QApplication, qtbot: QtBo
 
 
 def test_cloob_is_offered_batches_in_which_it_does_not_collapse(dressed: QApplication, qtbot: QtBot) -> None:
-    row = BothRow()
-    qtbot.addWidget(row)
+    row = add_widget(qtbot, BothRow())
     reading = SimpleNamespace(pairs={"train": 214}, captions_repeat=False, to_train_on=lambda: 214)
     reading.data = config.Folder(path="mine")
     row.show_data(reading, 32)
@@ -969,7 +968,6 @@ def test_few_different_captions_are_told_with_their_chance_level(tmp_path):
 
 
 def test_the_lists_take_what_is_left_so_that_no_sheet_scrolls_around_them(qtbot: QtBot, background: Background):
-    tabs = ResultTabs(background, {})
-    qtbot.addWidget(tabs)
+    tabs = add_widget(qtbot, ResultTabs(background, {}))
     tabs.pages.setCurrentWidget(tabs.grid)
     assert tabs.sizeHint().height() < QListView().sizeHint().height()

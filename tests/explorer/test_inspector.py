@@ -20,7 +20,7 @@ from explorer.views.view import View
 from explorer.window import Window
 from explorer.window.pages import INSPECTOR_KEY, LEAST_DETAILS
 from explorer.window.side_panel import SidePanel
-from tests.explorer.show_widget import show_widget
+from tests.explorer.widgets import show_widget
 from trainer.charts.one_pair import OnePair, one_pair, open_snapshots
 from trainer.charts.snapshots import choose_snapshot
 from trainer.charts.spec import Request, Target

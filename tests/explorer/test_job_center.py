@@ -27,6 +27,7 @@ from explorer.window.job_hooks import JobHookRunner, JobHooks, JobHooksSheet
 from explorer.window.job_list import Job, JobList
 from explorer.window.job_panel import JobPanel, JobRow
 from tests.builders import served
+from tests.explorer.widgets import add_widget
 from trainer import config
 from trainer.charts.point_placement import PointPlacement
 from trainer.messages import Classify, CompareSwaps, EmbedTexts, Failure, Project, Saliency
@@ -342,8 +343,7 @@ def _ended(state: str = "finished", **more) -> Job:
 
 @pytest.fixture
 def make_runner(qtbot, tmp_path: Path) -> Callable[..., JobHookRunner]:
-    owner = QWidget()
-    qtbot.addWidget(owner)
+    owner = add_widget(qtbot, QWidget())
 
     def make(*, runs: bool = True) -> JobHookRunner:
         desktop = DesktopDouble()
@@ -481,8 +481,7 @@ def test_the_sheet_refuses_what_cannot_run(qtbot, dressed) -> None:
 
 
 def test_a_job_that_says_nothing_yet_says_that_it_starts(qtbot, dressed) -> None:
-    row = JobRow(Job(1, "Evaluation", "clip"), lambda job: None)
-    qtbot.addWidget(row)
+    row = add_widget(qtbot, JobRow(Job(1, "Evaluation", "clip"), lambda job: None))
     assert row.note.text() == "Starting…"
     assert row.bar.maximum() == 0
     row.job.share, row.job.note = 0.5, "half of it"

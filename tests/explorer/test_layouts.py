@@ -16,6 +16,7 @@ from explorer.widgets import layouts
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.flow_row import FlowRow
 from explorer.widgets.window_menu import ChoiceMenu, WindowMenu
+from tests.explorer.widgets import add_widget
 
 
 def test_parts_stand_in_their_order_with_their_stretch(qapp):
@@ -107,8 +108,7 @@ def test_no_other_module_calls_what_makes_a_widget_the_owner_of_its_window(metho
 
 
 def test_a_menu_of_choices_opens_on_the_one_that_holds(qtbot: QtBot) -> None:
-    menu = ChoiceMenu()
-    qtbot.addWidget(menu)
+    menu = add_widget(qtbot, ChoiceMenu())
     actions = [menu.addAction(text) for text in ("one", "two", "three")]
     for action in actions:
         action.setCheckable(True)
@@ -151,8 +151,7 @@ def test_tabs_have_a_text_and_a_tip(qapp):
 
 
 def test_the_focus_chain_ends_although_the_wrapper_of_its_last_widget_is_made_anew(qtbot: QtBot) -> None:
-    window = QWidget()
-    qtbot.addWidget(window)
+    window = add_widget(qtbot, QWidget())
     layouts.row(QLineEdit(), QScrollArea(), of=window)
     whole = len(list(layouts.focus_chain(window)))
     chain = layouts.focus_chain(window)
@@ -175,8 +174,7 @@ def test_a_menu_stays_inside_its_window(qtbot: QtBot, dressed) -> None:
 
 
 def test_a_line_of_parts_leaves_out_the_last_before_it_cuts_one(dressed, qtbot) -> None:
-    line = ElidedLabel("UMAP · 512 sampled pairs · trustworthiness 0.981")
-    qtbot.addWidget(line)
+    line = add_widget(qtbot, ElidedLabel("UMAP · 512 sampled pairs · trustworthiness 0.981"))
     line.drops_parts = True
     line.show()
     line.resize(line.fontMetrics().horizontalAdvance(line.text()) + 4, 20)

@@ -13,6 +13,7 @@ from explorer.export import file_stem
 from explorer.render_qt.controls import Slide, to_place, to_value
 from explorer.render_qt.xy_plot import read_at
 from explorer.views.losslab import LosslabView
+from tests.explorer.widgets import add_widget
 from tests.nightly import few_plain, nightly_except
 from trainer.charts.registry import BUILT_IN, load
 from trainer.charts.replayed_step import ReplaySettings
@@ -188,8 +189,7 @@ def test_settings_are_remembered_and_broken_ones_forgotten(qtbot, view: LosslabV
     control(view, "n").slider.setValue(0)
     qtbot.waitUntil(lambda: "n=2" in view.context.settings.value("loss-saturation/settings", []), timeout=3000)
     view.context.settings.set("loss-margins/settings", ["nonsense=1"])
-    again = LosslabView(view.context)
-    qtbot.addWidget(again)
+    again = add_widget(qtbot, LosslabView(view.context))
     assert again.chart.name == "loss-saturation"
     assert again.settings_now().n == 2
     assert again.controls_of(load("loss-margins")).settings == load("loss-margins").settings()
@@ -212,8 +212,7 @@ def test_file_name_says_the_chart(qtbot, view: LosslabView):
 
 def test_a_number_without_bounds_has_a_box_and_no_slider(qtbot):
     """The replayed step has no upper end, so no position of a slider stands for it."""
-    slide = Slide(fields_of(ReplaySettings)[0], "replayed-step")
-    qtbot.addWidget(slide)
+    slide = add_widget(qtbot, Slide(fields_of(ReplaySettings)[0], "replayed-step"))
     assert slide.slider.isHidden()
     slide.box.set_value(1_234)
     assert slide.value == 1_234

@@ -2,7 +2,7 @@
 
 from explorer.state.view_link import ViewLink
 from explorer.views.run_comparison import ChosenRuns, RunComparisonView, runs_for
-from tests.explorer.show_widget import show_widget
+from tests.explorer.widgets import show_widget
 from trainer.store import SplitKey
 
 

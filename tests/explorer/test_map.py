@@ -24,7 +24,7 @@ from explorer.views.map.toolbar import MapToolbar
 from explorer.window.more_panel import EDGE_PX, MorePanel
 from tests.explorer.answering_client import SilentClient
 from tests.explorer.conftest import unselected
-from tests.explorer.show_widget import show_widget
+from tests.explorer.widgets import add_widget, show_widget
 from trainer.analysis.retrieval import ranks
 from trainer.analysis.similarity import matched_cosines
 from trainer.charts.matching import matching_of
@@ -76,8 +76,7 @@ def shared(qtbot, dressed, _shared: MapView) -> MapView:
 
 
 def shown_map(qtbot, context, two_runs: tuple[int, int]) -> MapView:
-    shown = MapView(context)
-    qtbot.addWidget(shown)
+    shown = add_widget(qtbot, MapView(context))
     qtbot.addWidget(shown.details_pane)
     context.selection.propose(run_a=two_runs[0], run_b=two_runs[1])
     shown.show()

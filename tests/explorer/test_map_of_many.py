@@ -8,6 +8,7 @@ import pytest
 from explorer.views.map import MapView, load, projecting
 from explorer.widgets.point_map import layer
 from tests.explorer.answering_client import SilentClient
+from tests.explorer.widgets import add_widget
 from trainer.analysis.camera_3d import approximate_components
 from trainer.store import component_files, read_snapshot
 
@@ -27,8 +28,7 @@ def few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
 def view(qtbot, make_context, two_runs: tuple[int, int]) -> MapView:
     """Return the view before it is shown, when nothing has been read."""
     context = dataclasses.replace(make_context(), client=SilentClient())
-    shown = MapView(context)
-    qtbot.addWidget(shown)
+    shown = add_widget(qtbot, MapView(context))
     qtbot.addWidget(shown.details_pane)
     shown.resize(900, 600)
     context.selection.propose(run_a=two_runs[0])

@@ -9,7 +9,7 @@ import pytest
 
 from explorer.models.thumbnails import Thumbnails
 from explorer.views.selected import PairTable
-from tests.explorer.show_widget import size_widget
+from tests.explorer.widgets import add_widget
 from trainer.__main__ import main
 from trainer.store import Workspace, read_snapshot, write_snapshot
 
@@ -45,7 +45,7 @@ def test_pictures_are_found_after_a_move(qtbot, make_context, moved: int, tmp_pa
     items = read_snapshot(context.workspace.results.snapshots(moved)[-1].folder).items
     assert all(path.startswith(f"{tmp_path / 'workspace'}/data/") for path in items.path)
     pictures = Thumbnails(context.background)
-    table = size_widget(qtbot, PairTable(pictures, name="moved", label="Pairs"), 600, 400)
+    table = add_widget(qtbot, PairTable(pictures, name="moved", label="Pairs"), 600, 400)
     table.pairs.show(items, np.arange(len(items)), [])
     table.show()
     qtbot.waitUntil(lambda: pictures.get(items.path[0]) is not None or bool(pictures.problem(items.path[0])))

@@ -7,6 +7,7 @@ import pytest
 from explorer.views.map import MapView
 from explorer.views.runs.view import RunsView
 from explorer.views.similarity import SimilarityView
+from tests.explorer.widgets import add_widget
 from trainer import config
 from trainer.experiments.run_style import RunStyle
 from trainer.store import RunLog, read_snapshot, snapshot_name, write_snapshot
@@ -36,8 +37,7 @@ def seen(make_context, two_runs: tuple[int, int]):
 
 def test_the_map_shows_the_images_alone(qtbot, seen):
     context, run, other = seen
-    view = MapView(context)
-    qtbot.addWidget(view)
+    view = add_widget(qtbot, MapView(context))
     qtbot.addWidget(view.details_pane)
     view.resize(900, 600)
     context.selection.propose(run_a=run, run_b=other)
@@ -54,8 +54,7 @@ def test_the_map_shows_the_images_alone(qtbot, seen):
 
 def test_similarity_says_that_there_are_no_texts(qtbot, seen):
     context, run, other = seen
-    view = SimilarityView(context)
-    qtbot.addWidget(view)
+    view = add_widget(qtbot, SimilarityView(context))
     context.selection.propose(run_a=run, run_b=other)
     view.show()
     qtbot.waitUntil(lambda: bool(view.cosines.runs) and not view.cosines.pane.busy, timeout=5000)
@@ -67,8 +66,7 @@ def test_similarity_says_that_there_are_no_texts(qtbot, seen):
 
 def test_its_own_metric_is_drawn_without_asking(qtbot, seen):
     context, run, _ = seen
-    view = RunsView(context)
-    qtbot.addWidget(view)
+    view = add_widget(qtbot, RunsView(context))
     row = context.workspace.runs.get(run)
     view.curves.show_runs([row], {run: RunStyle(0, 0)})
     assert view.curves.metrics[-1] == "val/knn_acc1"

@@ -11,7 +11,7 @@ from explorer.window import open_sheet
 from explorer.window.open_model_sheet import OpenModelSheet
 from explorer.window.open_sheet import start_opening
 from tests.explorer.dropped_files import mime_of
-from tests.explorer.show_widget import show_widget
+from tests.explorer.widgets import add_widget, show_widget
 from trainer.distribution.published_models import FIRST
 from trainer.errors import UserError
 
@@ -73,8 +73,7 @@ def test_a_published_model_is_chosen_with_its_size_and_license(sheet, dressed, b
     assert "License: Apache-2.0. 813 MB are downloaded once" in _note(sheet).text()
     sheet.model.setText("open_clip:RN50/openai")
     assert "No training." in _note(sheet).text()
-    first = OpenModelSheet(tmp_path / "workspace", background, model=FIRST.specification)
-    qtbot.addWidget(first)
+    first = add_widget(qtbot, OpenModelSheet(tmp_path / "workspace", background, model=FIRST.specification))
     assert first.published.currentText() == "CLIP ViT-B/32, LAION-2B: 605 MB, MIT"
     assert first.command() == ["open", FIRST.specification]
 

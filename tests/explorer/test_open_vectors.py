@@ -13,7 +13,7 @@ from explorer.intents import OpenVectors
 from explorer.window import open_sheet
 from explorer.window.open_vectors_sheet import OpenVectorsSheet, sides_of, sizes_of
 from tests.explorer.dropped_files import mime_of
-from tests.explorer.show_widget import show_widget
+from tests.explorer.widgets import add_widget, show_widget
 from trainer.scheduling.launch import wait_until_ended
 from trainer.store import Workspace
 
@@ -46,8 +46,7 @@ def test_arrays_and_folders_of_vectors_are_taken(qapp, tmp_path: Path, files):
 
 
 def test_the_sheet_says_how_many_rows_and_columns_it_opens(dressed, qtbot, background, tmp_path: Path, files):
-    sheet = OpenVectorsSheet(tmp_path, background, files)
-    qtbot.addWidget(sheet)
+    sheet = add_widget(qtbot, OpenVectorsSheet(tmp_path, background, files))
     sizes = "Images: 20 rows of 4 columns, float32. Texts: 20 rows of 4 columns, float32."
     qtbot.waitUntil(lambda: sheet.note.text() == sizes)
     np.save(tmp_path / "fewer.npy", np.zeros((19, 4), np.float16))

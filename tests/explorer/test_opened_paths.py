@@ -12,6 +12,7 @@ from explorer import __main__ as program
 from explorer.__main__ import take_path
 from explorer.event_loop.background import Background
 from explorer.window.drop_handler import DropHandler
+from tests.explorer.widgets import add_widget
 
 
 def opened(path: str) -> Namespace:
@@ -49,8 +50,7 @@ def test_what_is_not_there_is_told(tmp_path: Path):
 
 
 def test_a_file_is_taken_as_if_dropped(qtbot, background: Background, tmp_path: Path):
-    window = QWidget()
-    qtbot.addWidget(window)
+    window = add_widget(qtbot, QWidget())
     picture = tmp_path / "a b.png"
     image = QImage(4, 4, QImage.Format.Format_RGB32)
     image.fill(0)

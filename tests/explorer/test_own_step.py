@@ -24,7 +24,7 @@ from explorer.views.similarity import SimilarityView
 from explorer.window.bar import Bar
 from explorer.window.picker_choices import PickerChoices
 from explorer.window.view_menu import ViewMenu
-from tests.explorer.show_widget import size_widget
+from tests.explorer.widgets import add_widget
 from tests.nightly import nightly_except
 from trainer.__main__ import main
 from trainer.analysis.geometry import alignment
@@ -85,7 +85,7 @@ def show(qtbot: QtBot, make_context: Callable, tmp_path: Path, sides: Any) -> Ca
     def made(kind: type) -> Any:
         context = make_context()
         context = dataclasses.replace(context, client=TextsOfSteps(context.workspace, tmp_path))
-        view = size_widget(qtbot, kind(context), 1096, 716)
+        view = add_widget(qtbot, kind(context), 1096, 716)
         context.selection.select_snapshots(*sides)
         view.show()
         return view
@@ -168,8 +168,7 @@ def test_words_are_placed_by_the_process_of_projections(
 ):
     context = make_context()
     context = dataclasses.replace(context, client=TextsOfSteps(context.workspace, tmp_path))
-    pane = ChartPane(context, CHART.name)
-    qtbot.addWidget(pane)
+    pane = add_widget(qtbot, ChartPane(context, CHART.name))
     request = Request(tuple(Target(*side) for side in sides))
     pane.ask(CHART, request, WordMapSettings(words=10, method="umap", neighbors=4))
     qtbot.waitUntil(lambda: pane.answer is not None, timeout=30_000)
@@ -301,8 +300,7 @@ def test_one_snapshot_twice_is_one_side(make_context: Callable, two_runs: tuple[
 def test_the_bar_names_both_steps_and_a_pick_ends_them(qtbot: QtBot, make_context: Callable, two_runs: tuple[int, int]):
     context = make_context()
     selection = context.selection
-    bar = Bar(selection, ViewMenu(PLACES))
-    qtbot.addWidget(bar)
+    bar = add_widget(qtbot, Bar(selection, ViewMenu(PLACES)))
     bar.show_facts(PickerChoices(steps=(10, 20)))
     selection.select_snapshots((two_runs[0], 10), (two_runs[0], 20))
     assert bar.step.currentText() == "A 10 · B 20"

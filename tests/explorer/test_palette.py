@@ -9,7 +9,7 @@ from explorer.widgets.command_palette import CommandPalette, PaletteEntry, good_
 from explorer.widgets.min_size_scroll import MinSizeScroll
 from explorer.widgets.refusal import set_refusal
 from explorer.widgets.shortcut_sheet import ShortcutSheet
-from tests.explorer.show_widget import size_widget
+from tests.explorer.widgets import add_widget
 
 
 def test_letters_must_come_in_order() -> None:
@@ -42,7 +42,7 @@ def test_the_best_place_to_start_is_found() -> None:
 
 @pytest.fixture
 def window(dressed, qtbot) -> QWidget:
-    window = size_widget(qtbot, QWidget(), 900, 600)
+    window = add_widget(qtbot, QWidget(), 900, 600)
     column = QVBoxLayout(window)
     line = QLineEdit(objectName="line")
     column.addWidget(line)

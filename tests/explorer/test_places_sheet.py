@@ -13,7 +13,7 @@ from explorer.run_control import actions
 from explorer.run_control.poller import PollState, news
 from explorer.views.runs.new_run import NewRun
 from explorer.views.runs.places_sheet import PlacesSheet
-from tests.explorer.show_widget import show_widget
+from tests.explorer.widgets import show_widget
 from trainer import config
 from trainer.config import presets
 from trainer.places import bindings, follower

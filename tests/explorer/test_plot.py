@@ -16,7 +16,7 @@ from explorer.theme import SMALL_PX, SPACE, pixel_font
 from explorer.widgets import layouts
 from explorer.widgets.curves import CurveLine, CurvePlot, CurvePlotData, UnitLabel
 from explorer.widgets.plot import Plot
-from tests.explorer.show_widget import show_widget, size_widget
+from tests.explorer.widgets import add_widget, show_widget
 from trainer.charts.marks import MARKER_ROOM, Axis, Bars, Marker, Series, XYPlot, axis_over, categories
 from trainer.render_mpl.xy_plot import draw_plot
 
@@ -27,8 +27,7 @@ def ticks(plot: Plot) -> set[str]:
 
 
 def test_a_plot_without_data_names_no_values(qtbot) -> None:
-    plot = Plot()
-    qtbot.addWidget(plot)
+    plot = add_widget(qtbot, Plot())
     assert ticks(plot) == {""}
     curve = plot.plot([], [])
     assert ticks(plot) == {""}
@@ -39,8 +38,7 @@ def test_a_plot_without_data_names_no_values(qtbot) -> None:
 
 
 def test_numbers_of_a_narrow_axis_do_not_touch(qtbot) -> None:
-    plot = Plot()
-    qtbot.addWidget(plot)
+    plot = add_widget(qtbot, Plot())
     axis = plot.getPlotItem().getAxis("bottom")
     wide = QFontMetrics(pixel_font(SMALL_PX)).horizontalAdvance("1,920")
     for px in (60, 90, 140, 220, 900):
@@ -63,8 +61,7 @@ def test_tab_scrolls_to_all_of_a_plot(qtbot) -> None:
 @pytest.mark.parametrize("height", [30, 44, 60, 90, 300])
 @pytest.mark.parametrize("high", [0.0013, 0.4, 3.3, 80.0, 720.0])
 def test_numbers_of_a_low_plot_do_not_touch(qtbot, height: int, high: float) -> None:
-    plot = Plot()
-    qtbot.addWidget(plot)
+    plot = add_widget(qtbot, Plot())
     (step, _), *_ = plot.getPlotItem().getAxis("left").tickSpacing(0.0, high, height)
     assert step * height / high >= SMALL_PX
     mantissa = step / 10 ** math.floor(math.log10(step) + 1e-9)
@@ -86,8 +83,7 @@ def test_numbers_come_with_the_first_curve_although_the_axis_stays(qtbot, dresse
 
 
 def test_names_that_fit_below_a_plot_are_whole(qtbot, dressed, monkeypatch) -> None:
-    plot = Plot()
-    qtbot.addWidget(plot)
+    plot = add_widget(qtbot, Plot())
     names = [f"seed {seed}" for seed in range(5)]
     wide = QFontMetrics(pixel_font(SMALL_PX)).horizontalAdvance(names[0])
     axis, seen = plot.getPlotItem().getAxis("bottom"), []
@@ -99,8 +95,7 @@ def test_names_that_fit_below_a_plot_are_whole(qtbot, dressed, monkeypatch) -> N
 
 
 def test_what_lies_outside_the_bounds_counts_as_shown(qtbot) -> None:
-    plot = Plot()
-    qtbot.addWidget(plot)
+    plot = add_widget(qtbot, Plot())
     plot.getPlotItem().addItem(pg.PlotCurveItem([0, 1], [2, 3]), ignoreBounds=True)
     assert ticks(plot) == {"0", "0.5", "1.0"}
     axis = plot.getPlotItem().getAxis("bottom")
@@ -109,8 +104,7 @@ def test_what_lies_outside_the_bounds_counts_as_shown(qtbot) -> None:
 
 def test_a_plot_has_no_widgets_of_a_menu_and_its_options_still_work(qtbot, dressed):
     before = len(QApplication.allWidgets())
-    plot = Plot()
-    qtbot.addWidget(plot)
+    plot = add_widget(qtbot, Plot())
     assert len(QApplication.allWidgets()) - before < 25
     item, controls = plot.getPlotItem(), plot.getPlotItem().ctrl
     curve = item.plot([1.0, 10.0, 100.0], [1.0, 2.0, 3.0])
@@ -130,7 +124,7 @@ def test_a_plot_has_no_widgets_of_a_menu_and_its_options_still_work(qtbot, dress
 
 
 def test_a_marker_at_the_limit_of_shares_is_drawn_whole(qtbot, dressed) -> None:
-    plot = size_widget(qtbot, XYPlotWidget(), 400, 300)
+    plot = add_widget(qtbot, XYPlotWidget(), 400, 300)
     dots = (Marker("", "run_a", 0, 100.0), Marker("", "run_a", 1, 60.0))
     spec = XYPlot("p", "P", Axis("", -0.5, 1.5), axis_over("%", [[55, 101]], percent=True), dots=dots)
     plot.show_plot(spec)
@@ -219,8 +213,7 @@ def test_an_axis_shows_its_text_as_it_is(qtbot) -> None:
 
 
 def test_what_stands_behind_a_unit_is_whole_or_in_the_tip(qtbot, dressed) -> None:
-    label = UnitLabel()
-    qtbot.addWidget(label)
+    label = add_widget(qtbot, UnitLabel())
     label.unit = "%"
     label.setText("%  chance < 0.1 %")
     label.resize(label.sizeHint())
@@ -233,7 +226,7 @@ def test_what_stands_behind_a_unit_is_whole_or_in_the_tip(qtbot, dressed) -> Non
 @pytest.mark.parametrize("ends", [(0, 1e-3), (0, 3e-6), (0.2701, 0.27015), (-2e-4, 3e-4), (0, 5e4), (0, 5e6)])
 def test_the_axis_of_a_curve_has_numbers_on_the_screen_and_in_files(qtbot, dressed, ends: tuple[float, float]) -> None:
     x, y = np.arange(9.0), np.linspace(*ends, 9)
-    plot = size_widget(qtbot, CurvePlot(), 340, 260)
+    plot = add_widget(qtbot, CurvePlot(), 340, 260)
     deque(plot.drawing(CurvePlotData("lr", "lr", "", 4, (CurveLine(1, "run", "#0a6338", x, y, y),))), 0)
     plot.show()
     qtbot.waitExposed(plot)
@@ -257,8 +250,7 @@ def test_the_axis_of_a_curve_has_numbers_on_the_screen_and_in_files(qtbot, dress
 
 
 def test_the_title_of_an_axis_wraps_and_has_no_ellipsis_inside(qtbot, dressed) -> None:
-    plot = Plot()
-    qtbot.addWidget(plot)
+    plot = add_widget(qtbot, Plot())
     plot.set_axes(Axis("", 0, 1), Axis("Difference vs. CLIP (points)", 0, 1))
     plot.show()
     qtbot.waitExposed(plot)

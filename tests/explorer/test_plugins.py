@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from explorer.views.runs.new_run import NewRun
+from tests.explorer.widgets import add_widget
 from trainer import config, plugins
 from trainer.plugins import loaded_plugins
 
@@ -23,8 +24,7 @@ def test_a_sound_one_has_form_fields_beside_a_broken_one(
     for section, kinds in dict(config.SECTIONS).items():
         monkeypatch.setitem(config.SECTIONS, section, kinds)
     assert "division by zero" in plugins.load_all().failures[0]
-    sheet = NewRun({}, background)
-    qtbot.addWidget(sheet)
+    sheet = add_widget(qtbot, NewRun({}, background))
     run = config.replace(config.replace(config.Run(), "objective", "hinge_pairs"), "objective.margin", "0.7")
     sheet.show_run(run)
     assert sheet.run().objective == run.objective

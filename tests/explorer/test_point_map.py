@@ -24,7 +24,7 @@ from explorer.widgets.point_map.grid import PointGrid, winding
 from explorer.widgets.point_map.layer import PointLayer
 from explorer.widgets.point_map.loading import load_kernels
 from explorer.widgets.point_map.point_map import FEW
-from tests.explorer.show_widget import show_widget
+from tests.explorer.widgets import show_widget
 
 pytestmark = pytest.mark.slow  # whichever test needs the kernels first has them compiled by a process
 

@@ -8,7 +8,7 @@ from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
 from explorer.views.probes import ProbesView
-from tests.explorer.show_widget import show_widget
+from tests.explorer.widgets import show_widget
 from trainer.charts.probes import MOST, PinnedProbe, pin, pinned
 from trainer.store import read_snapshot
 

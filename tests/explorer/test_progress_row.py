@@ -6,7 +6,7 @@ from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QStatusBar, QStyle, QSty
 from explorer.widgets import progress_row
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.progress_row import JobSlot, ProgressRow
-from tests.explorer.show_widget import show_widget
+from tests.explorer.widgets import show_widget
 from tests.nightly import few_plain
 
 

@@ -23,7 +23,7 @@ from explorer.views.view import Context, step_words
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.run_badge import RunBadge
 from tests.explorer.answering_client import AnsweringClient
-from tests.explorer.show_widget import show_widget
+from tests.explorer.widgets import add_widget, show_widget
 from trainer.charts.class_task import ClassTexts, write_class_texts
 from trainer.charts.snapshots import choose_snapshot
 from trainer.messages import EmbedAnswer, EmbedClasses, EmbedImages, Failure, Question, Saliency, decode_answer
@@ -84,8 +84,7 @@ def prompts(qtbot: QtBot, context: Context) -> PromptsView:
     context.settings.set("prompts/suite", "own")
     context.settings.set("prompts/labels", "ring, star, heart, cross")
     context.settings.set("prompts/templates", "a photo of a {}\na drawing of a {}\n{}")
-    view = PromptsView(context)
-    qtbot.addWidget(view)
+    view = add_widget(qtbot, PromptsView(context))
     qtbot.addWidget(view.questions)
     view.resize(1100, 720)
     view.show()

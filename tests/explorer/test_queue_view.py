@@ -20,7 +20,7 @@ from explorer.views.view import Context
 from explorer.window import Window, close_dialog
 from explorer.window.device_monitor import DeviceMonitor
 from explorer.window.notifications import QUEUE_WAITS
-from tests.explorer.show_widget import show_widget
+from tests.explorer.widgets import show_widget
 from tests.nightly import few_plain
 from trainer import config
 from trainer.config import ConfigError

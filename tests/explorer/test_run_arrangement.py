@@ -20,8 +20,8 @@ from explorer.views.runs.runs_table import RunsTable
 from explorer.views.runs.view import RunsView
 from explorer.views.view import Context
 from explorer.widgets.finder import Choice
-from tests.explorer.show_widget import show_widget, size_widget
 from tests.explorer.test_many_runs import row
+from tests.explorer.widgets import add_widget, show_widget
 from tests.nightly import few_plain
 from trainer import config
 from trainer.store import RunLog, RunRow
@@ -206,8 +206,7 @@ def titles(model: RunsModel) -> list[str | int]:
 
 
 def test_without_the_column_of_the_arrow_the_order_is_its_own(dressed: QApplication, qtbot: QtBot):
-    table = RunsTable()
-    qtbot.addWidget(table)
+    table = add_widget(qtbot, RunsTable())
     table.runs.show([row(number, started_at=float(number)) for number in range(1, 6)])
     table.runs.show_columns([ValueColumn("seed", "seed", {number: -number for number in range(1, 6)})])
     table.sortByColumn(OWN, Qt.SortOrder.DescendingOrder)
@@ -226,7 +225,7 @@ def test_without_the_column_of_the_arrow_the_order_is_its_own(dressed: QApplicat
 
 
 def test_n_is_read_whole(dressed: QApplication, qtbot: QtBot):
-    table = size_widget(qtbot, RunsTable(), 352, 300)
+    table = add_widget(qtbot, RunsTable(), 352, 300)
     measured = {"last": 0.5, "metric": "val/image_to_text_R@1"}
     runs = [row(number, **measured, facts={"heldout_pairs": {"val": 4**number}}) for number in range(1, 13)]
     for count in (3, len(runs)):

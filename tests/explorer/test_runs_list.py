@@ -18,7 +18,7 @@ from explorer.views.view import Context
 from explorer.widgets.cells import EYE_ROOM_PX
 from explorer.widgets.end_labels import LINE_PX, EndLabel, EndLabels, give_room, spread
 from explorer.widgets.plot import Plot
-from tests.explorer.show_widget import show_widget
+from tests.explorer.widgets import show_widget
 from trainer import config
 from trainer.store import RunLog, Workspace
 

@@ -32,7 +32,7 @@ from explorer.widgets import curves
 from explorer.widgets.curves import CurveGrid, CurveLine, CurvePlot, CurvePlotData, columns_for, read_at
 from explorer.widgets.min_size_scroll import MinSizeScroll
 from explorer.widgets.plot import EDGE_PX
-from tests.explorer.show_widget import show_widget, size_widget
+from tests.explorer.widgets import add_widget, show_widget
 from trainer import config
 from trainer.analysis.smoothing import smooth
 from trainer.charts.marks import Axis
@@ -89,8 +89,7 @@ def three(workspace: Workspace, three_once: Path) -> list[int]:
 def test_a_value_that_one_run_lacks_is_gray_in_the_theme_in_use(
     qtbot: QtBot, dressed: QApplication, workspace: Workspace, three: list[int]
 ) -> None:
-    pane = ConfigPane(workspace, Background())
-    qtbot.addWidget(pane)
+    pane = add_widget(qtbot, ConfigPane(workspace, Background()))
     pane.show_runs([workspace.runs.get(run) for run in three[:2]])
     qtbot.waitUntil(lambda: pane.table.rowCount() > 0)
     lacking = pane.table.findItems("–", Qt.MatchFlag.MatchExactly)
@@ -529,8 +528,7 @@ def test_selecting_every_run_asks_nothing_of_each_cell(
 
 
 def test_curves_of_many_runs_are_drawn_in_turns_and_the_newest_panels_win(qtbot: QtBot):
-    grid = CurveGrid()
-    qtbot.addWidget(grid)
+    grid = add_widget(qtbot, CurveGrid())
     x = np.arange(5.0)
     lines = tuple(CurveLine(key, f"run {key}", "#336699", x, x + key, x * key) for key in range(200))
     grid.show_panels([CurvePlotData("loss", "Loss", "", 2, lines)], Axis("step", 0, 1))
@@ -567,8 +565,7 @@ def test_the_axis_of_a_constant_curve_fits_its_value(qtbot: QtBot, value: float)
 
 
 def test_panels_are_drawn_after_others_failed(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch):
-    grid = CurveGrid()
-    qtbot.addWidget(grid)
+    grid = add_widget(qtbot, CurveGrid())
     x = np.arange(5.0)
     line, other = (CurveLine(key, "run", "#336699", x, x, x, group=key - 1) for key in (1, 2))
 
@@ -590,7 +587,7 @@ def test_panels_are_drawn_after_others_failed(qtbot: QtBot, monkeypatch: pytest.
 
 
 def test_names_take_the_room_of_their_own_axis_and_stand_behind_the_longest_curve(qtbot: QtBot):
-    grid = size_widget(qtbot, CurveGrid(), 800, 300)
+    grid = add_widget(qtbot, CurveGrid(), 800, 300)
     x = np.arange(50.0)
     short = CurveLine(1, "s0", "#336699", x, x, x)
     young = CurveLine(2, "a name of many letters", "#993366", x[:46], x[:46], x[:46])
@@ -613,8 +610,7 @@ def test_names_take_the_room_of_their_own_axis_and_stand_behind_the_longest_curv
 
 
 def test_a_change_of_size_while_panels_change_finds_those_that_are_left(qtbot: QtBot):
-    grid = CurveGrid()
-    qtbot.addWidget(grid)
+    grid = add_widget(qtbot, CurveGrid())
     x = np.arange(5.0)
     line = CurveLine(1, "run", "#336699", x, x, x)
     long = CurveLine(1, "a longer name", "#336699", x, x, x)
@@ -635,8 +631,7 @@ def test_a_change_of_size_while_panels_change_finds_those_that_are_left(qtbot: Q
 
 def test_a_recall_that_is_never_0_has_an_axis_that_begins_at_0(qtbot: QtBot):
     """One value of 2.5 % had an axis from -1.5 to 8.5."""
-    grid = CurveGrid()
-    qtbot.addWidget(grid)
+    grid = add_widget(qtbot, CurveGrid())
     lows = []
     for value in (2.5, 0.0):
         line = CurveLine(1, "run", "#336699", *(np.array([each]) for each in (0.0, value, value)))
@@ -650,8 +645,7 @@ def test_a_recall_that_is_never_0_has_an_axis_that_begins_at_0(qtbot: QtBot):
 
 
 def test_panels_of_other_data_have_a_range_of_steps_of_their_own(qtbot: QtBot):
-    grid = CurveGrid()
-    qtbot.addWidget(grid)
+    grid = add_widget(qtbot, CurveGrid())
     x = np.arange(49.0)
     line = partial(CurveLine, color="#336699")
     lines = {axis: (line(1, axis, x=x[:n], raw=x[:n], smooth=x[:n]),) for axis, n in (("scenes", 49), ("emoji", 27))}

@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QLabel
 from explorer.views.search import SearchView
 from explorer.views.search.view import K, SearchQuery
 from tests.explorer.answering_client import AnsweringClient
-from tests.explorer.show_widget import show_widget
+from tests.explorer.widgets import show_widget
 from trainer.charts import search as charts_search
 from trainer.charts.hubness import HubSettings, hubness
 from trainer.charts.spec import Request, Target

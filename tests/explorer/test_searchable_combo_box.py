@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QApplication
 from explorer import theme
 from explorer.widgets.finder import Choice, holding
 from explorer.widgets.searchable_combo_box import MANY, SearchableComboBox
-from tests.explorer.show_widget import show_widget
+from tests.explorer.widgets import show_widget
 
 
 def many(count: int = 2_000) -> tuple[Choice, ...]:

@@ -14,14 +14,14 @@ from explorer.models.thumbnails import Thumbnails
 from explorer.views.selected import PairTable, SelectedPanel
 from explorer.views.selected.table import CAPTION_PX, CLASS_PX, LINE_PX
 from explorer.views.selected.tiles import PairTile, Tiles
-from tests.explorer.show_widget import show_widget, size_widget
+from tests.explorer.widgets import add_widget, show_widget
 from trainer.store import Items, read_snapshot
 
 
 @pytest.fixture
 def panel(qtbot, make_context, two_runs: tuple[int, int]) -> SelectedPanel:
     context = make_context()
-    made = size_widget(qtbot, SelectedPanel(context, Thumbnails(context.background)), 420, 600)
+    made = add_widget(qtbot, SelectedPanel(context, Thumbnails(context.background)), 420, 600)
     items = read_snapshot(context.workspace.results.snapshots(two_runs[0])[-1].folder).items
     context.selection.pairs_changed.connect(
         lambda: made.show_items(items, context.selection.pairs, dataset="scenes-renderings")
@@ -169,8 +169,7 @@ def test_without_classes_there_is_no_column_for_them(qtbot, background, dressed)
 
 
 def test_tiles_leave_out_what_all_captions_begin_with(qtbot, background, dressed):
-    tiles = Tiles(Thumbnails(background), name="t", label="t", lines=1, one_row=True)
-    qtbot.addWidget(tiles)
+    tiles = add_widget(qtbot, Tiles(Thumbnails(background), name="t", label="t", lines=1, one_row=True))
     captions = ("a photo of a blue shirt", "a photo of a blazer", "a photo of a blazer")
     tiles.show_tiles([PairTile(row, "", caption) for row, caption in enumerate(captions)])
     shown = [tiles.cell.texts(tile, tiles.fontMetrics(), tiles.tiles.shared)[1] for tile in tiles.tiles.items]
@@ -197,7 +196,7 @@ def test_captions_of_tiles_have_the_width_and_the_lines_that_are_there_before_th
     left, right = (tiles.visualRect(tiles.tiles.index(line)) for line in (0, 3))
     assert left.top() == right.top(), "as many stand in a row as before"
     assert tiles.viewport().width() - right.right() < 24, "and share its width but for the scroll bar"
-    other = size_widget(qtbot, Tiles(Thumbnails(background), name="o", label="o", edge=96, lines=3), 540, 400)
+    other = add_widget(qtbot, Tiles(Thumbnails(background), name="o", label="o", edge=96, lines=3), 540, 400)
     tiles.beside, other.beside = other, tiles
     other.show()
     other.show_tiles([PairTile(row, "", short, "1.  0.779") for row in range(9)])
@@ -208,8 +207,7 @@ def test_captions_of_tiles_have_the_width_and_the_lines_that_are_there_before_th
 
 def test_missing_values_sort_last_both_ways(qtbot, background, dressed):
     items = Items(np.arange(3), [""] * 3, ["b", "a", "c"], [""] * 3, [""] * 3)
-    table = PairTable(Thumbnails(background), name="t", label="t")
-    qtbot.addWidget(table)
+    table = add_widget(qtbot, PairTable(Thumbnails(background), name="t", label="t"))
     column = PairColumn("v", "V", "", np.array([np.nan, -1.0, 2.0]), signed=True)
     table.pairs.show(items, np.arange(3), [column])
     for order, expected in ((Qt.SortOrder.AscendingOrder, [1, 2, 0]), (Qt.SortOrder.DescendingOrder, [2, 1, 0])):

@@ -11,7 +11,7 @@ from explorer.models.thumbnails import Thumbnails
 from explorer.render_qt.panel import PanelWidget
 from explorer.views.chart_pane import ChartPane, request_of
 from explorer.views.runs.curves_pane import CurvesPane
-from tests.explorer.show_widget import show_widget
+from tests.explorer.widgets import add_widget, show_widget
 from trainer.charts.marks import Axis, Panel, Series, XYPlot
 from trainer.charts.registry import load
 from trainer.charts.snapshots import choose_snapshot
@@ -106,8 +106,7 @@ def test_a_plot_that_is_not_of_pairs_changes_no_selection(qtbot: QtBot, context:
 
 
 def test_training_curves_say_why_no_pair_is_drawn_in_them(qtbot: QtBot, context: Any) -> None:
-    pane = CurvesPane(context)
-    qtbot.addWidget(pane)
+    pane = add_widget(qtbot, CurvesPane(context))
     assert pane.whole.text() == ""
     context.selection.pairs = CHOSEN
     assert pane.whole.text().startswith("3 pairs are selected and not drawn here")

@@ -20,6 +20,7 @@ from explorer.views.runs.view import RunsView
 from explorer.views.view import Context
 from explorer.widgets.run_badge import RunBadge
 from explorer.window.side_colors import SideColors
+from tests.explorer.widgets import add_widget
 from tests.trainer.experiments.test_run_style import panel_of
 from trainer import config
 from trainer.__main__ import main
@@ -46,8 +47,7 @@ def context(make_context) -> Context:
 
 
 def test_a_and_b_have_the_colors_of_their_runs(qtbot: QtBot, context: Context) -> None:
-    window = QWidget()
-    qtbot.addWidget(window)
+    window = add_widget(qtbot, QWidget())
     SideColors(context, window)
     context.jobs.watch()
     qtbot.waitUntil(lambda: len(context.jobs.runs) == 5)
@@ -90,8 +90,7 @@ def test_the_badge_of_a_card_has_the_color_of_the_theme(dressed: object) -> None
 def test_a_run_has_one_color_in_the_list_the_views_the_charts_and_on_paper(
     qtbot: QtBot, context: Context, tmp_path: Path
 ) -> None:
-    runs = RunsView(context)
-    qtbot.addWidget(runs)
+    runs = add_widget(qtbot, RunsView(context))
     context.jobs.watch()
     qtbot.waitUntil(lambda: len(context.jobs.runs) == 5 and len(runs.table.runs.runs) == 5)
     for run in range(1, 6):

@@ -13,7 +13,7 @@ from explorer.views.similarity.strip import compared
 from explorer.widgets.matrix_map import Area, MatrixMap, ticks
 from explorer.widgets.progress_row import Cancelled, Ticket
 from explorer.widgets.searchable_combo_box import SearchableComboBox
-from tests.explorer.show_widget import size_widget
+from tests.explorer.widgets import add_widget
 from trainer.analysis.leave_one_word_out import caption_effect, without_each_word
 from trainer.charts.matrix import MatrixWindow
 from trainer.charts.snapshot_label import labels
@@ -178,7 +178,7 @@ def test_the_matrix_zooms_down_to_a_cell(qtbot, view: SimilarityView):
 
 
 def test_the_matrix_is_moved_by_keys(qtbot, dressed):
-    shown = size_widget(qtbot, MatrixMap(), 400, 400)
+    shown = add_widget(qtbot, MatrixMap(), 400, 400)
     shown.set_size(100_000)
     shown.show()
     for _ in range(40):

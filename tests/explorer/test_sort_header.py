@@ -7,12 +7,12 @@ from PySide6.QtWidgets import QTableView
 from pytestqt.qtbot import QtBot
 
 from explorer.widgets.sort_header import SortHeader
+from tests.explorer.widgets import add_widget
 
 
 @pytest.mark.parametrize("side", [Qt.AlignmentFlag.AlignLeft, Qt.AlignmentFlag.AlignRight])
 def test_a_sorted_heading_is_drawn_as_an_unsorted_one_with_an_arrow(dressed, qtbot: QtBot, side) -> None:
-    table = QTableView()
-    qtbot.addWidget(table)
+    table = add_widget(qtbot, QTableView())
     table.setHorizontalHeader(SortHeader(table))
     model = QStandardItemModel(2, 2)
     model.setHorizontalHeaderLabels(["Started", "Other"])

@@ -14,7 +14,7 @@ from explorer.widgets.state_area import DIMMED_AFTER_MS, StateArea
 from explorer.window.bar import READING, Bar
 from explorer.window.picker_choices import PickerChoices
 from explorer.window.view_menu import ViewMenu
-from tests.explorer.show_widget import show_widget
+from tests.explorer.widgets import add_widget, show_widget
 from trainer.charts.snapshots import NoSnapshotYetError
 from trainer.errors import UserError
 
@@ -61,8 +61,7 @@ def test_a_skeleton_says_after_a_moment_what_is_waited_for(area: StateArea, qtbo
     bare = area.grab().toImage()
     qtbot.waitUntil(lambda: skeleton.line == "Reading the pairs…")
     assert area.grab().toImage() != bare
-    view = QWidget()
-    qtbot.addWidget(view)
+    view = add_widget(qtbot, QWidget())
     view.job_slot = JobSlot(view)
     area.setParent(view)
     working = ProgressRow("test-working", view)
@@ -212,8 +211,7 @@ def test_a_chart_that_fails_keeps_its_tabs_and_can_be_retried(qtbot: QtBot, make
         return real(*arguments)
 
     monkeypatch.setattr(chart_pane, "answer", answer)
-    view = GeometryView(context)
-    qtbot.addWidget(view)
+    view = add_widget(qtbot, GeometryView(context))
     context.selection.propose(run_a=two_runs[0], run_b=two_runs[1])
     view.show()
     area = view.pane.area

@@ -15,6 +15,7 @@ from explorer import theme
 from explorer.theme import icons, stylesheet
 from explorer.theme.marks import MarkFiles, _replace
 from explorer.theme.tokens import DARK, LIGHT, Tokens, class_colors, contrast, run_colors
+from tests.explorer.widgets import add_widget
 from trainer.analysis import palette
 from trainer.render_mpl import style
 
@@ -141,8 +142,7 @@ def test_even_figures_widen_no_hyphen_and_no_space(dressed: QApplication) -> Non
 
 
 def test_a_kept_icon_follows_the_theme(dressed: QApplication, qtbot) -> None:
-    button = QPushButton("Square")
-    qtbot.addWidget(button)
+    button = add_widget(qtbot, QPushButton("Square"))
     theme.keep_icon(button, "square", 16, "text")
     # Qt draws the text right at the icon: its right edge is empty.
     drawn = button.icon().pixmap(button.iconSize()).toImage()
@@ -157,8 +157,7 @@ def test_a_kept_icon_follows_the_theme(dressed: QApplication, qtbot) -> None:
 
 def test_a_dialog_of_a_hidden_section_has_the_new_theme_at_once(dressed: QApplication, qtbot) -> None:
     theme.theme().mode = "light"
-    window = QWidget()
-    qtbot.addWidget(window)
+    window = add_widget(qtbot, QWidget())
     theme.theme().divide(window)
     hidden = QWidget(window)
     window.show()
@@ -346,8 +345,7 @@ def test_a_window_paints_again_where_its_style_sheet_failed(
         def paintEvent(self, _event: QPaintEvent) -> None:
             self.painted = True
 
-    whole = Whole()
-    qtbot.addWidget(whole)
+    whole = add_widget(qtbot, Whole())
     theme.theme().divide(whole)
     whole.show()
     theme.theme().mode = "light"

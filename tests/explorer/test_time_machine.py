@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QApplication
 from explorer.views import VIEWS
 from explorer.views.explaining import ExplainingView
 from explorer.widgets.curves import CurveGrid, CurveLine, CurvePlotData
-from tests.explorer.show_widget import size_widget
+from tests.explorer.widgets import add_widget
 from trainer.charts.marks import Axis
 from trainer.messages import Failure, ReplayStep, ReplayStepAnswer
 from trainer.store.replay_records import ReplayRecord, write_replay
@@ -126,7 +126,7 @@ def test_another_question_goes_on_when_the_one_before_says_that_it_was_cancelled
 
 
 def test_a_right_click_on_a_curve_offers_the_nearest_step(qtbot):
-    grid = size_widget(qtbot, CurveGrid(), 500, 300)
+    grid = add_widget(qtbot, CurveGrid(), 500, 300)
     x = np.array([1.0, 5.0, 9.0])
     line = CurveLine(3, "clip", "#0072b2", x, x, x)
     grid.show_panels([CurvePlotData("loss", "Loss", "", 3, (line,))], Axis("step", 0, 1))

@@ -10,7 +10,7 @@ from explorer.views import VIEWS
 from explorer.window.navigation import INSTALL_PAGE
 from explorer.window.training_install import TrainingInstall
 from explorer.window.training_page import TrainingPage
-from tests.explorer.show_widget import show_widget
+from tests.explorer.widgets import show_widget
 from trainer.distribution import training_part
 
 

@@ -11,6 +11,7 @@ from explorer.state.view_link import link_to, read_link
 from explorer.widgets.banner import Banner
 from explorer.window import saved_views
 from explorer.window.saved_views import SavedViews, read, write
+from tests.explorer.widgets import add_widget
 from trainer.config.split_key import SplitKey
 from trainer.errors import UserError
 from trainer.store import Workspace
@@ -50,8 +51,7 @@ def test_what_is_no_link_is_refused_with_a_sentence(text):
 
 def test_views_are_saved_in_the_workspace_and_opened_again(qtbot, make_context):
     context = make_context()
-    window = QWidget()
-    qtbot.addWidget(window)
+    window = add_widget(qtbot, QWidget())
     parent = Banner(window)
     selection: Selection = context.selection
     saved = SavedViews(parent, selection, parent, dict)
@@ -69,8 +69,7 @@ def test_views_are_saved_in_the_workspace_and_opened_again(qtbot, make_context):
 
 def test_a_late_answer_does_not_replace_what_is_saved(qtbot, make_context, monkeypatch):
     context = make_context()
-    window = QWidget()
-    qtbot.addWidget(window)
+    window = add_widget(qtbot, QWidget())
     banner, released = Banner(window), threading.Event()
     saved = SavedViews(banner, context.selection, banner, dict)
     monkeypatch.setattr(saved_views, "read", lambda workspace: released.wait(60) and {})
@@ -97,8 +96,7 @@ def test_a_setting_that_somebody_else_wrote_is_read_with_care(tmp_path):
 
 def test_saved_views_are_opened_renamed_and_deleted_in_their_dialog(qtbot, make_context, monkeypatch):
     context = make_context()
-    window = QWidget()
-    qtbot.addWidget(window)
+    window = add_widget(qtbot, QWidget())
     banner = Banner(window)
     selection: Selection = context.selection
     saved = SavedViews(window, selection, banner, dict)

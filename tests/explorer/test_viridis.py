@@ -6,7 +6,7 @@ from PySide6.QtGui import QFontMetrics
 from explorer import theme
 from explorer.widgets.heat_map import HeatMapWidget
 from explorer.widgets.viridis import picture, shade
-from tests.explorer.show_widget import size_widget
+from tests.explorer.widgets import add_widget
 from trainer.charts.marks import HeatMap
 
 
@@ -32,7 +32,7 @@ def test_differences_diverge_from_white_at_zero(qtbot):
     assert zero.tolist() == [247, 247, 247]
     assert below[1] < min(below[0], below[2]), "purple"
     assert above[1] > max(above[0], above[2]), "green"
-    cells = size_widget(qtbot, HeatMapWidget(), 300, 260)
+    cells = add_widget(qtbot, HeatMapWidget(), 300, 260)
     cells.show_heat(heat_of(np.array([[-0.3, 0.0], [0.1, 0.3]]), -0.3, 0.3, centered=True))
     image = cells.grab().toImage()
     middle = cells.rect_of(0, 1).center().toPoint()
@@ -46,7 +46,7 @@ def test_differences_diverge_from_white_at_zero(qtbot):
 
 def test_cells_without_a_number_are_hatched_and_said_to_have_none(qtbot):
     values = np.array([[0.2, np.nan], [0.9, 0.5]])
-    cells = size_widget(qtbot, HeatMapWidget(), 300, 260)
+    cells = add_widget(qtbot, HeatMapWidget(), 300, 260)
     cells.show_heat(heat_of(values, 0.0, 1.0))
     cells.show()
     image = cells.grab().toImage()
@@ -66,8 +66,7 @@ def test_cells_without_a_number_are_hatched_and_said_to_have_none(qtbot):
 
 
 def test_square_cells_ask_for_no_more_height_than_their_width_lets_them_use(qtbot):
-    cells = HeatMapWidget()
-    qtbot.addWidget(cells)
+    cells = add_widget(qtbot, HeatMapWidget())
     cells.show_heat(heat_of(np.zeros((4, 4)), 0.0, 1.0))
     for wide in (240, 400):
         cells.resize(wide, cells.height_in(wide))

@@ -25,7 +25,7 @@ from explorer.window.picker_choices import first_choice
 from explorer.window.status_bar import StatusBar
 from explorer.window.watch_training_sheet import WatchTrainingSheet
 from tests.explorer.dropped_files import mime_of
-from tests.explorer.show_widget import show_widget
+from tests.explorer.widgets import add_widget, show_widget
 from trainer import config
 from trainer.charts import ChartError
 from trainer.charts.snapshots import choose_snapshot
@@ -231,8 +231,7 @@ def test_a_run_of_curves_alone_is_not_chosen_and_everything_says_the_same_of_it(
     page = quality.area.page
     assert (page.title.text(), page.text.text(), page.button.isEnabled()) == (NO_MODEL, sentence, False)
     assert seed_truth(workspace, others[0].id, curves.id).text == sentence.rstrip(".")
-    view = EvaluateView(context)
-    qtbot.addWidget(view)
+    view = add_widget(qtbot, EvaluateView(context))
     context.jobs.watch()
     qtbot.waitUntil(lambda: len(context.jobs.runs) == 3)
     context.selection.select_runs(curves.id, None)
@@ -249,8 +248,7 @@ def test_a_watch_without_news_says_so_wherever_the_run_stands(
     quiet = "nothing new for 9 min"
     workspace = make_context().workspace
     run = watched(workspace, phase=quiet)
-    now = TrainingNow()
-    qtbot.addWidget(now)
+    now = add_widget(qtbot, TrainingNow())
     now.show_runs([run], {})
     (cell,) = now.findChildren(RunCell)
     assert now.findChild(QLabel).text() == "Watching"
@@ -258,8 +256,7 @@ def test_a_watch_without_news_says_so_wherever_the_run_stands(
     assert cell.bar.isHidden(), "of no known total"
     table = RunsModel()
     assert table.state_text(run) == quiet
-    bar = StatusBar(workspace.folder)
-    qtbot.addWidget(bar)
+    bar = add_widget(qtbot, StatusBar(workspace.folder))
     bar.show_runs([run])
     texts = [label.text() for label in bar.findChildren(QLabel)]
     assert "Watching mylog" in texts

@@ -20,7 +20,7 @@ from explorer.views.timeline.panel import FrameMap
 from explorer.widgets.layouts import FRAME
 from explorer.window import MOTION_KEY, Window, zoom
 from explorer.window.zoom import STEPS, ZOOM_KEY, next_zoom, set_scale, zoom_of
-from tests.explorer.show_widget import show_widget
+from tests.explorer.widgets import add_widget, show_widget
 from tests.nightly import nightly_except
 from trainer.config import default_paths
 from trainer.untrusted.safe_subprocess import python
@@ -248,8 +248,7 @@ def test_the_window_that_is_zoomed_stays_above_the_others(qtbot: QtBot, dressed:
 
 
 def test_a_window_stays_at_its_place_on_the_screen(qtbot: QtBot, dressed: QApplication) -> None:
-    window = QWidget()
-    qtbot.addWidget(window)
+    window = add_widget(qtbot, QWidget())
     window.setGeometry(121, 83, 401, 303)
     window.show()
     qtbot.waitExposed(window)

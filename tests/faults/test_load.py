@@ -5,7 +5,6 @@ import math
 import multiprocessing
 import os
 import signal
-import sqlite3
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.builders import locked
 from trainer import config
 from trainer.store import RunLog, Workspace
 
@@ -46,12 +46,9 @@ def test_a_locked_database_slows_nothing_and_loses_nothing(tmp_path: Path, fault
         # Twice, for a busy machine may take the processor away from one of them.
         for _ in range(2):
             step, open_s = steps(log, step, seconds)
-            blocker = sqlite3.connect(workspace.database_file, isolation_level=None)
-            blocker.execute("BEGIN EXCLUSIVE")
-            step, locked_s = steps(log, step, seconds)
-            seen = len(workspace.results.series(number, "train/loss")[0])
-            blocker.execute("ROLLBACK")
-            blocker.close()
+            with locked(workspace):
+                step, locked_s = steps(log, step, seconds)
+                seen = len(workspace.results.series(number, "train/loss")[0])
             shares.append((locked_s - open_s) / seconds)
             if shares[-1] < 0.01:
                 break
@@ -94,12 +91,9 @@ def test_a_kill_while_the_database_is_locked_loses_nothing(tmp_path: Path, fault
         job = fork.Process(target=_log_while_locked, args=(workspace.folder, number, ready))
         job.start()
         assert ready[0].wait(30)
-        blocker = sqlite3.connect(workspace.database_file, isolation_level=None)
-        blocker.execute("BEGIN IMMEDIATE")
-        ready[1].set()
-        job.join()
-        blocker.execute("ROLLBACK")
-        blocker.close()
+        with locked(workspace):
+            ready[1].set()
+            job.join()
         held = not workspace.results.evaluations(number)
         workspace.reconcile()
         evaluations, snapshots = workspace.results.evaluations(number), workspace.results.snapshots(number)

@@ -2,11 +2,9 @@
 
 import os
 import signal
-import sqlite3
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,6 +15,7 @@ from pytestqt.qtbot import QtBot
 from explorer.event_loop.background import Background
 from explorer.run_control import stop_timeout
 from explorer.run_control.jobs import Jobs
+from tests.builders import locked
 from trainer import config
 from trainer.__main__ import main
 from trainer.scheduling import launch
@@ -78,18 +77,6 @@ def scene(qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iter
     jobs.close()
     background.close(wait_ms=30_000)
     workspace.close()
-
-
-@contextmanager
-def locked(workspace: Workspace) -> Iterator[None]:
-    """Hold a lock on the database."""
-    blocker = sqlite3.connect(workspace.database_file, isolation_level=None)
-    blocker.execute("BEGIN EXCLUSIVE")
-    try:
-        yield
-    finally:
-        blocker.execute("ROLLBACK")
-        blocker.close()
 
 
 def test_stop_and_death_while_the_database_is_locked(qtbot: QtBot, scene: Scene, faults) -> None:

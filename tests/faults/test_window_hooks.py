@@ -21,6 +21,7 @@ from explorer.event_loop.exception_hooks import Hooks
 from explorer.model_client.client import ModelClient
 from explorer.widgets.point_map.worker import Worker
 from explorer.window.error_dialog import ErrorDialog
+from tests.explorer.widgets import add_widget
 from trainer.messages import EmbedTexts
 
 pytestmark = [
@@ -201,8 +202,7 @@ def fail(where: str) -> None:
 
 
 def test_an_error_anywhere_reaches_the_log_and_one_dialog(qtbot, faults, hooks: Hooks, clock: Clock, tmp_path: Path):
-    parent = QWidget()
-    qtbot.addWidget(parent)
+    parent = add_widget(qtbot, QWidget())
     dialog, told = ErrorDialog(hooks, parent), []
     hooks.caught.connect(dialog.show_message)
     hooks.caught.connect(lambda summary, details: told.append((summary, details)))
@@ -228,8 +228,7 @@ def test_an_error_anywhere_reaches_the_log_and_one_dialog(qtbot, faults, hooks: 
 
 
 def test_a_storm_of_errors_opens_one_dialog_in_ten_seconds(qtbot, faults, hooks: Hooks, clock: Clock):
-    parent = QWidget()
-    qtbot.addWidget(parent)
+    parent = add_widget(qtbot, QWidget())
     dialog, told = ErrorDialog(hooks, parent), []
     hooks.caught.connect(dialog.show_message)
     hooks.caught.connect(lambda *_: told.append(clock.now))
@@ -249,8 +248,7 @@ def test_a_storm_of_errors_opens_one_dialog_in_ten_seconds(qtbot, faults, hooks:
 
 
 def test_the_dialog_says_what_is_safe_and_copies_the_whole_story(qtbot, hooks: Hooks):
-    parent = QWidget()
-    qtbot.addWidget(parent)
+    parent = add_widget(qtbot, QWidget())
     dialog = ErrorDialog(hooks, parent)
     hooks.caught.connect(dialog.show_message)
     QTimer.singleShot(0, lambda: fail("<b>here</b>"))

@@ -27,7 +27,7 @@ from explorer.event_loop.stall_detector import LONGEST_MS, Gap
 from explorer.intents import ClassifyPictures
 from explorer.views import VIEWS
 from explorer.window import Window
-from tests.explorer.show_widget import size_widget
+from tests.explorer.widgets import add_widget
 from tests.explorer.window_tabs import tabs_of
 from tests.journeys.conftest import at_work
 from trainer.__main__ import main
@@ -123,7 +123,7 @@ def walk(qtbot, trained: Path, *, whole: bool) -> Journeys:
     """Open a window and perform user actions in every view; unless `whole`, only open each once."""
     theme.theme().apply(QGuiApplication.instance(), "light")
     hooks, garbage = Hooks(trained), GarbageCollector()
-    window = size_widget(qtbot, Window(trained, hooks), 1280, 800)
+    window = add_widget(qtbot, Window(trained, hooks), 1280, 800)
     journeys = Journeys(window, qtbot)
     with qtbot.waitSignal(window.ready, timeout=180_000):
         window.show()

@@ -3,7 +3,6 @@
 import errno
 import os
 import signal
-import sqlite3
 import tomllib
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from tests.builders import locked
 from trainer.scheduling import launch
 from trainer.store import StoreError, files, process_lock, stop_flag
 from trainer.store.process_lock import Identity
@@ -180,13 +180,9 @@ def test_a_trainer_is_told_by_a_file_while_the_database_is_locked(workspace, tin
     number = workspace.runs.create(tiny)
     trainer = hold(number, LISTENER)
     folder = workspace.runs.get(number).folder
-    blocker = sqlite3.connect(workspace.database_file, isolation_level=None)
-    try:
-        blocker.execute("BEGIN EXCLUSIVE")
+    with locked(workspace):
         assert launch.stop(workspace, number), "the wish could be told without the database"
         assert trainer.wait(timeout=60) == 0
-    finally:
-        blocker.close()
     assert not (folder / stop_flag.NAME).exists()
     workspace.reconcile()
     row = workspace.runs.get(number)

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from tests.builders import locked
 from tests.nightly import few_plain
 from trainer.store import RunLog, StoreError, disk, reserve, run_log
 from trainer.store.database import Database
@@ -98,18 +99,15 @@ def test_training_goes_on_while_the_database_is_locked(workspace, tiny, monkeypa
     monkeypatch.setattr(workspace, "wait_at_most", lambda ms: (waits_ms.append(ms), wait_at_most(ms)))
     number = workspace.runs.create(tiny)
     with RunLog.claim(workspace, number) as log:
-        blocker = sqlite3.connect(workspace.database_file, isolation_level=None)
-        blocker.execute("BEGIN IMMEDIATE")
-        waits_ms.clear()
-        for step in range(500):
-            log.scalars(step, {"a": float(step)})
-            log.progress(step=step, total_steps=500, phase="train")
-            log.asked()
-        log.evaluation(7, "scenes", "renderings", {"acc1": 0.5})
-        assert sum(waits_ms) < 1_000, "it waited for the lock again and again"
-        assert workspace.results.scalars_after(0) == []
-        blocker.execute("ROLLBACK")
-        blocker.close()
+        with locked(workspace):
+            waits_ms.clear()
+            for step in range(500):
+                log.scalars(step, {"a": float(step)})
+                log.progress(step=step, total_steps=500, phase="train")
+                log.asked()
+            log.evaluation(7, "scenes", "renderings", {"acc1": 0.5})
+            assert sum(waits_ms) < 1_000, "it waited for the lock again and again"
+            assert workspace.results.scalars_after(0) == []
         assert log.flush()
         assert len(workspace.results.scalars_after(0)) == 500
         assert workspace.results.evaluations(number)[0].metrics == {"acc1": 0.5}
@@ -301,21 +299,18 @@ def test_an_end_that_a_locked_database_refuses_waits_in_the_folder(workspace, ti
     number = workspace.runs.create(tiny)
     log = RunLog.claim(workspace, number)
     (log.folder / "checkpoints" / "step_000004").mkdir(parents=True)
-    blocker = sqlite3.connect(workspace.database_file, isolation_level=None)
-    blocker.execute("BEGIN EXCLUSIVE")
-    log.scalars(4, {"a": 1.0})
-    log.progress(step=4, total_steps=9, phase="training")
-    log.checkpoint(4, log.folder / "checkpoints" / "step_000004", best=True)
-    log.headline(0.25, 0.5)
-    log.facts(parameters=3)
-    log.alert("nan", "No number.", 4)
-    log.settle()
-    log.status("failed", "No number at step 4.")
-    log.close()
-    assert workspace.runs.get(number).status == "running"
-    assert not workspace.is_alive(number)
-    blocker.execute("ROLLBACK")
-    blocker.close()
+    with locked(workspace):
+        log.scalars(4, {"a": 1.0})
+        log.progress(step=4, total_steps=9, phase="training")
+        log.checkpoint(4, log.folder / "checkpoints" / "step_000004", best=True)
+        log.headline(0.25, 0.5)
+        log.facts(parameters=3)
+        log.alert("nan", "No number.", 4)
+        log.settle()
+        log.status("failed", "No number at step 4.")
+        log.close()
+        assert workspace.runs.get(number).status == "running"
+        assert not workspace.is_alive(number)
     (row,) = workspace.reconcile()
     assert (row.status, row.reason, row.step, row.pid) == ("failed", "No number at step 4.", 4, None)
     row = workspace.runs.get(number)
@@ -404,14 +399,11 @@ def test_what_a_locked_database_refuses_says_another_metric_and_a_snapshot_that_
     gone.mkdir(parents=True)
     for step in (4, 8):
         log.snapshot(step, "d", "s", log.folder / "snapshots" / f"s@{step:06d}", 8, 2)
-    blocker = sqlite3.connect(workspace.database_file, isolation_level=None)
-    blocker.execute("BEGIN EXCLUSIVE")
-    log.headline(0.25, 0.5, metric="val/knn_acc1")
-    log.drop_snapshot(4, "d", "s", gone)
-    log.status("failed", "No number at step 8.")
-    log.close()
-    blocker.execute("ROLLBACK")
-    blocker.close()
+    with locked(workspace):
+        log.headline(0.25, 0.5, metric="val/knn_acc1")
+        log.drop_snapshot(4, "d", "s", gone)
+        log.status("failed", "No number at step 8.")
+        log.close()
     assert [snapshot.step for snapshot in workspace.results.snapshots(number)] == [4, 8]
     workspace.reconcile()
     assert (workspace.runs.get(number).metric, workspace.runs.get(number).last) == ("val/knn_acc1", 0.25)
@@ -442,12 +434,9 @@ def failed(workspace, tiny, monkeypatch) -> int:
     monkeypatch.setattr(run_log, "_END_S", 0.2)
     number = workspace.runs.create(tiny)
     log = RunLog.claim(workspace, number)
-    blocker = sqlite3.connect(workspace.database_file, isolation_level=None)
-    blocker.execute("BEGIN EXCLUSIVE")
-    log.status("failed", "No number at step 4.")
-    log.close()
-    blocker.execute("ROLLBACK")
-    blocker.close()
+    with locked(workspace):
+        log.status("failed", "No number at step 4.")
+        log.close()
     assert [row.status for row in workspace.reconcile()] == ["failed"]
     return number
 
@@ -490,14 +479,11 @@ def test_what_was_removed_while_the_database_was_locked_is_removed(workspace, ti
     for step in (1, 2):
         log.checkpoint(step, log.folder / "checkpoints" / f"step_00000{step}")
     log.alert("disk", "Nearly full.", 2)
-    blocker = sqlite3.connect(workspace.database_file, isolation_level=None)
-    blocker.execute("BEGIN EXCLUSIVE")
-    log.drop_checkpoint(1)
-    log.all_clear("disk")
-    log.status("finished")
-    log.close()
-    blocker.execute("ROLLBACK")
-    blocker.close()
+    with locked(workspace):
+        log.drop_checkpoint(1)
+        log.all_clear("disk")
+        log.status("finished")
+        log.close()
     workspace.reconcile()
     assert [c.step for c in workspace.results.checkpoints(number)] == [2]
     assert workspace.runs.get(number).alerts == {}
