@@ -12,8 +12,7 @@ from pytestqt.qtbot import QtBot
 
 from explorer.intents import EvaluateBoth
 from explorer.views.changes import ChangesView
-from explorer.views.changes.group_chips import ASKED, TITLES
-from explorer.views.changes.view import TABS, columns_of
+from explorer.views.changes.view import ASKED, TABS, TITLES, columns_of
 from explorer.views.selected.table import MOST_CAPTION_PX
 from tests.explorer.conftest import unselected
 from tests.explorer.widgets import add_widget, show_widget

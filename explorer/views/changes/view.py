@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 import numpy as np
 from jaxtyping import Int
-from PySide6.QtCore import Qt
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QPushButton, QSizePolicy, QTabWidget
+from PySide6.QtWidgets import QPushButton, QSizePolicy, QTabWidget, QWidget
 
 from explorer import theme
 from explorer.intents import CompareBoth, EvaluateBoth, ViewIntent
 from explorer.models.pair_table import PAIR_ROLE, PairColumn
 from explorer.models.thumbnails import Thumbnails
-from explorer.views.changes.group_chips import GroupChips
 from explorer.views.changes.mispair_lists import MispairLists
 from explorer.views.changes.neighborhoods import Neighborhoods
 from explorer.views.changes.tabs import Compared, OneRunGroups, WholeRuns
@@ -26,6 +26,7 @@ from explorer.views.view import View
 from explorer.widgets import layouts
 from explorer.widgets.finder import Choice, Finder
 from explorer.widgets.hairline_splitter import HairlineSplitter
+from explorer.widgets.refusal import set_refusal
 from explorer.widgets.searchable_combo_box import SearchableComboBox
 from explorer.widgets.state_area import StateArea
 from explorer.widgets.truth_line import EVALUATE
@@ -36,6 +37,11 @@ from trainer.experiments.seed_truth import DIFFERENT_DATA, evaluated_alike, meas
 from trainer.metrics import data_label
 from trainer.store import SplitKey, Workspace, of_split
 
+ASKED: Final = "Own caption ranked first:"
+TITLES: Final = {"only-a": "Only in A", "only-b": "Only in B", "neither": "In neither"}
+HINT: Final = (
+    "The image's own caption is the nearest of all. Its predicted class is another question. Click again for all pairs."
+)
 SHOWN = (
     "image_rank_a",
     "image_rank_b",
@@ -58,6 +64,41 @@ MEASURED: Final = (
 LEAST_TABLE_PX: Final = 220
 """Of four pairs and their heads: in a low window the view scrolls, rather than show one."""
 TABS: Final = ("pairs", "changes", "mispairs", "separated-groups", "representation-similarity")
+
+
+class GroupChips(QWidget):
+    """One chip for each group, with its number of pairs; at most one is chosen."""
+
+    changed = Signal()  # Another group is chosen, or none.
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent, objectName="changes-groups")
+        self.group = ""
+        self.chips = {name: QPushButton(title, checkable=True, toolTip=HINT) for name, title in TITLES.items()}
+        for name, chip in self.chips.items():
+            chip.setObjectName(f"changes-group-{name}")
+            chip.setAccessibleName(f"{ASKED} {TITLES[name]}")
+            chip.clicked.connect(partial(self._choose, name))
+        self.extent = layouts.elided(role="small")
+        layouts.row(layouts.text(ASKED, "secondary"), *self.chips.values(), (self.extent, 1), of=self)
+
+    def show_counts(self, counts: Mapping[str, int], extent: str) -> None:
+        """Show how many pairs are in each group, and of which pairs; no chips where there are no groups."""
+        self.setVisible(bool(counts))
+        self.extent.setText(extent)
+        if not counts:
+            self.group = ""
+        for name, chip in self.chips.items():
+            chip.setText(f"{TITLES[name]} ({counts.get(name, 0):,})")
+            chip.setChecked(name == self.group)
+            is_offered = name == self.group or counts.get(name, 0) > 0
+            set_refusal(chip, "" if is_offered else "No pair is in this group.")
+
+    def _choose(self, name: str, _checked: bool = False) -> None:
+        self.group = name if self.chips[name].isChecked() else ""
+        for other, chip in self.chips.items():
+            chip.setChecked(other == self.group)
+        self.changed.emit()
 
 
 def columns_of(changes: Changes, indices: Int[np.ndarray, " k"]) -> list[PairColumn]:
