@@ -1,11 +1,11 @@
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 
 import pytest
 
+from tests import forked_code
 from trainer import config
 from trainer.store import Workspace
 
@@ -35,7 +35,7 @@ def hold(workspace: Workspace) -> Iterator[Callable[..., subprocess.Popen]]:
     processes = []
 
     def start(run: int, then: str = "", wait: bool = True) -> subprocess.Popen:
-        command = [sys.executable, "-c", HOLDER, str(workspace.folder), str(run), then]
+        command = forked_code.command(HOLDER, str(workspace.folder), str(run), then)
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         processes.append(process)
         if wait:
