@@ -2,7 +2,6 @@
 
 import os
 import signal
-import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ from pytestqt.qtbot import QtBot
 from explorer.event_loop.background import Background
 from explorer.run_control import stop_timeout
 from explorer.run_control.jobs import Jobs
+from tests import forked_code
 from tests.builders import locked
 from trainer import config
 from trainer.__main__ import main
@@ -28,7 +28,7 @@ pytestmark = [
     pytest.mark.skipif(os.name == "nt", reason="its signals are only those that end a process at once"),
 ]
 
-FAKE = Path(__file__).with_name("fake_trainer.py")
+FAKE = Path(__file__).with_name("fake_trainer.py").read_text(encoding="utf-8")
 STOP_S, RIGHT_S = 30.0, 5.0
 
 
@@ -66,7 +66,7 @@ class Scene:
 def scene(qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Scene]:
     spawn = launch.spawn
     monkeypatch.setattr(
-        launch, "spawn", lambda words, log, more=None: spawn([sys.executable, FAKE, words[5], words[7]], log, more)
+        launch, "spawn", lambda words, log, more=None: spawn(forked_code.command(FAKE, words[5], words[7]), log, more)
     )
     workspace, background = Workspace(tmp_path / "space"), Background()
     jobs = Jobs(workspace, background, QUndoStack())
