@@ -7,6 +7,7 @@ from pytestqt.qtbot import QtBot
 from explorer.state.selection import Side
 from explorer.views.sentences import at_its_step
 from explorer.views.similarity import SimilarityView
+from tests.explorer.conftest import unselected
 from tests.two_runs import write_run_on_other_data
 from trainer import config
 from trainer.analysis.similarity import auc, d_prime, hardest_texts, matched_cosines, overlap
@@ -22,14 +23,28 @@ def view(qtbot, show_view) -> SimilarityView:
     return shown
 
 
+@pytest.fixture(scope="module")
+def _shared(share_view) -> SimilarityView:
+    return share_view(SimilarityView, 1000, 700)
+
+
+@pytest.fixture
+def shared(qtbot, dressed, _shared: SimilarityView) -> SimilarityView:
+    """Return the view of the tests that look and select, with the last steps of both runs."""
+    unselected(_shared)
+    tab = _shared.cosines
+    qtbot.waitUntil(lambda: [(run.run, run.step) for run in tab.runs] == [(1, 20), (2, 20)] and not tab.pane.busy)
+    return _shared
+
+
 def plot(view: SimilarityView, place: int):
     return view.cosines.pane.panel.cards[f"cosines-{place}"].plot
 
 
-def test_numbers_are_those_of_the_analysis(view: SimilarityView, two_runs: tuple[int, int]):
-    table = view.cosines.pane.panel.cards["numbers"]
+def test_numbers_are_those_of_the_analysis(shared: SimilarityView, two_runs: tuple[int, int]):
+    table = shared.cosines.pane.panel.cards["numbers"]
     for place, run in enumerate(two_runs):
-        snapshot = read_snapshot(view.context.workspace.results.snapshots(run)[-1].folder)
+        snapshot = read_snapshot(shared.context.workspace.results.snapshots(run)[-1].folder)
         matched = matched_cosines(snapshot.image, snapshot.text)
         unmatched = hardest_texts(snapshot.image, snapshot.text, 10).cosines
         expected = {
@@ -46,19 +61,19 @@ def test_numbers_are_those_of_the_analysis(view: SimilarityView, two_runs: tuple
         assert shown == {name: words.replace("-", "−") for name, words in expected.items()}
 
 
-def test_only_comparable_measures_have_a_difference(view: SimilarityView):
-    a, b = view.cosines.runs
-    differences = view.cosines.pane.panel.cards["differences"]
+def test_only_comparable_measures_have_a_difference(shared: SimilarityView):
+    a, b = shared.cosines.runs
+    differences = shared.cosines.pane.panel.cards["differences"]
     assert differences.title.text() == "B against A"
     assert differences.text("AUC vs. 10 hardest") == f"{b.auc - a.auc:+.3f}".replace("-", "−")
     assert differences.text("Overlap") == f"{100 * (b.overlap - a.overlap):+.1f} points".replace("-", "−")
     assert differences.text("AUC vs. 10 hardest").startswith("−")
     assert "Mean matched" not in [line.words for line in differences.numbers.lines]
-    assert "not comparable across runs" in view.cosines.pane.panel.notes.text()
+    assert "not comparable across runs" in shared.cosines.pane.panel.notes.text()
 
 
-def test_each_plot_has_the_letter_of_its_run(view: SimilarityView):
-    cards = [view.cosines.pane.panel.cards[f"cosines-{place}"] for place in (0, 1)]
+def test_each_plot_has_the_letter_of_its_run(shared: SimilarityView):
+    cards = [shared.cosines.pane.panel.cards[f"cosines-{place}"] for place in (0, 1)]
     assert [card.badge.letter for card in cards if card.badge.isVisible()] == ["A", "B"]
 
 
@@ -94,16 +109,16 @@ def test_k_asks_again(qtbot: QtBot, view: SimilarityView):
     assert not plot(view, 0).labels()
 
 
-def test_command(view: SimilarityView, two_runs: tuple[int, int]):
-    assert view.command() == ["export", "similarity", "--runs", *map(str, two_runs)]
+def test_command(shared: SimilarityView, two_runs: tuple[int, int]):
+    assert shared.command() == ["export", "similarity", "--runs", *map(str, two_runs)]
 
 
-def test_runs_without_the_step_say_so(qtbot: QtBot, view: SimilarityView):
-    view.context.selection.step = 15
-    area = view.cosines.pane.area
+def test_runs_without_the_step_say_so(qtbot: QtBot, shared: SimilarityView):
+    shared.context.selection.step = 15
+    area = shared.cosines.pane.area
     qtbot.waitUntil(lambda: area.kind == "failed", timeout=5000)
     assert "no snapshot at step 15" in area.page.text.text()
-    assert view.command() is None
+    assert shared.command() is None
 
 
 def test_the_names_of_data_may_have_dashes(make_context, two_runs: tuple[int, int]):
@@ -113,11 +128,11 @@ def test_the_names_of_data_may_have_dashes(make_context, two_runs: tuple[int, in
     assert at_its_step(workspace, side, of_split(key)).step == first.step
 
 
-def test_one_run_without_snapshots_does_not_hide_the_other(qtbot: QtBot, view: SimilarityView):
-    view.context.selection.run_b = view.context.workspace.runs.create(config.Run(name="nothing yet"))
-    qtbot.waitUntil(lambda: len(view.cosines.runs) == 1 and not view.cosines.pane.busy, timeout=5000)
-    assert view.cosines.runs[0].n == N
-    assert "nothing yet has no snapshot" in view.cosines.pane.warnings.text()
+def test_one_run_without_snapshots_does_not_hide_the_other(qtbot: QtBot, shared: SimilarityView):
+    shared.context.selection.run_b = shared.context.workspace.runs.create(config.Run(name="nothing yet"))
+    qtbot.waitUntil(lambda: len(shared.cosines.runs) == 1 and not shared.cosines.pane.busy, timeout=5000)
+    assert shared.cosines.runs[0].n == N
+    assert "nothing yet has no snapshot" in shared.cosines.pane.warnings.text()
 
 
 def test_a_run_on_other_data_is_read_by_its_own_pairs(qtbot: QtBot, view: SimilarityView, two_runs: tuple[int, int]):
@@ -152,10 +167,10 @@ def test_a_part_that_fails_to_show_leaves_no_former_runs(qtbot: QtBot, view: Sim
         qtbot.waitUntil(lambda: len(view.cosines.runs) == 1 and not view.cosines.pane.busy)
 
 
-def test_one_run_and_none(qtbot: QtBot, view: SimilarityView):
-    view.context.selection.run_b = None
-    qtbot.waitUntil(lambda: len(view.cosines.runs) == 1 and not view.cosines.pane.busy, timeout=5000)
-    assert "differences" not in view.cosines.pane.panel.cards
-    view.context.selection.run_a = None
-    assert view.is_empty
-    assert view.command() is None
+def test_one_run_and_none(qtbot: QtBot, shared: SimilarityView):
+    shared.context.selection.run_b = None
+    qtbot.waitUntil(lambda: len(shared.cosines.runs) == 1 and not shared.cosines.pane.busy, timeout=5000)
+    assert "differences" not in shared.cosines.pane.panel.cards
+    shared.context.selection.run_a = None
+    assert shared.is_empty
+    assert shared.command() is None

@@ -16,6 +16,7 @@ from explorer.views.timeline import TimelineView, load
 from explorer.views.timeline.load import UMAP
 from explorer.widgets.legend import MARK_PX, Legend
 from tests.explorer.answering_client import SilentClient
+from tests.explorer.conftest import unselected
 from tests.two_runs import write_run_on_other_data
 from trainer.charts.pair_colors import BETTER_IN_B, CHANGED, changed_words
 from trainer.messages import Failure, ProjectAnswer
@@ -35,54 +36,71 @@ def view(qtbot, show_view) -> TimelineView:
     return shown
 
 
+@pytest.fixture(scope="module")
+def _shared(share_view) -> TimelineView:
+    return share_view(TimelineView, 1000, 700, lambda _: SilentClient())
+
+
+@pytest.fixture
+def shared(qtbot, dressed, _shared: TimelineView) -> TimelineView:
+    """Return the view of the tests that look and move, at the last step in the colors of the classes."""
+    unselected(_shared)
+    qtbot.waitUntil(lambda: _shared.chart is not None and all(len(run.curves) > 4 for run in _shared.chart.runs))
+    _shared.transport.jump(20)
+    _shared.color.setCurrentText("Class")
+    _shared.color.activated.emit(_shared.color.currentIndex())
+    qtbot.waitUntil(lambda: stands_at(_shared, 20))
+    return _shared
+
+
 def stands_at(view: TimelineView, step: int) -> bool:
     places = [(panel.map.places, panel.run.points[panel.run.at(step)]) for panel in view.panels]
     return all(np.allclose(now, wanted, atol=1e-6) for now, wanted in places)
 
 
-def test_without_room_its_colors_go_behind_the_dots_and_the_method_stays(view: TimelineView):
-    view.shorten(True)
-    assert not view.more.isEmpty(), "the panel behind them takes it at once"
-    assert view.more_panel.isAncestorOf(view.color)
-    assert view.main_panel.isAncestorOf(view.umap)
-    view.shorten(False)
-    assert view.more.isEmpty()
-    assert view.main_panel.isAncestorOf(view.color)
+def test_without_room_its_colors_go_behind_the_dots_and_the_method_stays(shared: TimelineView):
+    shared.shorten(True)
+    assert not shared.more.isEmpty(), "the panel behind them takes it at once"
+    assert shared.more_panel.isAncestorOf(shared.color)
+    assert shared.main_panel.isAncestorOf(shared.umap)
+    shared.shorten(False)
+    assert shared.more.isEmpty()
+    assert shared.main_panel.isAncestorOf(shared.color)
 
 
-def test_it_opens_at_the_last_step_with_n_and_method(qtbot, view: TimelineView):
-    assert [panel.title.text() for panel in view.panels] == ["good · step 20", "bad · step 20"]
-    assert all("48 pairs" in panel.note.text() for panel in view.panels)
-    assert view.note.text().startswith("PCA: the axes of the last step")
+def test_it_opens_at_the_last_step_with_n_and_method(qtbot, shared: TimelineView):
+    assert [panel.title.text() for panel in shared.panels] == ["good · step 20", "bad · step 20"]
+    assert all("48 pairs" in panel.note.text() for panel in shared.panels)
+    assert shared.note.text().startswith("PCA: the axes of the last step")
     names = ["Image to text R@1, n = 48", "Modality gap, n = 48"]
-    qtbot.waitUntil(lambda: [curve.name.text() for curve in view.curves[:2]] == names)  # a curve in a turn
-    assert view.curves[0].toolTip().startswith("Image to text R@1, ")
-    ajne = next(curve for curve in view.curves if curve.measure.key == "ajne")
+    qtbot.waitUntil(lambda: [curve.name.text() for curve in shared.curves[:2]] == names)  # a curve in a turn
+    assert shared.curves[0].toolTip().startswith("Image to text R@1, ")
+    ajne = next(curve for curve in shared.curves if curve.measure.key == "ajne")
     qtbot.waitUntil(lambda: ajne.toolTip().endswith(ajne.measure.hint))
-    assert stands_at(view, 20)
-    assert view.transport.label.text() == "Step 20  ·  2 of 2"
-    assert {entry.words for entry in view.legend.entries} >= {"ring", "star", "heart", "cross"}
+    assert stands_at(shared, 20)
+    assert shared.transport.label.text() == "Step 20  ·  2 of 2"
+    assert {entry.words for entry in shared.legend.entries} >= {"ring", "star", "heart", "cross"}
     advance = QFontMetrics(pixel_font(SMALL_PX)).horizontalAdvance
-    loose = sum(advance(entry.text) + MARK_PX + 5 + BETWEEN for entry in view.legend.entries)
-    assert view.legend.heightForWidth(loose - 2 * BETWEEN) == Legend.LINE, "they move closer before they wrap"
+    loose = sum(advance(entry.text) + MARK_PX + 5 + BETWEEN for entry in shared.legend.entries)
+    assert shared.legend.heightForWidth(loose - 2 * BETWEEN) == Legend.LINE, "they move closer before they wrap"
 
 
-def test_keys_move_time_and_the_frame_stays(qtbot, view: TimelineView):
-    view.activateWindow()
-    view.panels[0].map.setFocus()
-    before = [panel.map.box.viewRange() for panel in view.panels]
-    qtbot.keyClick(view.panels[0].map, Qt.Key.Key_Left)
-    assert view.transport.step == 10
-    assert view.panels[0].map.gliding, "points glide to the other step"
-    qtbot.waitUntil(lambda: stands_at(view, 10), timeout=2000)
-    assert [panel.map.box.viewRange() for panel in view.panels] == before
-    assert view.panels[1].title.text() == "bad · step 10"
-    qtbot.keyClick(view.panels[0].map, Qt.Key.Key_Right)
-    qtbot.waitUntil(lambda: stands_at(view, 20), timeout=2000)
+def test_keys_move_time_and_the_frame_stays(qtbot, shared: TimelineView):
+    shared.activateWindow()
+    shared.panels[0].map.setFocus()
+    before = [panel.map.box.viewRange() for panel in shared.panels]
+    qtbot.keyClick(shared.panels[0].map, Qt.Key.Key_Left)
+    assert shared.transport.step == 10
+    assert shared.panels[0].map.gliding, "points glide to the other step"
+    qtbot.waitUntil(lambda: stands_at(shared, 10), timeout=2000)
+    assert [panel.map.box.viewRange() for panel in shared.panels] == before
+    assert shared.panels[1].title.text() == "bad · step 10"
+    qtbot.keyClick(shared.panels[0].map, Qt.Key.Key_Right)
+    qtbot.waitUntil(lambda: stands_at(shared, 20), timeout=2000)
 
 
-def test_both_maps_are_panned_and_fitted_together(qtbot, view: TimelineView):
-    a, b = (panel.map for panel in view.panels)
+def test_both_maps_are_panned_and_fitted_together(qtbot, shared: TimelineView):
+    a, b = (panel.map for panel in shared.panels)
     fitted = b.box.viewRect()
     a.box.scaleBy((0.5, 0.5))
     a.box.sigRangeChangedManually.emit([True, True])
@@ -130,11 +148,11 @@ def test_a_click_on_a_curve_jumps_there_and_all_cursors_follow(qtbot, view: Time
     assert view.curves[1].values[0].text() == f"{gap:.3f}"
 
 
-def test_the_slider_is_dragged_with_the_mouse(qtbot, view: TimelineView):
-    slider = view.transport.slider
+def test_the_slider_is_dragged_with_the_mouse(qtbot, shared: TimelineView):
+    slider = shared.transport.slider
     middle = slider.height() // 2
     qtbot.mouseClick(slider, Qt.MouseButton.LeftButton, pos=QPoint(8, middle))
-    assert view.transport.step == 10
+    assert shared.transport.step == 10
 
 
 @pytest.mark.nightly
@@ -150,8 +168,8 @@ def test_a_click_on_the_track_moves_there_and_numbers_have_room_before_steps_are
                 assert label.width() >= label.sizeHint().width(), (curve.measure.key, step, label.text())
 
 
-def test_the_handle_of_the_slider_is_dragged_with_the_mouse(view: TimelineView):
-    slider, option = view.transport.slider, QStyleOptionSlider()
+def test_the_handle_of_the_slider_is_dragged_with_the_mouse(shared: TimelineView):
+    slider, option = shared.transport.slider, QStyleOptionSlider()
     slider.initStyleOption(option)
     handle = slider.style().subControlRect(
         QStyle.ComplexControl.CC_Slider, option, QStyle.SubControl.SC_SliderHandle, slider
@@ -162,13 +180,13 @@ def test_the_handle_of_the_slider_is_dragged_with_the_mouse(view: TimelineView):
     assert slider.isSliderDown()
     for share in (0.25, 0.5, 0.75, 1.0):
         QTest.mouseMove(slider, start + (end - start) * share)
-    assert view.transport.step == 10, "time follows the hand before it lets go"
+    assert shared.transport.step == 10, "time follows the hand before it lets go"
     QTest.mouseRelease(slider, Qt.MouseButton.LeftButton, pos=end)
-    assert view.panels[0].title.text() == "good · step 10"
+    assert shared.panels[0].title.text() == "good · step 10"
 
 
-def test_points_are_colored_by_any_column_and_by_what_is_computed(qtbot, view: TimelineView):
-    offered = [view.color.itemText(place) for place in range(view.color.count())]
+def test_points_are_colored_by_any_column_and_by_what_is_computed(qtbot, shared: TimelineView):
+    offered = [shared.color.itemText(place) for place in range(shared.color.count())]
     assert offered == [
         "Modality",
         "Class",
@@ -179,66 +197,66 @@ def test_points_are_colored_by_any_column_and_by_what_is_computed(qtbot, view: T
         "Cosine of pair",
         *map(changed_words, CHANGED),
     ]
-    assert view.color.currentText() == "Class"
+    assert shared.color.currentText() == "Class"
 
     def choose(words: str) -> None:
-        view.color.setCurrentIndex(offered.index(words))
-        view.color.activated.emit(offered.index(words))
+        shared.color.setCurrentIndex(offered.index(words))
+        shared.color.activated.emit(offered.index(words))
 
     choose("Color")
-    assert {entry.words for entry in view.legend.entries} >= {"red", "green", "blue"}
-    colors = view.colors.index[0]
+    assert {entry.words for entry in shared.legend.entries} >= {"red", "green", "blue"}
+    colors = shared.colors.index[0]
     assert [colors[i] == colors[j] for i, j in ((0, 3), (0, 1), (0, N))] == [True, False, True]
     choose("Brightness")
-    assert [entry.words for entry in view.legend.entries][2] == "0"
+    assert [entry.words for entry in shared.legend.entries][2] == "0"
     choose("Rank of caption")
-    qtbot.waitUntil(lambda: len(view._numbers) == 2, timeout=8000)
-    assert "at each run's last step" in {entry.words for entry in view.legend.entries}
-    assert "not known" not in {entry.words for entry in view.legend.entries}
-    view.transport.go(-1)
-    assert view.color.currentText() == "Rank of caption"
-    assert view.command()[-2:] == ["--color", "rank"]
+    qtbot.waitUntil(lambda: len(shared._numbers) == 2, timeout=8000)
+    assert "at each run's last step" in {entry.words for entry in shared.legend.entries}
+    assert "not known" not in {entry.words for entry in shared.legend.entries}
+    shared.transport.go(-1)
+    assert shared.color.currentText() == "Rank of caption"
+    assert shared.command()[-2:] == ["--color", "rank"]
     choose("Modality")
-    assert set(view.colors.index[1].tolist()) == {0, 1}
+    assert set(shared.colors.index[1].tolist()) == {0, 1}
     for by in CHANGED:
         choose(changed_words(by))
-        qtbot.waitUntil(lambda: view._changed is not None and not view.working.busy, timeout=8000)
-        assert view.command()[-2:] == ["--color", by]
-        said = {entry.words for entry in view.legend.entries}
+        qtbot.waitUntil(lambda: shared._changed is not None and not shared.working.busy, timeout=8000)
+        assert shared.command()[-2:] == ["--color", by]
+        said = {entry.words for entry in shared.legend.entries}
         assert "not known" not in said
         assert "A at step 20, B at step 20" in said
-        assert np.array_equal(view.colors.index[0], view.colors.index[1]), "a pair has one color in both maps"
+        assert np.array_equal(shared.colors.index[0], shared.colors.index[1]), "a pair has one color in both maps"
         # Both runs have the same images here: only what captions do can change.
-        assert by not in BETTER_IN_B or len(set(view.colors.index[0].tolist())) > 1
+        assert by not in BETTER_IN_B or len(set(shared.colors.index[0].tolist())) > 1
 
 
-def test_a_point_rested_on_tells_about_its_pair_at_this_step(qtbot, view: TimelineView):
-    panel, card = view.panels[1], view.hover.card
-    view.transport.go(-1)
-    qtbot.waitUntil(lambda: stands_at(view, 10), timeout=2000)
+def test_a_point_rested_on_tells_about_its_pair_at_this_step(qtbot, shared: TimelineView):
+    panel, card = shared.panels[1], shared.hover.card
+    shared.transport.go(-1)
+    qtbot.waitUntil(lambda: stands_at(shared, 10), timeout=2000)
     place = panel.map.places[N + 7]
     at = panel.map.mapFromScene(panel.map.box.mapViewToScene(QPointF(*place)))
     row = 7
     panel.map.settled.emit(N + row, panel.map.mapToGlobal(at))
     assert card.isVisible()
     qtbot.waitUntil(lambda: "…" not in card.words, timeout=5000)
-    assert view.panels[1].run.items.caption[row] in card.words
-    for run in view.chart.runs:
+    assert shared.panels[1].run.items.caption[row] in card.words
+    for run in shared.chart.runs:
         image, text = (np.load(run.folders[0] / f"{name}.npy").astype(np.float64) for name in ("image", "text"))
         cosines = text @ image[row]
         assert f"{cosines[row]:.3f}".replace("-", "−") in card.words
         assert f"{1 + int((cosines > cosines[row]).sum())} of {N}" in card.words
-    view.transport.go(1)
+    shared.transport.go(1)
     assert not card.isVisible()
     panel.map.hovered.emit(N + 7)
-    assert view.context.selection.hovered == 7
+    assert shared.context.selection.hovered == 7
 
 
-def test_the_step_of_the_bar_and_selected_pairs_are_shown(view: TimelineView):
-    view.context.selection.step = 10
-    assert view.transport.step == 10
-    view.context.selection.pairs = [3]
-    for panel in view.panels:
+def test_the_step_of_the_bar_and_selected_pairs_are_shown(shared: TimelineView):
+    shared.context.selection.step = 10
+    assert shared.transport.step == 10
+    shared.context.selection.pairs = [3]
+    for panel in shared.panels:
         assert np.flatnonzero(panel.map.selected).tolist() == [3, N + 3]
 
 
@@ -394,9 +412,9 @@ def test_one_run_alone_none_and_no_snapshots(qtbot, view: TimelineView, two_runs
     qtbot.waitUntil(lambda: not view.measuring.isVisibleTo(view))
 
 
-def test_the_command_runs_as_the_export_does(view: TimelineView):
-    words = view.command()
+def test_the_command_runs_as_the_export_does(shared: TimelineView):
+    words = shared.command()
     assert words[:3] == ["export", "timeline", "--runs"]
     assert words[-2:] == ["--color", "label"]
     assert "--method" not in words, "PCA is the default"
-    assert [suffix for suffix, _ in view.exports[:2]] == ["gif", "mp4"]
+    assert [suffix for suffix, _ in shared.exports[:2]] == ["gif", "mp4"]
