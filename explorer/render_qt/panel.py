@@ -334,12 +334,12 @@ class PanelWidget(QScrollArea):
             yield from (row[at : at + MOST_BESIDE] for at in range(0, len(row), MOST_BESIDE))
 
     def prepare_for(self, panel: Panel) -> bool:
-        """Create one of the plots that this panel lacks; return whether it then has all, and can be shown in a turn."""
+        """Return whether all plots of this panel are here; else create one, so that it can be shown in a later turn."""
         plots = sum(isinstance(card, _PlotCard) for card in self.cards.values()) + len(self._spare)
         lacking = sum(isinstance(mark, XYPlot) for mark in panel.marks) - plots
         if lacking > 0:
             self._keep(self._new_plot())
-        return lacking <= 1
+        return lacking <= 0
 
     def _prepare_later(self) -> None:
         """Create plots in advance, one per event-loop iteration; creating them together would block the window."""

@@ -6,7 +6,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from PySide6.QtCore import QByteArray, QRectF, QSize, Qt
-from PySide6.QtGui import QGuiApplication, QIcon, QPainter, QPixmap
+from PySide6.QtGui import QColor, QGuiApplication, QIcon, QPainter, QPixmap
 from PySide6.QtSvg import QSvgRenderer
 
 
@@ -36,11 +36,22 @@ def svg(name: str, color: str, stroke: float = 2.0) -> bytes:
 @lru_cache(maxsize=512)
 def pixmap(name: str, color: str, size: int, ratio: float = 1.0, gap: int = 0) -> QPixmap:
     """Return the icon in `color`, `size` logical pixels square and `gap` empty ones, sharp at the device's ratio."""
+    image = QPixmap(_shape(name, size, ratio, gap))
+    painter = QPainter(image)
+    painter.setCompositionMode(QPainter.CompositionMode.CompositionMode_SourceIn)
+    painter.fillRect(image.rect(), QColor(color))
+    painter.end()
+    return image
+
+
+@lru_cache(maxsize=512)
+def _shape(name: str, size: int, ratio: float, gap: int) -> QPixmap:
+    """Return the icon in black: each is read and drawn once, and then only colored."""
     image = QPixmap(QSize(size + gap, size) * ratio)
     image.setDevicePixelRatio(ratio)
     image.fill(Qt.GlobalColor.transparent)
     # Small icons get slightly finer strokes: 2 of 24 units looks heavy beside 13 px words.
-    renderer = QSvgRenderer(QByteArray(svg(name, color, 1.75)))
+    renderer = QSvgRenderer(QByteArray(svg(name, "#000000", 1.75)))
     painter = QPainter(image)
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
     renderer.render(painter, QRectF(0, 0, size, size))

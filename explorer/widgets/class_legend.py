@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from operator import attrgetter
 from typing import Final
 
@@ -247,9 +248,15 @@ class _EntryDelegate(QStyledItemDelegate):
         painter.restore()
 
 
+@cache
+def _metrics() -> QFontMetrics:
+    """Return those of an entry's text: a legend of 200 classes asks 600 times when it is shown."""
+    return QFontMetrics(theme.pixel_font(theme.SMALL_PX))
+
+
 def entry_px(entry: ClassEntry) -> int:
     """Return how wide an entry is: its mark, its name, and how many may be selected."""
-    metrics = QFontMetrics(theme.pixel_font(theme.SMALL_PX))
+    metrics = _metrics()
     name = min(metrics.horizontalAdvance(entry.name), LONGEST_NAME_PX)
     # A selection brings a number, and must not move the entries: it has its room always.
     most = " ".join(filter(None, (entry.only, f"{max(entry.totals, default=0):,}")))

@@ -11,6 +11,7 @@ from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QMainWindow
 
 from explorer import theme
+from explorer.event_loop.idle_scheduler import idle_scheduler
 from explorer.state.selection import Selection
 from explorer.state.settings import Settings
 from explorer.views import Place
@@ -78,8 +79,19 @@ class Frame(QMainWindow):
         self._middle = layouts.panel(layouts.row(self.rail, (right, 1), gap=0))
         self.setCentralWidget(self._middle)
         theme.theme().divide(self, self._middle, self._stage)
-        parts = (self.rail, self.bar, self.pages.stack, self.pages.details, self.banner, self.status)
-        self.pages.arranged.connect(lambda: layouts.tab_in_order(*parts))
+        self._is_tab_in_order = True
+        self.pages.arranged.connect(self._order_tab_later)
+
+    def _order_tab_later(self) -> None:
+        """Put Tab in order once for all that is arranged till then: it goes through 2,500 widgets of all views."""
+        if self._is_tab_in_order:
+            self._is_tab_in_order = False
+            idle_scheduler().later(self, self._order_tab, unseen=True)
+
+    def _order_tab(self) -> None:
+        self._is_tab_in_order = True
+        pages = self.pages
+        layouts.tab_in_order(self.rail, self.bar, pages.stack, pages.details, self.banner, self.status)
 
     # Each of these covers the window and is made when it is first opened.
 

@@ -40,6 +40,7 @@ _MODULES: Final = (
 
 _UNUSED: Final = (
     "cuda.bindings",
+    "jaxtyping._import_hook",
     "pyqtgraph.graphicsItems.ColorBarItem",
     "pyqtgraph.graphicsItems.GradientEditorItem",
     "pyqtgraph.graphicsItems.HistogramLUTItem",
@@ -52,6 +53,7 @@ _UNUSED: Final = (
             *("GradientWidget", "HistogramLUTWidget", "RawImageWidget", "RemoteGraphicsView", "ScatterPlotWidget"),
         )
     ),
+    "sqlalchemy.dialects.sqlite.aiosqlite",
 )
 
 _READERS: Final = ("numpy.ma", "trainer.untrusted.bounded.parquet")
@@ -94,9 +96,10 @@ class _Absent(ModuleType):
 
 @contextlib.contextmanager
 def _without_unused_parts() -> Iterator[None]:
-    """Keep pyqtgraph from loading what this window does not have.
+    """Keep libraries from loading what this window does not have.
 
-    CUDA's bindings take 0.15 s, and its other widgets a third of its own time.
+    CUDA's bindings take 0.15 s, pyqtgraph's other widgets a third of its own time, and jaxtyping's hook, which wraps
+    imports in checks of types, `unittest.mock`.
     """
     absent = [name for name in _UNUSED if name not in sys.modules]
     # None refuses the import, which pyqtgraph takes for a computer without CUDA.

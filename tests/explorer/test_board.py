@@ -54,7 +54,9 @@ def test_a_plot_under_a_legend_of_many_lines_keeps_its_axis(qtbot, equal: bool) 
     axis = Axis("how much it is", 0.0, 1.0)
     spec = XYPlot("plot", "Plot", axis, axis, curves=curves, equal=equal)
     pane = add_widget(qtbot, PanelWidget(NoPictures(), "test"))
-    pane.show_panel(Panel(title="Title", rows=((spec,),)))
+    panel = Panel(title="Title", rows=((spec,),))
+    assert [pane.prepare_for(panel) for _ in range(2)] == [False, True], "a turn makes a plot or shows the panel"
+    pane.show_panel(panel)
     pane.resize(420, 300)
     pane.show()
     card = pane.cards["plot"]

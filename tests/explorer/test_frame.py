@@ -22,7 +22,7 @@ from PySide6.QtWidgets import (
 from pytestqt.qtbot import QtBot
 
 import explorer
-from explorer.event_loop.idle_scheduler import IdleScheduler
+from explorer.event_loop.idle_scheduler import IdleScheduler, idle_scheduler
 from explorer.views import VIEWS, ViewEntry
 from explorer.views.view import View
 from explorer.widgets import layouts
@@ -119,8 +119,13 @@ def test_tab_goes_from_the_rail_through_bar_view_and_panel_to_the_status_bar(
     view.details_changed.emit()
     late = QPushButton("Late")
     view.body.addWidget(late)
+    walks, ordered = [], layouts.tab_in_order
+    monkeypatch.setattr(layouts, "tab_in_order", lambda *parts: (walks.append(parts), ordered(*parts)))
     window.navigation.go_to("losslab")
     window.navigation.go_to("map")
+    assert not walks, "the turn that shows a view does not wait for it"
+    qtbot.waitUntil(lambda: idle_scheduler().idle)
+    assert len(walks) == 1, "for all that was arranged"
     widget, stops = window.nextInFocusChain(), []
     while widget is not window:
         stops += [widget] if widget.focusPolicy() & Qt.FocusPolicy.TabFocus else []

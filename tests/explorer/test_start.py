@@ -23,6 +23,8 @@ ROOT = Path(__file__).parents[2]
 HEAVY = (
     *("torch", "torchvision", "open_clip", "umap", "pynndescent", "scipy", "pandas"),
     *("pyqtgraph.parametertree", "pyqtgraph.multiprocess", "pyqtgraph.imageview"),
+    "unittest.mock",
+    "sqlalchemy.connectors.asyncio",
 )
 AFTER_PAINT = (
     *("numpy", "matplotlib", "sqlalchemy", "scipy", "numba", "pyqtgraph", "pyarrow", "jaxtyping", "tomllib"),

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from matplotlib.colors import to_hex
 from PySide6.QtCore import QDir, QEvent, QFile, QObject
-from PySide6.QtGui import QFont, QFontInfo, QPaintEvent
+from PySide6.QtGui import QFont, QFontInfo, QImage, QPaintEvent
 from PySide6.QtWidgets import QApplication, QDialog, QLabel, QListView, QPushButton, QWidget
 
 from explorer import theme
@@ -112,6 +112,17 @@ def test_no_other_file_of_the_window_names_a_color() -> None:
 def test_a_missing_icon_says_where_to_get_it(dressed: QApplication) -> None:
     with pytest.raises(LookupError, match="lucide-static"):
         theme.icon("no-such-icon")
+
+
+def test_a_shape_is_drawn_once_for_all_colors(dressed: QApplication, monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn, svg, inks = [], icons.svg, ("#112233", "#ffeedd")
+    monkeypatch.setattr(icons, "svg", lambda *shape: (drawn.append(shape), svg(*shape))[1])
+    images = [icons.pixmap("info", ink, 17, 2.0, 3).toImage() for ink in inks]
+    assert len(drawn) == 1
+    colors = [image.pixelColor(x, y) for image in images for x in range(34) for y in range(34)]
+    assert {color.name() for color in colors if color.alpha() == 255} == {*inks}
+    alphas = [image.convertedTo(QImage.Format.Format_Alpha8) for image in images]
+    assert alphas[0] == alphas[1]
 
 
 def test_icons_and_fonts_carry_their_licenses() -> None:
