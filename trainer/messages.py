@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Generic, Literal, TypeAlias, TypeVar, get_args
 
 import msgspec
@@ -42,17 +42,15 @@ class ModelRequest(Generic[AnswerT]):
         cls.answer_class = get_args(cls.__orig_bases__[0])[0]  # type: ignore[attr-defined]
 
 
-@dataclass(frozen=True, kw_only=True)
-class WarmUpAnswer:
+class WarmUpAnswer(Struct, frozen=True, kw_only=True):
     """The runs whose models are open, why others are not, and where they compute."""
 
     runs: tuple[int, ...] = ()
-    missing: Mapping[int, str] = field(default_factory=dict)
+    missing: Mapping[int, str] = msgspec.field(default_factory=dict)
     device: str = "cpu"
 
 
-@dataclass(frozen=True, kw_only=True)
-class WarmUp(ModelRequest[WarmUpAnswer]):
+class WarmUp(ModelRequest[WarmUpAnswer], Struct, frozen=True, kw_only=True):
     """Load these runs' models, or with `projections` UMAP, so that the next request is fast."""
 
     ask: ClassVar[str] = "warm_up"
@@ -84,8 +82,7 @@ class ClassifyAnswer(Struct, frozen=True, kw_only=True):
     unreadable: Mapping[str, str]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Classify(ModelRequest[ClassifyAnswer]):
+class Classify(ModelRequest[ClassifyAnswer], Struct, frozen=True, kw_only=True):
     """Predict which of `labels` fits each image, for each run; labels keep their order."""
 
     ask: ClassVar[str] = "classify"
@@ -96,22 +93,19 @@ class Classify(ModelRequest[ClassifyAnswer]):
     step: int | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class CompareSwaps(Classify):
+class CompareSwaps(Classify, frozen=True, kw_only=True):
     """The same of one image with its caption and the caption's swaps as labels."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class EmbedAnswer:
+class EmbedAnswer(Struct, frozen=True, kw_only=True):
     """The file of the vectors, a row each of what could be read; of images also their files, and why others are not."""
 
     array: str
     images: tuple[str, ...] = ()
-    unreadable: Mapping[str, str] = field(default_factory=dict)
+    unreadable: Mapping[str, str] = msgspec.field(default_factory=dict)
 
 
-@dataclass(frozen=True, kw_only=True)
-class EmbedImages(ModelRequest[EmbedAnswer]):
+class EmbedImages(ModelRequest[EmbedAnswer], Struct, frozen=True, kw_only=True):
     """Embed image files."""
 
     ask: ClassVar[str] = "embed_images"
@@ -120,8 +114,7 @@ class EmbedImages(ModelRequest[EmbedAnswer]):
     step: int | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class EmbedTexts(ModelRequest[EmbedAnswer]):
+class EmbedTexts(ModelRequest[EmbedAnswer], Struct, frozen=True, kw_only=True):
     """Embed sentences."""
 
     ask: ClassVar[str] = "embed_texts"
@@ -136,8 +129,7 @@ class EmbedClassesAnswer(Struct, frozen=True, kw_only=True):
     file: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class EmbedClasses(ModelRequest[EmbedClassesAnswer]):
+class EmbedClasses(ModelRequest[EmbedClassesAnswer], Struct, frozen=True, kw_only=True):
     """Embed every label in every template; cached, so that a repeated request is fast."""
 
     ask: ClassVar[str] = "embed_classes"
@@ -147,8 +139,7 @@ class EmbedClasses(ModelRequest[EmbedClassesAnswer]):
     step: int | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class ProjectAnswer:
+class ProjectAnswer(Struct, frozen=True, kw_only=True):
     """A layout; its rows are the image embeddings, then the text embeddings."""
 
     layout: str  # A `.npy` of m x 2 float32.
@@ -162,8 +153,7 @@ class ProjectAnswer:
     placed: tuple[tuple[float, float], ...] = ()  # The points of the vectors in `place`.
 
 
-@dataclass(frozen=True, kw_only=True)
-class Project(ModelRequest[ProjectAnswer]):
+class Project(ModelRequest[ProjectAnswer], Struct, frozen=True, kw_only=True):
     """Project a snapshot to the plane; cached as a layout, so that a repeated request is fast.
 
     `onto` is the folder of another snapshot whose layout this one is to face. With `series`, folders of earlier
@@ -188,8 +178,7 @@ class PlaceRowsAnswer(Struct, frozen=True, kw_only=True):
     array: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class PlaceRows(ModelRequest[PlaceRowsAnswer]):
+class PlaceRows(ModelRequest[PlaceRowsAnswer], Struct, frozen=True, kw_only=True):
     """Place a run's vectors that no snapshot holds, such as those of words; `vectors` is a `.npy` (m x d)."""
 
     ask: ClassVar[str] = "place_rows"
@@ -288,8 +277,7 @@ class EmbedIndependentAnswer(Struct, frozen=True, kw_only=True):
     snapshots: tuple[str, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
-class EmbedIndependent(ModelRequest[EmbedIndependentAnswer]):
+class EmbedIndependent(ModelRequest[EmbedIndependentAnswer], Struct, frozen=True, kw_only=True):
     """Add a snapshot of Scenes with independent attributes to each run, the same pairs for all.
 
     `steps` are those of the checkpoints, one a run, None for the newest; left out, the newest of all.
@@ -386,8 +374,7 @@ class ReadDataAnswer:
     split: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
-class ReadData(ModelRequest[ReadDataAnswer]):
+class ReadData(ModelRequest[ReadDataAnswer], Struct, frozen=True, kw_only=True):
     """Read the contents of a folder, table or tar and its problems.
 
     `data` are the kind and the options of a data set, as in `config.toml`; if it is empty, what lies at `path` is
@@ -397,7 +384,7 @@ class ReadData(ModelRequest[ReadDataAnswer]):
     ask: ClassVar[str] = "read_data"
     long: ClassVar[bool] = True
     path: str = ""
-    data: dict[str, Any] = field(default_factory=dict)
+    data: dict[str, Any] = msgspec.field(default_factory=dict)
     image_size: int = 64
     opened: bool = False
 
@@ -418,8 +405,7 @@ class RunCost:
     predicted_gpu_mib: float | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class MeasureRun(ModelRequest[RunCost]):
+class MeasureRun(ModelRequest[RunCost], Struct, frozen=True, kw_only=True):
     """Measure the cost of a run that does not exist yet by a few real steps, without saving anything.
 
     `config` is the run as TOML.
@@ -438,8 +424,7 @@ class RankDifference(Struct, frozen=True, kw_only=True):
     text: str  # The same in a sentence.
 
 
-@dataclass(frozen=True, kw_only=True)
-class CheckRanks(ModelRequest[RankDifference]):
+class CheckRanks(ModelRequest[RankDifference], Struct, frozen=True, kw_only=True):
     """Make 20 updates of a run that does not exist yet by several processes and by one, without saving anything.
 
     `config` is the run as TOML; `ranks` are 2 or more.
@@ -457,8 +442,7 @@ class CheckDataAnswer(Struct, frozen=True, kw_only=True):
     findings: int
 
 
-@dataclass(frozen=True, kw_only=True)
-class CheckData(ModelRequest[CheckDataAnswer]):
+class CheckData(ModelRequest[CheckDataAnswer], Struct, frozen=True, kw_only=True):
     """Find mispairs, near-duplicates, leaks and outliers in the data of the first run, with one or two runs.
 
     `steps` are those of the checkpoints, one a run, None for the newest.
@@ -478,8 +462,7 @@ class ReplayStepAnswer(Struct, frozen=True, kw_only=True):
     verified: int
 
 
-@dataclass(frozen=True, kw_only=True)
-class ReplayStep(ModelRequest[ReplayStepAnswer]):
+class ReplayStep(ModelRequest[ReplayStepAnswer], Struct, frozen=True, kw_only=True):
     """Make the update of a run that led to `step` again, verify it at the next checkpoint, and store it."""
 
     ask: ClassVar[str] = "replay_step"
@@ -499,8 +482,7 @@ class CleanedList:
     captions_repeat: bool  # Whether two remaining pairs share a caption.
 
 
-@dataclass(frozen=True, kw_only=True)
-class WriteCleanedList(ModelRequest[CleanedList]):
+class WriteCleanedList(ModelRequest[CleanedList], Struct, frozen=True, kw_only=True):
     """Write the training pairs of a run without flagged ones, and the held-out pairs next to them, as tables.
 
     `file` ends in `.parquet` or `.csv`; empty: one in the workspace.
@@ -512,8 +494,7 @@ class WriteCleanedList(ModelRequest[CleanedList]):
     file: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Cancel(ModelRequest[None]):
+class Cancel(ModelRequest[None], Struct, frozen=True, kw_only=True):
     """End the request `target`, whose response is an error of kind `cancelled`; it has no answer of its own."""
 
     ask: ClassVar[str] = "cancel"

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from typing import Final
 
+from msgspec import Struct
 from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt
 from PySide6.QtGui import QFont, QFontMetricsF, QHelpEvent, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
@@ -26,8 +26,7 @@ PALE: Final = 0.38
 """Opacity of a bar that is not the largest of its column."""
 
 
-@dataclass(frozen=True)
-class BarColumn:
+class BarColumn(Struct, frozen=True):
     """One column of bars."""
 
     title: str  # Over the column, beside the swatch.

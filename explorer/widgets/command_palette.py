@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from operator import attrgetter
 from typing import Final
 
+from msgspec import Struct
 from PySide6.QtCore import QRect, QSize, Qt, Signal
 from PySide6.QtGui import QAction, QPainter
 from PySide6.QtWidgets import QStyledItemDelegate, QStyleOptionViewItem, QWidget
@@ -80,8 +80,7 @@ def _from(start: int, letters: list[str], inside: str) -> float | None:
     return total
 
 
-@dataclass(frozen=True)
-class PaletteEntry:
+class PaletteEntry(Struct, frozen=True):
     """One line of the palette."""
 
     group: str

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
+from msgspec import Struct
 from PySide6.QtCore import QPoint, QPointF, QRectF, Qt
 from PySide6.QtGui import QFont, QFontMetrics, QPainter, QPaintEvent, QPolygonF
 from PySide6.QtWidgets import QWidget
@@ -31,8 +31,7 @@ EARLY_PX, GROUND_ALPHA = 48, 0.8
 """A curve that ends so far before the longest one has its name at its own end, on a ground that lets others through."""
 
 
-@dataclass(frozen=True)
-class EndLabel:
+class EndLabel(Struct, frozen=True):
     """The name of one curve at its last point, in data units."""
 
     text: str

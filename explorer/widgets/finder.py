@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter
 from typing import Any, Final
 
+from msgspec import Struct
 from PySide6.QtCore import QPoint, Qt, Signal
 from PySide6.QtGui import QFont
 from PySide6.QtWidgets import QFrame, QLabel, QVBoxLayout, QWidget
@@ -22,8 +22,7 @@ MEASURED: Final = 32
 """Texts whose width is asked for: those of most letters, of thousands."""
 
 
-@dataclass(frozen=True)
-class Choice:
+class Choice(Struct, frozen=True):
     """One entry: its key, its text, a hint for the tool tip, its kind, and a shorter text for narrow boxes.
 
     Those of one `group` stand under a heading that nobody can pick; texts may be alike in two groups.

@@ -4,6 +4,7 @@ import dataclasses
 import time
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 from PySide6.QtCore import QObject, Qt
@@ -80,7 +81,7 @@ def test_typing_finds_the_nearest_in_both_runs(qtbot, view: SearchView, two_runs
         expected.append(np.argsort(-cosine, kind="stable")[:K])
         assert [tile.pair for tile in panel.tiles.tiles.items] == expected[-1].tolist()
         assert panel.tiles.tiles.items[0].words == f"1.  {cosine.max():.3f}"
-        long = dataclasses.replace(panel.tiles.tiles.items[0], caption="a large red star above a small blue ring")
+        long = msgspec.structs.replace(panel.tiles.tiles.items[0], caption="a large red star above a small blue ring")
         caption, words = panel.tiles.cell.texts(long, panel.tiles.fontMetrics())
         assert (len(caption), caption[0].endswith("…"), len(words)) == (2, False, 1)
         assert "48 of 48 images" in panel.note.text()

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final, cast
 
+from msgspec import Struct
 from PySide6.QtCore import QItemSelection, QItemSelectionModel, QRect, QRectF, QSignalBlocker, QSize, Qt, Signal
 from PySide6.QtGui import QFontMetrics, QPainter, QPen, QResizeEvent
 from PySide6.QtWidgets import QListView, QStyle, QStyledItemDelegate, QStyleOptionViewItem, QWidget
@@ -23,8 +23,7 @@ MOST_MEASURED: Final = 1_000
 """Captions, of which the longest says how high all tiles are."""
 
 
-@dataclass(frozen=True)
-class PairTile:
+class PairTile(Struct, frozen=True):
     """One pair."""
 
     pair: int  # Row of the snapshot.
