@@ -23,7 +23,7 @@ ELSEWHERE: Final = {
     "trainer/analysis/neighbor_cells.py": "draws first centers, and rows on which the recall of a search is measured",
     "trainer/analysis/tiled_ranks.py": "orders distinct questions, all of which ask",
     "trainer/analysis/skip_gram_pairs.py": "draws negatives among the words of a vocabulary",
-    "trainer/analysis/cluster_words.py": "k-means draws its first centers",
+    "trainer/analysis/cluster_words.py": "draws rows that k-means is fitted on, and captions that are read",
     "trainer/analysis/separated_groups.py": "draws landmarks among rows that are distinct pictures",
     "trainer/analysis/sparse_dictionary.py": "draws its batches and first concepts",
     "trainer/analysis/similarity_matrix.py": "k-means draws its first centers, to order a matrix",

@@ -18,7 +18,6 @@ MOST_FITTED: Final = 20_000
 MOST_READ: Final = 50_000
 """More captions than this are sampled to weigh their words."""
 
-_ROUNDS: Final = 25
 _WORDS: Final = 2
 """Of a group."""
 _LEAST_SHARE: Final = 0.3
@@ -65,12 +64,16 @@ def cluster_words(
         k: Groups; fewer where there are fewer rows.
         progress: Called with the share done and a note; what it raises ends the computation.
     """
+    from sklearn.cluster import KMeans
+
     report = progress or (lambda _share, _note: None)
     rng = np.random.default_rng(0)
     n = len(vectors)
     rows = np.sort(rng.choice(n, MOST_FITTED, replace=False)) if n > MOST_FITTED else np.arange(n)
     report(0.0, "grouping")
-    centers = kmeans(_finite(exact(vectors[rows])), k, rng)
+    finite = _finite(exact(vectors[rows]))
+    groups = min(k, len(np.unique(finite, axis=0)))
+    centers = KMeans(groups, n_init=1, random_state=0).fit(finite).cluster_centers_
     group = nearest_center(vectors, centers)
     report(0.5, "reading captions")
     counts = np.bincount(group, minlength=len(centers))
@@ -103,34 +106,6 @@ def _common_words(captions: Sequence[str], group: Int[np.ndarray, " n"], groups:
         {word for word, n in counts.items() if n >= least[number] and word not in everywhere}
         for number, counts in enumerate(holds)
     ]
-
-
-def kmeans(vectors: Float[np.ndarray, "n d"], k: int, rng: np.random.Generator) -> Float[np.ndarray, "k d"]:
-    """Return the centers of Lloyd's algorithm after k-means++ (Arthur and Vassilvitskii, 2007); fewer for duplicates.
-
-    Args:
-        vectors: Finite rows.
-        k: Most centers.
-        rng: Draws the first centers.
-    """
-    if not len(vectors):
-        return np.zeros((1, vectors.shape[1]))
-    centers = vectors[rng.integers(len(vectors))][None].astype(np.float64)
-    far = _squared(vectors, centers)[:, 0]
-    while len(centers) < min(k, len(vectors)) and far.sum() > 1e-12 * len(vectors):
-        chosen = vectors[rng.choice(len(vectors), p=far / far.sum())][None]
-        centers = np.concatenate([centers, chosen])
-        far = np.minimum(far, _squared(vectors, chosen.astype(np.float64))[:, 0])
-    for _ in range(_ROUNDS):
-        nearest = _squared(vectors, centers).argmin(1)
-        # A product rather than `np.add.at`, which keeps every other thread waiting.
-        sums = ((nearest[:, None] == np.arange(len(centers))).astype(vectors.dtype).T @ vectors).astype(np.float64)
-        counts = np.bincount(nearest, minlength=len(centers))[:, None]
-        moved = np.where(counts > 0, sums / np.maximum(counts, 1), centers)
-        if np.allclose(moved, centers, atol=1e-9):
-            break
-        centers = moved
-    return centers
 
 
 def nearest_center(vectors: Float[np.ndarray, "n d"], centers: Float[np.ndarray, "k d"]) -> Int[np.ndarray, " n"]:
