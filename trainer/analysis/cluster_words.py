@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
 from jaxtyping import Float, Int
 from msgspec import Struct
 
+from trainer.analysis.progress import Progress, silent
 from trainer.analysis.tiles import exact, row_blocks
 
 MOST_FITTED: Final = 20_000
@@ -54,7 +55,7 @@ def cluster_words(
     captions: Sequence[str],
     *,
     k: int = 12,
-    progress: Callable[[float, str], None] | None = None,
+    progress: Progress = silent,
 ) -> ClusterWords:
     """Cluster the rows with k-means in the embedding space and name each cluster by its captions' distinctive words.
 
@@ -66,16 +67,15 @@ def cluster_words(
     """
     from sklearn.cluster import KMeans
 
-    report = progress or (lambda _share, _note: None)
     rng = np.random.default_rng(0)
     n = len(vectors)
     rows = np.sort(rng.choice(n, MOST_FITTED, replace=False)) if n > MOST_FITTED else np.arange(n)
-    report(0.0, "grouping")
+    progress(0.0, "grouping")
     finite = _finite(exact(vectors[rows])).astype(np.float64)  # of which k-means++ takes a fifth of the time
     groups = min(k, len(np.unique(finite, axis=0)))
     centers = KMeans(groups, n_init=1, random_state=0).fit(finite).cluster_centers_
     group = nearest_center(vectors, centers)
-    report(0.5, "reading captions")
+    progress(0.5, "reading captions")
     counts = np.bincount(group, minlength=len(centers))
     order = np.argsort(-counts, kind="stable")
     new_number = np.empty_like(order)
@@ -91,7 +91,7 @@ def cluster_words(
             strict=True,
         )
     ]
-    report(1.0, "named")
+    progress(1.0, "named")
     return ClusterWords(group, distinct_words(candidates, _WORDS), tuple(map(int, counts)), len(rows), len(read))
 
 

@@ -10,7 +10,7 @@ from jaxtyping import Float, Int
 from msgspec import Struct
 
 from trainer.analysis.losses import hopfield_retrieval
-from trainer.analysis.progress import Progress
+from trainer.analysis.progress import Progress, silent
 from trainer.analysis.tiles import CELLS, exact, row_blocks
 from trainer.analysis.worker_threads import share_out
 
@@ -105,7 +105,7 @@ def updates(
     *,
     most: int = 200,
     tolerance: float = 1e-5,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> Trail:
     """Iterate `xi <- X^T softmax(beta X xi)` to a fixed point and return all states.
 
@@ -124,7 +124,7 @@ def updates(
     states, energies, numbers, converged = [], [], [], False
     before, rounding = math.inf, 8 * float(np.finfo(np.result_type(stored.dtype, np.float32)).eps)
     for step in range(most + 1):
-        if progress and step:
+        if step:
             progress((step - 1) / most, "Updating the query")
         after, log_sum, number = _retrieved(xi, stored, beta)
         states.append(xi)
@@ -192,7 +192,7 @@ def effective_grid(
     states: Float[np.ndarray, "m d"],
     stored: Float[np.ndarray, "n d"],
     betas: Float[np.ndarray, " b"],
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> Float[np.ndarray, "m b"]:
     """Return `effective_number` for each state and beta; block by block, the patterns are read once for many states."""
     states = exact(states)
@@ -203,8 +203,7 @@ def effective_grid(
             cosines[:, columns] = states[asking] @ exact(stored[columns]).T
         for rows in row_blocks(len(cosines), len(stored), cells=CELLS // 4):
             grid[asking][rows] = _numbers(cosines[rows] - cosines[rows].max(1, keepdims=True), betas)
-            if progress:
-                progress((asking.start + rows.stop) / len(states), "Retrieving at every beta")
+            progress((asking.start + rows.stop) / len(states), "Retrieving at every beta")
     return grid
 
 

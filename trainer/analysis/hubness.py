@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float, Int
 
-from trainer.analysis.progress import Progress
+from trainer.analysis.progress import Progress, silent
 from trainer.analysis.tiled_neighbors import nearest
 from trainer.analysis.tiles import exact
 
 
 def k_occurrence(
-    query: Float[np.ndarray, "n d"], stored: Float[np.ndarray, "m d"], k: int, progress: Progress | None = None
+    query: Float[np.ndarray, "n d"], stored: Float[np.ndarray, "m d"], k: int, progress: Progress = silent
 ) -> Int[np.ndarray, " m"]:
     """Return how many queries have each item among their `k` nearest; the sum is n k, the mean n k / m.
 
@@ -29,7 +29,7 @@ def skewness(values: Float[np.ndarray, " m"] | Int[np.ndarray, " m"]) -> float:
 
 
 def mean_of_nearest(
-    query: Float[np.ndarray, "n d"], stored: Float[np.ndarray, "m d"], k: int, progress: Progress | None = None
+    query: Float[np.ndarray, "n d"], stored: Float[np.ndarray, "m d"], k: int, progress: Progress = silent
 ) -> Float[np.ndarray, " n"]:
     """Return each query's mean cosine to its `k` nearest items: the local scale r of CSLS, `2 cos(x, y) - r(x) - r(y)`.
 

@@ -31,7 +31,7 @@ class ImageNeighbors:
 
 
 def image_neighbors(
-    image: Float[np.ndarray, "n d"], *, k: int = NEIGHBORS, progress: Progress | None = None
+    image: Float[np.ndarray, "n d"], *, k: int = NEIGHBORS, progress: Progress = silent
 ) -> ImageNeighbors:
     """Return each image's nearest other images; needs at least two rows, one for each picture.
 
@@ -41,7 +41,7 @@ def image_neighbors(
         image: Unit embeddings.
         k: Neighbors whose mean distance counts; fewer where there are not so many.
     """
-    neighbors = neighbors_of_all(image, k, progress or silent)
+    neighbors = neighbors_of_all(image, k, progress)
     distances = np.maximum(1.0 - neighbors.cosines.astype(np.float64), 0.0)
     return ImageNeighbors(neighbors.rows[:, 0], distances[:, 0], distances.mean(axis=1), distances.shape[1])
 

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from trainer.analysis.probes import fit_softmax
-from trainer.analysis.progress import Progress
+from trainer.analysis.progress import Progress, silent
 from trainer.analysis.tiles import exact
 
 DECAYS: Final = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)
@@ -110,7 +110,7 @@ def linear_probe(
     tried: Float[np.ndarray, "m d"],
     classes: int,
     *,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> LinearProbe:
     """Fit the probe of Radford et al., 2021, A.3: choose the decay on part of the training rows, then fit all.
 
@@ -121,10 +121,10 @@ def linear_probe(
     """
     order = np.random.default_rng(0).permutation(len(targets))
     validated, fitted = np.split(order, [round(VALIDATION * len(order))])
-    _report(progress, 0.1, "Choosing the regularization of the probe")
+    progress(0.1, "Choosing the regularization of the probe")
     train = exact(train)
     decay = chosen_decay((train[fitted], targets[fitted]), (train[validated], targets[validated]), classes)
-    _report(progress, 0.8, "Fitting the probe")
+    progress(0.8, "Fitting the probe")
     reading = fit_reading(train, targets, classes, decay=decay)
     return LinearProbe(reading.logits(tried), decay, len(targets))
 
@@ -155,8 +155,3 @@ def few_shot(
     decay = chosen_decay((train[at], targets[at]), (train[beside], targets[beside]), classes)
     reading = fit_reading(train[at], targets[at], classes, decay=decay)
     return LinearProbe(reading.logits(tried), decay, len(at))
-
-
-def _report(progress: Progress | None, share: float, note: str) -> None:
-    if progress is not None:
-        progress(share, note)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float
 
-from trainer.analysis.progress import Progress, part_of
+from trainer.analysis.progress import Progress, part_of, silent
 from trainer.analysis.tiles import exact, row_blocks
 from trainer.analysis.unit_rows import normalized
 
@@ -19,7 +19,7 @@ def info_nce(
     text: Float[np.ndarray, "n d"],
     inv_tau: float,
     *,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> float:
     """Return the mean cross-entropy of matching rows in both directions: the objective of CLIP.
 
@@ -35,7 +35,7 @@ def info_loob(
     samples: Float[np.ndarray, "n d"],
     inv_tau: float,
     *,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> float:
     """Return the mean leave-one-out bound over anchors, times tau as in CLOOB; it is often negative.
 
@@ -55,7 +55,7 @@ def hopfield_retrieval(
     stored: Float[np.ndarray, "m d"],
     beta: float,
     *,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> Float[np.ndarray, "n d"]:
     """Return the unit rows that each state retrieves: `softmax(beta state stored^T) stored`.
 
@@ -64,8 +64,7 @@ def hopfield_retrieval(
     state, stored = exact(state), exact(stored)
     retrieved = np.empty_like(state)
     for rows in row_blocks(len(state), len(stored)):
-        if progress:
-            progress(rows.start / len(state), "retrieving")
+        progress(rows.start / len(state), "retrieving")
         logits = beta * (state[rows] @ stored.T)
         weights = np.exp(logits - logits.max(1, keepdims=True))
         retrieved[rows] = (weights / weights.sum(1, keepdims=True)) @ stored
@@ -80,7 +79,7 @@ def cloob(
     *,
     retrieval_share: float = 1.0,
     residual: bool = False,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> float:
     """Return InfoLOOB over the retrieved images plus InfoLOOB over the retrieved texts, each times tau.
 
@@ -104,9 +103,7 @@ def cloob(
     return total
 
 
-def _retrieved(
-    state: np.ndarray, stored: np.ndarray, beta: float, residual: bool, progress: Progress | None
-) -> np.ndarray:
+def _retrieved(state: np.ndarray, stored: np.ndarray, beta: float, residual: bool, progress: Progress) -> np.ndarray:
     retrieved = hopfield_retrieval(state, stored, beta, progress=progress)
     if not residual:
         return retrieved
@@ -119,14 +116,13 @@ def _mean_surprise(
     inv_tau: float,
     *,
     leave_out: bool = False,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> float:
     """Return the mean of logsumexp of an anchor's logits (with or without its match) minus its match's logit."""
     anchors, samples = exact(anchors), exact(samples)
     total = 0.0
     for rows in row_blocks(len(anchors), len(samples)):
-        if progress:
-            progress(rows.start / len(anchors), "comparing pairs")
+        progress(rows.start / len(anchors), "comparing pairs")
         logits = inv_tau * (anchors[rows] @ samples.T)
         diagonal = (np.arange(len(logits)), np.arange(rows.start, rows.stop))
         matched = logits[diagonal]

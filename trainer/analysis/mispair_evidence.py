@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float, Int
 from msgspec import Struct
 
 from trainer.analysis.distinct import DistinctItems, Matching
-from trainer.analysis.progress import Progress, part_of
+from trainer.analysis.progress import Progress, part_of, silent
 from trainer.analysis.tiles import exact, row_blocks
 
 FENCE: Final = 7.0
@@ -35,7 +35,7 @@ def mispair_evidence(
     image: Float[np.ndarray, "n d"],
     text: Float[np.ndarray, "n d"],
     matching: Matching,
-    progress: Progress | None = None,
+    progress: Progress = silent,
     *,
     favor: Float[np.ndarray, " n"] | None = None,
 ) -> MispairEvidence:
@@ -100,15 +100,14 @@ class _OneWay(Struct, frozen=True):
 
 
 def _one_way(
-    query: np.ndarray, stored: np.ndarray, answers: DistinctItems, cosine: np.ndarray, progress: Progress | None
+    query: np.ndarray, stored: np.ndarray, answers: DistinctItems, cosine: np.ndarray, progress: Progress
 ) -> _OneWay:
     gallery = answers.gallery(stored)
     n, tie = len(query), np.finfo(np.float32).eps * np.sqrt(query.shape[1])
     rank, best = np.ones(n, np.int64), np.full(n, -1, np.int64)
     count, total, squares = 0, 0.0, 0.0
     for block in row_blocks(n, len(gallery)):
-        if progress is not None:
-            progress(block.start / max(n, 1), "comparing pairs")
+        progress(block.start / max(n, 1), "comparing pairs")
         similarity = query[block] @ gallery.T
         line, cell, first = answers.cells(answers.question[block])
         right = similarity[line, cell].astype(np.float64)

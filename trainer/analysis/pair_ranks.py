@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final
 
 import numpy as np
 from jaxtyping import Float, Int
 
 from trainer.analysis.distinct import DistinctItems, one_to_one
+from trainer.analysis.progress import Progress, silent
 from trainer.analysis.tiles import DOUBLE_CELLS, inner_products, on_grid, ranked, row_blocks
 
 AGREEMENTS: Final = ("both right", "only A right", "only B right", "neither right")
@@ -24,7 +24,7 @@ def ranks_among(
     sample: Int[np.ndarray, " m"],
     answers: DistinctItems | None = None,
     *,
-    progress: Callable[[float, str], None] | None = None,
+    progress: Progress = silent,
 ) -> Int[np.ndarray, " n"]:
     """Return the rank (1 = best) of each image's best correct caption among the sampled ones and its own.
 
@@ -63,8 +63,7 @@ def ranks_among(
         right = np.zeros(similarity.shape, bool)
         right[line[sampled], column[answer[sampled]]] = True
         ranks[rows] = 1 + (~(similarity < best[:, None] - tie) & ~right).sum(1)
-        if progress is not None:
-            progress(rows.stop / len(image), f"ranks of {rows.stop:,} of {len(image):,} images")
+        progress(rows.stop / len(image), f"ranks of {rows.stop:,} of {len(image):,} images")
     return ranks
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from trainer.analysis.mispair_evidence import MispairEvidence, mispair_evidence, suspected
-from trainer.analysis.progress import Progress
+from trainer.analysis.progress import Progress, silent
 from trainer.analysis.units import Units, units_of_numbers
 
 SHARE: Final = 0.03
@@ -39,7 +39,7 @@ def planted_mispairs(
     *,
     advantage: float = 0.0,
     seed: int = 0,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> PlantedMispairs:
     """Exchange captions of random pairs, and return how many of them `suspected` says are mispaired.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from trainer.analysis.distinct import in_order
 from trainer.analysis.intervals import wilson
+from trainer.analysis.progress import Progress, silent
 from trainer.analysis.tiles import exact, row_blocks
 from trainer.analysis.units import Unit, Units, units_of_numbers
 
@@ -74,7 +75,7 @@ def fit_softmax(
     decay: float = 1e-3,
     most: int = 200,
     start: Float[np.ndarray, "d1 c"] | None = None,
-    progress: Callable[[float, str], None] | None = None,
+    progress: Progress = silent,
 ) -> Float[np.ndarray, "d1 c"]:
     """Return multinomial logistic regression weights, bias last: the minimum of `softmax_loss` by L-BFGS.
 
@@ -95,8 +96,7 @@ def fit_softmax(
     def measured(flat: np.ndarray) -> tuple[float, np.ndarray]:
         nonlocal calls
         calls += 1
-        if progress:
-            progress(min(calls / most, 1.0), "Fitting a probe")
+        progress(min(calls / most, 1.0), "Fitting a probe")
         loss, gradient = softmax_loss(flat.reshape(shape), rows, targets, decay)
         return loss, gradient.ravel()
 
@@ -116,7 +116,7 @@ def probe(
     held_out: float = 0.3,
     decay: float = 1e-3,
     seed: int = 0,
-    progress: Callable[[float, str], None] | None = None,
+    progress: Progress = silent,
 ) -> Probe:
     """Return the held-out accuracy of a logistic regression for the attribute `values`.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeAlias, overload
+from typing import TypeAlias
 
 Progress: TypeAlias = Callable[[float, str], None]
 """Gets the share that is done, 0 to 1, and a few words; it may raise, which ends the computation."""
@@ -13,15 +13,9 @@ def silent(_share: float, _note: str) -> None:
     """Ignore the progress."""
 
 
-@overload
-def part_of(progress: Progress, index: int, parts: int) -> Progress: ...
-@overload
-def part_of(progress: None, index: int, parts: int) -> None: ...
-@overload
-def part_of(progress: Progress | None, index: int, parts: int) -> Progress | None: ...
-def part_of(progress: Progress | None, index: int, parts: int) -> Progress | None:
+def part_of(progress: Progress, index: int, parts: int) -> Progress:
     """Return the progress callback of part `index` of `parts` equal ones."""
-    return between(progress, index / parts, (index + 1) / parts) if progress else None
+    return between(progress, index / parts, (index + 1) / parts)
 
 
 def between(progress: Progress, low: float, high: float) -> Progress:

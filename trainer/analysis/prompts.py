@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float, Int
 
-from trainer.analysis.progress import Progress
+from trainer.analysis.progress import Progress, silent
 from trainer.analysis.unit_rows import normalized
 from trainer.analysis.zero_shot import predict
 
@@ -40,12 +40,11 @@ def template_accuracy(
     image: Float[np.ndarray, "n d"],
     texts: Float[np.ndarray, "t c d"],
     label: Int[np.ndarray, " n"],
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> Float[np.ndarray, "t c"]:
     """Return `accuracy_by_class` for each template alone (unit class vectors), one row per template; tiled."""
     rows = np.empty((len(texts), texts.shape[1]))
     for index, vectors in enumerate(texts):
         rows[index] = accuracy_by_class(predict(image, normalized(vectors)), label, texts.shape[1])
-        if progress:
-            progress((index + 1) / len(texts), "comparing templates")
+        progress((index + 1) / len(texts), "comparing templates")
     return rows

@@ -9,7 +9,7 @@ from jaxtyping import Float, Int
 from msgspec import Struct
 
 from trainer.analysis.distinct import DistinctItems, Matching, one_to_one
-from trainer.analysis.progress import Progress
+from trainer.analysis.progress import Progress, silent
 from trainer.analysis.projection import mean_and_scatter
 from trainer.analysis.retrieval import asking_lines, both_sides, ranks_of
 from trainer.analysis.tiled_ranks import AheadCounts, RightCells, count_ahead, right_cells
@@ -36,7 +36,7 @@ def standing(
     query: Float[np.ndarray, "n d"],
     stored: Float[np.ndarray, "n d"],
     answers: DistinctItems | None = None,
-    progress: Progress | None = None,
+    progress: Progress = silent,
     *,
     rows: Int[np.ndarray, " m"] | None = None,
 ) -> Standing:
@@ -66,7 +66,7 @@ def both_standings(
     image: Float[np.ndarray, "n d"],
     text: Float[np.ndarray, "n d"],
     matching: Matching | None = None,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> tuple[Standing, Int[np.ndarray, " n"]]:
     """Return `standing(image, text)` and the ranks of `standing(text, image)`, from one product instead of two.
 

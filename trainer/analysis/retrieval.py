@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from trainer.analysis.distinct import DistinctItems, Matching, one_to_one
-from trainer.analysis.progress import Progress
+from trainer.analysis.progress import Progress, silent
 from trainer.analysis.tiled_ranks import AheadCounts, RightCells, count_ahead, right_cells
 from trainer.analysis.tiles import inner_products, ranked, row_blocks
 
@@ -23,7 +23,7 @@ def ranks(
     answers: DistinctItems | None = None,
     *,
     rows: Int[np.ndarray, " m"] | None = None,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> Int[np.ndarray, " m"]:
     """Return the rank (1 = best) of each query's best correct item among incorrect ones; equal items count once.
 
@@ -98,7 +98,7 @@ def both_question_ranks(
     text: Float[np.ndarray, "n d"],
     matching: Matching,
     *,
-    progress: Progress | None = None,
+    progress: Progress = silent,
     counts: AheadCounts | None = None,
     seen: Callable[[AheadCounts, Int[np.ndarray, " s"]], None] | None = None,
 ) -> tuple[Int[np.ndarray, " i"], Int[np.ndarray, " t"]]:

@@ -14,7 +14,7 @@ from jaxtyping import Bool, Float, Int
 from msgspec import Struct
 
 from trainer.analysis.distinct import DistinctItems, one_to_one
-from trainer.analysis.progress import Progress, part_of
+from trainer.analysis.progress import Progress, part_of, silent
 from trainer.analysis.tiles import exact, row_blocks
 from trainer.analysis.unmatched import HardestUnmatched, cosine_blocks
 
@@ -109,7 +109,7 @@ def all_unmatched(
     answers: DistinctItems | None = None,
     *,
     rows: Int[np.ndarray, " m"] | None = None,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> tuple[Int[np.ndarray, "g bins"], Bins, HardestUnmatched]:
     """Return counts of each image's cosines with all distinct other texts, and the `k` hardest of each.
 

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from trainer.analysis.distinct import DistinctItems, one_to_one
-from trainer.analysis.progress import Progress
+from trainer.analysis.progress import Progress, silent
 from trainer.analysis.tiles import exact, row_blocks
 from trainer.analysis.unmatched import HardestUnmatched, cosine_blocks
 
@@ -30,7 +30,7 @@ def hardest_texts(
     answers: DistinctItems | None = None,
     *,
     rows: Int[np.ndarray, " m"] | None = None,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> HardestUnmatched:
     """Return the `k` distinct other texts most similar to each image, largest cosine first.
 

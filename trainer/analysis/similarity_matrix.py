@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 from jaxtyping import Float, Int
 
-from trainer.analysis.progress import Progress, part_of
+from trainer.analysis.progress import Progress, part_of, silent
 from trainer.analysis.tiles import exact, row_blocks
 
 LEAVES: Final = 512
@@ -23,7 +23,7 @@ def block_means(
     rows: Sequence[Int[np.ndarray, " k"]] | Int[np.ndarray, " k"],
     columns: Sequence[Int[np.ndarray, " k"]] | Int[np.ndarray, " k"],
     *,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> Float[np.ndarray, "r c"]:
     """Return the mean cosine of every group of images with every group of texts, in float32.
 
@@ -44,7 +44,7 @@ def group_means(
     vectors: Float[np.ndarray, "n d"],
     groups: Sequence[Int[np.ndarray, " k"]] | Int[np.ndarray, " k"],
     *,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> Float[np.ndarray, "g d"]:
     """Return the mean vector of each group's rows, in float32; zeros if empty. Block by block."""
     if isinstance(groups, np.ndarray):
@@ -54,8 +54,7 @@ def group_means(
     owner = np.repeat(np.arange(len(groups)), sizes)
     sums = np.zeros((len(groups), vectors.shape[1]))
     for block in row_blocks(len(members), vectors.shape[1]):
-        if progress:
-            progress(block.start / len(members), "reading embeddings")
+        progress(block.start / len(members), "reading embeddings")
         # Sorted reading: a memory map in random order would seek for every row.
         order = np.argsort(members[block], kind="stable")
         read = np.empty((len(order), vectors.shape[1]), np.float64)
@@ -71,7 +70,7 @@ def spans(order: Int[np.ndarray, " n"], first: int, last: int, most: int) -> lis
 
 
 def seriate(
-    vectors: Float[np.ndarray, "n d"], labels: Sequence[str] | None = None, *, progress: Progress | None = None
+    vectors: Float[np.ndarray, "n d"], labels: Sequence[str] | None = None, *, progress: Progress = silent
 ) -> Int[np.ndarray, " n"]:
     """Return a permutation of the rows that places similar ones next to each other.
 
@@ -90,8 +89,7 @@ def seriate(
         return seriate(vectors, None, progress=progress)
     ordered = []
     for index, group in enumerate(leaf_order(group_means(vectors, groups))):
-        if progress:
-            progress(0.5 + index / len(groups) / 2, "ordering")
+        progress(0.5 + index / len(groups) / 2, "ordering")
         rows = groups[group]
         ordered.append(rows[_order_inside(exact(vectors[rows]))])
     return np.concatenate(ordered) if ordered else np.zeros(0, np.int64)
@@ -125,15 +123,14 @@ def _order_inside(vectors: np.ndarray) -> np.ndarray:
     return np.argsort(centered @ axis, kind="stable")
 
 
-def _clusters(vectors: np.ndarray, progress: Progress | None) -> np.ndarray:
+def _clusters(vectors: np.ndarray, progress: Progress) -> np.ndarray:
     """Cluster by spherical k-means with about sqrt(n) centers (256 at most), fitted to a sample of 20,000 rows."""
     n, rng = len(vectors), np.random.default_rng(0)
     k = int(min(256, max(2, round(n**0.5))))
     sample = exact(vectors[np.sort(rng.choice(n, min(n, 20_000), replace=False))])
     centers = sample[rng.choice(len(sample), k, replace=False)]
     for iteration in range(_ITERATIONS):
-        if progress:
-            progress(0.4 * iteration / _ITERATIONS, "clustering")
+        progress(0.4 * iteration / _ITERATIONS, "clustering")
         nearest = (sample @ centers.T).argmax(1)
         sums = np.zeros((k, sample.shape[1]))
         np.add.at(sums, nearest, sample)

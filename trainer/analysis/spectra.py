@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final
 
 import numpy as np
 from jaxtyping import Float
 
+from trainer.analysis.progress import Progress, silent
 from trainer.analysis.tiles import exact, row_blocks
 
 COLLAPSED_SHARE: Final = 0.1
@@ -16,9 +16,7 @@ _ROUNDING: Final = (64 * np.finfo(np.float64).eps) ** 2
 """Variance that equal rows are left with by rounding, at most, as a share of their squared mean."""
 
 
-def covariance_spectrum(
-    vectors: Float[np.ndarray, "n d"], progress: Callable[[float, str], None] | None = None
-) -> Float[np.ndarray, " d"]:
+def covariance_spectrum(vectors: Float[np.ndarray, "n d"], progress: Progress = silent) -> Float[np.ndarray, " d"]:
     """Return the covariance eigenvalues (divided by n) in descending order, none below 0; in float64.
 
     All are 0 where no more is left than rounding leaves of equal rows. Block by block: memory is O(d^2), whatever n is.
@@ -32,8 +30,7 @@ def covariance_spectrum(
     for rows in row_blocks(n, d):
         centered = vectors[rows].astype(np.float64) - mean
         scatter += centered.T @ centered
-        if progress:
-            progress(rows.stop / n, "Measuring the covariance")
+        progress(rows.stop / n, "Measuring the covariance")
     eigenvalues = np.linalg.eigvalsh(scatter / max(n, 1))[::-1].clip(min=0)
     return eigenvalues if eigenvalues.sum() > _ROUNDING * float(mean @ mean) else np.zeros_like(eigenvalues)
 

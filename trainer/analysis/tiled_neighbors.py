@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from trainer.analysis.compiled import compiled
-from trainer.analysis.progress import Progress
+from trainer.analysis.progress import Progress, silent
 from trainer.analysis.tiled_ranks import EDGE, multiplied, product_rounding
 from trainer.analysis.tiles import DOUBLE_CELLS, exact, inner_products, on_grid, row_blocks
 from trainer.analysis.worker_threads import share_out
@@ -32,7 +32,7 @@ def nearest(
     k: int,
     *,
     self_rows: Int[np.ndarray, " n"] | None = None,
-    progress: Progress | None = None,
+    progress: Progress = silent,
     certain: bool = True,
 ) -> tuple[Int[np.ndarray, "n k"], Float[np.ndarray, "n k"]]:
     """Return the `k` stored rows most similar to each query, nearest first, and their cosines.
@@ -55,7 +55,7 @@ def nearest(
 
 
 def neighbors_of_each(
-    vectors: Float[np.ndarray, "n d"], k: int, *, progress: Progress | None = None
+    vectors: Float[np.ndarray, "n d"], k: int, *, progress: Progress = silent
 ) -> tuple[Int[np.ndarray, "n k"], Float[np.ndarray, "n k"]]:
     """Return `nearest` of every row among all others, from half of the products.
 
@@ -84,13 +84,12 @@ def compile_kernels() -> None:
 
 
 def _by_all(
-    query: np.ndarray, stored: np.ndarray, k: int, self_rows: np.ndarray | None, progress: Progress | None
+    query: np.ndarray, stored: np.ndarray, k: int, self_rows: np.ndarray | None, progress: Progress
 ) -> tuple[Int[np.ndarray, "n k"], Float[np.ndarray, "n k"]]:
     """Return the neighbors from all cosines in double precision."""
     rows, cosines = np.empty((len(query), k), np.int64), np.empty((len(query), k))
     for block in row_blocks(len(query) if k else 0, len(stored)):
-        if progress is not None:
-            progress(block.start / len(query), "finding neighbors")
+        progress(block.start / len(query), "finding neighbors")
         asking = query[block].astype(np.float64)
         similarity = np.empty((len(asking), len(stored)))
         for columns in row_blocks(len(stored), stored.shape[1]):
@@ -154,7 +153,7 @@ class _Tiles:
         again = np.flatnonzero(uncertain)
         if len(again):
             rows[again], cosines[again] = _by_all(
-                self._query[again], self._stored, self._k, None if self_rows is None else self_rows[again], None
+                self._query[again], self._stored, self._k, None if self_rows is None else self_rows[again], silent
             )
         return rows, cosines
 

@@ -21,7 +21,7 @@ from msgspec import Struct
 
 from trainer.analysis.compiled import compiled
 from trainer.analysis.distinct import DistinctItems
-from trainer.analysis.progress import Progress
+from trainer.analysis.progress import Progress, silent
 from trainer.analysis.tiles import DOUBLE_CELLS, exact, on_grid, row_blocks
 from trainer.analysis.worker_threads import cores, share_out
 
@@ -79,7 +79,7 @@ def count_ahead(
     back: RightCells | None = None,
     *,
     hardest: bool = False,
-    progress: Progress | None = None,
+    progress: Progress = silent,
     counts: AheadCounts | None = None,
     seen: Callable[[AheadCounts], None] | None = None,
 ) -> AheadCounts:
@@ -109,13 +109,12 @@ def count_ahead(
     blocks = [left[rows] for rows in row_blocks(len(left), 1, cells=min(EDGE, -(-len(left) // workers) or 1))]
 
     def report(share: float, note: str) -> None:
-        assert progress is not None
         progress(1 - (1 - share) * len(left) / max(len(query), 1), note)
         if seen is not None:
             with passing.lock:
                 seen(counts)
 
-    share_out(blocks, passing.take, dict, workers=workers, progress=progress and report, note="ranking")
+    share_out(blocks, passing.take, dict, workers=workers, progress=report, note="ranking")
     return counts
 
 

@@ -10,7 +10,7 @@ from jaxtyping import Float, Int
 
 from trainer.analysis.geometry import weighted_sum
 from trainer.analysis.lru_cache import LruCache
-from trainer.analysis.progress import Progress
+from trainer.analysis.progress import Progress, silent
 from trainer.analysis.tiles import exact, row_blocks
 
 _NULLS: Final = LruCache[tuple[int, int, int, int], np.ndarray](32)
@@ -21,7 +21,7 @@ def pair_sums(
     vectors: Float[np.ndarray, "n d"],
     *,
     bins: int = 180,
-    progress: Progress | None = None,
+    progress: Progress = silent,
     by_row: Float[np.ndarray, " n"] | None = None,
 ) -> tuple[float, float, Int[np.ndarray, " bins"]]:
     """Return the sum of pairwise angles (radians), the sum of their sines, and a histogram over 0 to pi.
@@ -33,8 +33,7 @@ def pair_sums(
     unit = unit / np.maximum(np.linalg.norm(unit, axis=1, keepdims=True), 1e-12)
     n, angles, sines, counts = len(unit), 0.0, 0.0, np.zeros(bins, np.int64)
     for rows in row_blocks(n, n):
-        if progress:
-            progress(rows.start / n, "measuring angles")
+        progress(rows.start / n, "measuring angles")
         # Only the columns from the block on: each pair is met once, but for the square on the diagonal.
         cosines = np.clip(unit[rows] @ unit[rows.start :].T, -1, 1)
         angle = np.arccos(cosines)
@@ -91,7 +90,7 @@ def sphere_angle_density(angle: Float[np.ndarray, " m"], d: int) -> Float[np.nda
 
 
 def null_statistics(
-    n: int, d: int, *, draws: int = 199, seed: int = 0, progress: Progress | None = None
+    n: int, d: int, *, draws: int = 199, seed: int = 0, progress: Progress = silent
 ) -> Float[np.ndarray, "draws 2"]:
     """Return Ajne's and Gine's statistics of `draws` samples of `n` uniform directions in `d` dimensions."""
     return _NULLS.obtain((n, d, draws, seed), lambda: _null(n, d, draws, seed, progress)).copy()
@@ -105,12 +104,11 @@ def p_value(statistic: float, null: Float[np.ndarray, " draws"]) -> float:
     return float("nan") if math.isnan(statistic) else (1 + int((null >= statistic).sum())) / (1 + len(null))
 
 
-def _null(n: int, d: int, draws: int, seed: int, progress: Progress | None) -> np.ndarray:
+def _null(n: int, d: int, draws: int, seed: int, progress: Progress) -> np.ndarray:
     rng = np.random.default_rng(seed)
     statistics = np.empty((draws, 2))
     for draw in range(draws):
-        if progress:
-            progress(draw / draws, "simulating uniform directions")
+        progress(draw / draws, "simulating uniform directions")
         angles, sines, _ = pair_sums(rng.standard_normal((n, d), dtype=np.float32))
         statistics[draw] = ajne_of(angles, n), gine_of(sines, n, d)
     return statistics

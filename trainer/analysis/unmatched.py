@@ -10,7 +10,7 @@ from jaxtyping import Float, Int
 from msgspec import Struct
 
 from trainer.analysis.distinct import DistinctItems
-from trainer.analysis.progress import Progress
+from trainer.analysis.progress import Progress, silent
 from trainer.analysis.tiles import exact, row_blocks
 
 CELLS: Final = 16_000_000
@@ -38,13 +38,12 @@ def cosine_blocks(
     rows: Int[np.ndarray, " m"],
     *,
     note: str,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> Iterator[UnmatchedBlock]:
     """Yield the cosines of the images `rows` with all distinct texts, which `answers` defines with the correct ones."""
     text, width = answers.gallery(text), text.shape[1]
     for block in row_blocks(len(rows), len(text), cells=max(CELLS, FEWEST * len(text))):
-        if progress:
-            progress(block.start / max(len(rows), 1), note)
+        progress(block.start / max(len(rows), 1), note)
         line, cell, first = answers.cells(answers.question[rows[block]])
         asking = exact(image[rows[block]])
         cosines = np.empty((len(asking), len(text)), asking.dtype)

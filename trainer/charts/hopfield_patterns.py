@@ -12,6 +12,7 @@ from jaxtyping import Bool, Float, Int
 from msgspec import Struct
 
 from trainer.analysis.label_shares import percent
+from trainer.analysis.progress import Progress, silent
 from trainer.analysis.projection import scatter_of
 from trainer.analysis.sampling import at_most
 from trainer.analysis.tiles import exact
@@ -21,7 +22,7 @@ from trainer.charts.common_pairs import common_rows, row_of_pair, same_pairs
 from trainer.charts.marks import RowImage
 from trainer.charts.opened_snapshot import OpenedSnapshot, open_target
 from trainer.charts.snapshot_label import SnapshotLabel
-from trainer.charts.spec import Progress, Request, Target
+from trainer.charts.spec import Request, Target
 from trainer.config.fields import option
 from trainer.metrics import data_label
 from trainer.store import Workspace
@@ -157,7 +158,7 @@ def patterns(
     request: Request,
     settings: StoredSettings,
     plane: Plane = "stored",
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> Patterns:
     """Return the run's stored patterns.
 
@@ -170,8 +171,7 @@ def patterns(
         settings = replace(settings, pairs=_selected_of(opened, first, settings.pairs))
     key = (*opened.key, settings.stored, settings.only, settings.pairs, plane)
     if (stored := _ALIVE.get(key)) is None:
-        if progress:
-            progress(0.0, "Reading embeddings")
+        progress(0.0, "Reading embeddings")
         stored = _ALIVE[key] = _read(opened, settings, plane)
     return stored
 

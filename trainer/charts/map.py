@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from trainer.analysis.pair_ranks import agreement
-from trainer.analysis.progress import Progress
+from trainer.analysis.progress import Progress, silent
 from trainer.analysis.projection import percent, total_variance
 from trainer.charts import BOTH, ChartError, objective_label
 from trainer.charts.colored_points import ColoredPoints
@@ -103,7 +103,7 @@ def embedding_maps(
     color: str = MODALITY,
     isolate: Sequence[str] = (),
     pairs: Int[np.ndarray, " k"] | None = None,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> list[MapChart]:
     """Return the maps of some snapshots with common colors.
 
@@ -257,7 +257,7 @@ def _shares(snapshot: Snapshot, placed: Placed) -> tuple[float, float] | None:
     return float(along[0] / total), float(along[1] / total)
 
 
-def _computed(by: str, snapshots: Sequence[Snapshot], progress: Progress | None) -> list[ColoredPoints]:
+def _computed(by: str, snapshots: Sequence[Snapshot], progress: Progress) -> list[ColoredPoints]:
     if by == AGREEMENT and (len(snapshots) < 2 or not same_pairs(snapshots[0].items, snapshots[1].items)):
         raise ChartError("Agreement needs two runs with snapshots of the same pairs: name them, --runs A B.")
     compared = snapshots[:2] if by == AGREEMENT else snapshots
@@ -275,7 +275,7 @@ class RankedPairs(SnapshotLabel):
     agreement: Int[np.ndarray, " n"] | None = None
 
 
-def ranked_pairs(workspace: Workspace, request: Request, *, progress: Progress | None = None) -> list[RankedPairs]:
+def ranked_pairs(workspace: Workspace, request: Request, *, progress: Progress = silent) -> list[RankedPairs]:
     """Return cosine and rank of each pair in each run and, for the first two, their agreement.
 
     Raises:
@@ -292,7 +292,7 @@ def ranked_pairs(workspace: Workspace, request: Request, *, progress: Progress |
     ]
 
 
-def _numbers(what: str, snapshots: Sequence[Snapshot], progress: Progress | None) -> list[PairNumbers]:
+def _numbers(what: str, snapshots: Sequence[Snapshot], progress: Progress) -> list[PairNumbers]:
     numbers = []
     for snapshot in snapshots:
         of_snapshot = pair_numbers(snapshot, progress)
@@ -303,7 +303,7 @@ def _numbers(what: str, snapshots: Sequence[Snapshot], progress: Progress | None
 
 
 def _changed(
-    by: str, workspace: Workspace, placed: Sequence[Placed], snapshots: Sequence[Snapshot], progress: Progress | None
+    by: str, workspace: Workspace, placed: Sequence[Placed], snapshots: Sequence[Snapshot], progress: Progress
 ) -> list[ColoredPoints]:
     if len(snapshots) < 2 or not same_pairs(snapshots[0].items, snapshots[1].items):
         raise ChartError("What changed needs two runs with snapshots of the same pairs: name them, --runs A B.")

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Float, Int
 from msgspec import Struct
 
-from trainer.analysis.progress import Progress
+from trainer.analysis.progress import Progress, silent
 from trainer.analysis.similarity_matrix import block_means, seriate, spans
 from trainer.charts import ChartError
 from trainer.charts.common_pairs import same_pairs
@@ -122,7 +122,7 @@ def open_matrix(workspace: Workspace, target: Target, request: Request) -> Opene
     return opened
 
 
-def ordering(snapshot: Snapshot, by: str, *, progress: Progress | None = None) -> Int[np.ndarray, " n"]:
+def ordering(snapshot: Snapshot, by: str, *, progress: Progress = silent) -> Int[np.ndarray, " n"]:
     """Return the pairs in the requested order; similar images are adjacent.
 
     Raises:
@@ -147,7 +147,7 @@ def read_tile(
     window: MatrixWindow,
     *,
     blocks: int = BLOCKS,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> MatrixTile:
     """Return a window of the matrix as cells or block means, reading only the rows it shows."""
     rows = spans(order, window.top, window.bottom, blocks)

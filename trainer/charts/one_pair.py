@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Float
 
 from trainer.analysis.number_text import signed
-from trainer.analysis.progress import Progress
+from trainer.analysis.progress import Progress, silent
 from trainer.analysis.rank_margins import cosines_with_all, standing_of_one
 from trainer.analysis.tiled_neighbors import largest
 from trainer.charts import ChartError
@@ -152,7 +152,7 @@ def one_pair(
     *,
     k: int = NEAREST,
     ranked: bool = True,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> OnePair:
     """Return the pair in this row of the first opened snapshot, as each run sees it.
 
@@ -174,8 +174,7 @@ def one_pair(
         raise ChartError(f"The snapshot has rows 0 to {n - 1:,}; there is no row {row:,}.")
     runs, problems = [], [*opened.problems]
     for number, (index, side) in enumerate(opened.found):
-        if progress is not None:
-            progress(number / len(opened.found), side.run.short_name)
+        progress(number / len(opened.found), side.run.short_name)
         its_row = row if side is first else row_of_pair(side.snapshot.items, items, row)
         if its_row < 0:
             problems.append(f"{side.run.short_name} has no such pair in {side.row.key}.")

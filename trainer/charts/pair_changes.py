@@ -13,7 +13,7 @@ from msgspec import Struct
 from trainer import prompt_suites
 from trainer.analysis.embedding_similarity import jaccard, procrustes_residuals
 from trainer.analysis.geometry import weighted_sum
-from trainer.analysis.progress import Progress
+from trainer.analysis.progress import Progress, silent
 from trainer.analysis.rank_margins import both_standings, standing
 from trainer.analysis.tiled_neighbors import nearest, neighbors_of_each
 from trainer.analysis.unit_rows import normalized
@@ -182,7 +182,7 @@ def changes(
     split: str | None = None,
     k: int = 10,
     texts: tuple[ClassTexts, ClassTexts] | None = None,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> Changes:
     """Compare run A's snapshot with run B's, or with another step of A, on the pairs in both.
 
@@ -410,7 +410,7 @@ class _Stages:
     ALL: Final = 13
     """Twice the products of all stages, and a little for what needs none."""
 
-    def __init__(self, progress: Progress | None) -> None:
+    def __init__(self, progress: Progress) -> None:
         self._progress, self._done = progress, 0
 
     def stage(self, note: str, part: int = 2) -> Progress:
@@ -418,7 +418,6 @@ class _Stages:
         start, self._done = self._done, self._done + part
 
         def report(share: float, _note: str) -> None:
-            if self._progress is not None:
-                self._progress(min(1.0, (start + share * part) / self.ALL), note)
+            self._progress(min(1.0, (start + share * part) / self.ALL), note)
 
         return report

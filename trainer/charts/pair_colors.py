@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from trainer.analysis.distinct import answers
 from trainer.analysis.pair_ranks import AGREEMENTS, agreement, rank_groups, rank_names, ranks_among
-from trainer.analysis.progress import Progress
+from trainer.analysis.progress import Progress, silent
 from trainer.analysis.retrieval import ranks
 from trainer.analysis.sampling import at_most
 from trainer.analysis.similarity import matched_cosines
@@ -95,7 +95,7 @@ def words(by: str) -> str:
     return _WORDS.get(by, by.replace("_", " ").capitalize())
 
 
-def pair_numbers(snapshot: Snapshot, progress: Progress | None = None) -> PairNumbers | None:
+def pair_numbers(snapshot: Snapshot, progress: Progress = silent) -> PairNumbers | None:
     """Return cosine and rank of every pair; above 50,000 pairs the rank is among a sample of captions.
 
     None without both modalities.

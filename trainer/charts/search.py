@@ -12,7 +12,7 @@ from jaxtyping import Float, Int
 
 from trainer.analysis.hubness import mean_of_nearest
 from trainer.analysis.lru_cache import LruCache
-from trainer.analysis.progress import Progress
+from trainer.analysis.progress import Progress, silent
 from trainer.analysis.sampling import at_most, most_asking
 from trainer.analysis.search import products
 from trainer.charts import ChartError
@@ -71,7 +71,7 @@ def search(
     target: Target = "image",
     k: int = 50,
     csls: bool = False,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> Hits:
     """Return the `k` distinct items of the run's snapshot nearest to a unit embedding; exact.
 
@@ -113,7 +113,7 @@ def _opened(folder: Path, _changed: int) -> Snapshot:
     return read_snapshot(folder)
 
 
-def offsets(snapshot: Snapshot, target: Target, progress: Progress | None = None) -> Float[np.ndarray, " n"]:
+def offsets(snapshot: Snapshot, target: Target, progress: Progress = silent) -> Float[np.ndarray, " n"]:
     """Return each item's CSLS scale: its mean cosine to its 10 nearest of the other modality, as stand-in queries.
 
     Kept for the latest snapshots. Of more than `most_asking` distinct items of the other modality some are drawn.
@@ -124,14 +124,13 @@ def offsets(snapshot: Snapshot, target: Target, progress: Progress | None = None
     return _OFFSETS.obtain((snapshot.folder, target), lambda: _offsets(snapshot, target, progress))
 
 
-def _offsets(snapshot: Snapshot, target: Target, progress: Progress | None) -> Float[np.ndarray, " n"]:
+def _offsets(snapshot: Snapshot, target: Target, progress: Progress) -> Float[np.ndarray, " n"]:
     stored = _vectors(snapshot, target, snapshot.model)
     matching = matching_of(snapshot)
     asking = matching.texts if target == "image" else matching.images
     asks = asking.gallery(_vectors(snapshot, "text" if target == "image" else "image", snapshot.model))
     asks = asks[at_most(len(asks), most_asking(len(stored)))]
-    report = None if progress is None else lambda share, _note: progress(share, f"scale of every {target}")
-    return mean_of_nearest(stored, asks, CSLS_K, report)
+    return mean_of_nearest(stored, asks, CSLS_K, lambda share, _note: progress(share, f"scale of every {target}"))
 
 
 def _vectors(snapshot: Snapshot, target: Target, name: str) -> np.ndarray:

@@ -118,9 +118,9 @@ def snapshots_of(
     return [snapshot for snapshot in course_of(workspace, last) if snapshot.n == last.n]
 
 
-def measured(workspace: Workspace, run: TimelineRun, *, progress: Progress | None = None) -> dict[str, MeasureCurve]:
+def measured(workspace: Workspace, run: TimelineRun, *, progress: Progress = silent) -> dict[str, MeasureCurve]:
     """Return the curves of one run: as logged if available, else computed from its snapshots."""
-    report, curves = progress or silent, {}
+    curves: dict[str, MeasureCurve] = {}
     prefix = "val" if run.split != "combinations" else run.split
     names, facts = set(workspace.results.scalar_names(run.run)), workspace.runs.get(run.run).facts
     for measure in MEASURES:
@@ -139,7 +139,7 @@ def measured(workspace: Workspace, run: TimelineRun, *, progress: Progress | Non
         return curves
     rows: list[dict[str, float]] = []
     for index, folder in enumerate(run.folders):
-        report(index / len(run.folders), f"measuring step {run.steps[index]:,} of {run.name}")
+        progress(index / len(run.folders), f"measuring step {run.steps[index]:,} of {run.name}")
         rows.append(numbers_of(folder, folder.stat().st_mtime_ns))
     x = np.asarray(run.steps, np.float64)
     for measure in missing:

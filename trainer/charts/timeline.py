@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Float
 
 from trainer.analysis.procrustes import nearest_rotation
-from trainer.analysis.progress import Progress, silent
+from trainer.analysis.progress import Progress, between, silent
 from trainer.analysis.projection import ScatterSum
 from trainer.analysis.tiles import row_blocks
 from trainer.charts import BOTH, ChartError
@@ -74,7 +74,7 @@ def timeline(
     placement: PointPlacement | None = None,
     layouts: Layouts | None = None,
     curves: bool = True,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> TimelineChart:
     """Return the maps and curves of the runs over their snapshots of one split.
 
@@ -90,11 +90,11 @@ def timeline(
     Raises:
         ChartError: A run has no such snapshots.
     """
-    report, placement = progress or silent, placement or PointPlacement()
+    placement = placement or PointPlacement()
     rows = [workspace.runs.get(run) for run in runs]
     chosen = [snapshots_of(workspace, row, dataset=dataset, split=split) for row in rows]
     folders = [[snapshot.folder for snapshot in snapshots] for snapshots in chosen]
-    report(0.0, "placing the points")
+    progress(0.0, "placing the points")
     if placement.method == "pca":
         placed, note = pca_frames(folders)
     elif layouts is None:
@@ -105,8 +105,8 @@ def timeline(
     for index, (row, snapshots, points) in enumerate(zip(rows, chosen, placed, strict=True)):
         run = timeline_run(index, row, snapshots, points)
         if curves:
-            part = lambda share, note_of_run, index=index: report(0.2 + 0.8 * (index + share) / len(rows), note_of_run)  # noqa: E731
-            run.curves.update(measured(workspace, run, progress=part))
+            begin, end = (0.2 + 0.8 * part / len(rows) for part in (index, index + 1))
+            run.curves.update(measured(workspace, run, progress=between(progress, begin, end)))
         made.append(run)
     return TimelineChart(tuple(made), placement, note)
 
@@ -252,7 +252,7 @@ def compared_words(runs: Sequence[TimelineRun]) -> str:
 
 
 def what_changed(
-    workspace: Workspace, runs: Sequence[TimelineRun], progress: Progress | None = None
+    workspace: Workspace, runs: Sequence[TimelineRun], progress: Progress = silent
 ) -> dict[str, MetadataColumn]:
     """Return the changes between the snapshots of `compared`, pair by pair: measure -> its values.
 
@@ -272,7 +272,7 @@ def point_colors(
     by: str | None = None,
     *,
     workspace: Workspace | None = None,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> tuple[ColoredPoints, ...]:
     """Return the colors of every run's pairs with a common meaning; computed ones are of each run's last step.
 

@@ -14,7 +14,7 @@ from jaxtyping import Float, Int, UInt8
 from trainer.analysis import corruptions
 from trainer.analysis.distinct import Matching, matching, numbered
 from trainer.analysis.neighbors import NEIGHBORS, voted
-from trainer.analysis.progress import Progress
+from trainer.analysis.progress import Progress, silent
 from trainer.analysis.retrieval import question_ranks
 from trainer.analysis.tiled_neighbors import nearest
 from trainer.analysis.word_scores import class_words
@@ -77,7 +77,7 @@ class Evaluation:
         shift: TaskData | None = None,
         features: bool = False,
         reading: Callable[[], Reading] | None = None,
-        progress: Progress | None = None,
+        progress: Progress = silent,
     ) -> None:
         """Create it without embedding.
 
@@ -90,7 +90,7 @@ class Evaluation:
         visual = subject.towers.visual
         reads_features = features and visual is not None and backbone(visual) is not None
         self.of: Literal["embeddings", "features"] = "features" if reads_features else "embeddings"
-        self._progress = progress or (lambda _share, _note: None)
+        self._progress = progress
         self._kept: dict[str, Any] = {}
         label = data.numbers_of(data.tried.labels)
         self._known = data.tried.pictures(label >= 0)
@@ -438,7 +438,7 @@ class Stored(Evaluation):
         text: Float[np.ndarray, "n d"] | None,
         train: Float[np.ndarray, "m d"] | None,
         features: tuple[Float[np.ndarray, "n w"], Float[np.ndarray, "m w"]] | None = None,
-        progress: Progress | None = None,
+        progress: Progress = silent,
     ) -> None:
         """Create it from a snapshot's contents; probes use `features` of test and training rows if given.
 

@@ -22,7 +22,7 @@ from jaxtyping import Float, Int, UInt8
 from torch import Tensor, nn
 
 from trainer.analysis.linear_probe import ProbeFit, chosen_decay, fit_reading
-from trainer.analysis.progress import Progress
+from trainer.analysis.progress import Progress, silent
 from trainer.data.augment import normalized, random_crops
 from trainer.device import autocast, measuring, memory_format, sent
 from trainer.models import TwoTowers
@@ -77,7 +77,7 @@ def fine_tune(
     where: torch.device,
     epochs: int,
     seed: int = 0,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> FineTuned:
     """Fine-tune a copy of the image tower with a head for `classes`; the towers stay unchanged.
 
@@ -92,16 +92,15 @@ def fine_tune(
         epochs: Over the labeled images; 0: the linear probe alone.
         seed: Of order and crops.
     """
-    report = progress or (lambda _share, _note: None)
     with torch.random.fork_rng(devices=[where] if where.type == "cuda" else []):
         torch.manual_seed(seed)
         tuned = _Tuned(towers, where)
-        report(0.0, "Fitting the head")
+        progress(0.0, "Fitting the head")
         features = tuned.features(labeled)
         reading = fit_reading(features, targets, classes, decay=_decay(features, targets, classes))
         linear = reading.logits(tuned.features(tried))
         tuned.begin_head(reading)
-        _train(tuned, labeled, targets, where=where, epochs=epochs, seed=seed, report=report)
+        _train(tuned, labeled, targets, where=where, epochs=epochs, seed=seed, progress=progress)
         answers = tuned.read(tried)
     return FineTuned(answers, linear, len(targets), epochs)
 
@@ -162,7 +161,7 @@ def _train(
     where: torch.device,
     epochs: int,
     seed: int,
-    report: Progress,
+    progress: Progress,
 ) -> None:
     batch = min(BATCH, len(targets))
     per_epoch = math.ceil(len(targets) / batch)
@@ -187,7 +186,7 @@ def _train(
             nn.utils.clip_grad_norm_(parameters, CLIP)
             optimizer.step()
             step += 1
-            report(step / steps, f"Fine-tuning on {len(targets):,} labels, epoch {epoch + 1} of {epochs}")
+            progress(step / steps, f"Fine-tuning on {len(targets):,} labels, epoch {epoch + 1} of {epochs}")
 
 
 def _decay(features: np.ndarray, targets: np.ndarray, classes: int) -> float:

@@ -77,7 +77,7 @@ def _separation(
     image: Float[np.ndarray, "n d"],
     text: Float[np.ndarray, "n d"],
     matched: Float[np.ndarray, " n"],
-    progress: Progress | None,
+    progress: Progress,
 ) -> dict[str, float]:
     """Return mean cosine and AUC against the hardest unmatched texts, named by their number; nothing without any.
 
@@ -93,7 +93,7 @@ def _separation(
 
 
 def _retrieval(
-    image: Float[np.ndarray, "n d"], text: Float[np.ndarray, "n d"], heldout: HeldOut, progress: Progress | None
+    image: Float[np.ndarray, "n d"], text: Float[np.ndarray, "n d"], heldout: HeldOut, progress: Progress
 ) -> dict[str, float]:
     forward, back = both_question_ranks(image, text, heldout.matching, progress=progress)
     return retrieval_numbers("image_to_text", forward) | retrieval_numbers("text_to_image", back)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from trainer.analysis.progress import Progress
+from trainer.analysis.progress import Progress, silent
 from trainer.config import Scenes
 from trainer.config.ablation import INDEPENDENT, INDEPENDENT_SCENES
 from trainer.inference.model_cache import AnswerError, ModelCache
@@ -20,7 +20,7 @@ def embed_independent(
     models: ModelCache,
     runs: Sequence[int | str],
     steps: Sequence[int | None] = (),
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> list[SnapshotRow]:
     """Embed the pairs with each run's model and add the snapshots to the workspace, replacing existing ones.
 
@@ -45,17 +45,14 @@ def embed_independent(
     return [_embed(models, row.id, step, progress, index, len(rows)) for index, (row, step) in enumerate(chosen)]
 
 
-def _embed(
-    models: ModelCache, run: int, step: int | None, progress: Progress | None, index: int, parts: int
-) -> SnapshotRow:
+def _embed(models: ModelCache, run: int, step: int | None, progress: Progress, index: int, parts: int) -> SnapshotRow:
     from trainer import data
     from trainer.evaluation import HeldOut
 
     workspace, row = models.workspace, models.workspace.runs.get(run)
 
     def report(share: float, note: str) -> None:
-        if progress:
-            progress((index + share) / parts, note)
+        progress((index + share) / parts, note)
 
     report(0.0, f"opening {row.short_name}")
     opened = models.get(run, step).opened

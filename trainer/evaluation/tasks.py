@@ -15,7 +15,7 @@ from trainer.analysis.distinct import matching as distinct_items
 from trainer.analysis.label_shares import labels_of_share, stratified
 from trainer.analysis.linear_probe import SHOTS, few_shot, linear_probe
 from trainer.analysis.neighbors import NEIGHBORS, voted
-from trainer.analysis.progress import Progress
+from trainer.analysis.progress import Progress, silent
 from trainer.analysis.retrieval import RECALLS, average_precision, both_question_ranks, recall_at, retrieval_numbers
 from trainer.analysis.tiled_neighbors import nearest
 from trainer.analysis.tiles import exact
@@ -139,7 +139,7 @@ def probe(
     label: Int[np.ndarray, " m"],
     classes: int,
     *,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> tuple[dict[str, float], dict[str, Any], dict[str, np.ndarray]]:
     """Return the linear probe on all labels."""
     fit = linear_probe(train, targets, tried, classes, progress=progress)
@@ -160,7 +160,7 @@ def few_shots(
     label: Int[np.ndarray, " m"],
     classes: int,
     *,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> tuple[dict[str, float], dict[str, Any], dict[str, np.ndarray]]:
     """Return linear probes on 1, 2, 4, 8 and 16 labels per class: mean and deviation over label draws.
 
@@ -172,8 +172,7 @@ def few_shots(
     counted = renamed[label] >= 0
     curve, others, metrics, arrays = [], [], {}, {"label": label}
     for number, shots in enumerate(SHOTS):
-        if progress is not None:
-            progress(number / len(SHOTS), f"Few-shot probes: {shots} labels a class")
+        progress(number / len(SHOTS), f"Few-shot probes: {shots} labels a class")
         accuracies, beside = [], []
         for seed in range(DRAWS):
             fit = few_shot(train, renamed[targets], tried[counted], len(present), shots=shots, seed=seed)

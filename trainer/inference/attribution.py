@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float, UInt8
 from torch import Tensor
 
-from trainer.analysis.progress import Progress
+from trainer.analysis.progress import Progress, silent
 
 Score = Callable[[UInt8[np.ndarray, "n s s 3"]], Float[np.ndarray, " n"]]
 """How well each of some images fits what is asked: its cosine with the caption."""
@@ -27,7 +27,7 @@ def edges(size: int, grid: int) -> list[int]:
 
 
 def occlusion(
-    image: UInt8[np.ndarray, "s s 3"], score: Score, *, grid: int, progress: Progress | None = None
+    image: UInt8[np.ndarray, "s s 3"], score: Score, *, grid: int, progress: Progress = silent
 ) -> Float[np.ndarray, "grid grid"]:
     """Return the decrease of the score when a part is covered, in its unit; positive: the part helps.
 
@@ -47,8 +47,7 @@ def occlusion(
         for (down, across), fitting in zip(spans, score(covered).tolist()):
             total[down, across] += uncovered - fitting
             times[down, across] += 1
-        if progress:
-            progress(min(1.0, (start + AT_ONCE) / len(corners)), "covering parts of the image")
+        progress(min(1.0, (start + AT_ONCE) / len(corners)), "covering parts of the image")
     return total / times
 
 
@@ -67,7 +66,7 @@ def gradient(
     *,
     grid: int,
     steps: int = 24,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> Float[np.ndarray, "grid grid"]:
     """Return integrated gradients from the mean color, summed over each cell, in the score's unit.
 
@@ -78,8 +77,7 @@ def gradient(
     total = torch.zeros_like(pixels)
     for step in range(steps):
         total += pixel_gradient(start + (step + 0.5) / steps * (pixels - start), score)
-        if progress:
-            progress((step + 1) / steps, "following the gradient")
+        progress((step + 1) / steps, "following the gradient")
     parts = ((pixels - start) * total / steps).sum(dim=0).double().cpu().numpy()
     return np.array([[parts[down, across].sum() for across in _cells(pixels, grid)] for down in _cells(pixels, grid)])
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from trainer.analysis.class_prompts import captioned
-from trainer.analysis.progress import Progress
+from trainer.analysis.progress import Progress, silent
 from trainer.charts import ChartError
 from trainer.charts.class_task import ClassTexts, read_class_texts, write_class_texts
 from trainer.inference.embed import embed_sentences
@@ -19,7 +19,7 @@ from trainer.untrusted import confined
 from trainer.untrusted import files as untrusted_files
 
 
-def class_texts(models: ModelCache, question: EmbedClasses, progress: Progress | None = None) -> Path:
+def class_texts(models: ModelCache, question: EmbedClasses, progress: Progress = silent) -> Path:
     """Return the file (for `trainer.charts.class_task.read_class_texts`) of every class in every template.
 
     Raises:

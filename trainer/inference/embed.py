@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from jaxtyping import Float
 
-from trainer.analysis.progress import Progress
+from trainer.analysis.progress import Progress, silent
 
 if TYPE_CHECKING:
     from trainer.inference.open_model import OpenModel
@@ -26,7 +26,7 @@ class ImageVectors:
     unreadable: dict[str, str]  # Path -> why it could not be read.
 
 
-def embed_files(model: OpenModel, paths: Sequence[str], progress: Progress | None = None) -> ImageVectors:
+def embed_files(model: OpenModel, paths: Sequence[str], progress: Progress = silent) -> ImageVectors:
     """Read and embed image files; unreadable ones are reported and skipped."""
     from trainer.data.streamed_images import pictures_ahead
 
@@ -37,19 +37,15 @@ def embed_files(model: OpenModel, paths: Sequence[str], progress: Progress | Non
         images += [path for path, good in zip(paths[part], read, strict=True) if good]
         if any(read):
             rows.append(model.embed_images(pixels[read]))
-        if progress:
-            progress(part.stop / len(paths), "embedding images")
+        progress(part.stop / len(paths), "embedding images")
     vectors = np.concatenate(rows) if rows else np.zeros((0, 0), np.float32)
     return ImageVectors(vectors, tuple(images), unreadable)
 
 
-def embed_sentences(
-    model: OpenModel, texts: Sequence[str], progress: Progress | None = None
-) -> Float[np.ndarray, "n d"]:
+def embed_sentences(model: OpenModel, texts: Sequence[str], progress: Progress = silent) -> Float[np.ndarray, "n d"]:
     """Return unit embeddings of `texts`, row i of the i-th."""
     rows = []
     for start in range(0, len(texts), TEXTS_AT_ONCE):
         rows.append(model.embed_texts(list(texts[start : start + TEXTS_AT_ONCE])))
-        if progress:
-            progress(min(1.0, (start + TEXTS_AT_ONCE) / len(texts)), "embedding texts")
+        progress(min(1.0, (start + TEXTS_AT_ONCE) / len(texts)), "embedding texts")
     return np.concatenate(rows) if rows else np.zeros((0, 0), np.float32)

@@ -10,7 +10,7 @@ from jaxtyping import Float
 
 from trainer.analysis.class_prompts import captioned
 from trainer.analysis.lru_cache import LruCache
-from trainer.analysis.progress import Progress
+from trainer.analysis.progress import Progress, silent
 from trainer.errors import UserError
 from trainer.inference.embed import embed_sentences
 from trainer.store import StoreError, Workspace, on_demand
@@ -73,7 +73,7 @@ class CachedModel:
             )
 
     def class_weights(
-        self, labels: Sequence[str], templates: Sequence[str], progress: Progress | None = None
+        self, labels: Sequence[str], templates: Sequence[str], progress: Progress = silent
     ) -> Float[np.ndarray, "labels d"]:
         """Return each label's normalized mean of its sentences' embeddings, embedding only new labels.
 

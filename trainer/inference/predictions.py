@@ -8,14 +8,14 @@ import numpy as np
 from jaxtyping import Float
 
 from trainer.analysis.calibration import probabilities
-from trainer.analysis.progress import Progress
+from trainer.analysis.progress import Progress, silent
 from trainer.inference.class_embeddings import check_templates
 from trainer.inference.embed import embed_files
 from trainer.inference.model_cache import AnswerError, ModelCache
 from trainer.messages import Classify, ClassifyAnswer, RunPrediction, Shares
 
 
-def predict(models: ModelCache, question: Classify, progress: Progress | None = None) -> ClassifyAnswer:
+def predict(models: ModelCache, question: Classify, progress: Progress = silent) -> ClassifyAnswer:
     """Return the answer to the question.
 
     The shares of labels are `softmax(inv_tau * cosine)`, or of SigLIP `sigmoid(inv_tau * cosine + bias)`. A softmax
@@ -33,8 +33,7 @@ def predict(models: ModelCache, question: Classify, progress: Progress | None = 
     for index, run_id in enumerate(runs):
 
         def report(share: float, note: str, index: int = index) -> None:
-            if progress:
-                progress((index + share) / len(runs), note)
+            progress((index + share) / len(runs), note)
 
         model = models.get(run_id, question.step)
         report(0.0, "reading")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from jaxtyping import Float, UInt8
 
-from trainer.analysis.progress import Progress
+from trainer.analysis.progress import Progress, silent
 from trainer.inference.model_cache import AnswerError, CachedModel, ModelCache
 from trainer.messages import Saliency
 
@@ -32,7 +32,7 @@ class SaliencyMaps:
     steps: tuple[int, ...]  # Of each run's checkpoint.
 
 
-def saliency_of(models: ModelCache, question: Saliency, progress: Progress | None = None) -> SaliencyMaps:
+def saliency_of(models: ModelCache, question: Saliency, progress: Progress = silent) -> SaliencyMaps:
     """Return each run's saliency map of the caption.
 
     Raises:
@@ -50,8 +50,7 @@ def saliency_of(models: ModelCache, question: Saliency, progress: Progress | Non
     for index, run in enumerate(runs):
 
         def report(share: float, note: str, index: int = index) -> None:
-            if progress:
-                progress((index + share) / len(runs), note)
+            progress((index + share) / len(runs), note)
 
         report(0.0, "opening the model")
         model = models.get(run, question.steps[index] if question.steps else None)

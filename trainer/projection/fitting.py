@@ -108,7 +108,7 @@ def fit(
     points = np.empty((m, 2), np.float32)
     points[rows] = some
     rest = np.setdiff1d(np.arange(m), rows, assume_unique=True)
-    report = lambda share: progress(1 - _REST_SHARE * (1 - share), f"placing {len(rest):,} more points")  # noqa: E731
+    report = lambda share, _note: progress(1 - _REST_SHARE * (1 - share), f"placing {len(rest):,} more points")  # noqa: E731
     neighbors, distances = nearest_among(vectors[rest], PLACED_BY, fitted_vectors, report)
     points[rest] = place(neighbors, distances, some)
     return Fitted(points, most, *notes)

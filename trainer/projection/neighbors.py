@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 from jaxtyping import Float, Float32, Int
 
 from trainer.analysis import tiled_neighbors
 from trainer.analysis.neighbor_cells import FoundNeighbors
+from trainer.analysis.progress import Progress, silent
 
 
 def with_itself(
@@ -30,9 +29,8 @@ def nearest_among(
     vectors: Float[np.ndarray, "m d"],
     k: int,
     among: Float[np.ndarray, "n d"],
-    progress: Callable[[float], None] | None = None,
+    progress: Progress = silent,
 ) -> tuple[Int[np.ndarray, "m k"], Float32[np.ndarray, "m k"]]:
     """Return each row's `k` nearest rows of `among` and the distances (1 - cosine), nearest first; exact."""
-    report = None if progress is None else lambda share, _note: progress(share)
-    rows, cosines = tiled_neighbors.nearest(vectors, among, k, progress=report)
+    rows, cosines = tiled_neighbors.nearest(vectors, among, k, progress=progress)
     return rows, distances_of(cosines)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from trainer.analysis.progress import Progress, silent
 from trainer.charts.decode import WHITE, DecodedChart, DecodedRun
 from trainer.render_mpl.files import NumberRows
 from trainer.render_mpl.film import FilmFrame, pixels_of
@@ -54,7 +55,7 @@ def draw(chart: DecodedChart) -> Figure:
     return figure
 
 
-def frames(chart: DecodedChart, progress: Callable[[float, str], None] | None = None) -> Iterator[FilmFrame]:
+def frames(chart: DecodedChart, progress: Progress = silent) -> Iterator[FilmFrame]:
     """Yield the film over the decoded steps: each step is held for a while, then fades into the next.
 
     A frame has one row for each decoded run, by its newest decoder up to that step (before its first: by the first).
@@ -62,8 +63,7 @@ def frames(chart: DecodedChart, progress: Callable[[float, str], None] | None = 
     steps = sorted({run.of_step for run in chart.runs})
     before: np.ndarray | None = None
     for index, step in enumerate(steps):
-        if progress:
-            progress(index / len(steps), f"drawing step {step:,}")
+        progress(index / len(steps), f"drawing step {step:,}")
         figure = draw(at_step(chart, step))
         figure.set_dpi(FILM_DPI)
         pixels = pixels_of(figure)

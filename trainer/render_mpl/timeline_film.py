@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
 
+from trainer.analysis.progress import Progress, silent
 from trainer.charts import objective_label
 from trainer.charts.marks import XYPlot
 from trainer.charts.snapshot_curves import by_data, measure_plot
@@ -28,15 +29,12 @@ HOLD_MS: Final = 600
 LAST_MS: Final = 1800
 
 
-def frames(
-    chart: TimelineChart, progress: Callable[[float, str], None] | None = None, *, only_last: bool = False
-) -> Iterator[FilmFrame]:
+def frames(chart: TimelineChart, progress: Progress = silent, *, only_last: bool = False) -> Iterator[FilmFrame]:
     """Yield the film, or its last frame: each step is held for a while, then its points move to their next places."""
     film = Film(chart)
     steps = chart.steps[-1:] if only_last else chart.steps
     for index, step in enumerate(steps):
-        if progress:
-            progress(index / len(steps), f"drawing step {step:,}")
+        progress(index / len(steps), f"drawing step {step:,}")
         if index:
             before = steps[index - 1]
             for part in range(1, BETWEEN + 1):

@@ -21,7 +21,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from trainer.analysis.half_precision import stored_unit_rows
-from trainer.analysis.progress import Progress
+from trainer.analysis.progress import Progress, silent
 from trainer.analysis.projection import ScatterSum
 from trainer.analysis.tiles import row_blocks
 from trainer.analysis.unit_rows import checked_unit_rows
@@ -52,7 +52,7 @@ class UnitCopy:
 # Its own threads wait for each other by spinning: beside other work the sums took half of the time of opening.
 @single_blas_thread
 def copy_unit_rows(
-    sides: Mapping[Side, Matrix], rows: Int[np.ndarray, " k"], folder: Path, progress: Progress | None = None
+    sides: Mapping[Side, Matrix], rows: Int[np.ndarray, " k"], folder: Path, progress: Progress = silent
 ) -> UnitCopy:
     """Write the unit rows of each side to a `.npy` in `folder`, without the rows that are no vectors on some side.
 
@@ -94,8 +94,7 @@ def copy_unit_rows(
 
         taken = zip(*(matrix.blocks(rows, height) for matrix in sides.values()), strict=True)
         for number, (block, blocks) in enumerate(zip(row_blocks(len(rows), 1, cells=height), taken, strict=True)):
-            if progress is not None:
-                progress(block.start / len(rows), "reading vectors")
+            progress(block.start / len(rows), "reading vectors")
             if len(waited) == AHEAD * len(makers):
                 write()
             turn = number % len(makers)

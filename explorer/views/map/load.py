@@ -15,7 +15,7 @@ from msgspec import Struct
 from explorer.views.map.coloring import choices
 from trainer.analysis.camera_3d import approximate_components
 from trainer.analysis.cluster_words import ClusterWords, cluster_words
-from trainer.analysis.progress import Progress
+from trainer.analysis.progress import Progress, silent
 from trainer.analysis.projection import total_variance
 from trainer.analysis.sampling import at_most
 from trainer.analysis.tiled_neighbors import nearest
@@ -193,7 +193,7 @@ def chosen_row(workspace: Workspace, run: int, step: int | None, data: SplitKey 
     return choose_snapshot(workspace, workspace.runs.get(run), step=step, **of_split(data))
 
 
-def read_numbers(side: MapSide, progress: Progress | None = None) -> PairNumbers | None:
+def read_numbers(side: MapSide, progress: Progress = silent) -> PairNumbers | None:
     """Return cosine and rank of every pair, as `pair_numbers` does; None without both modalities."""
     return pair_numbers(read_snapshot(side.row.folder, side.items), progress)
 
@@ -214,7 +214,7 @@ def read_one(side: MapSide, row: int) -> PairNumbers | None:
     return numbers_of_pair(read_snapshot(side.row.folder, side.items), row)
 
 
-def read_words(side: MapSide, progress: Progress | None = None) -> ClusterWords:
+def read_words(side: MapSide, progress: Progress = silent) -> ClusterWords:
     """Return clusters of pairs in the run's embedding space, by images if there are any."""
     snapshot = read_snapshot(side.row.folder, side.items)
     vectors = snapshot.image if snapshot.image is not None else snapshot.text

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -47,7 +47,7 @@ def read(
         umap: Show UMAP layouts where the workspace has them; else PCA.
     """
     sides = [index for index, run in enumerate(runs) if run is not None]
-    options = {"dataset": dataset, "split": split, "curves": False}
+    options: dict[str, Any] = {"dataset": dataset, "split": split, "curves": False}
     try:
         return _result(workspace, timeline(workspace, [runs[index] for index in sides], **options), sides, {}, umap)
     except UserError as error:

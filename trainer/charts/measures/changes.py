@@ -110,9 +110,7 @@ def compare(workspace: Workspace, request: Request, settings: ChangesSettings, p
     return ChangesData(tuple(compared), tuple(indices), tuple(plain), fitting_suites(workspace, plain[0]), notes)
 
 
-def _plain(
-    workspace: Workspace, request: Request, pair: tuple[Target, Target], k: int, progress: Progress | None
-) -> Changes:
+def _plain(workspace: Workspace, request: Request, pair: tuple[Target, Target], k: int, progress: Progress) -> Changes:
     opened = open_targets(workspace, replace(request, targets=pair))
     chosen, key = [each.row for each in opened], (*(each.key for each in opened), k)
     if (compared := _ALIVE.get(key)) is None:

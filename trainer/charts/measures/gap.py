@@ -17,7 +17,7 @@ from trainer.analysis import losses
 from trainer.analysis.distinct import Matching
 from trainer.analysis.gap import Way, close_gap
 from trainer.analysis.geometry import modality_gap
-from trainer.analysis.progress import Progress, part_of
+from trainer.analysis.progress import Progress, part_of, silent
 from trainer.analysis.projection import principal_axes
 from trainer.analysis.retrieval import both_question_ranks, recall_at
 from trainer.analysis.similarity import matched_cosines
@@ -76,7 +76,7 @@ class Objective(Struct, frozen=True):
         return f"InfoNCE, 1/τ {self.inv_tau:.3g}"
 
     def loss(
-        self, image: Float[np.ndarray, "n d"], text: Float[np.ndarray, "n d"], progress: Progress | None = None
+        self, image: Float[np.ndarray, "n d"], text: Float[np.ndarray, "n d"], progress: Progress = silent
     ) -> float:
         """Return the loss of all these pairs as one batch; NaN with fewer than two."""
         if len(image) < 2:
@@ -128,13 +128,12 @@ class GapSample:
         """Places of the distinct pairs."""
         return self.units.rows("pair")
 
-    def measure(self, objective: Objective, share: float, method: Way, progress: Progress | None = None) -> GapPoint:
+    def measure(self, objective: Objective, share: float, method: Way, progress: Progress = silent) -> GapPoint:
         """Return loss and recall with `share` of the gap closed; `progress` may raise to cancel."""
         image, text = close_gap(self.image, self.text, share, method, gap=self.gap)
         forward, back = both_question_ranks(image, text, self.matching, progress=part_of(progress, 0, 2))
         # The loss takes about as long as both rankings together, or longer.
-        report = (lambda done, note: progress(0.5 + done / 2, note)) if progress else None
-        loss = objective.loss(image[self.batch], text[self.batch], report)
+        loss = objective.loss(image[self.batch], text[self.batch], part_of(progress, 1, 2))
         cosines = matched_cosines(image[self.pairs], text[self.pairs])
         matched = float(cosines.mean(dtype=np.float64)) if len(cosines) else float("nan")
         recalls = recall_at(forward, 1), recall_at(back, 1)

@@ -11,7 +11,7 @@ from jaxtyping import Float, Int
 from msgspec import Struct
 
 from trainer.analysis.geometry import alignment, modality_gap, uniformity
-from trainer.analysis.progress import between, part_of
+from trainer.analysis.progress import Progress, between, part_of, silent
 from trainer.analysis.sampling import at_most
 from trainer.analysis.spectra import covariance_spectrum, effective_directions
 from trainer.analysis.tiles import exact
@@ -30,7 +30,7 @@ from trainer.charts.matching import units_of
 from trainer.charts.opened_snapshot import open_target
 from trainer.charts.snapshot_label import SnapshotLabel
 from trainer.charts.snapshots import course_of
-from trainer.charts.spec import Progress, Request, Target
+from trainer.charts.spec import Request, Target
 from trainer.config.fields import option
 from trainer.store import SnapshotRow, Workspace
 from trainer.store.snapshot_files import read_snapshot
@@ -165,7 +165,7 @@ def geometry(
 def measure(
     vectors: Float[np.ndarray, "n d"],
     every: Int[np.ndarray, " u"],
-    progress: Progress | None = None,
+    progress: Progress = silent,
     *,
     most: int | None = None,
 ) -> Spread:
@@ -211,11 +211,10 @@ def sphere_density(d: int) -> Float[np.ndarray, " 180"]:
     return share / share.sum()
 
 
-def _course(snapshots: Sequence[SnapshotRow], progress: Progress | None) -> dict[str, tuple[StepSpread, ...]]:
+def _course(snapshots: Sequence[SnapshotRow], progress: Progress) -> dict[str, tuple[StepSpread, ...]]:
     course: dict[str, list[StepSpread]] = {}
     for index, row in enumerate(snapshots):
-        if progress:
-            progress(index / len(snapshots), "measuring each checkpoint")
+        progress(index / len(snapshots), "measuring each checkpoint")
         at = read_snapshot(row.folder)
         units = units_of(at)
         for name in MODALITIES:

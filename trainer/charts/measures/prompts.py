@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Float, Int
 from msgspec import Struct
 
-from trainer.analysis.progress import Progress
+from trainer.analysis.progress import Progress, silent
 from trainer.analysis.prompts import accuracy_by_class, ensemble, template_accuracy
 from trainer.analysis.zero_shot import confusion, predict
 from trainer.charts import ChartError
@@ -63,7 +63,7 @@ def prompts(
     index: int = 0,
     dataset: str | None = None,
     split: str | None = None,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> PromptRun:
     """Return each template alone and the ensemble, for the run with these class vectors.
 
