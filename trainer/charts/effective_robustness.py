@@ -17,7 +17,7 @@ from trainer.charts.spec import Chart, Progress, Request
 from trainer.config.fields import option
 from trainer.metrics import logged_name
 from trainer.store import Workspace
-from trainer.store.number_series import number_series, sources_text
+from trainer.store.number_series import number_series
 
 METHOD: Final = """\
 Each point is an evaluation of a run: a share on held-out pairs like the training pairs, and one on shifted pairs (for \
@@ -82,7 +82,7 @@ def compute(workspace: Workspace, request: Request, settings: RobustnessSettings
         # A run that is trained here has learned nothing at step 0; a published model has no other step.
         finite = np.isfinite(standard) & np.isfinite(shifted) & ((common > 0) | (not run.optimizer.epochs))
         if finite.any():
-            source = sources_text((held, moved))
+            source = ", ".join(dict.fromkeys(filter(None, (held.source, moved.source))))
             runs.append(RunShares(row.short_name, run.objective.kind, standard[finite], shifted[finite], source))
     if not runs:
         both = f"{logged_name(settings.own)} and {logged_name(settings.shifted)}"

@@ -87,12 +87,10 @@ def environment_is_ours() -> bool:
     import sysconfig
 
     packages = sysconfig.get_path("purelib")
-    inside = Path(__file__).resolve().is_relative_to(Path(sys.prefix).resolve()) or _is_checkout()
+    file = Path(__file__).resolve()
+    is_checkout = (file.parents[2] / "pyproject.toml").is_file()
+    inside = file.is_relative_to(Path(sys.prefix).resolve()) or is_checkout
     return sys.prefix != sys.base_prefix and inside and os.access(packages, os.W_OK | os.X_OK)
-
-
-def _is_checkout() -> bool:
-    return (Path(__file__).resolve().parents[2] / "pyproject.toml").is_file()
 
 
 def requirements() -> list[str]:

@@ -5,25 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from trainer.errors import UserError
 from trainer.untrusted.files import refusal_of_downloads
 
+if TYPE_CHECKING:
+    from huggingface_hub import HfApi
+
 _REPOSITORY: Final = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 
 
-class HubClient(Protocol):
-    """What is used of `huggingface_hub.HfApi`."""
-
-    def create_repo(self, repo_id: str, *, private: bool, exist_ok: bool) -> Any:
-        """Create a repository."""
-
-    def upload_folder(self, *, repo_id: str, folder_path: str, commit_message: str) -> Any:
-        """Upload the files of a folder in one commit."""
-
-
-def push(folder: Path, repository: str, *, public: bool = False, client: Callable[[], HubClient] | None = None) -> str:
+def push(folder: Path, repository: str, *, public: bool = False, client: Callable[[], HfApi] | None = None) -> str:
     """Upload the files of an exported folder and return the address of the commit.
 
     Args:
@@ -54,9 +47,8 @@ def push(folder: Path, repository: str, *, public: bool = False, client: Callabl
     return str(getattr(commit, "commit_url", commit))
 
 
-def hub_client() -> HubClient:
+def hub_client() -> HfApi:
     """Return the client of `huggingface_hub`."""
     from huggingface_hub import HfApi
 
-    client: HubClient = HfApi()
-    return client
+    return HfApi()

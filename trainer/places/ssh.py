@@ -369,12 +369,9 @@ def _login(host: RemoteHost) -> str:
     return f"{host.user}@{host.hostname}" if host.user else host.hostname
 
 
-def _rsync_login(host: RemoteHost) -> str:
-    return _login(host).replace(host.hostname, f"[{host.hostname}]") if ":" in host.hostname else _login(host)
-
-
 def _remote(host: RemoteHost) -> str:
-    return f"{_rsync_login(host)}:" if host.hostname else ""
+    bracketed = f"[{host.hostname}]" if ":" in host.hostname else host.hostname
+    return f"{_login(host).replace(host.hostname, bracketed)}:" if host.hostname else ""
 
 
 def _own_session() -> dict[str, Any]:

@@ -216,9 +216,11 @@ class RequestHandlers:
         return answer_project(self._workspace.folder, question, progress)
 
     def _place_rows(self, question: messages.PlaceRows, progress: Progress) -> messages.PlaceRowsAnswer:
-        from trainer.server.projection import answer_place_rows
+        from trainer.projection.fitting import placed
+        from trainer.untrusted.bounded.arrays import load_npy
 
-        return messages.PlaceRowsAnswer(array=self._keep(question.run, answer_place_rows(question, progress)))
+        points = placed(load_npy(question.vectors), question.placement, progress)
+        return messages.PlaceRowsAnswer(array=self._keep(question.run, points))
 
     def _keep(self, run: int, vectors: np.ndarray) -> str:
         name = self._workspace.runs.get(run).folder.name

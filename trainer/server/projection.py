@@ -11,21 +11,12 @@ from jaxtyping import Float
 from numpy import ndarray
 
 from trainer.analysis.progress import Progress
-from trainer.messages import PlaceRows, Project, ProjectAnswer
-from trainer.projection.fitting import ProjectError, placed
+from trainer.messages import Project, ProjectAnswer
+from trainer.projection.fitting import ProjectError
 from trainer.projection.layouts import series
 from trainer.projection.new_points import place_new
 from trainer.store.files import write_atomically
 from trainer.untrusted.bounded.arrays import load_npy
-
-
-def answer_place_rows(question: PlaceRows, progress: Progress) -> Float[ndarray, "m 2"]:
-    """Return the points of the vectors.
-
-    Raises:
-        ProjectError: As `trainer.projection.fitting.placed`.
-    """
-    return placed(load_npy(question.vectors), question.placement, progress)
 
 
 def answer_project(workspace_folder: Path, question: Project, progress: Progress) -> ProjectAnswer:

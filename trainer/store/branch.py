@@ -36,9 +36,8 @@ def branch(workspace: Workspace, run: int, step: int, name: str) -> int:
     workspace.runs.change(made, reason=f"Branching from step {step} of {parent.name} was cut short. Delete this run.")
     try:
         entries = _copy_curves(workspace, parent, made, step)
-        _copy_files(
-            workspace, parent, made, [row for row in checkpoints.values() if row.step == step or _is_best(row, step)]
-        )
+        copied = [row for row in checkpoints.values() if row.step == step or (row.best and row.step < step)]
+        _copy_files(workspace, parent, made, copied)
         _copy_snapshots(workspace, parent, made, step)
     except (OSError, StoreError) as error:
         workspace.purge(made)
@@ -46,10 +45,6 @@ def branch(workspace: Workspace, run: int, step: int, name: str) -> int:
         raise StoreError(f"The checkpoint of step {step} cannot be copied: {why}. Nothing was made.") from error
     _introduce(workspace, parent, made, step, entries)
     return made
-
-
-def _is_best(row: CheckpointRow, step: int) -> bool:
-    return row.best and row.step <= step
 
 
 def _copy_curves(workspace: Workspace, parent: RunRow, made: int, step: int) -> list[Entry]:

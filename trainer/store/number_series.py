@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -55,8 +54,3 @@ def number_series(workspace: Workspace, run: int, name: str, *, beside: tuple[st
     numbers = np.array([by_data[data][step] for step in at], np.float64)
     source = f"evaluated on {' '.join(data)}"
     return NumberSeries(np.array(at, np.int64), numbers, np.full(len(at), np.nan), source, data)
-
-
-def sources_text(series: Sequence[NumberSeries]) -> str:
-    """Return where numbers come from: `logged` or the data that they were evaluated on."""
-    return ", ".join(dict.fromkeys(numbers.source for numbers in series if numbers.source))

@@ -346,10 +346,6 @@ class RunTable:
         """Restore a deleted run."""
         self.change(run, deleted_at=None)
 
-    def mark_deleted(self, run: int) -> None:
-        """Mark the run as deleted."""
-        self.change(run, deleted_at=time.time())
-
     def add_facts(self, run: int, facts: dict[str, Any]) -> None:
         """Add facts about the run, replacing those of the same name."""
         with self.database.write() as connection:

@@ -6,6 +6,7 @@ import datetime
 import json
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -199,7 +200,7 @@ class Workspace:
         """
         self.check_mine()
         self._refuse_alive(run, "delete")
-        self.runs.mark_deleted(run)
+        self.runs.change(run, deleted_at=time.time())
 
     def purge(self, run: int) -> None:
         """Remove the run, its files and the layouts made of its snapshots permanently.

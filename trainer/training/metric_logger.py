@@ -26,7 +26,7 @@ from trainer.evaluation.measurement import measurement_of
 from trainer.evaluation.questions import of_reference
 from trainer.evaluation.reference import REFERENCE
 from trainer.metrics import headline, split_label
-from trainer.scheduling.energy import METRIC
+from trainer.scheduling.energy import METRIC, EnergyMeter
 from trainer.store import EVALUATING, RunLog, crash_points
 from trainer.store.question import Question
 from trainer.store.run_log import seconds_left
@@ -170,7 +170,7 @@ class MetricLogger:
             best = earlier.facts.get(BEST)
             self._alarms = AlertWatch(self._log.folder, warmup, limits, best=best, raised=earlier.alerts)
         self._log.memory = lambda: system_metrics.memory(training.device)
-        self._energy = system_metrics.energy_meter(training.device, self._used_wh)
+        self._energy = EnergyMeter(lambda: system_metrics.cards_of(training.device), used_wh=self._used_wh)
         mixes = set(self._run.tuning.percents) if self._run.tuning.mix else None
         self._snapshot_steps = mixes or self._run.watching.snapshot_steps(total)
         self._tokenizer = tokenizer.to_json()

@@ -107,7 +107,7 @@ def check(make: MakeSession, shared: ranks.Ranks, updates: int = UPDATES) -> Ran
             rounding = max(rounding, _rounding(others[0], start))
     if not shared.leads:
         return None
-    undivided, *parts = (_largest(measured) for measured in differences)
+    undivided, *parts = (UpdateDifference(*map(max, zip(*map(astuple, measured)))) for measured in differences)
     return RankCheck(shared.size, updates, undivided, parts[0] if parts else None, norms, rounding)
 
 
@@ -225,10 +225,6 @@ def _rounding(training: TrainingSession, start: dict[str, Any]) -> float:
 
 def _named(module: torch.nn.Module) -> list[tuple[str, torch.nn.Parameter]]:
     return [(f"{type(module).__name__}.{name}", parameter) for name, parameter in module.named_parameters()]
-
-
-def _largest(differences: list[UpdateDifference]) -> UpdateDifference:
-    return UpdateDifference(*(max(values) for values in zip(*map(astuple, differences), strict=True)))
 
 
 def main(arguments: list[str]) -> int:

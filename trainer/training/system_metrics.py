@@ -4,21 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import os
-from functools import partial
 
 import psutil
 import torch
 
 from trainer.scheduling import gpu_usage
-from trainer.scheduling.energy import EnergyMeter
 from trainer.scheduling.gpu_usage import Gpu
 
 _MIB = 2**20
-
-
-def energy_meter(where: torch.device, used_wh: float) -> EnergyMeter:
-    """Return what adds up the energy of the cards of this computer that train with this process."""
-    return EnergyMeter(partial(cards_of, where), used_wh=used_wh)
 
 
 def cards_of(where: torch.device) -> tuple[Gpu, ...]:
