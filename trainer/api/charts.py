@@ -71,23 +71,14 @@ class ComputedChart:
         return panel.draw(self.panel)
 
     def save(self, *files: str | Path) -> None:
-        """Save the chart to SVG, PDF, PNG, CSV or Parquet files, by their suffixes.
+        """Save the chart to SVG, PDF, PNG, CSV or Parquet files, or its tables to .md or .tex, by their suffixes.
 
         Raises:
             UserError: A file cannot be written.
         """
-        from trainer.charts.panel_rows import HEADER, panel_rows
-        from trainer.render_mpl.files import NumberRows, check_suffixes, write_figure
+        from trainer.render_mpl.panel import write_panel
 
-        paths = [Path(file) for file in files]
-        check_suffixes(paths)
-        write_figure(
-            paths,
-            figure=self.figure,
-            rows=lambda: NumberRows(HEADER, panel_rows(self.panel, self.name)),
-            command=self.command,
-            title=self.panel.title,
-        )
+        write_panel([Path(file) for file in files], self.panel, self.name, self.command)
 
     def _repr_png_(self) -> bytes:
         """Return the figure as PNG, for notebooks."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Float, UInt8
 from msgspec import Struct
 
+from trainer.charts.marks import ImageRow, Panel, RowImage, run_tone
 from trainer.charts.settings import options
 from trainer.config.fields import option
 
@@ -23,7 +24,10 @@ MEASURED: Final = "decoded"
 """The fact of a run that says what comes back from its samples."""
 MOST_DIRECTIONS: Final = 16
 """Principal directions that an embedding can be moved along; later ones hold too little to be seen."""
+WAYS: Final = {"noisy": "The first noise on its way", "foreseen": "What is foreseen in it"}
 _MOST_ATTRIBUTES: Final = 16
+_MOST_BESIDE: Final = 12
+"""Pictures of one row."""
 
 
 @dataclass(frozen=True)
@@ -105,6 +109,12 @@ class DecodedRun:
         """The mean of the spread, in percent of the range of a pixel."""
         return 100 * float(self.spread.mean())
 
+    @property
+    def shade(self) -> UInt8[np.ndarray, "s s 3"]:
+        """The spread as a gray picture, white at `WHITE`."""
+        shade = np.rint(255 * np.clip(self.spread / WHITE, 0, 1)).astype(np.uint8)
+        return np.repeat(shade[:, :, None], 3, axis=2)
+
 
 @dataclass(frozen=True)
 class DecodedChart:
@@ -129,6 +139,37 @@ class DecodedChart:
             f"over the noises may be what all pictures share; only differences between equal decoders speak of the "
             f"embeddings.{explained} {_read(self.runs)}"
         )
+
+
+def panel(chart: DecodedChart) -> Panel:
+    """Return a row of pictures for each decoder: original, mean, nearest training picture, deviation, samples.
+
+    Two more rows have the first noise on its way, and what is foreseen in it, where that was asked for.
+    """
+    rows: list[tuple[ImageRow, ...]] = []
+    for run in chart.runs:
+        title = f"{run.of_name} at step {run.of_step:,}, by {run.name} (step {run.step:,})"
+        cells = [] if chart.original is None else [_cell("original", chart.original)]
+        cells.append(_cell("mean", run.mean))
+        cells += [RowImage(-1, near.path, near.caption, f"nearest · {near.cosine:.2f}") for near in run.nearest[:1]]
+        cells.append(_cell(f"not kept · {run.not_kept:.1f} %", run.shade))
+        cells += [_cell(f"noise {seed}", pixels) for seed, pixels in zip(chart.noises, run.samples, strict=True)]
+        rows += _in_rows(run, "decoded", title, cells)
+        if run.reverse is not None:
+            for key, pictures in (("noisy", run.reverse.noisy), ("foreseen", run.reverse.foreseen)):
+                levels = zip(run.reverse.levels, pictures, strict=True)
+                rows += _in_rows(run, key, WAYS[key], [_cell(f"t = {level:,}", pixels) for level, pixels in levels])
+    return Panel(title=f"Decoded: {chart.title}", rows=tuple(rows), notes=(chart.how, chart.limits))
+
+
+def _cell(words: str, pixels: UInt8[np.ndarray, "s s 3"]) -> RowImage:
+    return RowImage(-1, "", "", words, pixels=pixels)
+
+
+def _in_rows(run: DecodedRun, key: str, title: str, cells: Sequence[RowImage]) -> Iterator[tuple[ImageRow, ...]]:
+    for at in range(0, len(cells), _MOST_BESIDE):
+        part = tuple(cells[at : at + _MOST_BESIDE])
+        yield (ImageRow(f"{key}-{run.index}-{at}", "" if at else title, run_tone(run.index), part),)
 
 
 def request_words(request: Any) -> list[str]:

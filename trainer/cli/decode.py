@@ -15,7 +15,6 @@ from trainer.untrusted.terminal import say, say_json
 
 if TYPE_CHECKING:
     from trainer.charts.decode import DecodedChart
-    from trainer.charts.marks import Panel
     from trainer.messages import Decode
     from trainer.store import Workspace
 
@@ -59,12 +58,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the measures of what is kept; write files if requested."""
-    from trainer.charts.decode import request_words
+    from trainer.charts.decode import panel, request_words
     from trainer.charts.snapshot_label import document_with_full_names
     from trainer.cli._progress import report
-    from trainer.render_mpl import decode as figure
     from trainer.render_mpl import film
-    from trainer.render_mpl.files import check_suffixes, json_text, write_figure
+    from trainer.render_mpl.decode import frames
+    from trainer.render_mpl.files import check_suffixes, json_text
+    from trainer.render_mpl.panel import write_panel
 
     if args.measure:
         return _measure(args)
@@ -78,17 +78,11 @@ def run(args: argparse.Namespace) -> int:
     arguments = ["trainer", "decode", *map(str, args.runs), *request_words(request), *step_words(args.step)]
     line = shell.join([*arguments, "--out", *(file.name for file in args.out)])
     if films:
-        drawn = list(figure.frames(chart, report))
+        drawn = list(frames(chart, report))
         for file in films:
             film.write_film(file, drawn, command=line, title="Decoded over training")
     if still:
-        write_figure(
-            still,
-            figure=lambda: figure.draw(chart),
-            rows=lambda: figure.rows(chart),
-            command=line,
-            title="Decoded",
-        )
+        write_panel(still, panel(chart), "decode", line)
     values = document_with_full_names(args.workspace, document(chart))
     say_json(json_text(values, indent=1)) if args.json else say(as_text(chart))
     return 0
@@ -99,6 +93,7 @@ def _measure(args: argparse.Namespace) -> int:
     from trainer.cli._progress import report
     from trainer.evaluation import decode_measures
     from trainer.render_mpl.files import check_suffixes, json_text
+    from trainer.render_mpl.panel import write_panel
     from trainer.training.decoder_limits import attribute_decoder
 
     check_suffixes(args.out)
@@ -110,7 +105,9 @@ def _measure(args: argparse.Namespace) -> int:
     measures = decode_measures.measure_decoders(args.workspace, targets, request, report, alike)
     _remember(args.workspace, decode_measures.facts_of(measures))
     if args.out:
-        _write_recovery(args, decode_measures.recovery(measures))
+        arguments = ["trainer", "decode", *args.runs, "--measure", "--most", str(args.most), "--steps", str(args.steps)]
+        command = shell.join([*arguments, *step_words(args.step), "--out", *(file.name for file in args.out)])
+        write_panel(args.out, decode_measures.recovery(measures), "decoder-recovery", command)
     if args.json:
         say_json(json_text(decode_measures.document(measures), indent=1))
     else:
@@ -126,21 +123,6 @@ def _remember(workspace: Workspace, facts: Mapping[int, dict[str, Any]]) -> None
         return
     for run, measured in facts.items():
         workspace.runs.add_facts(run, {MEASURED: measured})
-
-
-def _write_recovery(args: argparse.Namespace, panel: Panel) -> None:
-    from trainer.charts.panel_rows import HEADER, panel_rows
-    from trainer.render_mpl import panel as figure
-    from trainer.render_mpl.files import NumberRows, write_figure
-
-    arguments = ["trainer", "decode", *args.runs, "--measure", "--most", str(args.most), "--steps", str(args.steps)]
-    write_figure(
-        args.out,
-        figure=lambda: figure.draw(panel),
-        rows=lambda: NumberRows(HEADER, panel_rows(panel, "decoder-recovery")),
-        command=shell.join([*arguments, *step_words(args.step), "--out", *(file.name for file in args.out)]),
-        title=panel.title,
-    )
 
 
 def request_of(args: argparse.Namespace) -> Decode:

@@ -9,6 +9,7 @@ import sys
 import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -28,10 +29,12 @@ from trainer.charts.marks import (
     XYPlot,
     run_tone,
 )
+from trainer.charts.panel_rows import HEADER, panel_rows
 from trainer.charts.run_tones import with_sides
 from trainer.charts.timeline import MAP_IN, MOST_STEPS
 from trainer.experiments.run_style import SIDES
 from trainer.render_mpl.dot_labels import label_dots
+from trainer.render_mpl.files import NumberRows, write_figure
 from trainer.render_mpl.pair_map import LAYERS, MOST_VECTOR_POINTS, class_names_on, draw_map, legend_of
 from trainer.render_mpl.style import HAIRLINE, INK, PAGE_IN, QUIET, footnote, heading, in_style, new_figure
 from trainer.render_mpl.text_fitting import align_titles, shortened
@@ -158,6 +161,22 @@ def draw(panel: Panel, choices: FigureChoices = WHOLE, runs: Sequence[str] = ())
         figure.suptitle("\n".join(head), x=0.01, ha="left", fontsize=7.5, color=QUIET, linespacing=1.5)
     footnote(figure, "\n".join(notes))
     return figure
+
+
+def write_panel(files: Sequence[Path], panel: Panel, name: str, command: str) -> None:
+    """Write the panel of chart `name` to every file, its numbers to `.csv` and `.parquet`, tables to `.md` and `.tex`.
+
+    Raises:
+        UserError: As `write_figure`.
+    """
+    write_figure(
+        files,
+        figure=lambda: draw(panel),
+        rows=lambda: NumberRows(HEADER, panel_rows(panel, name)),
+        command=command,
+        title=panel.title,
+        panel=lambda: panel,
+    )
 
 
 def _counts(lines: Sequence[Sequence[Mark]]) -> list[int]:
@@ -302,7 +321,7 @@ def _height(mark: Mark, wide: float, *, compact: bool = False) -> float:
     if isinstance(mark, ShadedTable):
         return 0.55 + 0.24 * (len(mark.rows) + 1)
     if isinstance(mark, ImageRow):
-        return 1.75 if mark.cells else 0.85
+        return 0.46 + 0.6 * float(np.ptp(_ends(mark))) if mark.cells else 0.85
     if isinstance(mark, NumberTable):
         rows = sum(height for _, height in _row_names(mark, wide))
         return 0.5 + LINE_IN * (rows + max(map(len, _heads(mark, wide)), default=1))
@@ -432,8 +451,14 @@ def _draw_images(axes: Axes, strip: ImageRow, *, wide: float) -> None:
         _draw_image(axes, column, cell)
     axes.set_axis_off()
     axes.set_xlim(0, room)
-    axes.set_ylim(-0.75, 1.4)
+    axes.set_ylim(*_ends(strip))
     axes.set_aspect("equal", anchor="NW")
+
+
+def _ends(strip: ImageRow) -> tuple[float, float]:
+    """Return what a row of images takes below and above their lower edge, in images: captions, and up to two lines."""
+    below, two = any(cell.caption for cell in strip.cells), any(" · " in cell.words for cell in strip.cells)
+    return -0.75 if below else -0.1, 1.4 if two else 1.25
 
 
 def _draw_image(axes: Axes, column: int, cell: RowImage) -> None:

@@ -29,7 +29,6 @@ from explorer.widgets.state_area import Act
 from trainer.charts.decode import (
     NOISES,
     STEPS,
-    WHITE,
     DecodedChart,
     DecodedRun,
     DecodeSettings,
@@ -461,8 +460,7 @@ class DecodedRow(QWidget):
             f"step {run.of_step:,}, by {run.name} (step {run.step:,}); not kept {run.not_kept:.1f} %; "
             f"nearest of {run.nearest_of:,}"
         )
-        shade = np.rint(255 * np.clip(run.spread / WHITE, 0, 1)).astype(np.uint8)
-        pictures = [original, run.mean, None, *run.samples, np.repeat(shade[:, :, None], 3, axis=2)]
+        pictures = [original, run.mean, None, *run.samples, run.shade]
         for title, box, pixels in zip(COLUMNS, self.boxes, pictures, strict=False):
             box.show_pixels(pixels, f"{title}, decoded by {run.name}" if pixels is not None else title)
         if run.nearest:
