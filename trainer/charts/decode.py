@@ -162,8 +162,8 @@ def panel(chart: DecodedChart) -> Panel:
     return Panel(title=f"Decoded: {chart.title}", rows=tuple(rows), notes=(chart.how, chart.limits))
 
 
-def _cell(words: str, pixels: UInt8[np.ndarray, "s s 3"]) -> RowImage:
-    return RowImage(-1, "", "", words, pixels=pixels)
+def _cell(label: str, pixels: UInt8[np.ndarray, "s s 3"]) -> RowImage:
+    return RowImage(-1, "", "", label, pixels=pixels)
 
 
 def _in_rows(run: DecodedRun, key: str, title: str, cells: Sequence[RowImage]) -> Iterator[tuple[ImageRow, ...]]:
