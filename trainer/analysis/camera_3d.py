@@ -88,8 +88,8 @@ def component_points(
 
 
 def approximate_components(
-    parts: Sequence[Float[np.ndarray, "_ d"] | None], k: int = 3, *, every: int = 1
-) -> Float[np.ndarray, "n k"]:
+    parts: Sequence[Float[np.ndarray, "_ d"] | None], *, every: int = 1
+) -> Float[np.ndarray, "n 3"]:
     """Return nearly what `components` does, of a few thousand rows, in a fraction of its time.
 
     The axes come from a subspace iteration in float32 (Halko, Martinsson and Tropp, arXiv 0909.4061, algorithm 4.4). It
@@ -98,18 +98,17 @@ def approximate_components(
 
     Args:
         parts: As for `components`.
-        k: Coordinates a row.
         every: The axes are those of each so many-th row.
     """
     rows = np.concatenate([part.astype(np.float32) for part in parts if part is not None])
     rows /= np.maximum(np.sqrt(np.einsum("ij,ij->i", rows, rows)), 1e-12)[:, None]
     rows -= rows.mean(0)
     some, d = np.ascontiguousarray(rows[::every]), rows.shape[1]
-    basis = np.random.default_rng(0).standard_normal((d, min(d, k + _MORE_AXES)), np.float32)
+    basis = np.random.default_rng(0).standard_normal((d, min(d, 3 + _MORE_AXES)), np.float32)
     for _ in range(_ITERATIONS):
         basis = np.linalg.qr(some.T @ (some @ basis))[0]
     within = some @ basis
-    rotation = largest_axes((within.T @ within).astype(np.float64), k)[0]
+    rotation = largest_axes((within.T @ within).astype(np.float64), 3)[0]
     return np.asarray(rows @ largest_positive(basis @ rotation), np.float32)
 
 

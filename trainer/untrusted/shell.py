@@ -55,9 +55,9 @@ def split(line: str, *, posix: bool = _POSIX) -> list[str]:
     return shlex.split(line, posix=posix)
 
 
-def one_after_another(lines: Iterable[str], *, posix: bool = _POSIX) -> str:
+def one_after_another(lines: Iterable[str]) -> str:
     """Join lines so that each runs after the previous one succeeds; PowerShell 5 cannot and runs all."""
-    return (" && " if posix else "; ").join(lines)
+    return (" && " if _POSIX else "; ").join(lines)
 
 
 def _escaped(sign: str) -> str:

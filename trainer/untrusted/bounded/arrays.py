@@ -167,13 +167,10 @@ def _width(path: Path, width: int) -> int:
     return width
 
 
-def load_npz(
-    path: Path, kinds: str = NUMBERS + _WORDS, *, most: int = _MOST_UNFOLDED, others: list[str] | None = None
-) -> dict[str, np.ndarray]:
+def load_npz(path: Path, *, most: int = _MOST_UNFOLDED, others: list[str] | None = None) -> dict[str, np.ndarray]:
     """Return the arrays in a `.npz`, by name.
 
     Args:
-        kinds: As for `check_npy`.
         most: Bytes that all arrays may have beyond the size of the file.
         others: Gets the names of arrays of objects, which are left out; None: they are refused.
 
@@ -201,7 +198,7 @@ def load_npz(
                     if others is not None and _OBJECTS in content[:_HEAD]:
                         others.append(name)
                     else:
-                        arrays[name] = _array(path, content, kinds)
+                        arrays[name] = _array(path, content)
                 return arrays
         except Unreadable:
             raise
@@ -210,7 +207,7 @@ def load_npz(
             raise Unreadable(f"{path.name} is not an archive of arrays, or it is damaged: {reason}.") from error
 
 
-def _array(path: Path, content: bytes, kinds: str) -> np.ndarray:
-    header, start = npy_header(path, io.BytesIO(content), len(content), kinds)
+def _array(path: Path, content: bytes) -> np.ndarray:
+    header, start = npy_header(path, io.BytesIO(content), len(content), NUMBERS + _WORDS)
     flat = np.frombuffer(content, header.dtype, offset=start)
     return flat.reshape(header.shape, order="F" if header.columns_first else "C").copy(order="K")
