@@ -119,7 +119,6 @@ def draw(data: SizedRuns, settings: AccuracyBySizeSettings) -> Panel:
 
 
 CHART: Final = Chart(
-    name="accuracy-by-size",
     view="run_comparison",
     label="Accuracy by size",
     question="Which runs are more accurate than others of their size?",

@@ -170,7 +170,6 @@ def _effect(side: str, runs: Sequence[Probed], names: Sequence[str]) -> ShadedTa
 
 
 CHART: Final = Chart(
-    name="attribute-probes",
     view="explaining",
     label="Attribute probes",
     question="Which attributes can be read off each run, and which are explained away?",

@@ -150,7 +150,6 @@ def bytes_of(pixels: Float[np.ndarray, "h w 3"]) -> UInt8[np.ndarray, "h w 3"]:
 
 
 CHART: Final = Chart(
-    name="augmentations",
     view="losslab",
     label="Augmentations",
     question="How does each augmentation change a picture?",

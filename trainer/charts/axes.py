@@ -195,7 +195,6 @@ def records(data: PerRun[AxesRun], _settings: AxesSettings) -> Records:
 
 
 CHART: Final = Chart(
-    name="axes",
     view="similarity",
     label="Axes",
     question="Where do pairs lie along axes that texts define?",

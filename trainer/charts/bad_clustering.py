@@ -107,7 +107,6 @@ def _table(data: PerRun[LoggedClusterings]) -> NumberTable:
 
 
 CHART: Final = Chart(
-    name="bad-clustering",
     view="geometry",
     label="Bad clustering",
     question="How good is each clustering of PCL, and what does a bad one do?",

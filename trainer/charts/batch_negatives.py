@@ -206,7 +206,6 @@ def _share(value: float) -> str:
 
 
 CHART: Final = Chart(
-    name="batch-negatives",
     view="explaining",
     label="Batch negatives",
     question="Which negatives push an anchor, and which of them may be right?",

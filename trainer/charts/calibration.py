@@ -178,7 +178,6 @@ def records(data: PerRun[CalibrationRun], settings: CalibrationSettings) -> Reco
 
 
 CHART: Final = Chart(
-    name="calibration",
     view="prompts",
     label="Calibration",
     question="Are zero-shot probabilities calibrated?",

@@ -154,7 +154,6 @@ def records(chart: CaptionChoiceChart, _settings: Any) -> Records:
 
 
 CHART: Final = Chart(
-    name="caption-choice",
     view="evaluate",
     label="Caption choice",
     question="Do the runs bind words, or read captions as bags of words?",

@@ -149,7 +149,6 @@ def pairs_inside(
 
 
 CHART: Final = Chart(
-    name="changes",
     view="changes",
     label="Scatter",
     question="Which pairs differ between the snapshots?",

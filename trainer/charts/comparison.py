@@ -56,7 +56,6 @@ def records(table: Comparison, _settings: Any) -> Records:
 
 
 CHART: Final = Chart(
-    name="comparison",
     view="evaluate",
     label="Comparison",
     question="What are the newest evaluation results of each run on every split?",

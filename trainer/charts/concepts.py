@@ -192,7 +192,6 @@ def records(data: Concepts, _settings: ConceptsSettings) -> Records:
 
 
 CHART: Final = Chart(
-    name="concepts",
     view="geometry",
     label="Concepts",
     question="Concepts of the embeddings: shared by runs, or of one run only.",

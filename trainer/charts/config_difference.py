@@ -75,7 +75,6 @@ def draw(data: ConfigDifference, settings: ConfigDifferenceSettings) -> Panel:
 
 
 CHART: Final = Chart(
-    name="config-difference",
     view="run_comparison",
     label="Configurations",
     question="Fields in which the configurations of these runs differ.",

@@ -86,7 +86,6 @@ def records(chart: EvaluationChart, settings: ConfusionSettings) -> Records:
 
 
 CHART: Final = Chart(
-    name="confusion",
     view="evaluate",
     label="Confusion",
     question="Which classes does each run confuse?",

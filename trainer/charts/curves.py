@@ -116,7 +116,6 @@ def records(data: tuple[CurvePanel, ...], settings: CurveSettings) -> Records:
 
 
 CHART: Final = Chart(
-    name="curves",
     view="runs",
     label="Curves",
     question="How do the runs learn?",

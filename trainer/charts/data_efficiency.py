@@ -164,7 +164,6 @@ def records(chart: EfficiencyChart, _settings: EfficiencySettings) -> Records:
 
 
 CHART: Final = Chart(
-    name="data-efficiency",
     view="evaluate",
     label="Data efficiency",
     question="How many pairs does a group of runs need to reach the same score?",

@@ -136,7 +136,6 @@ def _map(alpha_bar: Float[np.ndarray, " levels"], settings: DiffusionSettings) -
 
 
 CHART: Final = Chart(
-    name="diffusion",
     view="losslab",
     label="Diffusion",
     question="What does the noise of a diffusion model leave of a picture, and of a density?",

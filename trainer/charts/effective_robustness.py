@@ -148,7 +148,6 @@ def _table(data: Robustness) -> NumberTable:
 
 
 CHART: Final = Chart(
-    name="effective-robustness",
     view="run_comparison",
     label="Robustness",
     question="Which runs hold up better under a shift than their accuracy explains?",

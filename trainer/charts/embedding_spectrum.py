@@ -161,7 +161,6 @@ def _sampled(data: PerRun[EmbeddingSpectra]) -> Iterator[str]:
 
 
 CHART: Final = Chart(
-    name="embedding-spectrum",
     view="explaining",
     label="Embedding spectrum",
     question="In how many directions do the embeddings vary?",

@@ -126,7 +126,6 @@ def _few_shot(key: str, chart: EvaluationChart, question: str) -> list[XYPlot]:
 
 
 CHART: Final = Chart(
-    name="evaluation-curves",
     view="evaluate",
     label="Curves",
     question="Are probabilities calibrated, and how does accuracy fall with corruption?",

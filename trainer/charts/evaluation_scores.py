@@ -217,7 +217,6 @@ def _rows(chart: EvaluationChart) -> Iterator[tuple[Any, ...]]:
 
 
 CHART: Final = Chart(
-    name="evaluation-scores",
     view="evaluate",
     label="Scores",
     question="How good are the runs at each task, and is the difference significant?",

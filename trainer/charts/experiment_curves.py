@@ -213,7 +213,6 @@ def records(data: ArmCurves, _settings: ArmCurveSettings) -> Records:
 
 
 CHART: Final = Chart(
-    name="experiment-curves",
     view="experiments",
     label="Learning curves",
     question="How do the arms learn, over all of their seeds?",

@@ -228,7 +228,6 @@ def as_values(verdict: ExperimentVerdict) -> dict[str, Any]:
 
 
 CHART: Final = Chart(
-    name="experiment-verdict",
     view="experiments",
     label="Verdict",
     question="Which variant is better, and is it decided?",

@@ -180,7 +180,6 @@ def values(data: FieldGrid, _settings: FieldGridSettings) -> list[dict[str, Any]
 
 
 CHART: Final = Chart(
-    name="field-grid",
     view="run_comparison",
     label="Grid",
     question="How do two settings interact?",

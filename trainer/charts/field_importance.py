@@ -146,7 +146,6 @@ def values(data: FieldImportance, _settings: ImportanceSettings) -> list[dict[st
 
 
 CHART: Final = Chart(
-    name="field-importance",
     view="run_comparison",
     label="Importance",
     question="Which settings explain how good a run is?",

@@ -165,7 +165,6 @@ def records(data: PerRun[Forgetting], _settings: ForgettingSettings) -> Records:
 
 
 CHART: Final = Chart(
-    name="forgetting",
     view="fine_tuning",
     label="Gained and forgotten",
     question="What did fine-tuning gain on its own data, and what did it forget?",

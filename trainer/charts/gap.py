@@ -198,7 +198,6 @@ def values(data: PerRun[GapRun], settings: GapSettings) -> list[dict[str, Any]]:
 
 
 CHART: Final = Chart(
-    name="gap",
     view="gap",
     label="Modality gap",
     question="The gap between image and text embeddings, and the effect of closing it.",

@@ -165,7 +165,6 @@ def _models(stored: GenerativeComparison, name: str, index: int) -> NumberTable:
 
 
 CHART: Final = Chart(
-    name="generative-classes",
     view="explaining",
     label="Generative",
     question="What does a generative model draw, and does it name classes as the run does?",

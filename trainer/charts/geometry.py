@@ -209,7 +209,6 @@ def records(data: PerRun[Geometry], _settings: GeometrySettings) -> Records:
 
 
 CHART: Final = Chart(
-    name="geometry",
     view="geometry",
     label="Coverage of the sphere",
     question="How evenly do the embeddings cover the sphere?",

@@ -191,7 +191,6 @@ def _pull_plot(run: Saturation, index: int, name: str) -> XYPlot:
 
 
 CHART: Final = Chart(
-    name="gradient-saturation",
     view="explaining",
     label="Gradient saturation",
     question="How much of the gradient is left once matches are recognized?",

@@ -171,7 +171,6 @@ def _tests(line: GroupLine, index: int) -> tuple[float | None, ...]:
 
 
 CHART: Final = Chart(
-    name="groups",
     view="evaluate",
     label="Over seeds",
     question="Do groups of runs differ more than their seeds do?",

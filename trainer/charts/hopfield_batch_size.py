@@ -126,7 +126,6 @@ def _mean_cosine(vectors: np.ndarray) -> float:
 
 
 CHART: Final = Chart(
-    name="hopfield-batch-size",
     view="hopfield",
     label="Batch size",
     question="How much of itself does a pattern retrieve, the more are stored?",

@@ -119,7 +119,6 @@ def _grid(grid: BetaGrid, index: int, name: str, settings: BetaSettings) -> Heat
 
 
 CHART: Final = Chart(
-    name="hopfield-beta",
     view="hopfield",
     label="Beta",
     question="How many patterns does each query average at each beta?",

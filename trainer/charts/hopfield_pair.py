@@ -159,7 +159,6 @@ def _matched(retrievals: PairRetrievals, index: int, label: str) -> XYPlot:
 
 
 CHART: Final = Chart(
-    name="hopfield-pair",
     view="hopfield",
     label="Pair",
     question="What do the four retrievals of a pair average, and how does its cosine change?",

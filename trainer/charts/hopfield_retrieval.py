@@ -189,7 +189,6 @@ def _map(retrieval: Retrieval, index: int, name: str) -> XYPlot:
 
 
 CHART: Final = Chart(
-    name="hopfield-retrieval",
     view="hopfield",
     label="Hopfield retrieval",
     question="Which stored patterns does this query average, and where do its updates end?",

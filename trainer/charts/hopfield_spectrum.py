@@ -114,7 +114,6 @@ def _plot(run_spectra: Spectra, index: int, name: str) -> XYPlot:
 
 
 CHART: Final = Chart(
-    name="hopfield-spectrum",
     view="hopfield",
     label="Spectrum",
     question="What does a Hopfield retrieval do to the covariance?",

@@ -139,7 +139,6 @@ def _golden(settings: HopfieldTemperatureSettings) -> ShadedTable:
 
 
 CHART: Final = Chart(
-    name="hopfield-temperature",
     view="losslab",
     label="Hopfield temperature",
     question="How many stored patterns does a Hopfield retrieval average?",

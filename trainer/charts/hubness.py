@@ -202,7 +202,6 @@ def _part(progress: Progress, start: int, note: str) -> Progress:
 
 
 CHART: Final = Chart(
-    name="hubness",
     view="search",
     label="Hubs",
     question="Which images are hits of too many texts?",

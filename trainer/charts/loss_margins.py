@@ -175,7 +175,6 @@ def _distances(negatives: int, dimension: int) -> Float[np.ndarray, "anchors neg
 
 
 CHART: Final = Chart(
-    name="loss-margins",
     view="losslab",
     label="Margins",
     question="Which distances does a margin act on, and which negatives are drawn?",

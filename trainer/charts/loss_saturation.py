@@ -165,7 +165,6 @@ def _cosine() -> Axis:
 
 
 CHART: Final = Chart(
-    name="loss-saturation",
     view="losslab",
     label="Saturation",
     question="How hard does an objective still pull once the match is recognized?",

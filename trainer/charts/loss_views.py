@@ -122,7 +122,6 @@ def _histogram(
 
 
 CHART: Final = Chart(
-    name="loss-views",
     view="losslab",
     label="Two views",
     question="How hard does each loss of two views push on a negative, and which ones need mining?",

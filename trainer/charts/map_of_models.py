@@ -203,7 +203,6 @@ def values(data: ModelMap, _settings: ModelMapSettings) -> list[dict[str, Any]]:
 
 
 CHART: Final = Chart(
-    name="map-of-models",
     view="run_comparison",
     label="Map of models",
     question="Which runs have similar representations, and which are outliers?",

@@ -227,7 +227,6 @@ def _records(chart: MatrixChart) -> Iterator[tuple[Any, ...]]:
 
 
 CHART: Final = Chart(
-    name="matrix",
     view="similarity",
     label="Matrix",
     question="All cosines of images with texts, ordered.",

@@ -150,7 +150,6 @@ def values(data: RunFields, _settings: ParallelSettings) -> list[dict[str, Any]]
 
 
 CHART: Final = Chart(
-    name="parallel-coordinates",
     view="run_comparison",
     label="Parallel coordinates",
     question="Which settings do the best runs share?",

@@ -63,7 +63,6 @@ def _map(key: str, title: str, seen: Pixels, at: tuple[int, int]) -> HeatMap:
 
 
 CHART: Final = Chart(
-    name="pixel-cnn",
     view="losslab",
     label="PixelCNN",
     question="Which pixels does a PixelCNN see, and which does it miss?",

@@ -133,7 +133,6 @@ def _head(data: tuple[ProbedSet, ...]) -> tuple[str, ...]:
 
 
 CHART: Final = Chart(
-    name="probe-by-set",
     view="run_comparison",
     label="Zero-shot vs. probe",
     question="On which data sets is zero-shot as good as a linear probe?",

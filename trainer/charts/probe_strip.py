@@ -206,7 +206,6 @@ def values(data: Strip, _settings: StripSettings) -> list[dict[str, Any]]:
 
 
 CHART: Final = Chart(
-    name="probe-strip",
     view="probes",
     label="Probe strip",
     question="Search results of pinned pictures and sentences over training.",

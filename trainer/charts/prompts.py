@@ -148,7 +148,6 @@ def records(data: PerRun[PromptRun], settings: PromptSettings) -> Records:
 
 
 CHART: Final = Chart(
-    name="prompts",
     view="prompts",
     label="Templates",
     question="What does each prompt template do to each class?",

@@ -176,7 +176,6 @@ def _rows(chart: EvaluationChart, kinds: tuple[str, ...]) -> Iterator[tuple[Any,
 
 
 CHART: Final = Chart(
-    name="protocol",
     view="evaluate",
     label="Published protocol",
     question="Why is my number not the paper's?",

@@ -166,7 +166,6 @@ def _table(data: PerRun[RunPrototypes]) -> NumberTable:
 
 
 CHART: Final = Chart(
-    name="prototypes",
     view="geometry",
     label="Prototypes",
     question="Which clusters do the image embeddings form, how dense and how pure are they?",

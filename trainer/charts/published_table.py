@@ -139,7 +139,6 @@ def draw(data: PublishedTable, settings: PublishedTableSettings) -> Panel:
 
 
 CHART: Final = Chart(
-    name="published-table",
     view="run_comparison",
     label="Published table",
     question="How do these runs stand in the table of the paper?",

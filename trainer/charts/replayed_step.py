@@ -195,7 +195,6 @@ def _objectives(run: RunReplay, record: ReplayRecord, index: int) -> NumberTable
 
 
 CHART: Final = Chart(
-    name="replayed-step",
     view="explaining",
     label="Replay",
     question="How did one update change the pairs of its batch?",

@@ -228,7 +228,6 @@ def _spaced(course: Sequence[SnapshotRow], most: int) -> Sequence[SnapshotRow]:
 
 
 CHART: Final = Chart(
-    name="representation-similarity",
     view="changes",
     label="Representation similarity",
     question="How similar are whole snapshots?",

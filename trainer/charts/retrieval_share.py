@@ -210,7 +210,6 @@ def records(data: ShareRuns, _settings: Any) -> Records:
 
 
 CHART: Final = Chart(
-    name="retrieval-share",
     view="hopfield",
     label="Share",
     question="How do recall and rank change with the share of the retrieval in the objective?",

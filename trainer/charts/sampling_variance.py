@@ -110,7 +110,6 @@ def draw(data: Drawn, settings: SamplingVarianceSettings) -> Panel:
 
 
 CHART: Final = Chart(
-    name="sampling-variance",
     view="losslab",
     label="Sampling",
     question="How noisy is the gradient of the negatives that a sampler draws?",

@@ -214,7 +214,6 @@ def records(data: PerRun[Hits], settings: SearchSettings) -> Records:
 
 
 CHART: Final = Chart(
-    name="search",
     view="search",
     label="Hits",
     question="Which items are nearest to a text or an image in each run?",

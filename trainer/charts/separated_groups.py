@@ -171,7 +171,6 @@ def records(chart: SeparatedGroupsChart, _settings: SeparatedGroupsSettings) -> 
 
 
 CHART: Final = Chart(
-    name="separated-groups",
     view="changes",
     label="Groups of one run",
     question="Which groups does only one of the runs separate?",

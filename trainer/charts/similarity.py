@@ -137,7 +137,6 @@ def records(data: PerRun[SimilarityRun], settings: SimilaritySettings) -> Record
 
 
 CHART: Final = Chart(
-    name="similarity",
     view="similarity",
     label="Similarity",
     question="Cosine of matched vs. unmatched pairs.",

@@ -151,7 +151,6 @@ def _numbers(data: SkipGramExamples, settings: SkipGramSettings) -> NumberTable:
 
 
 CHART: Final = Chart(
-    name="skip-gram",
     view="losslab",
     label="Skip-gram",
     question="Which pairs does word2vec learn from, and what does one step do?",

@@ -223,7 +223,6 @@ def values(data: SmallMultiples, _settings: MultiplesSettings) -> list[dict[str,
 
 
 CHART: Final = Chart(
-    name="small-multiples",
     view="run_comparison",
     label="Small multiples",
     question="How do the maps, cosines or spectra of up to twelve runs differ?",

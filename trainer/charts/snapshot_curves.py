@@ -107,7 +107,6 @@ def _origin(measure: TimelineMeasure, runs: Sequence[TimelineRun]) -> str:
 
 
 CHART: Final = Chart(
-    name="snapshot-curves",
     view="timeline",
     label="Geometry over training",
     question="How do recall, gap and uniformity change over the snapshots of training?",

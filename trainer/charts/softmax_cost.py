@@ -64,7 +64,6 @@ def draw(_data: None, settings: SoftmaxCostSettings) -> Panel:
 
 
 CHART: Final = Chart(
-    name="softmax-cost",
     view="losslab",
     label="Softmax cost",
     question="What does a word pair cost by full or hierarchical softmax, or by sampling?",

@@ -107,7 +107,6 @@ class Outside(Struct, frozen=True):
 class Chart(Generic[S, D]):
     """A chart: its texts, settings, computation and drawing."""
 
-    name: str  # Of the view's tab, of `trainer export NAME`, of its file and of its test.
     view: str
     label: str
     question: str  # One sentence: what it answers.
@@ -116,6 +115,7 @@ class Chart(Generic[S, D]):
     compute: Callable[[Workspace, Request, S, Progress], D | Iterator[D]]
     draw: Callable[[D, S], Panel]  # The quick and pure part: settings that only redraw run it alone.
     # A frozen dataclass whose fields are each a `trainer.config.fields.option`.
+    name: str = ""  # Of the view's tab, of `trainer export NAME` and of its test; empty: that of its file.
     settings: type[S] = NoSettings  # type: ignore[assignment]
     needs: Needs = "runs"  # What must be chosen for it.
     method: str = ""  # What the help shows: formula, paper, caveats; plain text. Empty: that of its view.
@@ -135,6 +135,10 @@ class Chart(Generic[S, D]):
     targets: Callable[[Workspace, Request, S], Request] | None = None
     preview: bool = False  # Whether the data of other settings are drawn, quickly, until those for these are computed.
     quick: bool = False  # Whether computing takes less than a frame, so that the window waits for it.
+
+    def __post_init__(self) -> None:
+        file = self.draw.__module__.rpartition(".")[2]
+        object.__setattr__(self, "name", self.name or file.replace("_", "-"))
 
     @property
     def help_text(self) -> str:

@@ -109,7 +109,6 @@ def draw(_data: None, settings: ToyBatchSettings) -> Panel:
 
 
 CHART: Final = Chart(
-    name="toy-batch",
     view="losslab",
     label="Toy batch",
     question="How does a batch of three pairs become one number?",

@@ -170,7 +170,6 @@ def records(data: PerRun[WordMapRun], _settings: WordMapSettings) -> Records:
 
 
 CHART: Final = Chart(
-    name="word-map",
     view="geometry",
     label="Word map",
     question="Which words does the run embed alike?",

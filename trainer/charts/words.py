@@ -191,7 +191,6 @@ def _opened(workspace: Workspace, target: Target, request: Request, pair: int) -
 
 
 CHART: Final = Chart(
-    name="words",
     view="similarity",
     label="Words",
     question="How much does each word contribute to the cosine of a caption?",
