@@ -23,12 +23,6 @@ def test_equals_double_loop(unit_rows, margin):
     assert contrastive_margin(rows, labels, margin=margin).item() == pytest.approx(expected, abs=1e-12)
 
 
-def test_gradient(unit_rows):
-    rows = unit_rows(6, 4, 0).requires_grad_()
-    labels = torch.tensor([0, 0, 1, 1, 2, 2])
-    assert torch.autograd.gradcheck(lambda r: contrastive_margin(r, labels, margin=1.0), (rows,))
-
-
 def test_within_the_margin_of_equal_classes_nothing_attracts(unit_rows):
     rows, labels = unit_rows(9, 4, 0), torch.arange(9) % 3
     loss = contrastive_margin(rows, labels, margin=1.5, matched_margin=0.9)

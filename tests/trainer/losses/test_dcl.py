@@ -31,10 +31,9 @@ def test_equals_double_loops(unit_rows, over_views, n):
     assert dcl(*views, 10.0, sigma=0.5).item() == pytest.approx(weighted(*views, 10.0, 0.5), abs=1e-12)
 
 
-def test_gradient(unit_rows):
+def test_gradient_of_dclw_is_that_at_constant_weights(unit_rows):
     views = unit_rows(4, 3, 0).requires_grad_(), unit_rows(4, 3, 1).requires_grad_()
-    assert torch.autograd.gradcheck(lambda a, b: dcl(a, b, 2.0), views)
-    # Of DCLW that at constant weights: on a matched cosine it is minus the weight, over n.
+    # On a matched cosine it is minus the weight, over n.
     cosines = (views[0] * views[1]).sum(1).detach()
     weights = 2 - 4 * torch.softmax(cosines / 0.5, dim=0)
     assert weights.mean().item() == pytest.approx(1)
@@ -57,8 +56,3 @@ def test_it_is_infoloob_where_views_of_one_side_do_not_meet(unit_rows):
     both = math.log(math.exp(inside) + n - 1)
     assert info_loob_pair(rows, turned, 2.0).item() == pytest.approx(inside, abs=1e-12)
     assert dcl(rows, turned, 2.0).item() == pytest.approx(both, abs=1e-12)
-
-
-def test_a_single_image_is_refused(unit_rows):
-    with pytest.raises(ValueError, match="at least 2 pairs"):
-        dcl(unit_rows(1, 3, 0), unit_rows(1, 3, 1), 2.0)

@@ -42,9 +42,3 @@ def test_its_gradient_is_that_of_info_nce_without_the_saturation(unit_rows):
 def test_is_negative_when_every_match_stands_out():
     rows = torch.eye(8, dtype=torch.float64)
     assert info_loob(rows, rows, 30.0).item() == pytest.approx(-1 + math.log(7) / 30, abs=1e-12)
-
-
-def test_a_single_pair_is_refused():
-    row = torch.ones(1, 1)
-    with pytest.raises(ValueError, match="at least 2 pairs"):
-        info_loob(row, row, 30.0)

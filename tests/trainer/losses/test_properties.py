@@ -57,6 +57,23 @@ def test_order_and_rotation_of_pairs_change_nothing(name, n, d, seed):
         assert loss(b, a).item() == pytest.approx(value, abs=1e-10)
 
 
+@pytest.mark.parametrize("name", sorted({*PAIRS, *LABELED} - {"dclw"}))
+def test_gradient(name):
+    """Except of DCLW, whose weights are constants."""
+    rows = [row.requires_grad_() for row in drawn(6, 4, 0)[0]]
+    if name in PAIRS:
+        assert torch.autograd.gradcheck(PAIRS[name], rows)
+    else:
+        labels = torch.tensor([0, 0, 1, 1, 2, 2])
+        assert torch.autograd.gradcheck(lambda one: LABELED[name](one, labels), rows[:1])
+
+
+@pytest.mark.parametrize("name", ["info_loob", "info_loob_pair", "dcl", "nt_xent", "nt_logistic", "margin_triplet"])
+def test_a_single_pair_is_refused(name):
+    with pytest.raises(ValueError, match="at least 2 pairs"):
+        PAIRS[name](*drawn(1, 3, 0)[0])
+
+
 @pytest.mark.parametrize("name", sorted(set(PAIRS) - {"cloob", "hopfield_info_nce"}))
 @EXAMPLES
 @given(n=st.integers(2, 10), seed=st.integers(0, 10_000), share=st.floats(0.05, 0.9))
