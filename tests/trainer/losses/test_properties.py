@@ -74,6 +74,16 @@ def test_a_single_pair_is_refused(name):
         PAIRS[name](*drawn(1, 3, 0)[0])
 
 
+@pytest.mark.parametrize("name", ["info_nce", "cloob"])
+def test_is_computed_in_float32_inside_autocast(name):
+    rows = [row.float() for row in drawn(32, 64, 0)[0]]
+    plain = PAIRS[name](*rows)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        inside = PAIRS[name](*rows)
+    assert inside.dtype == PAIRS[name](*(row.bfloat16() for row in rows)).dtype == torch.float32
+    assert torch.equal(inside, plain)
+
+
 @pytest.mark.parametrize("name", sorted(set(PAIRS) - {"cloob", "hopfield_info_nce"}))
 @EXAMPLES
 @given(n=st.integers(2, 10), seed=st.integers(0, 10_000), share=st.floats(0.05, 0.9))

@@ -16,18 +16,6 @@ def small(condition: int = 0) -> GatedPixelCnn:
     return model
 
 
-def test_a_number_depends_on_those_before_it_alone():
-    model, values = small(), torch.zeros(1, 3, 3, 4, dtype=torch.long)
-    before = model(values)
-    for color, y, x in itertools.product(range(3), range(3), range(4)):
-        changed = values.clone()
-        changed[0, color, y, x] = 1
-        moved = (model(changed) != before).any(dim=2)[0]
-        for c, v, u in itertools.product(range(3), range(3), range(4)):
-            later = (v, u, c) > (y, x, color)
-            assert later or not moved[c, v, u], f"{(c, v, u)} saw {(color, y, x)}"
-
-
 def seen(model: torch.nn.Module, first: torch.nn.Module) -> torch.Tensor:
     """Return for each pixel of a picture whether the gradient of the middle one reaches it."""
     inputs = []
