@@ -99,9 +99,9 @@ def create_ablation(workspace: Workspace, levels: Sequence[float]) -> int:
     template = presets.preset("clip-scenes")
     created: list[int] = []
     for level in levels:
-        data = dataclasses.replace(config.absolute(template.data), cooccurrence=level)
+        run = config.replace(template, "data.cooccurrence", str(level))
         taken = [row.name for row in workspace.experiments.all()]
-        created += experiments.begin(workspace, ablation(dataclasses.replace(template, data=data), taken))
+        created += experiments.begin(workspace, ablation(run, taken))
     return created[0]
 
 

@@ -163,6 +163,10 @@ class _Model(QAbstractTableModel):
 class _Cell(QStyledItemDelegate):
     """Paints a number on its shade."""
 
+    def __init__(self, table: HeatTable) -> None:
+        super().__init__(table)
+        self._table = table
+
     def setEditorData(self, editor: QWidget, index: Index) -> None:
         """Fill the editor only once, so that updates do not overwrite what is being typed."""
         if not editor.property("filled"):
@@ -172,10 +176,11 @@ class _Cell(QStyledItemDelegate):
     def paint(self, painter: QPainter, option: Any, index: Index) -> None:
         shade, strong, editable = index.data(Qt.ItemDataRole.UserRole)
         room = QRectF(option.rect).adjusted(1, 1, -1, -1)
-        data = self.parent().data_shown
+        data = self._table.data_shown
+        assert data is not None, "there is no cell without data"
         painter.save()
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        ground = QColor(theme.color(data.colors[1] if shade >= 0 else data.colors[0], self.parent()))
+        ground = QColor(theme.color(data.colors[1] if shade >= 0 else data.colors[0], self._table))
         ground.setAlphaF(DEEPEST * min(abs(shade), 1.0))
         theme.fill_with(painter, ground)
         painter.drawRoundedRect(room, 3, 3)
@@ -189,7 +194,7 @@ class _Cell(QStyledItemDelegate):
             painter.setBrush(Qt.BrushStyle.NoBrush)
             painter.drawRoundedRect(room.adjusted(0.5, 0.5, -0.5, -0.5), 3, 3)
         weight = QFont.Weight.DemiBold if strong or marked else QFont.Weight.Normal
-        painter.setFont(theme.pixel_font(self.parent().number_px, weight=weight))
+        painter.setFont(theme.pixel_font(self._table.number_px, weight=weight))
         painter.setPen(theme.ink_on(ground))
         painter.drawText(room, int(Qt.AlignmentFlag.AlignCenter), str(index.data() or ""))
         painter.restore()
