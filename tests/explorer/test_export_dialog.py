@@ -76,9 +76,14 @@ def drawn(qtbot: QtBot, dialog: ExportDialog) -> None:
     qtbot.waitUntil(lambda: "89 × 44 mm" in dialog.size_note.text(), timeout=20_000)
 
 
-def test_a_preview_that_takes_long_says_what_it_waits_for(qtbot: QtBot, make: Callable[..., ExportDialog]) -> None:
-    dialog = make()
-    drawn(qtbot, dialog)
+@pytest.fixture
+def dialog(qtbot: QtBot, make: Callable[..., ExportDialog]) -> ExportDialog:
+    """Return the dialog with its first preview."""
+    drawn(qtbot, made := make())
+    return made
+
+
+def test_a_preview_that_takes_long_says_what_it_waits_for(qtbot: QtBot, dialog: ExportDialog) -> None:
     assert not dialog.busy_bar.isVisible()
     previews = dialog.findChild(FigurePreviews)
     previews.busy_changed.emit(True)
@@ -141,9 +146,7 @@ def test_all_of_it_fits_on_a_screen_of_1280_by_800_at_twice_the_size(make: Calla
     assert least.height() <= 370
 
 
-def test_a_figure_that_cannot_be_drawn_says_why(qtbot: QtBot, make: Callable[..., ExportDialog]) -> None:
-    dialog = make()
-    drawn(qtbot, dialog)
+def test_a_figure_that_cannot_be_drawn_says_why(qtbot: QtBot, dialog: ExportDialog) -> None:
     dialog.controls["names"].buttons["letters"].click()
     qtbot.waitUntil(lambda: dialog.size_note.text() == "No such run. Train it.", timeout=20_000)
 
@@ -156,9 +159,7 @@ def test_without_a_first_preview_nothing_is_said_to_be_read(qtbot: QtBot, make: 
     assert "The panels are known once there is a preview." in texts
 
 
-def test_previews_that_have_ended_say_so_at_each_question(qtbot: QtBot, make: Callable[..., ExportDialog]) -> None:
-    dialog = make()
-    drawn(qtbot, dialog)
+def test_previews_that_have_ended_say_so_at_each_question(qtbot: QtBot, dialog: ExportDialog) -> None:
     dialog.findChild(FigurePreviews).findChild(QProcess).kill()
     qtbot.waitUntil(lambda: "has ended unexpectedly" in dialog.size_note.text(), timeout=20_000)
     dialog.controls["width"].buttons["1"].click()
@@ -166,9 +167,7 @@ def test_previews_that_have_ended_say_so_at_each_question(qtbot: QtBot, make: Ca
     qtbot.waitUntil(lambda: "has ended unexpectedly" in dialog.size_note.text(), timeout=20_000)
 
 
-def test_numbers_have_no_looks(qtbot: QtBot, make: Callable[..., ExportDialog], tmp_path: Path) -> None:
-    dialog = make()
-    drawn(qtbot, dialog)
+def test_numbers_have_no_looks(qtbot: QtBot, dialog: ExportDialog, tmp_path: Path) -> None:
     dialog.take_file(tmp_path / "mine.csv")
     assert dialog.suffix == "csv"
     assert dialog.file == tmp_path / "mine.csv"
@@ -335,18 +334,14 @@ def test_curves_are_of_the_experiment_or_of_what_runs_draws() -> None:
     assert curve_runs(drawn, [5, 1], rows) == [5, 1], "Runs draws others"
 
 
-def test_the_process_of_previews_ends_with_the_dialog(qtbot: QtBot, make: Callable[..., ExportDialog]) -> None:
-    dialog = make()
-    drawn(qtbot, dialog)
+def test_the_process_of_previews_ends_with_the_dialog(qtbot: QtBot, dialog: ExportDialog) -> None:
     previews = dialog.findChild(FigurePreviews)
     dialog.reject()
     assert previews.parent() is QApplication.instance(), "it is not waited for"
     qtbot.waitUntil(lambda: not shiboken6.isValid(previews), timeout=20_000)
 
 
-def test_a_newer_question_replaces_an_older_one(qtbot: QtBot, make: Callable[..., ExportDialog]) -> None:
-    dialog = make()
-    drawn(qtbot, dialog)
+def test_a_newer_question_replaces_an_older_one(qtbot: QtBot, dialog: ExportDialog) -> None:
     answers: list[list[str]] = []
     dialog.findChild(FigurePreviews).drawn.connect(lambda _file, figure: answers.append(figure["command"]))
     for width in ("1", "slide", "1"):

@@ -233,8 +233,7 @@ def test_reading_goes_on_in_the_background_and_is_shown_again(window: Window, qt
     assert not sheet.foot.later.isVisible()
 
 
-def test_the_footer_stays_on_a_small_screen(open_sheet, qtbot: QtBot, folder: Path) -> None:
-    sheet = open_sheet(folder)
+def test_the_footer_stays_on_a_small_screen(sheet: ImportSheet, qtbot: QtBot) -> None:
     _opened(sheet, qtbot)
     for button in sheet.findChildren(DisclosureButton):
         button.click()
@@ -307,6 +306,11 @@ def open_sheet(
     return open_one
 
 
+@pytest.fixture
+def sheet(open_sheet, folder: Path) -> ImportSheet:
+    return open_sheet(folder)
+
+
 def _opened(sheet: ImportSheet, qtbot: QtBot) -> None:
     qtbot.waitUntil(lambda: sheet.reading is not None and sheet.reading.opened and sheet.pending is None)
 
@@ -326,8 +330,7 @@ def test_the_keyboard_opens_the_sheet_and_reads_what_is_typed(open_sheet, qtbot:
     assert intent.pairs == sheet.reading.pairs["train"]
 
 
-def test_leaving_the_field_reads_what_is_typed(open_sheet, qtbot: QtBot, folder: Path, client) -> None:
-    sheet = open_sheet(folder)
+def test_leaving_the_field_reads_what_is_typed(sheet: ImportSheet, qtbot: QtBot, folder: Path, client) -> None:
     _opened(sheet, qtbot)
     asked = len(client.asked)
     qtbot.keyClick(sheet.path, Qt.Key.Key_Tab)
@@ -556,8 +559,7 @@ def test_pictures_without_captions_can_be_classified(open_sheet, qtbot: QtBot, f
     assert sheet.isHidden()
 
 
-def test_pairs_can_be_classified_too(open_sheet, qtbot: QtBot, folder: Path) -> None:
-    sheet = open_sheet(folder)
+def test_pairs_can_be_classified_too(sheet: ImportSheet, qtbot: QtBot) -> None:
     _opened(sheet, qtbot)
     button = _button(sheet, "import-classify")
     assert button.isVisible()
@@ -567,9 +569,8 @@ def test_pairs_can_be_classified_too(open_sheet, qtbot: QtBot, folder: Path) -> 
 
 
 def test_an_option_is_read_again_and_until_then_nothing_is_trained(
-    open_sheet, qtbot: QtBot, folder: Path, client: FakeClient
+    sheet: ImportSheet, qtbot: QtBot, client: FakeClient
 ) -> None:
-    sheet = open_sheet(folder)
     _opened(sheet, qtbot)
     before = dict(sheet.reading.pairs)
     box = sheet.options.form.editor("heldout_share")
@@ -588,8 +589,7 @@ def test_an_option_is_read_again_and_until_then_nothing_is_trained(
     assert sheet.start.isEnabled()
 
 
-def test_another_kind_is_read_from_the_same_place(open_sheet, qtbot: QtBot, folder: Path) -> None:
-    sheet = open_sheet(folder)
+def test_another_kind_is_read_from_the_same_place(sheet: ImportSheet, qtbot: QtBot) -> None:
     _opened(sheet, qtbot)
     kinds = sheet.options.kinds
     kinds.setFocus()
@@ -619,8 +619,7 @@ def test_reading_is_cancelled_and_begun_again(open_sheet, qtbot: QtBot, folder: 
     _opened(sheet, qtbot)
 
 
-def test_opening_is_cancelled_and_offered_again(open_sheet, qtbot: QtBot, folder: Path, client: FakeClient) -> None:
-    sheet = open_sheet(folder)
+def test_opening_is_cancelled_and_offered_again(sheet: ImportSheet, qtbot: QtBot, client: FakeClient) -> None:
     qtbot.waitUntil(lambda: len(client.asked) == 1)
     client.holding = True
     qtbot.waitUntil(lambda: len(client.asked) == 2)

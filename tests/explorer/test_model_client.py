@@ -102,6 +102,11 @@ def make_client(qapp: QObject, tmp_path: Path) -> Iterator[Callable[..., ModelCl
             client.close()
 
 
+@pytest.fixture
+def client(make_client: Callable[..., ModelClient]) -> ModelClient:
+    return make_client()
+
+
 def ask(client: ModelClient, text: str, **more: object) -> tuple[Ear, int]:
     ear = Ear()
     number = client.ask(
@@ -131,19 +136,13 @@ def test_an_answer_comes_with_its_progress_and_the_states(
 
 
 @few_plain(1, ("text", "answer"), [("cut", "grüße 猫"), ("noise", "after noise")])
-def test_cut_lines_and_noise_do_no_harm(
-    qtbot: QtBot, make_client: Callable[..., ModelClient], text: str, answer: str
-) -> None:
-    client = make_client()
+def test_cut_lines_and_noise_do_no_harm(qtbot: QtBot, client: ModelClient, text: str, answer: str) -> None:
     ear, _ = ask(client, text)
     qtbot.waitUntil(lambda: ear.heard)
     assert ear.answer.array == answer
 
 
-def test_a_dead_process_fails_its_questions_in_its_own_words_and_comes_back(
-    qtbot: QtBot, make_client: Callable[..., ModelClient]
-) -> None:
-    client = make_client()
+def test_a_dead_process_fails_its_questions_in_its_own_words_and_comes_back(qtbot: QtBot, client: ModelClient) -> None:
     dying, _ = ask(client, "die")
     behind, _ = ask(client, "hello")
     qtbot.waitUntil(lambda: dying.heard and behind.heard)
@@ -167,8 +166,7 @@ def test_a_program_that_cannot_start_is_given_up_after_some_tries(
     assert client.last_words("models")
 
 
-def test_cancelling_a_quick_question_keeps_the_process(qtbot: QtBot, make_client: Callable[..., ModelClient]) -> None:
-    client = make_client()
+def test_cancelling_a_quick_question_keeps_the_process(qtbot: QtBot, client: ModelClient) -> None:
     first, _ = ask(client, "hello")
     qtbot.waitUntil(lambda: first.heard)
     ear, number = ask(client, "quiet")
@@ -198,9 +196,8 @@ def test_a_process_deaf_to_cancelling_is_ended_and_the_next_question_answered(
 
 
 def test_cancelling_a_projection_ends_its_process_and_keeps_the_others_waiting(
-    qtbot: QtBot, make_client: Callable[..., ModelClient]
+    qtbot: QtBot, client: ModelClient
 ) -> None:
-    client = make_client()
     hanging, waiting = Ear(), Ear()
     number = client.ask(
         Project(snapshot="hang", placement=PointPlacement(method="umap")),
@@ -228,9 +225,8 @@ def test_a_deleted_owner_is_not_called(qtbot: QtBot, make_client: Callable[..., 
 
 
 def test_closing_ends_a_busy_process_without_a_call_or_a_warning(
-    qtbot: QtBot, make_client: Callable[..., ModelClient], capfd: pytest.CaptureFixture[str]
+    qtbot: QtBot, client: ModelClient, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    client = make_client()
     first, _ = ask(client, "hello")
     qtbot.waitUntil(lambda: first.heard)
     ear, _ = ask(client, "hang")
@@ -272,8 +268,7 @@ def test_a_first_projection_is_answered_before_the_kernels_of_umap_are_compiled(
     assert states == ["warm", "warming"]
 
 
-def test_opening_other_models_shows_as_warming(qtbot: QtBot, make_client: Callable[..., ModelClient]) -> None:
-    client = make_client()
+def test_opening_other_models_shows_as_warming(qtbot: QtBot, client: ModelClient) -> None:
     client.warm_up([1])
     qtbot.waitUntil(lambda: client.state("models") == "warm")
     client.warm_up([1])
@@ -287,9 +282,8 @@ def test_opening_other_models_shows_as_warming(qtbot: QtBot, make_client: Callab
 
 
 def test_a_long_question_has_a_process_of_its_own_and_the_quick_ones_do_not_wait(
-    qtbot: QtBot, make_client: Callable[..., ModelClient]
+    qtbot: QtBot, client: ModelClient
 ) -> None:
-    client = make_client()
     slow, quick = Ear(), Ear()
     client.ask(saliency("hello"), done=slow.done, failed=slow.failed, progress=slow.note)
     qtbot.waitUntil(lambda: slow.heard)
@@ -302,9 +296,8 @@ def test_a_long_question_has_a_process_of_its_own_and_the_quick_ones_do_not_wait
 
 
 def test_cancelling_a_long_question_ends_its_process_and_lets_the_next_one_start(
-    qtbot: QtBot, make_client: Callable[..., ModelClient]
+    qtbot: QtBot, client: ModelClient
 ) -> None:
-    client = make_client()
     hanging = [Ear() for _ in range(AT_ONCE)]
     numbers = [client.ask(saliency("hang"), done=e.done, failed=e.failed, progress=e.note) for e in hanging]
     waiting, never = Ear(), Ear()

@@ -21,13 +21,17 @@ from trainer.charts.marks import MARKER_ROOM, Axis, Bars, Marker, Series, XYPlot
 from trainer.render_mpl.xy_plot import draw_plot
 
 
+@pytest.fixture
+def plot(qtbot) -> Plot:
+    return add_widget(qtbot, Plot())
+
+
 def ticks(plot: Plot) -> set[str]:
     axis = plot.getPlotItem().getAxis("bottom")
     return set(axis.tickStrings([0.0, 0.5, 1.0], 1.0, 0.5))
 
 
-def test_a_plot_without_data_names_no_values(qtbot) -> None:
-    plot = add_widget(qtbot, Plot())
+def test_a_plot_without_data_names_no_values(plot) -> None:
     assert ticks(plot) == {""}
     curve = plot.plot([], [])
     assert ticks(plot) == {""}
@@ -37,8 +41,7 @@ def test_a_plot_without_data_names_no_values(qtbot) -> None:
     assert axis.tickStrings([-500.0, 1500.0, 20_000.0], 1.0, 500.0) == ["−500", "1,500", "20,000"]
 
 
-def test_numbers_of_a_narrow_axis_do_not_touch(qtbot) -> None:
-    plot = add_widget(qtbot, Plot())
+def test_numbers_of_a_narrow_axis_do_not_touch(plot) -> None:
     axis = plot.getPlotItem().getAxis("bottom")
     wide = QFontMetrics(pixel_font(SMALL_PX)).horizontalAdvance("1,920")
     for px in (60, 90, 140, 220, 900):
@@ -60,8 +63,7 @@ def test_tab_scrolls_to_all_of_a_plot(qtbot) -> None:
 
 @pytest.mark.parametrize("height", [30, 44, 60, 90, 300])
 @pytest.mark.parametrize("high", [0.0013, 0.4, 3.3, 80.0, 720.0])
-def test_numbers_of_a_low_plot_do_not_touch(qtbot, height: int, high: float) -> None:
-    plot = add_widget(qtbot, Plot())
+def test_numbers_of_a_low_plot_do_not_touch(plot: Plot, height: int, high: float) -> None:
     (step, _), *_ = plot.getPlotItem().getAxis("left").tickSpacing(0.0, high, height)
     assert step * height / high >= SMALL_PX
     mantissa = step / 10 ** math.floor(math.log10(step) + 1e-9)
@@ -82,8 +84,7 @@ def test_numbers_come_with_the_first_curve_although_the_axis_stays(qtbot, dresse
     assert filled.grab().toImage() == fresh.grab().toImage()
 
 
-def test_names_that_fit_below_a_plot_are_whole(qtbot, dressed, monkeypatch) -> None:
-    plot = add_widget(qtbot, Plot())
+def test_names_that_fit_below_a_plot_are_whole(plot, dressed, monkeypatch) -> None:
     names = [f"seed {seed}" for seed in range(5)]
     wide = QFontMetrics(pixel_font(SMALL_PX)).horizontalAdvance(names[0])
     axis, seen = plot.getPlotItem().getAxis("bottom"), []
@@ -94,8 +95,7 @@ def test_names_that_fit_below_a_plot_are_whole(qtbot, dressed, monkeypatch) -> N
         assert (seen[-1] == [list(enumerate(names))]) is whole
 
 
-def test_what_lies_outside_the_bounds_counts_as_shown(qtbot) -> None:
-    plot = add_widget(qtbot, Plot())
+def test_what_lies_outside_the_bounds_counts_as_shown(plot) -> None:
     plot.getPlotItem().addItem(pg.PlotCurveItem([0, 1], [2, 3]), ignoreBounds=True)
     assert ticks(plot) == {"0", "0.5", "1.0"}
     axis = plot.getPlotItem().getAxis("bottom")
@@ -249,8 +249,7 @@ def test_the_axis_of_a_curve_has_numbers_on_the_screen_and_in_files(qtbot, dress
         assert any(len(text) > 1 for text in seen)
 
 
-def test_the_title_of_an_axis_wraps_and_has_no_ellipsis_inside(qtbot, dressed) -> None:
-    plot = add_widget(qtbot, Plot())
+def test_the_title_of_an_axis_wraps_and_has_no_ellipsis_inside(qtbot, dressed, plot) -> None:
     plot.set_axes(Axis("", 0, 1), Axis("Difference vs. CLIP (points)", 0, 1))
     plot.show()
     qtbot.waitExposed(plot)

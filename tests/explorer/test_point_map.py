@@ -274,6 +274,11 @@ def make_map(dressed: QApplication, qtbot, kernels: None) -> Callable[..., Point
     return make
 
 
+@pytest.fixture
+def shown(make_map) -> PointMap:
+    return make_map(FOUR)
+
+
 def settle(qtbot, shown: PointMap, change: Callable[[], None]) -> None:
     with qtbot.waitSignal(shown.drawn):
         change()
@@ -455,8 +460,7 @@ def square_around(shown: PointMap, *points: int) -> tuple[QPointF, QPointF]:
 FOUR = np.array([[0.0, 0], [1, 0], [0, 1], [1, 1]])
 
 
-def test_shift_drag_outlines_a_rectangle(qtbot, make_map):
-    shown = make_map(FOUR)
+def test_shift_drag_outlines_a_rectangle(qtbot, shown):
     start, end = square_around(shown, 0, 1)
     middle = (start + end) / 2
     with qtbot.waitSignal(shown.outlined) as seen:
@@ -465,8 +469,7 @@ def test_shift_drag_outlines_a_rectangle(qtbot, make_map):
     assert seen.args[1] == "add"
 
 
-def test_lasso_drag_with_ctrl_adds(qtbot, make_map):
-    shown = make_map(FOUR)
+def test_lasso_drag_with_ctrl_adds(qtbot, shown):
     shown.tool = "lasso"
     a, c = square_around(shown, 2)
     way = [a, QPointF(c.x(), a.y()), c, QPointF(a.x(), c.y()), a + QPointF(1, 1)]
@@ -477,8 +480,7 @@ def test_lasso_drag_with_ctrl_adds(qtbot, make_map):
     assert len(shown.marks.outline) == 0, "the outline stays after the drag"
 
 
-def test_drag_pans_and_fit_comes_back(qtbot, make_map):
-    shown = make_map(FOUR)
+def test_drag_pans_and_fit_comes_back(qtbot, shown):
     before = shown.box.viewRect()
     with qtbot.waitSignal(shown.view_changed):
         drag(shown, [QPointF(150, 150), QPointF(170, 150), QPointF(200, 160)])
@@ -489,8 +491,7 @@ def test_drag_pans_and_fit_comes_back(qtbot, make_map):
     assert shown.box.viewRect().center().x() == pytest.approx(before.center().x())
 
 
-def test_click_and_hover(qtbot, make_map):
-    shown = make_map(FOUR)
+def test_click_and_hover(qtbot, shown):
     near_three = shown.position(3) + QPointF(9, 8)
     with qtbot.waitSignal(shown.clicked) as clicked:
         drag(shown, [near_three])
@@ -505,8 +506,7 @@ def test_click_and_hover(qtbot, make_map):
         assert hovered.args == [3 if place == near_three else -1]
 
 
-def test_hover_settles_after_dwelling_and_ends_after_grace(qtbot, make_map):
-    shown = make_map(FOUR)
+def test_hover_settles_after_dwelling_and_ends_after_grace(qtbot, shown):
     with qtbot.waitSignal(shown.settled, timeout=1000) as settled:
         shown.hover.move(shown.position(1))
     assert settled.args[0] == 1
@@ -514,8 +514,7 @@ def test_hover_settles_after_dwelling_and_ends_after_grace(qtbot, make_map):
         shown.hover.leave()
 
 
-def test_the_hover_of_the_keyboard_ends_with_the_focus_and_with_the_view(qtbot, make_map):
-    shown = make_map(FOUR)
+def test_the_hover_of_the_keyboard_ends_with_the_focus_and_with_the_view(qtbot, shown):
     for leave in (shown.clearFocus, shown.hide):
         shown.show()
         shown.setFocus()
@@ -525,8 +524,7 @@ def test_the_hover_of_the_keyboard_ends_with_the_focus_and_with_the_view(qtbot, 
         assert shown.hover.point == -1
 
 
-def test_hovered_pair_is_ringed(qtbot, make_map):
-    shown = make_map(FOUR)
+def test_hovered_pair_is_ringed(qtbot, shown):
     shown.set_hovered(0, 3)
     assert [(p.x(), p.y()) for p in shown.marks.rings] == [(0, 0), (1, 1)]
     ring = pixel(shown, 0, right=8)
@@ -535,8 +533,7 @@ def test_hovered_pair_is_ringed(qtbot, make_map):
     assert shown.marks.rings == []
 
 
-def test_points_move_to_their_new_places(qtbot, make_map):
-    shown = make_map(FOUR)
+def test_points_move_to_their_new_places(qtbot, shown):
     target = FOUR @ np.array([[0, 50.0], [50, 0]]) + 7
     shown.move_points(target)
     qtbot.waitUntil(lambda: np.array_equal(shown.layer.grid.xy, target), timeout=2000)
@@ -552,8 +549,7 @@ def test_many_points_are_indexed_off_the_gui_thread(qtbot, make_map):
     assert np.hypot(*(xy[found] - xy[77])) < 0.05
 
 
-def test_dark_theme_repaints(qtbot, make_map):
-    shown = make_map(FOUR)
+def test_dark_theme_repaints(qtbot, shown):
     settle(qtbot, shown, lambda: setattr(theme.theme(), "mode", "dark"))
     corner = shown.grab().toImage().pixelColor(2, 2)
     assert near(corner, QColor(theme.DARK.surface).getRgb()[:3], 2)
@@ -619,8 +615,7 @@ def shown_now(shown: PointMap, xy: np.ndarray) -> None:
     shown.set_points(xy, diamond=xy[:, 1] > 2, color=color, palette=PALETTE)
 
 
-def test_a_sample_is_drawn_until_all_points_are_sorted(qtbot, make_map, sorting: threading.Event):
-    shown = make_map(FOUR)
+def test_a_sample_is_drawn_until_all_points_are_sorted(qtbot, shown: PointMap, sorting: threading.Event):
     layer = shown.layer
     xy = np.random.default_rng(0).normal(size=(150_000, 2)).astype(np.float32)
     shown_now(shown, xy)
@@ -716,8 +711,7 @@ def test_the_newest_of_many_moves_wins(qtbot, make_map):
     assert shown.layer.arranged[0] is shown.layer.grid
 
 
-def test_overlays_are_painted_in_the_places_of_the_map(qtbot, make_map):
-    shown = make_map(FOUR)
+def test_overlays_are_painted_in_the_places_of_the_map(qtbot, shown):
     scenes = []
     shown.layer.add_overlay(lambda _painter, scene: scenes.append(scene))
     shown.grab()

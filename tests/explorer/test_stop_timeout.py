@@ -178,6 +178,13 @@ def wait_for(qtbot: QtBot, jobs: Jobs, run: int, wanted: str) -> None:
     qtbot.waitUntil(lambda: status(jobs, run) == wanted, timeout=20_000)
 
 
+def begin_and_stop(qtbot: QtBot, jobs: Jobs, begin: Callable[[str], int], name: str) -> int:
+    run = begin(name)
+    wait_for(qtbot, jobs, run, "running")
+    jobs.stop([run])
+    return run
+
+
 def test_trainers_that_hang_are_ended_by_themselves(
     qtbot: QtBot, window: Window, begin, quick, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ):
@@ -237,9 +244,7 @@ def test_a_suspended_trainer_is_shown_as_not_answering(qtbot: QtBot, window: Win
 def test_end_now_does_not_wait_for_the_time_to_run_out(qtbot: QtBot, window: Window, begin, quick):
     quick(last_ms=HOUR_MS)
     jobs, banner = window.services.jobs, window.banner
-    run = begin("unresponsive")
-    wait_for(qtbot, jobs, run, "running")
-    jobs.stop([run])
+    run = begin_and_stop(qtbot, jobs, begin, "unresponsive")
     qtbot.waitUntil(banner.isVisible, timeout=15_000)
     assert re.match(r"It is ended in 3[56]\d\d s", banner.next.text())
     qtbot.mouseClick(banner.action, Qt.MouseButton.LeftButton)
@@ -273,9 +278,7 @@ def test_a_trainer_that_hangs_while_it_starts(
 def test_other_news_does_not_take_the_choice_away(qtbot: QtBot, window: Window, begin, quick):
     quick(last_ms=HOUR_MS)
     jobs, banner = window.services.jobs, window.banner
-    run = begin("unresponsive")
-    wait_for(qtbot, jobs, run, "running")
-    jobs.stop([run])
+    run = begin_and_stop(qtbot, jobs, begin, "unresponsive")
     qtbot.waitUntil(banner.isVisible, timeout=15_000)
     banner.show_message("Something else.", tone="warn")
     qtbot.wait(3 * stop_banner.TICK_MS)
@@ -294,9 +297,7 @@ def test_who_obeys_in_time_gets_no_signal(qtbot: QtBot, open_jobs, begin, quick,
     quick(patience_ms=HOUR_MS)
     jobs, unresponsive = open_jobs(), []
     jobs.became_unresponsive.connect(unresponsive.append)
-    run = begin("obeys")
-    wait_for(qtbot, jobs, run, "running")
-    jobs.stop([run])
+    run = begin_and_stop(qtbot, jobs, begin, "obeys")
     wait_for(qtbot, jobs, run, "stopped")
     assert (unresponsive, sent) == ([], [])
     assert not jobs.stop_timeouts._requests, "nothing is left that could run out"
@@ -305,9 +306,7 @@ def test_who_obeys_in_time_gets_no_signal(qtbot: QtBot, open_jobs, begin, quick,
 def test_who_cannot_read_the_wish_obeys_a_signal(qtbot: QtBot, open_jobs, begin, quick, sent: list[bool]):
     quick(last_ms=HOUR_MS)
     jobs = open_jobs()
-    run = begin("signaled")
-    wait_for(qtbot, jobs, run, "running")
-    jobs.stop([run])
+    run = begin_and_stop(qtbot, jobs, begin, "signaled")
     wait_for(qtbot, jobs, run, "stopped")
     assert sent == [False]
     assert jobs.unresponsive(run) is None
@@ -339,9 +338,7 @@ def test_a_window_that_is_closed_ends_nothing_and_the_next_one_offers_it(
 ):
     quick(last_ms=HOUR_MS)
     first = open_jobs()
-    run = begin("unresponsive")
-    wait_for(qtbot, first, run, "running")
-    first.stop([run])
+    run = begin_and_stop(qtbot, first, begin, "unresponsive")
     qtbot.waitUntil(lambda: first.unresponsive(run) is not None, timeout=15_000)
     first.close()
     second = open_jobs()
@@ -366,9 +363,7 @@ def test_a_checkpoint_that_grows_and_an_evaluation_are_waited_for(
     quick(last_ms=HOUR_MS, saving_ms=HOUR_MS)
     jobs, told = open_jobs(), []
     jobs.became_unresponsive.connect(lambda row: told.append(jobs.unresponsive(row.id)))
-    run = begin(how)
-    wait_for(qtbot, jobs, run, "running")
-    jobs.stop([run])
+    run = begin_and_stop(qtbot, jobs, begin, how)
     qtbot.waitUntil(lambda: bool(told))
     seen = look(workspace, run, False)
     qtbot.waitUntil(lambda: look(workspace, run, False) not in (seen, Responsiveness(120)))

@@ -30,6 +30,12 @@ def tiny() -> config.Run:
 
 
 @pytest.fixture
+def number(workspace: Workspace, tiny: config.Run) -> int:
+    """Return the number of a new run."""
+    return workspace.runs.create(tiny)
+
+
+@pytest.fixture
 def hold(workspace: Workspace) -> Iterator[Callable[..., subprocess.Popen]]:
     """Start a real process that claims a run, does something, and waits until it is killed."""
     processes = []

@@ -26,8 +26,7 @@ def call(workspace: Workspace, capsys: pytest.CaptureFixture[str]):
 
 
 @pytest.fixture
-def finished(workspace: Workspace, tiny) -> int:
-    number = workspace.runs.create(tiny)
+def finished(workspace: Workspace, number) -> int:
     with RunLog.claim(workspace, number) as log:
         log.scalars(1, {"val/image_to_text_R@1": 0.5, "train/loss": float("nan")})
         log.headline(0.5, 0.75)
@@ -76,8 +75,7 @@ def test_what_cannot_be_done_is_a_sentence_and_status_2(call, finished, argument
     assert said in complaint
 
 
-def test_stop_waits_until_the_trainer_has_stopped(call, workspace, tiny, hold):
-    number = workspace.runs.create(tiny)
+def test_stop_waits_until_the_trainer_has_stopped(call, workspace, number, hold):
     hold(
         number,
         "print('held', flush=True)\nwhile log.asked() != 'stop': time.sleep(0.02)\n"
@@ -88,8 +86,7 @@ def test_stop_waits_until_the_trainer_has_stopped(call, workspace, tiny, hold):
     assert json.loads(said) == [{"id": 1, "name": "tiny", "status": "stopped", "step": 0, "ended": True}]
 
 
-def test_stop_says_when_a_trainer_does_not_listen_and_can_force_it(call, workspace, tiny, hold):
-    number = workspace.runs.create(tiny)
+def test_stop_says_when_a_trainer_does_not_listen_and_can_force_it(call, workspace, number, hold):
     hold(number)
     status, _, complaint = call("stop", "tiny", "--timeout", "0.2")
     assert status == 1

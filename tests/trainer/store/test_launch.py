@@ -46,9 +46,8 @@ def stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     return install
 
 
-def test_a_detached_trainer_leads_its_own_session_writes_its_log_and_stops_when_asked(workspace, tiny, stand_in):
+def test_a_detached_trainer_leads_its_own_session_writes_its_log_and_stops_when_asked(workspace, number, stand_in):
     stand_in()
-    number = workspace.runs.create(tiny)
     pid = launch.start_detached(workspace, number)
     _wait(lambda: workspace.runs.get(number).status == "running")
     assert workspace.is_alive(number)
@@ -65,17 +64,15 @@ def test_a_detached_trainer_leads_its_own_session_writes_its_log_and_stops_when_
     assert log[1] == "leader True 1 True"
 
 
-def test_a_trainer_that_dies_before_it_begins_is_interrupted_with_its_last_words(workspace, tiny, stand_in):
+def test_a_trainer_that_dies_before_it_begins_is_interrupted_with_its_last_words(workspace, number, stand_in):
     stand_in("#!{python}\nraise SystemExit('no such luck')\n")
-    number = workspace.runs.create(tiny)
     launch.start_detached(workspace, number)
     _wait(lambda: workspace.reconcile() or workspace.runs.get(number).status == "interrupted")
     assert "no such luck" in workspace.runs.get(number).reason
 
 
-def test_a_program_that_cannot_be_started_fails_the_run(workspace, tiny, monkeypatch):
+def test_a_program_that_cannot_be_started_fails_the_run(workspace, number, monkeypatch):
     monkeypatch.setattr(sys, "executable", "/nonexistent/python")
-    number = workspace.runs.create(tiny)
     with pytest.raises(launch.LaunchError, match="could not be started"):
         launch.start_detached(workspace, number)
     assert workspace.runs.get(number).status == "failed"
@@ -102,24 +99,21 @@ def test_a_deleted_run_is_not_started(workspace, tiny):
         launch.start_detached(workspace, number)
 
 
-def test_ending_terminates_the_trainer(workspace, tiny, hold):
-    number = workspace.runs.create(tiny)
+def test_ending_terminates_the_trainer(workspace, number, hold):
     process = hold(number)
     assert launch.end(workspace, number, grace_s=5)
     assert process.wait() == -signal.SIGTERM
     assert workspace.runs.get(number).status == "interrupted"
 
 
-def test_ending_kills_a_trainer_that_does_not_listen(workspace, tiny, hold):
-    number = workspace.runs.create(tiny)
+def test_ending_kills_a_trainer_that_does_not_listen(workspace, number, hold):
     process = hold(number, "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)")
     assert launch.end(workspace, number, grace_s=0.2)
     assert process.wait() == -signal.SIGKILL
 
 
 @pytest.mark.parametrize("forged", ["ticks", "boot", "pid"])
-def test_no_signal_reaches_a_process_that_only_has_the_number(workspace, tiny, hold, forged):
-    number = workspace.runs.create(tiny)
+def test_no_signal_reaches_a_process_that_only_has_the_number(workspace, number, hold, forged):
     holder = hold(number)
     bystander = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
     try:
@@ -154,9 +148,8 @@ SLEEPER = "#!{python}\nimport time\ntime.sleep(600)\n"
 """Hangs before it has claimed its run, like a trainer whose libraries are on a drive that does not answer."""
 
 
-def test_a_trainer_that_hangs_while_it_starts_is_stopped_at_once(workspace, tiny, stand_in):
+def test_a_trainer_that_hangs_while_it_starts_is_stopped_at_once(workspace, number, stand_in):
     stand_in(SLEEPER)
-    number = workspace.runs.create(tiny)
     pid = launch.start_detached(workspace, number)
     assert launch.trainer_of(workspace, number) == identity(pid)
     launch.stop(workspace, number)
@@ -167,9 +160,8 @@ def test_a_trainer_that_hangs_while_it_starts_is_stopped_at_once(workspace, tiny
 
 
 @few_plain(1, "end", [launch.kill, launch.end])
-def test_a_trainer_that_hangs_while_it_starts_can_be_killed(workspace, tiny, stand_in, end):
+def test_a_trainer_that_hangs_while_it_starts_can_be_killed(workspace, number, stand_in, end):
     stand_in(SLEEPER)
-    number = workspace.runs.create(tiny)
     pid = launch.start_detached(workspace, number)
     assert end(workspace, number)
     assert identity(pid) is None
@@ -177,9 +169,8 @@ def test_a_trainer_that_hangs_while_it_starts_can_be_killed(workspace, tiny, sta
     assert (row.status, row.reason) == ("interrupted", "The trainer ended before it began. It left no output.")
 
 
-def test_a_run_that_is_to_end_after_the_epoch_may_start(workspace, tiny, stand_in):
+def test_a_run_that_is_to_end_after_the_epoch_may_start(workspace, number, stand_in):
     stand_in(SLEEPER)
-    number = workspace.runs.create(tiny)
     pid = launch.start_detached(workspace, number)
     launch.stop(workspace, number, after="epoch")
     assert workspace.runs.get(number).status == "starting"

@@ -47,8 +47,7 @@ def checkpoint(log: RunLog, step: int) -> None:
     log.checkpoint(step, folder)
 
 
-def test_a_trainer_goes_on_with_the_rebuilt_database(workspace: Workspace, tiny, capsys):
-    number = workspace.runs.create(tiny)
+def test_a_trainer_goes_on_with_the_rebuilt_database(workspace: Workspace, number, capsys):
     space = ["--workspace", str(workspace.folder)]
     with RunLog.claim(workspace, number) as log:
         for step in range(5):
@@ -88,8 +87,7 @@ def test_a_trainer_goes_on_with_the_rebuilt_database(workspace: Workspace, tiny,
     other.close()
 
 
-def test_what_ended_without_its_database_is_rebuilt_as_it_ended(workspace: Workspace, tiny):
-    number = workspace.runs.create(tiny)
+def test_what_ended_without_its_database_is_rebuilt_as_it_ended(workspace: Workspace, number):
     with RunLog.claim(workspace, number) as log:
         log.scalars(1, {"train/loss": 1.0})
         lose(workspace)
@@ -131,8 +129,7 @@ def test_a_lock_tells_its_process_and_forged_words_do_not(tmp_path: Path):
 
 
 @few_plain(1, "how", ["damaged", "lost"])
-def test_stop_ends_a_trainer_whose_row_cannot_be_read(how: str, workspace: Workspace, tiny, capsys):
-    number = workspace.runs.create(tiny)
+def test_stop_ends_a_trainer_whose_row_cannot_be_read(how: str, workspace: Workspace, number, capsys):
     folder = workspace.runs.get(number).folder
     workspace.close()
     trainer = subprocess.Popen([sys.executable, "-c", HOLD, str(folder / "alive.lock")], stdout=subprocess.PIPE)

@@ -64,8 +64,7 @@ def test_a_workspace_moved_while_a_run_is_prepared(workspace, tmp_path, where):
     there.close()
 
 
-def test_a_trainer_that_finds_no_workspace_says_so_and_makes_none(workspace, tiny, tmp_path, monkeypatch):
-    number = workspace.runs.create(tiny)
+def test_a_trainer_that_finds_no_workspace_says_so_and_makes_none(workspace, number, tmp_path, monkeypatch):
     moved = tmp_path / "moved"
     spawn = launch.spawn
 

@@ -174,10 +174,9 @@ sys.exit(0)
 
 
 @pytest.mark.slow
-def test_a_trainer_is_told_by_a_file_while_the_database_is_locked(workspace, tiny, hold, monkeypatch):
+def test_a_trainer_is_told_by_a_file_while_the_database_is_locked(workspace, number, hold, monkeypatch):
     monkeypatch.setattr(launch, "_BY_FLAG", True)
     monkeypatch.setattr(launch, "_ASK_MS", 50)
-    number = workspace.runs.create(tiny)
     trainer = hold(number, LISTENER)
     folder = workspace.runs.get(number).folder
     with locked(workspace):
@@ -191,9 +190,8 @@ def test_a_trainer_is_told_by_a_file_while_the_database_is_locked(workspace, tin
 
 @pytest.mark.slow
 @pytest.mark.parametrize("obeys", [True, False])
-def test_ending_a_trainer_gives_it_time_to_save_without_a_signal(obeys: bool, workspace, tiny, hold, monkeypatch):
+def test_ending_a_trainer_gives_it_time_to_save_without_a_signal(obeys: bool, workspace, number, hold, monkeypatch):
     monkeypatch.setattr(launch, "_BY_FLAG", True)
-    number = workspace.runs.create(tiny)
     trainer = hold(number, LISTENER if obeys else "")
     assert launch.end(workspace, number, grace_s=60 if obeys else 0.2)
     assert trainer.wait(timeout=60) == (0 if obeys else -signal.SIGKILL)

@@ -63,8 +63,7 @@ def test_a_damaged_database_is_set_aside_never_deleted(workspace, tiny):
     assert [path.read_bytes() for path in aside] == [damaged]
 
 
-def test_a_damaged_database_is_left_alone_while_a_trainer_uses_it(workspace, tiny, hold):
-    number = workspace.runs.create(tiny)
+def test_a_damaged_database_is_left_alone_while_a_trainer_uses_it(workspace, number, hold):
     hold(number)
     workspace.close()
     workspace.database_file.write_bytes(b"no database" * 1000)

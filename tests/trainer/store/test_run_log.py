@@ -22,8 +22,7 @@ from trainer.store.run_table import RunTable
 pytestmark = pytest.mark.slow
 
 
-def test_what_is_no_number_comes_back_as_it_was(workspace, tiny):
-    number = workspace.runs.create(tiny)
+def test_what_is_no_number_comes_back_as_it_was(workspace, number):
     told = [1.5, math.nan, math.inf, -math.inf, -0.0, 1e-300]
     with RunLog.claim(workspace, number) as log:
         for step, value in enumerate(told):
@@ -40,8 +39,7 @@ def test_what_is_no_number_comes_back_as_it_was(workspace, tiny):
     assert workspace.results.best_values(number) == {"train/loss": -0.0}
 
 
-def test_best_follows_the_catalog(workspace, tiny):
-    number = workspace.runs.create(tiny)
+def test_best_follows_the_catalog(workspace, number):
     with RunLog.claim(workspace, number) as log:
         for step, value in enumerate([0.2, 0.9, math.nan, 0.5]):
             log.scalars(step, {"val/image_to_text_R@1": value, "val/loss": value, "train/inv_tau": value})
@@ -69,10 +67,9 @@ def test_a_reader_sees_each_row_once(workspace, tiny):
             log.status("finished")
 
 
-def test_rows_arrive_within_half_a_second_of_steps(workspace, tiny, monkeypatch):
+def test_rows_arrive_within_half_a_second_of_steps(workspace, number, monkeypatch):
     passed = [0.0]
     monkeypatch.setattr(run_log, "time", SimpleNamespace(monotonic=lambda: passed[0], time=time.time))
-    number = workspace.runs.create(tiny)
     with RunLog.claim(workspace, number) as log:
         for step in (1, 2):
             log.scalars(step, {"a": 1.0})
@@ -84,8 +81,7 @@ def test_rows_arrive_within_half_a_second_of_steps(workspace, tiny, monkeypatch)
         log.status("stopped")
 
 
-def test_the_journal_is_written_before_the_database(workspace, tiny):
-    number = workspace.runs.create(tiny)
+def test_the_journal_is_written_before_the_database(workspace, number):
     with RunLog.claim(workspace, number) as log:
         log.scalars(0, {"a": 0.0})
         log.scalars(1, {"a": math.inf})
@@ -94,10 +90,9 @@ def test_the_journal_is_written_before_the_database(workspace, tiny):
         log.status("stopped")
 
 
-def test_training_goes_on_while_the_database_is_locked(workspace, tiny, monkeypatch):
+def test_training_goes_on_while_the_database_is_locked(workspace, number, monkeypatch):
     waits_ms, wait_at_most = [], workspace.wait_at_most
     monkeypatch.setattr(workspace, "wait_at_most", lambda ms: (waits_ms.append(ms), wait_at_most(ms)))
-    number = workspace.runs.create(tiny)
     with RunLog.claim(workspace, number) as log:
         with locked(workspace):
             waits_ms.clear()
@@ -114,8 +109,7 @@ def test_training_goes_on_while_the_database_is_locked(workspace, tiny, monkeypa
         log.status("stopped")
 
 
-def test_the_end_of_a_run_waits_for_a_locked_database(workspace, tiny):
-    number = workspace.runs.create(tiny)
+def test_the_end_of_a_run_waits_for_a_locked_database(workspace, number):
     blocker = sqlite3.connect(workspace.database_file, isolation_level=None, check_same_thread=False)
     with RunLog.claim(workspace, number) as log:
         blocker.execute("BEGIN IMMEDIATE")
@@ -129,8 +123,7 @@ def test_the_end_of_a_run_waits_for_a_locked_database(workspace, tiny):
     assert len(workspace.results.scalars_after(0)) == 1
 
 
-def test_rewinding_drops_rows_lines_and_snapshots_past_the_step(workspace, tiny):
-    number = workspace.runs.create(tiny)
+def test_rewinding_drops_rows_lines_and_snapshots_past_the_step(workspace, number):
     with RunLog.claim(workspace, number) as log:
         for step in range(1, 11):
             log.scalars(step, {"a": float(step)})
@@ -155,8 +148,7 @@ def test_rewinding_drops_rows_lines_and_snapshots_past_the_step(workspace, tiny)
     assert [p.name for p in (log.folder / "snapshots").iterdir()] == ["s@4"]
 
 
-def test_a_torn_last_line_is_cut_off_and_what_a_kill_kept_back_is_brought_in(workspace, tiny):
-    number = workspace.runs.create(tiny)
+def test_a_torn_last_line_is_cut_off_and_what_a_kill_kept_back_is_brought_in(workspace, number):
     path = workspace.runs.get(number).folder / "metrics.jsonl"
     path.write_text('{"step": 1, "time": 5.0, "elapsed": 0.5, "values": {"a": "nan"}}\n{"step": 2, "ti')
     with RunLog.claim(workspace, number) as log:
@@ -166,8 +158,7 @@ def test_a_torn_last_line_is_cut_off_and_what_a_kill_kept_back_is_brought_in(wor
     assert [e.step for e in read_journal(path)] == [1, 2]
 
 
-def test_only_one_best_checkpoint_and_the_folders_are_found(workspace, tiny):
-    number = workspace.runs.create(tiny)
+def test_only_one_best_checkpoint_and_the_folders_are_found(workspace, number):
     with RunLog.claim(workspace, number) as log:
         log.checkpoint(10, log.folder / "checkpoints" / "step_000010", best=True)
         log.checkpoint(20, log.folder / "checkpoints" / "step_000020", best=True)
@@ -179,8 +170,7 @@ def test_only_one_best_checkpoint_and_the_folders_are_found(workspace, tiny):
     assert found[0].folder == log.folder / "checkpoints" / "step_000020"
 
 
-def test_wishes_stay_until_the_end_and_momentary_ones_are_told_once(workspace, tiny):
-    number = workspace.runs.create(tiny)
+def test_wishes_stay_until_the_end_and_momentary_ones_are_told_once(workspace, number):
 
     def asked() -> str:
         time.sleep(0.11)
@@ -196,8 +186,7 @@ def test_wishes_stay_until_the_end_and_momentary_ones_are_told_once(workspace, t
     assert workspace.runs.get(number).asked == ""
 
 
-def test_a_wish_from_before_the_claim_holds_and_one_from_an_earlier_session_does_not(workspace, tiny):
-    number = workspace.runs.create(tiny)
+def test_a_wish_from_before_the_claim_holds_and_one_from_an_earlier_session_does_not(workspace, number):
     workspace.runs.ask(number, "stop")
     with RunLog.claim(workspace, number) as log:
         assert log.asked() == "stop"
@@ -208,8 +197,7 @@ def test_a_wish_from_before_the_claim_holds_and_one_from_an_earlier_session_does
         log.status("stopped")
 
 
-def test_progress_and_time_trained_add_up_over_sessions(workspace, tiny):
-    number = workspace.runs.create(tiny)
+def test_progress_and_time_trained_add_up_over_sessions(workspace, number):
     began = time.monotonic()
     for _ in range(2):
         with RunLog.claim(workspace, number) as log:
@@ -225,8 +213,7 @@ def test_progress_and_time_trained_add_up_over_sessions(workspace, tiny):
     assert (row.status, row.reason, row.pid, row.beats) == ("stopped", "Asked to.", None, 2)
 
 
-def test_an_exception_is_the_reason_of_a_failed_run(workspace, tiny):
-    number = workspace.runs.create(tiny)
+def test_an_exception_is_the_reason_of_a_failed_run(workspace, number):
     with pytest.raises(ValueError, match="too many"), RunLog.claim(workspace, number):
         raise ValueError("too many cooks")
     row = workspace.runs.get(number)
@@ -234,8 +221,7 @@ def test_an_exception_is_the_reason_of_a_failed_run(workspace, tiny):
     assert not workspace.is_alive(number)
 
 
-def test_of_two_processes_that_claim_a_run_exactly_one_wins(workspace, tiny, hold):
-    number = workspace.runs.create(tiny)
+def test_of_two_processes_that_claim_a_run_exactly_one_wins(workspace, number, hold):
     both = [hold(number, wait=False) for _ in range(2)]
     answers = {process.pid: process.stdout.readline().split()[0] for process in both}
     assert sorted(answers.values()) == ["held", "refused"]
@@ -245,8 +231,7 @@ def test_of_two_processes_that_claim_a_run_exactly_one_wins(workspace, tiny, hol
         RunLog.claim(workspace, number)
 
 
-def test_a_killed_trainer_is_dead_at_once_and_reconciled_with_a_reason(workspace, tiny, hold):
-    number = workspace.runs.create(tiny)
+def test_a_killed_trainer_is_dead_at_once_and_reconciled_with_a_reason(workspace, number, hold):
     (workspace.runs.get(number).folder / "log.txt").write_text("step 41\nGPU is warm\n\n")
     process = hold(number, "log.scalars(1, {'a': 1.0}); log.progress(step=1, total_steps=9, phase='train')")
     assert workspace.is_alive(number)
@@ -283,8 +268,7 @@ def test_trainers_that_log_at_once_lose_nothing(workspace, tiny, hold):
 
 
 @pytest.mark.parametrize("meanwhile", [{"pid": 1}, {"status": "running"}, {"launched_at": 5.0}])
-def test_a_run_that_was_claimed_since_it_was_looked_at_is_not_interrupted(workspace, tiny, meanwhile):
-    number = workspace.runs.create(tiny)
+def test_a_run_that_was_claimed_since_it_was_looked_at_is_not_interrupted(workspace, number, meanwhile):
     table = RunTable(Database(workspace.database_file), workspace.runs_folder, workspace.check_mine)
     (seen,) = table.active()
     before = workspace.runs.get(number)
@@ -294,9 +278,8 @@ def test_a_run_that_was_claimed_since_it_was_looked_at_is_not_interrupted(worksp
     assert table.interrupt(number, expected=seen, reason="gone")
 
 
-def test_an_end_that_a_locked_database_refuses_waits_in_the_folder(workspace, tiny, monkeypatch):
+def test_an_end_that_a_locked_database_refuses_waits_in_the_folder(workspace, number, monkeypatch):
     monkeypatch.setattr(run_log, "_END_S", 0.2)
-    number = workspace.runs.create(tiny)
     log = RunLog.claim(workspace, number)
     (log.folder / "checkpoints" / "step_000004").mkdir(parents=True)
     with locked(workspace):
@@ -340,8 +323,7 @@ def test_numbers_of_numpy_are_stored_as_numbers(workspace, tiny):
 
 
 @pytest.mark.parametrize("value", ["no number", 2.5, b"7", None, 2**70, {}])
-def test_a_value_that_does_not_fit_is_told_and_all_else_is_stored(workspace, tiny, value):
-    number = workspace.runs.create(tiny)
+def test_a_value_that_does_not_fit_is_told_and_all_else_is_stored(workspace, number, value):
     with RunLog.claim(workspace, number) as log:
         log.scalars(1, {"a": 1.0})
         log.checkpoint(value, log.folder / "checkpoints" / "odd", best=True)
@@ -357,8 +339,7 @@ def test_a_value_that_does_not_fit_is_told_and_all_else_is_stored(workspace, tin
     assert workspace.results.checkpoints(number) == []
 
 
-def test_a_step_that_does_not_fit_takes_no_other_with_it(workspace, tiny):
-    number = workspace.runs.create(tiny)
+def test_a_step_that_does_not_fit_takes_no_other_with_it(workspace, number):
     with RunLog.claim(workspace, number) as log:
         log.scalars(0, {"a": 0.0})
         for step in (1, 2.5, 3):
@@ -369,8 +350,7 @@ def test_a_step_that_does_not_fit_takes_no_other_with_it(workspace, tiny):
 
 
 @few_plain(2, "value", ["zz", None, 2**70, {}, 2.5])
-def test_what_waits_and_does_not_fit_keeps_no_run_from_being_read_and_trained(workspace, tiny, value, hold):
-    number = workspace.runs.create(tiny)
+def test_what_waits_and_does_not_fit_keeps_no_run_from_being_read_and_trained(workspace, number, value, hold):
     process = hold(number)
     process.kill()
     process.wait()
@@ -391,9 +371,8 @@ def test_what_waits_and_does_not_fit_keeps_no_run_from_being_read_and_trained(wo
     assert workspace.runs.get(number).status == "finished"
 
 
-def test_what_a_locked_database_refuses_says_another_metric_and_a_snapshot_that_is_gone(workspace, tiny, monkeypatch):
+def test_what_a_locked_database_refuses_says_another_metric_and_a_snapshot_that_is_gone(workspace, number, monkeypatch):
     monkeypatch.setattr(run_log, "_END_S", 0.2)
-    number = workspace.runs.create(tiny)
     log = RunLog.claim(workspace, number)
     gone = log.folder / "snapshots" / "s@000004"
     gone.mkdir(parents=True)
@@ -410,8 +389,7 @@ def test_what_a_locked_database_refuses_says_another_metric_and_a_snapshot_that_
     assert [snapshot.step for snapshot in workspace.results.snapshots(number)] == [8]
 
 
-def test_a_momentary_wish_does_not_take_the_place_of_one_that_stays(workspace, tiny):
-    number = workspace.runs.create(tiny)
+def test_a_momentary_wish_does_not_take_the_place_of_one_that_stays(workspace, number):
 
     def asked() -> str:
         log._asked_at = float("-inf")
@@ -429,10 +407,9 @@ def test_a_momentary_wish_does_not_take_the_place_of_one_that_stays(workspace, t
 
 
 @pytest.fixture
-def failed(workspace, tiny, monkeypatch) -> int:
+def failed(workspace, number, monkeypatch) -> int:
     """Return a run whose final message remains in its folder though it was read."""
     monkeypatch.setattr(run_log, "_END_S", 0.2)
-    number = workspace.runs.create(tiny)
     log = RunLog.claim(workspace, number)
     with locked(workspace):
         log.status("failed", "No number at step 4.")
@@ -461,8 +438,7 @@ def test_a_trainer_that_dies_while_it_begins_does_not_end_as_the_one_before(work
     assert "without a reason" in row.reason
 
 
-def test_the_last_step_gives_signs_of_life_no_oftener_than_others(workspace, tiny):
-    number = workspace.runs.create(tiny)
+def test_the_last_step_gives_signs_of_life_no_oftener_than_others(workspace, number):
     with RunLog.claim(workspace, number) as log:
         log.progress(step=9, total_steps=10, phase="training")
         for _ in range(50):
@@ -472,9 +448,8 @@ def test_the_last_step_gives_signs_of_life_no_oftener_than_others(workspace, tin
         log.status("finished")
 
 
-def test_what_was_removed_while_the_database_was_locked_is_removed(workspace, tiny, monkeypatch):
+def test_what_was_removed_while_the_database_was_locked_is_removed(workspace, number, monkeypatch):
     monkeypatch.setattr(run_log, "_END_S", 0.2)
-    number = workspace.runs.create(tiny)
     log = RunLog.claim(workspace, number)
     for step in (1, 2):
         log.checkpoint(step, log.folder / "checkpoints" / f"step_00000{step}")
@@ -509,8 +484,7 @@ def full_but_for_the_reserve(monkeypatch):
     return fill
 
 
-def test_how_a_run_ended_is_told_in_the_room_that_was_reserved(workspace, tiny, full_but_for_the_reserve):
-    number = workspace.runs.create(tiny)
+def test_how_a_run_ended_is_told_in_the_room_that_was_reserved(workspace, number, full_but_for_the_reserve):
     with RunLog.claim(workspace, number) as log:
         assert (log.folder / reserve.NAME).stat().st_size == 2**20
         full_but_for_the_reserve()

@@ -54,8 +54,7 @@ def test_renaming_to_a_taken_name_is_refused_and_changes_nothing(workspace, tiny
     assert config.read(workspace.runs.get(first).folder / "config.toml").name == "other"
 
 
-def test_a_run_is_found_by_number_name_and_folder(workspace, tiny):
-    number = workspace.runs.create(tiny)
+def test_a_run_is_found_by_number_name_and_folder(workspace, number):
     folder = workspace.runs.get(number).folder
     assert {workspace.runs.get(ref).id for ref in (number, str(number), "tiny", folder, str(folder))} == {number}
     with pytest.raises(StoreError, match=r"no run 'nope'.*1 \(tiny\)"):
@@ -85,8 +84,7 @@ def test_deleting_hides_restoring_shows_purging_removes(workspace, tiny):
 
 
 @pytest.mark.slow
-def test_a_living_run_is_neither_deleted_nor_purged(workspace, tiny):
-    number = workspace.runs.create(tiny)
+def test_a_living_run_is_neither_deleted_nor_purged(workspace, number):
     with RunLog.claim(workspace, number) as log:
         for act in (workspace.delete, workspace.purge):
             with pytest.raises(StoreError, match="Stop it before"):
@@ -97,16 +95,14 @@ def test_a_living_run_is_neither_deleted_nor_purged(workspace, tiny):
         RunLog.claim(workspace, number)
 
 
-def test_notes_and_wishes_are_kept(workspace, tiny):
-    number = workspace.runs.create(tiny)
+def test_notes_and_wishes_are_kept(workspace, number):
     workspace.runs.change(number, note="the <b>good</b> one")
     workspace.runs.ask(number, "pause")
     row = workspace.runs.get(number)
     assert (row.note, row.asked) == ("the <b>good</b> one", "pause")
 
 
-def test_changes_tells_of_commits_by_others_and_only_of_them(workspace, tiny):
-    number = workspace.runs.create(tiny)
+def test_changes_tells_of_commits_by_others_and_only_of_them(workspace, number):
     seen = workspace.changes()
     assert workspace.changes() == seen
     workspace.runs.change(number, note="new")
