@@ -118,6 +118,11 @@ def shown(qtbot: QtBot, context: Context, count: int) -> RunsView:
     return view
 
 
+@pytest.fixture
+def view(qtbot: QtBot, context: Context, three: list[int]) -> RunsView:
+    return shown(qtbot, context, len(three))
+
+
 # -- table ---------------------------------------------------------------------------------------------------
 
 
@@ -134,8 +139,7 @@ def test_an_empty_workspace_offers_finished_runs_and_home(qtbot: QtBot, context:
     assert asked == [OpenSample(), ShowExperiment()]
 
 
-def test_rows_do_not_move_under_the_pointer(qtbot: QtBot, context: Context, workspace: Workspace, three: list[int]):
-    view = shown(qtbot, context, 3)
+def test_rows_do_not_move_under_the_pointer(qtbot: QtBot, view: RunsView, workspace: Workspace, three: list[int]):
     view.table.sortByColumn(RunColumn.NAME, Qt.SortOrder.AscendingOrder)
     assert names(view) == ["clip large", "clip small", "cloob small"]
     viewport = view.table.viewport()
@@ -154,8 +158,7 @@ def test_rows_do_not_move_under_the_pointer(qtbot: QtBot, context: Context, work
     qtbot.waitUntil(lambda: names(view) == ["a first cloob", "clip large", "clip small"])
 
 
-def test_rows_say_what_the_store_says(qtbot: QtBot, context: Context, three: list[int]):
-    view = shown(qtbot, context, 3)
+def test_rows_say_what_the_store_says(qtbot: QtBot, view: RunsView):
     row = {run.name: run for run in view.table.runs.runs}["cloob small"]
     words = {column: display_text(row, column) for column in RunColumn}
     assert words[RunColumn.STATUS] == "Finished"
@@ -167,15 +170,13 @@ def test_rows_say_what_the_store_says(qtbot: QtBot, context: Context, three: lis
     assert words[RunColumn.STARTED].startswith("Today ")
 
 
-def test_numbers_stand_right(qtbot: QtBot, context: Context, three: list[int]):
-    view = shown(qtbot, context, 3)
+def test_numbers_stand_right(qtbot: QtBot, view: RunsView):
     for column in (RunColumn.BEST, RunColumn.LAST, RunColumn.ETA, RunColumn.DURATION):
         alignment = view.table.shown.index(0, column).data(Qt.ItemDataRole.TextAlignmentRole)
         assert alignment & int(Qt.AlignmentFlag.AlignRight)
 
 
-def test_sorting_is_by_value_and_a_missing_one_is_last_both_ways(qtbot: QtBot, context: Context, three: list[int]):
-    view = shown(qtbot, context, 3)
+def test_sorting_is_by_value_and_a_missing_one_is_last_both_ways(qtbot: QtBot, view: RunsView):
     view.table.sortByColumn(RunColumn.BEST, Qt.SortOrder.AscendingOrder)
     assert names(view) == ["clip small", "cloob small", "clip large"]
     view.table.sortByColumn(RunColumn.BEST, Qt.SortOrder.DescendingOrder)
@@ -184,8 +185,7 @@ def test_sorting_is_by_value_and_a_missing_one_is_last_both_ways(qtbot: QtBot, c
     assert names(view) == ["clip large", "clip small", "cloob small"]
 
 
-def test_every_typed_word_must_be_there(qtbot: QtBot, context: Context, three: list[int]):
-    view = shown(qtbot, context, 3)
+def test_every_typed_word_must_be_there(qtbot: QtBot, view: RunsView):
     qtbot.keyClicks(view.filter, "CLIP finished")
     assert names(view) == ["clip small"]
     assert view.count.text() == "1 of 3 runs"
@@ -201,9 +201,8 @@ def test_every_typed_word_must_be_there(qtbot: QtBot, context: Context, three: l
 
 
 def test_a_poll_keeps_the_selection_and_a_name_being_typed(
-    qtbot: QtBot, context: Context, workspace: Workspace, three: list[int]
+    qtbot: QtBot, context: Context, workspace: Workspace, three: list[int], view: RunsView
 ):
-    view = shown(qtbot, context, 3)
     choose(qtbot, view, three[0])
     view.actions_of_runs["rename"].trigger()
     editor = view.table.findChild(QLineEdit, "rename-editor")
@@ -221,8 +220,7 @@ def test_a_poll_keeps_the_selection_and_a_name_being_typed(
 
 
 @pytest.mark.usefixtures("dressed")
-def test_the_longest_usual_words_fit_their_columns(qtbot: QtBot, context: Context, three: list[int]):
-    view = shown(qtbot, context, 3)
+def test_the_longest_usual_words_fit_their_columns(qtbot: QtBot, view: RunsView):
     sign_and_margins = 40
     longest = {
         RunColumn.STARTED: "Yesterday 22:22",
@@ -236,8 +234,7 @@ def test_the_longest_usual_words_fit_their_columns(qtbot: QtBot, context: Contex
         assert view.table.fontMetrics().horizontalAdvance(words) <= room, words
 
 
-def test_columns_splitter_tab_and_look_are_found_again(qtbot: QtBot, context: Context, three: list[int]):
-    view = shown(qtbot, context, 3)
+def test_columns_splitter_tab_and_look_are_found_again(qtbot: QtBot, context: Context, view: RunsView):
     view.table.sortByColumn(RunColumn.BEST, Qt.SortOrder.DescendingOrder)
     view.tabs.setCurrentIndex(1)
     view.table.show_column(RunColumn.DATA, True)
@@ -287,8 +284,9 @@ def test_a_lone_value_takes_no_chart_beside_curves(qtbot: QtBot, context: Contex
 # -- actions -------------------------------------------------------------------------------------------------
 
 
-def test_keys_a_and_b_choose_the_compared_runs_and_swap_them(qtbot: QtBot, context: Context, three: list[int]):
-    view = shown(qtbot, context, 3)
+def test_keys_a_and_b_choose_the_compared_runs_and_swap_them(
+    qtbot: QtBot, context: Context, three: list[int], view: RunsView
+):
     for run, key in ((three[0], Qt.Key.Key_A), (three[1], Qt.Key.Key_B)):
         choose(qtbot, view, run)
         view.table.setFocus()
@@ -306,8 +304,7 @@ def test_keys_a_and_b_choose_the_compared_runs_and_swap_them(qtbot: QtBot, conte
     assert context.selection.runs == (three[0], three[1])
 
 
-def test_delete_is_announced_and_undone(qtbot: QtBot, context: Context, three: list[int]):
-    view = shown(qtbot, context, 3)
+def test_delete_is_announced_and_undone(qtbot: QtBot, context: Context, three: list[int], view: RunsView):
     context.selection.select_runs(three[0], three[1])
     choose(qtbot, view, three[0], three[2])
     with qtbot.waitSignal(context.jobs.deleted) as told:
@@ -320,8 +317,9 @@ def test_delete_is_announced_and_undone(qtbot: QtBot, context: Context, three: l
     assert context.selection.runs == (three[0], three[1])
 
 
-def test_only_what_can_be_done_is_offered(qtbot: QtBot, context: Context, workspace: Workspace, three: list[int]):
-    view = shown(qtbot, context, 3)
+def test_only_what_can_be_done_is_offered(
+    qtbot: QtBot, context: Context, workspace: Workspace, three: list[int], view: RunsView
+):
 
     def possible() -> set[str]:
         return {name for name, action in view.actions_of_runs.by_name.items() if action.isEnabled()}
@@ -436,9 +434,8 @@ def drawn_curve(view: RunsView, panel: str, run: int) -> tuple[np.ndarray, np.nd
 
 
 def test_curves_given_to_pyqtgraph_equal_the_stored_series(
-    qtbot: QtBot, context: Context, workspace: Workspace, three: list[int]
+    qtbot: QtBot, view: RunsView, workspace: Workspace, three: list[int]
 ):
-    view = shown(qtbot, context, 3)
     choose(qtbot, view, *three)
     view.curves.slider.setValue(60)
     qtbot.waitUntil(lambda: len(view.curves.grid.plots) == 4 and not view.curves.draw_later.isActive())
@@ -455,8 +452,7 @@ def test_curves_given_to_pyqtgraph_equal_the_stored_series(
     np.testing.assert_allclose(raw, 100 * values)
 
 
-def test_losses_of_two_objectives_never_share_a_panel(qtbot: QtBot, context: Context, three: list[int]):
-    view = shown(qtbot, context, 3)
+def test_losses_of_two_objectives_never_share_a_panel(qtbot: QtBot, view: RunsView, three: list[int]):
     choose(qtbot, view, *three)
     qtbot.waitUntil(lambda: len(view.curves.grid.plots) == 4 and view.curves.grid.is_complete)
     panels = {plot.panel.title: plot.panel for plot in view.curves.grid.plots.values()}
@@ -684,8 +680,9 @@ def test_panels_that_are_left_fill_the_rows_and_new_ones_lie_over_no_other(qtbot
     assert cells == [(0, 0), (0, 1), (1, 0), (1, 1)]
 
 
-def test_a_curve_has_the_color_of_its_run_whatever_a_and_b_are(qtbot: QtBot, context: Context, three: list[int]):
-    view = shown(qtbot, context, 3)
+def test_a_curve_has_the_color_of_its_run_whatever_a_and_b_are(
+    qtbot: QtBot, context: Context, three: list[int], view: RunsView
+):
     choose(qtbot, view, *three)
     styles = run_style(context.jobs.runs)
     for pair in ((three[1], three[0]), (three[0], three[2])):
@@ -715,9 +712,8 @@ def wheel_over(widget: QWidget, keys: Qt.KeyboardModifier) -> bool:
 
 
 def test_the_wheel_scrolls_with_ctrl_it_zooms_and_a_double_click_follows_again(
-    qtbot: QtBot, context: Context, three: list[int]
+    qtbot: QtBot, view: RunsView, three: list[int]
 ):
-    view = shown(qtbot, context, 3)
     choose(qtbot, view, *three)
     qtbot.waitUntil(lambda: len(view.curves.grid.plots) == 4 and not view.curves.draw_later.isActive())
     plot = next(p for p in view.curves.grid.plots.values() if p.panel.title == "Image to text R@1, held-out").plot
@@ -736,8 +732,7 @@ def test_the_wheel_scrolls_with_ctrl_it_zooms_and_a_double_click_follows_again(
     assert not view.curves.resume.isVisible()
 
 
-def test_a_share_stays_between_0_and_100_percent(qtbot: QtBot, context: Context, three: list[int]):
-    view = shown(qtbot, context, 3)
+def test_a_share_stays_between_0_and_100_percent(qtbot: QtBot, view: RunsView, three: list[int]):
     choose(qtbot, view, *three)
     qtbot.waitUntil(lambda: len(view.curves.grid.plots) == 4 and not view.curves.draw_later.isActive())
     shares = [p.plot for p in view.curves.grid.plots.values() if p.panel.unit.startswith("%")]
@@ -830,8 +825,7 @@ def test_a_resumed_run_draws_nothing_twice(qtbot: QtBot, context: Context, works
     np.testing.assert_array_equal(raw, values)
 
 
-def test_the_crosshair_reads_every_panel(qtbot: QtBot, context: Context, three: list[int]):
-    view = shown(qtbot, context, 3)
+def test_the_crosshair_reads_every_panel(qtbot: QtBot, view: RunsView, three: list[int]):
     choose(qtbot, view, three[0], three[1])
     qtbot.waitUntil(lambda: len(view.curves.grid.plots) == 4)
     plots = list(view.curves.grid.plots.values())
@@ -906,8 +900,7 @@ def test_the_log_follows_its_end_unless_scrolled(qtbot: QtBot, context: Context,
     assert text.textCursor().selectedText() == "line 29"
 
 
-def test_one_run_shows_its_toml_and_two_their_difference(qtbot: QtBot, context: Context, workspace: Workspace, three):
-    view = shown(qtbot, context, 3)
+def test_one_run_shows_its_toml_and_two_their_difference(qtbot: QtBot, view: RunsView, workspace: Workspace, three):
     view.inspect(True)
     view.details().show()
     view.tabs.setCurrentWidget(view.config)
@@ -922,8 +915,7 @@ def test_one_run_shows_its_toml_and_two_their_difference(qtbot: QtBot, context: 
     assert table.rowCount() == 1
 
 
-def test_in_a_narrow_view_the_curves_are_below_the_list_and_one_page_scrolls(qtbot: QtBot, context: Context, three):
-    view = shown(qtbot, context, 3)
+def test_in_a_narrow_view_the_curves_are_below_the_list_and_one_page_scrolls(qtbot: QtBot, view: RunsView):
     qtbot.waitUntil(lambda: view.curves.grid.is_complete and bool(view.curves.grid.plots))
     page = next(each for each in view.findChildren(MinSizeScroll) if each.isAncestorOf(view.splitter))
     before = view.splitter.sizes()[0]
@@ -936,8 +928,7 @@ def test_in_a_narrow_view_the_curves_are_below_the_list_and_one_page_scrolls(qtb
     qtbot.waitUntil(lambda: page.verticalScrollBar().maximum() == 0 and view.splitter.sizes()[0] == before)
 
 
-def test_shift_selects_a_range_from_the_keyboard(qtbot: QtBot, context: Context, three: list[int]):
-    view = shown(qtbot, context, 3)
+def test_shift_selects_a_range_from_the_keyboard(qtbot: QtBot, view: RunsView):
     first = view.table.shown.index(0, 0)
     view.table.selectionModel().setCurrentIndex(
         first, QItemSelectionModel.SelectionFlag.ClearAndSelect | QItemSelectionModel.SelectionFlag.Rows

@@ -134,6 +134,11 @@ def open_window(window_of, tmp_path: Path) -> Callable[..., Window]:
     return open_one
 
 
+@pytest.fixture
+def window(open_window: Callable[..., Window]) -> Window:
+    return open_window()
+
+
 def test_a_closed_window_leaves_nothing(dressed, qtbot, tmp_path: Path) -> None:
     hooks = Hooks(tmp_path)
     window = Window(tmp_path, hooks)
@@ -234,8 +239,7 @@ def test_a_view_that_is_opened_before_it_is_built_is_built_next(open_window, qtb
     assert built == ["one", "two", "four", "three"]
 
 
-def test_keys_open_views_and_walk_back(open_window, qtbot) -> None:
-    window = open_window()
+def test_keys_open_views_and_walk_back(window, qtbot) -> None:
     assert window.pages.open_view.title == "Left"
     qtbot.keyClick(window, Qt.Key.Key_2, Qt.KeyboardModifier.ControlModifier)
     assert window.pages.open_view.title == "Taker"
@@ -257,8 +261,7 @@ def test_keys_open_views_and_walk_back(open_window, qtbot) -> None:
     assert "nothing to undo" in window.banner.message.text()
 
 
-def test_an_opened_view_has_the_keyboard(open_window, qtbot) -> None:
-    window = open_window()
+def test_an_opened_view_has_the_keyboard(window, qtbot) -> None:
     assert window.pages.open_view.isAncestorOf(window.focusWidget()) or window.focusWidget() is window.pages.open_view
     window.pages.open_view.line.setFocus()
     qtbot.keyClick(window, Qt.Key.Key_2, Qt.KeyboardModifier.ControlModifier)
@@ -275,8 +278,7 @@ def test_no_button_has_the_keyboard_before_there_is_a_view(open_window) -> None:
     assert window.focusWidget() is window.pages.blank
 
 
-def test_a_button_that_goes_leaves_the_keyboard_to_its_page(open_window, qtbot) -> None:
-    window = open_window()
+def test_a_button_that_goes_leaves_the_keyboard_to_its_page(window, qtbot) -> None:
     view = window.pages.open_view
     inside = QWidget(view)
     button = QPushButton("Stop", inside)
@@ -306,15 +308,13 @@ def test_a_view_is_refreshed_when_it_is_shown_and_not_before(open_window) -> Non
     assert Left.shown == ["left"]
 
 
-def test_details_stand_beside_the_view_that_has_some(open_window) -> None:
-    window = open_window()
+def test_details_stand_beside_the_view_that_has_some(window) -> None:
     assert window.pages.views["left"].more.isVisible()
     window.navigation.go_to("classify")
     assert not window.pages.views["left"].more.isVisible()
 
 
-def test_escape_clears_the_selection_and_undo_brings_it_back(open_window, qtbot) -> None:
-    window = open_window()
+def test_escape_clears_the_selection_and_undo_brings_it_back(window, qtbot) -> None:
     window.selection.pairs = [1, 2]
     qtbot.keyClick(window, Qt.Key.Key_Escape)
     assert window.selection.pairs.tolist() == []
@@ -322,8 +322,7 @@ def test_escape_clears_the_selection_and_undo_brings_it_back(open_window, qtbot)
     assert window.selection.pairs.tolist() == [1, 2]
 
 
-def test_escape_closes_the_panel_of_the_view_before_it_clears_the_selection(open_window, qtbot, monkeypatch) -> None:
-    window = open_window()
+def test_escape_closes_the_panel_of_the_view_before_it_clears_the_selection(window, qtbot, monkeypatch) -> None:
     panels = [True, False]
     monkeypatch.setattr(window.pages.open_view, "close_panel", lambda: panels.pop(0))
     window.selection.pairs = [1, 2]
@@ -356,8 +355,7 @@ def test_a_view_that_cannot_be_made_leaves_the_others_alone(open_window) -> None
     assert window.pages.open_view.title == "Left"
 
 
-def test_a_failure_is_told_with_its_next_step(open_window) -> None:
-    window = open_window()
+def test_a_failure_is_told_with_its_next_step(window) -> None:
     window.pages.views["left"].failed.emit("The disk is full.", "Free 2 GB, then try again.")
     assert window.banner.isVisible()
     assert window.banner.message.text() == "The disk is full."
@@ -365,22 +363,19 @@ def test_a_failure_is_told_with_its_next_step(open_window) -> None:
     assert window.banner.copy.isHidden()
 
 
-def test_markup_in_a_message_stays_text(open_window) -> None:
-    window = open_window()
+def test_markup_in_a_message_stays_text(window) -> None:
     window.pages.views["left"].failed.emit("<b>bold</b> <img src=x>", "")
     assert window.banner.message.textFormat() == Qt.TextFormat.PlainText
 
 
-def test_a_bug_is_told_with_details_to_copy(open_window) -> None:
-    window = open_window()
+def test_a_bug_is_told_with_details_to_copy(window) -> None:
     window.hooks.report(KeyError("who knows"))
     assert "who knows" in window.findChild(QLabel, "failureHappened").text()
     window.findChild(QPushButton, "failureCopy").click()
     assert "KeyError" in QGuiApplication.clipboard().text()
 
 
-def test_the_window_is_dim_behind_a_dialog_as_under_a_sheet_drawn_in_it(open_window, qtbot) -> None:
-    window = open_window()
+def test_the_window_is_dim_behind_a_dialog_as_under_a_sheet_drawn_in_it(window, qtbot) -> None:
     shade, dialog = window.findChild(Shade, "shade"), QDialog(window)
     assert shade.isHidden()
     dialog.open()
@@ -390,8 +385,7 @@ def test_the_window_is_dim_behind_a_dialog_as_under_a_sheet_drawn_in_it(open_win
     qtbot.waitUntil(shade.isHidden)
 
 
-def test_dropped_images_open_classify_which_takes_them(open_window, qtbot, picture: Path) -> None:
-    window = open_window()
+def test_dropped_images_open_classify_which_takes_them(window: Window, qtbot, picture: Path) -> None:
     window.selection.propose(run_a=1, run_b=2)
     mime = mime_of(picture, "https://example.com/cat.png")
     where = QPointF(window.rect().center())
@@ -421,9 +415,8 @@ def test_dropped_images_open_classify_which_takes_them(open_window, qtbot, pictu
     ],
 )
 def test_a_drag_says_what_will_happen_by_the_kind_of_file(
-    open_window, tmp_path: Path, name: str, content: bytes, words: str, icon: str
+    window: Window, tmp_path: Path, name: str, content: bytes, words: str, icon: str
 ) -> None:
-    window = open_window()
     file = tmp_path / name
     file.write_bytes(content)
     way = (Qt.DropAction.CopyAction, mime_of(file), Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier)
@@ -459,14 +452,12 @@ def test_a_drop_and_a_paste_go_to_the_view_in_front_if_it_takes_pictures(open_wi
     assert line.text() == "words", "words are pasted where one types"
 
 
-def test_inputs_leave_dropped_files_to_the_window(open_window) -> None:
-    window = open_window()
+def test_inputs_leave_dropped_files_to_the_window(window) -> None:
     assert not window.pages.views["left"].line.acceptDrops()
     assert window.acceptDrops()
 
 
-def test_an_overlay_that_the_drag_never_reaches_goes_away(open_window, qtbot, picture: Path) -> None:
-    window = open_window()
+def test_an_overlay_that_the_drag_never_reaches_goes_away(window: Window, qtbot, picture: Path) -> None:
     window.drop_handler.overlay.open("Drop")
     qtbot.waitUntil(window.drop_handler.overlay.isHidden, timeout=3_000)
 
@@ -479,8 +470,7 @@ def test_images_dropped_before_the_views_are_there_wait_for_them(open_window, qt
     assert window.pages.views["classify"].taken == [picture]
 
 
-def test_a_copied_picture_is_pasted_as_a_file(open_window, qtbot) -> None:
-    window = open_window()
+def test_a_copied_picture_is_pasted_as_a_file(window, qtbot) -> None:
     image = QImage(5, 3, QImage.Format.Format_RGB32)
     image.fill(Qt.GlobalColor.red)
     QGuiApplication.clipboard().setImage(image)
@@ -493,8 +483,7 @@ def test_a_copied_picture_is_pasted_as_a_file(open_window, qtbot) -> None:
     assert write_png(image, taker.taken[0]) == taker.taken[0].with_name(f"{taker.taken[0].stem} (2).png")
 
 
-def test_copied_files_are_pasted_and_copied_words_refused(open_window, qtbot, picture: Path) -> None:
-    window = open_window()
+def test_copied_files_are_pasted_and_copied_words_refused(window: Window, qtbot, picture: Path) -> None:
     QGuiApplication.clipboard().setMimeData(mime_of(picture))
     window.drop_handler.paste()
     assert window.pages.views["classify"].taken == [picture]
@@ -514,8 +503,7 @@ def test_copied_files_are_pasted_and_copied_words_refused(open_window, qtbot, pi
     assert "no image" in window.banner.message.text()
 
 
-def test_the_palette_knows_views_exports_and_the_views_own_commands(open_window, qtbot) -> None:
-    window = open_window()
+def test_the_palette_knows_views_exports_and_the_views_own_commands(window, qtbot) -> None:
     qtbot.keyClick(window, Qt.Key.Key_P, Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.ShiftModifier)
     assert window.palette_panel.isVisible()
     qtbot.keyClicks(window.palette_panel.line, "left thing")
@@ -527,8 +515,7 @@ def test_the_palette_knows_views_exports_and_the_views_own_commands(open_window,
     assert window.pages.open_view.title == "Taker"
 
 
-def test_what_a_resize_exposes_waits_for_its_turn_like_any_picture(open_window, qtbot) -> None:
-    window = open_window()
+def test_what_a_resize_exposes_waits_for_its_turn_like_any_picture(window, qtbot) -> None:
     plot = Plot(window)
     plot.setGeometry(300, 300, 200, 200)
     plot.show()
@@ -558,8 +545,7 @@ def test_no_words_on_the_sheet_of_keys_are_cut_off(open_window, qtbot) -> None:
         window.shortcut_sheet.close()
 
 
-def test_keys_of_the_window_rest_while_a_panel_is_open(open_window, qtbot) -> None:
-    window = open_window()
+def test_keys_of_the_window_rest_while_a_panel_is_open(window, qtbot) -> None:
     window.selection.pairs = [1]
     window.menus.show_keys()
     qtbot.keyClick(window.shortcut_sheet, Qt.Key.Key_2, Qt.KeyboardModifier.ControlModifier)
@@ -569,15 +555,13 @@ def test_keys_of_the_window_rest_while_a_panel_is_open(open_window, qtbot) -> No
     assert window.selection.pairs.tolist() == [1]
 
 
-def test_the_view_explains_its_method(open_window) -> None:
-    window = open_window()
+def test_the_view_explains_its_method(window) -> None:
     window.pages.views["left"].requested.emit(ShowMethod())
     assert window.help_panel.isVisible()
     assert "J. Doe, 2001" in window.help_panel.text.toPlainText()
 
 
-def test_the_command_is_copied_and_an_empty_view_has_none(open_window) -> None:
-    window = open_window()
+def test_the_command_is_copied_and_an_empty_view_has_none(window) -> None:
     window.pages.views["left"].requested.emit(CopyCommand())
     assert "'it'\"'\"'s 1'" in QGuiApplication.clipboard().text()
     window.navigation.go_to("classify")
@@ -589,8 +573,7 @@ def test_the_command_is_copied_and_an_empty_view_has_none(open_window) -> None:
     assert "still computes" in window.banner.message.text(), "other runs would not help"
 
 
-def test_a_long_command_is_copied_whole_and_a_line_says_so(open_window) -> None:
-    window = open_window()
+def test_a_long_command_is_copied_whole_and_a_line_says_so(window) -> None:
     long = ["export", "curves", "--runs", *map(str, range(200))]
     window.pages.open_view.command = lambda: long
     window.router.send(CopyCommand())
@@ -599,8 +582,7 @@ def test_a_long_command_is_copied_whole_and_a_line_says_so(open_window) -> None:
     assert window.banner.isHidden()
 
 
-def test_a_drop_that_brings_nothing_is_told_until_the_next_one(open_window, tmp_path: Path) -> None:
-    window = open_window()
+def test_a_drop_that_brings_nothing_is_told_until_the_next_one(window: Window, tmp_path: Path) -> None:
     window.drop_handler.take(QMimeData())
     assert window.banner.message.text().startswith("No files arrived")
     assert window.banner.isVisible()
@@ -609,8 +591,7 @@ def test_a_drop_that_brings_nothing_is_told_until_the_next_one(open_window, tmp_
     assert window.banner.isHidden()
 
 
-def test_the_theme_is_chosen_and_remembered(open_window) -> None:
-    window = open_window()
+def test_the_theme_is_chosen_and_remembered(window) -> None:
     window.appearance.choose_theme("dark")
     assert theme.theme().dark
     of_the_person = Settings(default_paths.user_folder())
@@ -744,8 +725,7 @@ def test_the_bar_offers_what_the_runs_have_and_a_and_b_are_chosen(open_window, q
     assert window.selection.dataset is None, "the bar shows what the views ask for"
 
 
-def test_a_message_hides_nothing_and_closes_by_keyboard(open_window, qtbot) -> None:
-    window = open_window()
+def test_a_message_hides_nothing_and_closes_by_keyboard(window, qtbot) -> None:
     window.rail.setFocus()
     focused = window.focusWidget()
     window.job_panel.toggle()
@@ -769,8 +749,7 @@ def test_a_message_hides_nothing_and_closes_by_keyboard(open_window, qtbot) -> N
     assert window.selection.pairs.tolist() == [3], "one Esc does one thing"
 
 
-def test_a_message_takes_one_strip_that_the_page_gives_and_gets_back(open_window, qtbot) -> None:
-    window = open_window()
+def test_a_message_takes_one_strip_that_the_page_gives_and_gets_back(window, qtbot) -> None:
     before, around = window.pages.geometry(), [window.rail.geometry(), window.bar.geometry()]
     window.banner.show_message("The disk is full.", "Free 2 GB, then try again.", action=("Open folder", lambda: None))
     qtbot.waitUntil(lambda: window.pages.height() == before.height() - window.banner.height())
@@ -789,8 +768,7 @@ def test_a_message_takes_one_strip_that_the_page_gives_and_gets_back(open_window
     qtbot.waitUntil(lambda: window.banner.isHidden() and window.pages.height() >= before.height())
 
 
-def test_a_short_message_does_not_move_the_page(open_window, qtbot) -> None:
-    window = open_window()
+def test_a_short_message_does_not_move_the_page(window, qtbot) -> None:
     window.banner.show_message("Copied.", tone="good")
     assert window.banner.isHidden()
     assert window.status.brief.isVisible()
@@ -844,8 +822,7 @@ def test_a_slow_disk_is_waited_for_once_when_closing(open_window, monkeypatch) -
     assert written == [threading.main_thread()]
 
 
-def test_a_trainer_that_does_not_stop_is_told(open_window, monkeypatch) -> None:
-    window = open_window()
+def test_a_trainer_that_does_not_stop_is_told(window, monkeypatch) -> None:
     ended: list[int] = []
     monkeypatch.setattr(window.services.jobs, "end", ended.append)
     window.services.jobs.became_unresponsive.emit(replace(_run(7, "clip"), name="slow"))
@@ -854,8 +831,7 @@ def test_a_trainer_that_does_not_stop_is_told(open_window, monkeypatch) -> None:
     assert ended == [7]
 
 
-def test_ctrl_j_opens_the_jobs_and_gives_the_keys_back(open_window, qtbot, tmp_path: Path) -> None:
-    window = open_window()
+def test_ctrl_j_opens_the_jobs_and_gives_the_keys_back(window: Window, qtbot, tmp_path: Path) -> None:
     line = window.pages.views["left"].line
     line.setFocus()
     jobs = window.findChild(QToolButton, "statusJobs")
@@ -878,8 +854,7 @@ def test_ctrl_j_opens_the_jobs_and_gives_the_keys_back(open_window, qtbot, tmp_p
 @pytest.mark.parametrize(
     ("took_s", "state", "brief"), [(22.0, "finished", True), (22.0, "failed", False), (80.0, "finished", False)]
 )
-def test_work_of_less_than_a_minute_is_told_by_the_status_bar_alone(open_window, took_s, state, brief) -> None:
-    window = open_window()
+def test_work_of_less_than_a_minute_is_told_by_the_status_bar_alone(window, took_s, state, brief) -> None:
     window.activateWindow()
     window.job_center.jobs.ended.emit(Job(1, "Projection", "UMAP, CLIP", view="taker", state=state, took_s=took_s))
     assert window.banner.isHidden() is brief
