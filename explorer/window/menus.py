@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from msgspec import structs
 from PySide6.QtGui import QAction
 
 from explorer import intents
@@ -117,7 +117,7 @@ class Menus:
         # Of several commands with one name, each says which view it acts on.
         for index, entry in enumerate(entries):
             if names[_last_name(entry)] > 1 and ": " not in entry.words:
-                entries[index] = replace(entry, name=f"{entry.group}: {entry.words}")
+                entries[index] = structs.replace(entry, name=f"{entry.group}: {entry.words}")
         self._window.palette_panel.ask(entries, self._uses())
 
     def _uses(self) -> dict[str, int]:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 
 import numpy as np
-from msgspec import Struct
+from msgspec import Struct, structs
 from PySide6.QtCore import Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QBoxLayout, QSizePolicy, QWidget
@@ -137,7 +136,7 @@ class CalibrationPane(QWidget):
         first = next((column.shares for column in shares if column.shares), ())
         order = sorted(range(len(first)), key=lambda label: -first[label])
         ordered = [
-            dataclasses.replace(c, shares=tuple(c.shares[label] for label in order) if c.shares else ()) for c in shares
+            structs.replace(c, shares=tuple(c.shares[label] for label in order) if c.shares else ()) for c in shares
         ]
         self.bars.show_bars([self._labels[label] for label in order], ordered)
 
