@@ -4,16 +4,39 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
+import torch
 from jaxtyping import Int, UInt8
 
 from trainer.analysis.progress import Progress
 from trainer.analysis.protocol_costs import ProtocolAnswers, ProtocolCost, paired_cost, unpaired_cost
 from trainer.analysis.significance import holm
+from trainer.data.tokenizers import AnyTokenizer
 from trainer.evaluation.task_data import TaskData
 from trainer.images import Preprocessing
+from trainer.models import TwoTowers
+
+
+class ProtocolModel(Protocol):
+    """The model under evaluation, as a protocol needs it."""
+
+    @property
+    def towers(self) -> TwoTowers:
+        """In evaluation mode."""
+
+    @property
+    def tokenizer(self) -> AnyTokenizer:
+        """Of its texts."""
+
+    @property
+    def context_length(self) -> int:
+        """Tokens of its longest text."""
+
+    @property
+    def device(self) -> torch.device:
+        """Where it computes."""
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 import torch
@@ -21,16 +21,13 @@ from trainer.analysis.zero_shot import class_weights, grouped, predict
 from trainer.data.augment import normalized
 from trainer.data.tokenizers import AnyTokenizer, HubTokenizer
 from trainer.device import memory_format
-from trainer.evaluation.protocol_factors import Factor, Reading
+from trainer.evaluation.protocol_factors import Factor, ProtocolModel, Reading
 from trainer.evaluation.task_data import TaskData
 from trainer.images import Preprocessing
 from trainer.images.preprocessing import Interpolation, ResizeMode
 from trainer.inference.batches import AT_ONCE, at_once
 from trainer.models import TwoTowers
 from trainer.prompt_suites import PromptSuite, plain_name, published_suite
-
-if TYPE_CHECKING:
-    from trainer.evaluation.benchmark import Subject
 
 ONE_TEMPLATE: Final = "a photo of a {}."
 """What people ask who know no suite."""
@@ -59,7 +56,7 @@ class ZeroShotProtocol:
     float32, every row of the split, and the metric of the paper.
     """
 
-    def __init__(self, subject: Subject, data: TaskData, reading: Reading) -> None:
+    def __init__(self, subject: ProtocolModel, data: TaskData, reading: Reading) -> None:
         self.subject, self.data, self.reading = subject, data, reading
         self.suite, self.raw = curated_and_raw(data)
         self.label: Int[np.ndarray, " n"] = data.numbers_of(data.tried.labels)
