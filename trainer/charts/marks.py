@@ -384,6 +384,7 @@ class XYPlot:
     lying: bool = False
     rug: Rug | None = None  # The single pairs behind a histogram; None where it is not of pairs.
     legend: bool = True  # Whether one names the series; else labels beside them do.
+    shared_ends: tuple[float, float] | None = None  # Ends of the axis of values where several plots have the same one.
     # What the ids of the points are: pairs, which the window selects and rings, or numbers of concepts.
     ids_are: Literal["pairs", "concepts"] = "pairs"
 
@@ -407,8 +408,8 @@ class XYPlot:
     @property
     def value_ends(self) -> tuple[float, float]:
         """Ends of the axis of values; of shares a little beyond 0 and 100 where something lies there, drawn whole."""
-        low, high = self.y.low, self.y.high
-        if not self.y.percent or self.y.log:
+        low, high = self.shared_ends or (self.y.low, self.y.high)
+        if self.shared_ends or not self.y.percent or self.y.log:
             return low, high
         lines = [heights for each in self.curves for heights in each.drawn]
         lines.append(np.array([end for dot in self.dots for end in (dot.low, dot.high)]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -56,6 +57,9 @@ def draw(data: PerRun[SimilarityRun], settings: SimilaritySettings) -> Panel:
         )
         for (run, index, name), end, y, (part, means) in zip(data.named, ends, heights, parts, strict=True)
     )
+    if settings.same_axis:
+        highest = max((plot.value_ends for plot in plots), key=lambda ends: ends[1])
+        plots = tuple(replace(plot, shared_ends=highest) for plot in plots)
     # Of shuffled pairs, the hardest are nearer than the matched one: chance would look like a fault.
     tables = (table_of(data, settings), *(differences(data, settings) if len(data.found) > 1 else ()))
     facets = ((facet_table(data, settings.facet),),) if settings.facet else ()
