@@ -37,8 +37,7 @@ def test_newest_evaluations_side_by_side(charted):
     assert gap.intervals == (None, None)
 
 
-def test_captions_that_repeat_widen_the_interval_of_text_to_image(tmp_path):
-    workspace = Workspace(tmp_path)
+def test_captions_that_repeat_widen_the_interval_of_text_to_image(workspace):
     number = workspace.runs.create(dataclasses.replace(config.Run(), name="a"))
     with RunLog.claim(workspace, number) as log:
         found = {"val/text_to_image_R@1": 0.5, "val/image_to_text_R@1": 0.5}
@@ -51,8 +50,7 @@ def test_captions_that_repeat_widen_the_interval_of_text_to_image(tmp_path):
     assert {name: row.n for name, row in rows.items()} == {"text_to_image_R@1": (60,), "image_to_text_R@1": (240,)}
 
 
-def test_held_out_pictures_that_runs_were_trained_on_are_told_once_for_all(tmp_path):
-    workspace = Workspace(tmp_path)
+def test_held_out_pictures_that_runs_were_trained_on_are_told_once_for_all(workspace):
     for name, copies in (("a", 3), ("b", 3), ("c", 0), ("d", None)):
         number = workspace.runs.create(dataclasses.replace(config.Run(), name=name))
         with RunLog.claim(workspace, number) as log:
@@ -68,8 +66,7 @@ def test_held_out_pictures_that_runs_were_trained_on_are_told_once_for_all(tmp_p
     assert comparison(workspace, ["c", "d"]).warnings == ()
 
 
-def test_ties_missing_values_and_nothing(tmp_path):
-    workspace = Workspace(tmp_path)
+def test_ties_missing_values_and_nothing(workspace):
     for name in ("a", "b", "c"):
         number = workspace.runs.create(dataclasses.replace(config.Run(), name=name))
         with RunLog.claim(workspace, number) as log:
@@ -142,9 +139,8 @@ def test_groups_do_not_test_what_cannot_differ(tmp_path):
     assert lines["image_to_text_R@1"].p == pytest.approx([lines["image_to_text_R@1"].tests[0].welch])
 
 
-def test_scores_compare_each_distinct_question_once(tmp_path):
+def test_scores_compare_each_distinct_question_once(workspace):
     """40 pictures, of which the first has 20 captions and is right in A only: one discordant question, not 20."""
-    workspace = Workspace(tmp_path)
     picture = np.concatenate([np.zeros(20, int), np.arange(1, 40)])
     asked = retrieval_question(59, texts=59, images=40)
     for place in range(2):
@@ -163,9 +159,8 @@ def test_scores_compare_each_distinct_question_once(tmp_path):
     assert tested.paired.n == lines[asked].n[0] == 40
 
 
-def test_scores_test_no_difference_that_cannot_be(tmp_path):
+def test_scores_test_no_difference_that_cannot_be(workspace):
     """Top-5 of 4 classes is 1 for both; its p of 1 must not widen the p of the others."""
-    workspace = Workspace(tmp_path)
     for place in range(2):
         run = workspace.runs.create(config.Run(name=f"run {place}"), status="finished")
         rank = np.where(np.arange(40) % 4 < 2 + place, 1, 4)

@@ -150,8 +150,7 @@ def test_a_grid_has_the_mean_range_and_number_of_each_cell(sweep: Workspace):
         grid(one, "seed")
 
 
-def test_a_grid_chooses_the_fields_that_fill_it_and_says_which_runs_did_not_finish(tmp_path: Path):
-    workspace = Workspace(tmp_path / "space")
+def test_a_grid_chooses_the_fields_that_fill_it_and_says_which_runs_did_not_finish(workspace: Workspace):
     for number, (objective, seed) in enumerate([(o, s) for o in (config.Clip(), config.Cloob()) for s in (0, 1)]):
         run = config.Run(name=f"run {number}", objective=objective, seed=seed)
         with RunLog.claim(workspace, workspace.runs.create(run)) as log:

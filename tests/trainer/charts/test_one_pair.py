@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -70,8 +69,7 @@ def test_the_course_has_the_rank_at_every_step_and_ends_with_the_last(charted: W
         assert one.course[0][1] == early.runs[0].caption_rank
 
 
-def test_the_key_is_that_of_the_whole_list_also_where_pairs_repeat(tmp_path: Path) -> None:
-    workspace = Workspace(tmp_path)
+def test_the_key_is_that_of_the_whole_list_also_where_pairs_repeat(workspace: Workspace) -> None:
     with RunLog.claim(workspace, workspace.runs.create(config.Run())) as log:
         paths, captions = ["a.png", "b.png", "a.png", "a.png"], ["one", "one", "one", "two"]
         items = Items(np.arange(4), paths, captions, [""] * 4, ["val"] * 4)

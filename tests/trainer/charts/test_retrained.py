@@ -1,7 +1,5 @@
 """Whether retraining helped: the paired test equals a plain count, and other pairs are refused."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from scipy.stats import binomtest
@@ -43,8 +41,7 @@ def add(workspace: Workspace, name: str, noise: float, *, split: str, order: np.
     return number
 
 
-def test_it_is_the_paired_test_of_the_same_questions(tmp_path: Path):
-    workspace = Workspace(tmp_path)
+def test_it_is_the_paired_test_of_the_same_questions(workspace: Workspace):
     old = add(workspace, "old", 1.2, split="renderings", order=np.arange(N))
     order = np.random.default_rng(5).permutation(N)
     new = add(workspace, "new", 0.7, split="heldout", order=order, extra=40)
@@ -81,8 +78,7 @@ def test_it_is_the_paired_test_of_the_same_questions(tmp_path: Path):
     assert "Holm over both directions" in lines
 
 
-def test_other_held_out_pairs_are_refused(tmp_path: Path):
-    workspace = Workspace(tmp_path)
+def test_other_held_out_pairs_are_refused(workspace: Workspace):
     old = add(workspace, "old", 1.2, split="renderings", order=np.arange(N))
     new = add(workspace, "new", 0.7, split="heldout", order=np.arange(N - 1))
     with pytest.raises(ChartError, match="was not measured on the 80 held-out pairs"):

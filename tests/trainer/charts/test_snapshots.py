@@ -21,8 +21,7 @@ def test_what_is_there_is_named(charted):
         choose_snapshot(charted, charted.runs.get(1), split="train")
 
 
-def test_a_run_without_snapshots(tmp_path):
-    workspace = Workspace(tmp_path)
+def test_a_run_without_snapshots(workspace):
     run = workspace.runs.get(workspace.runs.create(config.Run()))
     with pytest.raises(ChartError, match="no snapshot yet: wait for its first evaluation"):
         choose_snapshot(workspace, run)

@@ -142,8 +142,7 @@ def test_the_line_is_that_of_least_squares_in_logits_and_the_bootstrap_draws_run
     assert robustness_line(runs[:2]) is None
 
 
-def test_runs_that_share_the_line_have_no_effective_robustness(tmp_path):
-    workspace = Workspace(tmp_path / "w")
+def test_runs_that_share_the_line_have_no_effective_robustness(workspace):
     for number, (objective, lift) in enumerate([(config.Clip(), 0.0)] * 4 + [(config.Cloob(), 0.15)]):
         with RunLog.claim(workspace, workspace.runs.create(config.Run(name=f"r{number}", objective=objective))) as log:
             for step, own in ((8, 0.2 + 0.05 * number), (16, 0.5 + 0.05 * number)):

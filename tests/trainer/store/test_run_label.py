@@ -47,8 +47,7 @@ def test_a_label_is_short_and_of_one_line(text):
     assert "\n" not in label
 
 
-def test_labels_of_a_workspace_differ_and_stay(tmp_path):
-    workspace = Workspace(tmp_path / "w")
+def test_labels_of_a_workspace_differ_and_stay(workspace):
     ids = [workspace.runs.create(scenes(), preset="clip-scenes") for _ in range(3)]
     assert [workspace.runs.get(run).label for run in ids] == ["CLIP · s0", "CLIP · s0 (2)", "CLIP · s0 (3)"]
     workspace.runs.rename(ids[0], "the first")
@@ -57,8 +56,7 @@ def test_labels_of_a_workspace_differ_and_stay(tmp_path):
     assert workspace.runs.get(4).label == "CLIP · s0"
 
 
-def test_a_copy_that_nobody_named_is_told_apart_by_its_number_and_keeps_its_seed(tmp_path):
-    workspace = Workspace(tmp_path / "w")
+def test_a_copy_that_nobody_named_is_told_apart_by_its_number_and_keeps_its_seed(workspace):
     data = config.Folder(path="/pictures/emoji-pairs-300")
     for kind, name in (
         ("clip", "clip-emoji-pairs-300"),
@@ -70,8 +68,7 @@ def test_a_copy_that_nobody_named_is_told_apart_by_its_number_and_keeps_its_seed
     assert labels == ["CLIP · s0", "CLIP · s0 (2)", "CLOOB · s0"]
 
 
-def test_what_differs_tells_runs_apart_and_stands_behind_every_seed_of_an_arm(tmp_path):
-    workspace = Workspace(tmp_path / "w")
+def test_what_differs_tells_runs_apart_and_stands_behind_every_seed_of_an_arm(workspace):
 
     def label(experiment="", seed=0, arm="", **optimizer):
         run = scenes(seed=seed, name="run")
@@ -88,8 +85,7 @@ def test_what_differs_tells_runs_apart_and_stands_behind_every_seed_of_an_arm(tm
     assert {parts_of(row.label) for row in workspace.runs.all()} == {("CLIP", seed) for seed in range(3)}
 
 
-def test_labels_name_the_data_from_the_second_data_of_a_workspace_on(tmp_path):
-    workspace = Workspace(tmp_path / "w")
+def test_labels_name_the_data_from_the_second_data_of_a_workspace_on(workspace):
     flowers, clothes = FLOWERS, config.Folder(path="/pictures/clothes")
     labels = [
         workspace.runs.get(workspace.runs.create(scenes(kind, data=data, name="run"))).label
@@ -102,8 +98,7 @@ def test_labels_name_the_data_from_the_second_data_of_a_workspace_on(tmp_path):
     assert workspace.runs.get(made).label == "CLOOB · flowers · s0"
 
 
-def test_a_name_that_a_person_gave_is_shown_even_that_of_the_preset(tmp_path):
-    workspace = Workspace(tmp_path / "w")
+def test_a_name_that_a_person_gave_is_shown_even_that_of_the_preset(workspace):
     typed = workspace.runs.create(scenes(), preset="clip-scenes", named=True)
     plain = workspace.runs.create(scenes(), preset="clip-scenes")
     again = workspace.runs.create(scenes(), preset="clip-scenes", named=True)
@@ -112,8 +107,7 @@ def test_a_name_that_a_person_gave_is_shown_even_that_of_the_preset(tmp_path):
     assert labels == ["clip-scenes", "clip-scenes 7", "clip-scenes 3"]
 
 
-def test_labels_of_names_that_begin_alike_differ(tmp_path):
-    workspace = Workspace(tmp_path / "w")
+def test_labels_of_names_that_begin_alike_differ(workspace):
     names = [f"a very long name that says all of the settings {end}" for end in "abcd"]
     ids = [workspace.runs.create(scenes(name=name)) for name in names]
     labels = [workspace.runs.get(run).label for run in ids]

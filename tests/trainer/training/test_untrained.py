@@ -121,9 +121,8 @@ def test_curves_and_maps_have_the_untrained_model_before_a_training_picture_exis
 
 
 def test_a_curve_has_its_first_point_before_the_second_split_is_drawn(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    workspace = Workspace(tmp_path)
     run = workspace.runs.create(config.replace(SMALL, "optimizer.epochs", "1"))
     seen: list[set[str]] = []
     before_drawing(monkeypatch, lambda: seen.append({name for _, name in curves(workspace, run)}), of="combinations")
