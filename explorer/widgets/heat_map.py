@@ -11,9 +11,10 @@ from PySide6.QtGui import QBrush, QColor, QFontMetrics, QImage, QKeyEvent, QMous
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from explorer import theme
+from explorer.thumbnails import image_of
 from explorer.widgets.accessible import announce, present
 from explorer.widgets.viridis import picture, shade
-from trainer.charts.marks import HeatMap
+from trainer.charts.marks import HeatMap, grayed
 
 NOWHERE: Final = (-1, -1)
 MOVES: Final = {
@@ -47,6 +48,7 @@ class HeatMapWidget(QWidget):
         self._column_names: tuple[str, ...] = ()
         self._framed_row = -1
         self._image: QImage | None = None
+        self._ground: QImage | None = None
         self._at = NOWHERE
         self._right = RIGHT
         present(self, "Chart")
@@ -67,6 +69,10 @@ class HeatMapWidget(QWidget):
         self._right = max(RIGHT, ends + BAR + BESIDE_BAR)
         self._image = picture(shares(heat), centered=heat.centered)
         rows, columns = heat.values.shape
+        self._ground = None if heat.picture is None else image_of(grayed(heat.picture))
+        if self._ground is not None:
+            opacity = np.rint(255 * heat.strengths).astype(np.uint8).tobytes()
+            self._image.setAlphaChannel(QImage(opacity, columns, rows, columns, QImage.Format.Format_Alpha8))
         self._at = self._at if self._at[0] < rows and self._at[1] < columns else NOWHERE
         if self._row_names:
             self.setAccessibleDescription(f"{rows} by {columns} cells")
@@ -137,8 +143,8 @@ class HeatMapWidget(QWidget):
         if not np.isfinite(self.heat.values).all():
             # No color of the scale is hatched: these cells have no number.
             painter.fillRect(frame, QBrush(theme.color("disabled"), Qt.BrushStyle.BDiagPattern))
-        if self._image is not None:
-            painter.drawImage(frame, self._image)
+        for image in filter(None, (self._ground, self._image)):
+            painter.drawImage(frame, image)
         if self._row_names:
             self._write_names(painter, frame, self.heat)
             self._paint_lines(painter, frame, self.heat)

@@ -477,6 +477,7 @@ class HeatMap:
         named: The ticks name every row and column, and a click chooses a cell, not a row.
         dividers: Rows, and columns, before which a line parts groups.
         tone: Of a swatch before the title of a figure; None: no swatch.
+        picture: What the cells lie over, in gray: the nearer a value is to 0, the clearer its cell; None: nothing.
     """
 
     key: str
@@ -499,6 +500,18 @@ class HeatMap:
     dividers: tuple[int, ...] = ()
     centered: bool = False
     tone: Tone | None = None
+    picture: UInt8[np.ndarray, "h w 3"] | None = None
+
+    @property
+    def strengths(self) -> Float[np.ndarray, "rows columns"]:
+        """The opacity of each cell over the picture."""
+        return 0.15 + 0.75 * np.clip(np.abs(self.values) / max(self.high, 1e-9), 0, 1)
+
+
+def grayed(picture: UInt8[np.ndarray, "h w 3"]) -> UInt8[np.ndarray, "h w 3"]:
+    """Return a picture in light gray, so that the colors over it stay readable."""
+    gray = picture.mean(axis=2, keepdims=True).repeat(3, axis=2)
+    return (140 + 0.45 * gray).clip(0, 255).astype(np.uint8)
 
 
 def named_map(

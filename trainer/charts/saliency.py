@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float, UInt8
 from msgspec import Struct
 
+from trainer.charts import objective_label
+from trainer.charts.marks import HeatMap, ImageRow, Panel, RowImage, run_tone
 from trainer.charts.settings import options
 
 
@@ -62,3 +65,38 @@ class SaliencyChart:
         if len(self.runs) < 2 or any(float(np.std(run.cells)) == 0 for run in self.runs[:2]):
             return None
         return float(np.corrcoef(self.runs[0].cells.ravel(), self.runs[1].cells.ravel())[0, 1])
+
+
+def panel(chart: SaliencyChart) -> Panel:
+    """Return the image, and each run's cells over it; the last map is the difference of two."""
+    maps = []
+    for run in chart.runs:
+        facts = f"{objective_label(run.objective)}, step {run.step:,}, cosine {run.cosine:.3f}"
+        maps.append(
+            _map(
+                chart,
+                f"map-{run.index}",
+                run.name,
+                run.cells,
+                "Share of the cosine",
+                note=facts,
+                tone=run_tone(run.index),
+            )
+        )
+    if (difference := chart.difference) is not None:
+        agreement = "" if chart.agreement is None else f"correlation {chart.agreement:.2f}"
+        maps.append(_map(chart, "difference", "Difference, B against A", difference, "B minus A, RMS", note=agreement))
+    image = ImageRow("image", f"“{chart.caption}”", "quiet", (RowImage(-1, chart.path, "", "image", pixels=chart.image),),
+                     note=Path(chart.path).name)  # fmt: skip
+    how = "covering parts of the image" if chart.method == "occlusion" else "integrated gradients"
+    grid = len(chart.runs[0].cells)
+    notes = [f"By {how}, {grid} × {grid} cells."]
+    notes += ["The difference compares maps divided by their root mean square."] if difference is not None else []
+    return Panel(title="Saliency map", rows=((image,), tuple(maps)), notes=tuple(notes))
+
+
+def _map(
+    chart: SaliencyChart, key: str, title: str, cells: Float[np.ndarray, "g g"], unit: str, **more: Any
+) -> HeatMap:
+    reach = max(float(np.abs(cells).max()), 1e-9)
+    return HeatMap(key, title, cells, "", "", (), (), -reach, reach, unit, centered=True, picture=chart.image, **more)

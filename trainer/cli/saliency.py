@@ -36,13 +36,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the cosines and the agreement of the runs; write files if requested."""
-    from trainer.charts.saliency import request_words
+    from trainer.charts.saliency import panel, request_words
     from trainer.charts.settings import from_options
     from trainer.charts.snapshot_label import document_with_full_names
     from trainer.charts.spec import targets_of
     from trainer.messages import Saliency
-    from trainer.render_mpl import saliency as figure
-    from trainer.render_mpl.files import check_suffixes, json_text, write_figure
+    from trainer.render_mpl.files import check_suffixes, json_text
+    from trainer.render_mpl.panel import write_panel
 
     check_suffixes(args.out)
     targets = targets_of(args.runs, args.step)
@@ -60,13 +60,7 @@ def run(args: argparse.Namespace) -> int:
         options = request_words(dataclasses.replace(question, image=str(args.image)))
         arguments = ["trainer", "saliency", *map(str, args.runs), *options, *step_words(args.step)]
         arguments += ["--out", *(file.name for file in args.out)]
-        write_figure(
-            args.out,
-            figure=lambda: figure.draw(chart),
-            rows=lambda: figure.rows(chart),
-            command=shell.join(arguments),
-            title="Saliency map",
-        )
+        write_panel(args.out, panel(chart), "saliency", shell.join(arguments))
     values = document_with_full_names(args.workspace, document(chart))
     say_json(json_text(values, indent=1)) if args.json else say(as_text(chart))
     return 0

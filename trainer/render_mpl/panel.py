@@ -27,6 +27,7 @@ from trainer.charts.marks import (
     RowImage,
     ShadedTable,
     XYPlot,
+    grayed,
     run_tone,
 )
 from trainer.charts.panel_rows import HEADER, panel_rows
@@ -405,7 +406,12 @@ def _draw_heat_map(axes: Axes, grid: HeatMap) -> None:
     # A cell without a number is clear: the hatched ground is seen, which no color of the scale is.
     axes.patch.set(hatch="/////", edgecolor="#a2a9b5", linewidth=0)
     scale = LinearSegmentedColormap.from_list("difference", DIVERGING) if grid.centered else "viridis"
-    image = axes.imshow(values, cmap=scale, norm=norm, aspect="auto", interpolation="nearest")
+    alpha = None
+    if grid.picture is not None:
+        down, across = values.shape
+        axes.imshow(grayed(grid.picture), extent=(-0.5, across - 0.5, down - 0.5, -0.5))
+        alpha = grid.strengths
+    image = axes.imshow(values, cmap=scale, norm=norm, aspect="auto", interpolation="nearest", alpha=alpha)
     # Cells that are square stand at the left of their place, and their bar stays beside them.
     beside: dict[str, Any] = {"ax": axes, "pad": 0.02, "fraction": 0.06}
     square = grid.values.shape[0] == grid.values.shape[1]
@@ -413,6 +419,7 @@ def _draw_heat_map(axes: Axes, grid: HeatMap) -> None:
         axes.set_aspect("equal", anchor="W")
         beside = {"cax": axes.inset_axes((1.02, 0, 0.05, 1))}
     bar = axes.figure.colorbar(image, label=grid.unit, **beside)
+    bar.solids.set_alpha(1)
     if grid.log:
         # Written out: formulas are switched off in our style, and powers of ten would be formulas.
         first, last = np.ceil(np.log10(grid.low)), np.floor(np.log10(grid.high))

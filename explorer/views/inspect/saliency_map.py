@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 from explorer import theme
 from explorer.thumbnails import image_of
 from trainer.analysis.number_text import signed
+from trainer.charts.marks import grayed
 
 BAR_PX = 10
 SCALE_PX = 34
@@ -45,7 +46,7 @@ class SaliencyMap(QWidget):
     def show_map(self, image: UInt8[np.ndarray, "s s 3"] | None, overlay: SaliencyOverlay | None, text: str) -> None:
         """Show an image and its cells; `text` describes them for screen readers, and says what comes where none is."""
         self._image = None if image is None else image_of(image)
-        self._gray = None if image is None else image_of(_grayed(image))
+        self._gray = None if image is None else image_of(grayed(image))
         self.overlay = overlay
         self.setAccessibleName(text)
         self.update()
@@ -136,9 +137,3 @@ class SaliencyMap(QWidget):
         for side, text in zip(("Left", "HCenter", "Right"), (overlay.ends[0], "0", overlay.ends[1]), strict=True):
             where = getattr(Qt.AlignmentFlag, f"Align{side}") | Qt.AlignmentFlag.AlignVCenter
             painter.drawText(labels, int(where), text)
-
-
-def _grayed(image: np.ndarray) -> np.ndarray:
-    """Return the image half gray and lighter, so that the cells' colors stay readable."""
-    gray = image.mean(axis=2, keepdims=True).repeat(3, axis=2)
-    return (140 + 0.45 * gray).clip(0, 255).astype(np.uint8)

@@ -14,13 +14,14 @@ from trainer.charts.calibration import CalibrationSettings
 from trainer.charts.class_task import ClassTexts, class_task, class_words, read_class_texts, write_class_texts
 from trainer.charts.measures.calibration import at, calibration
 from trainer.charts.measures.prompts import mixture, prompts
+from trainer.charts.panel_rows import panel_rows
 from trainer.charts.prompts import CHART as PROMPTS
 from trainer.charts.prompts import PromptSettings
 from trainer.charts.saliency import SaliencyChart, SaliencyRun
+from trainer.charts.saliency import panel as saliency_panel
 from trainer.charts.snapshots import choose_snapshot
 from trainer.charts.spec import PerRun
 from trainer.render_mpl import panel as panel_figure
-from trainer.render_mpl import saliency as saliency_figure
 from trainer.render_mpl.files import NumberRows, write_figure
 from trainer.store import Snapshot, Workspace
 from trainer.store.snapshot_files import read_snapshot
@@ -154,5 +155,5 @@ def test_maps_are_compared_by_shape_and_not_by_size() -> None:
     flat = SaliencyChart("a.png", chart.image, "cat", "gradient", (runs[0],))
     assert flat.difference is None
     assert flat.agreement is None
-    assert len(list(saliency_figure.rows(chart).rows)) == 3 * 16
-    assert len(saliency_figure.draw(chart).axes) >= 4
+    assert len([*panel_rows(saliency_panel(chart), "saliency")]) == 1 + 3 * 16, "the image, and three maps"
+    assert len(panel_figure.draw(saliency_panel(chart)).axes) >= 4
