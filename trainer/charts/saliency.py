@@ -72,22 +72,13 @@ def panel(chart: SaliencyChart) -> Panel:
     maps = []
     for run in chart.runs:
         facts = f"{objective_label(run.objective)}, step {run.step:,}, cosine {run.cosine:.3f}"
-        maps.append(
-            _map(
-                chart,
-                f"map-{run.index}",
-                run.name,
-                run.cells,
-                "Share of the cosine",
-                note=facts,
-                tone=run_tone(run.index),
-            )
-        )
+        key, more = f"map-{run.index}", {"note": facts, "tone": run_tone(run.index)}
+        maps.append(_map(chart, key, run.name, run.cells, "Share of the cosine", **more))
     if (difference := chart.difference) is not None:
         agreement = "" if chart.agreement is None else f"correlation {chart.agreement:.2f}"
         maps.append(_map(chart, "difference", "Difference, B against A", difference, "B minus A, RMS", note=agreement))
-    image = ImageRow("image", f"“{chart.caption}”", "quiet", (RowImage(-1, chart.path, "", "image", pixels=chart.image),),
-                     note=Path(chart.path).name)  # fmt: skip
+    cell = RowImage(-1, chart.path, "", "image", pixels=chart.image)
+    image = ImageRow("image", f"“{chart.caption}”", "quiet", (cell,), note=Path(chart.path).name)
     how = "covering parts of the image" if chart.method == "occlusion" else "integrated gradients"
     grid = len(chart.runs[0].cells)
     notes = [f"By {how}, {grid} × {grid} cells."]
