@@ -419,7 +419,6 @@ def _draw_heat_map(axes: Axes, grid: HeatMap) -> None:
         axes.set_aspect("equal", anchor="W")
         beside = {"cax": axes.inset_axes((1.02, 0, 0.05, 1))}
     bar = axes.figure.colorbar(image, label=grid.unit, **beside)
-    bar.solids.set_alpha(1)
     if grid.log:
         # Written out: formulas are switched off in our style, and powers of ten would be formulas.
         first, last = np.ceil(np.log10(grid.low)), np.floor(np.log10(grid.high))
