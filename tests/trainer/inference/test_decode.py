@@ -19,7 +19,7 @@ from trainer import config, data
 from trainer.__main__ import main
 from trainer.analysis import embedding_moves as moves
 from trainer.analysis.unit_rows import normalized
-from trainer.charts.decode import MeasuredAttribute, measured_of, panel
+from trainer.charts.decode import MeasuredAttribute, measured_of
 from trainer.charts.marks import XYPlot
 from trainer.data.augment import random_crops
 from trainer.data.order import batches
@@ -50,7 +50,6 @@ from trainer.messages import Decode, answer_line, decode_answer
 from trainer.methods.batch import Batch
 from trainer.methods.decoder import parts_without_material, pictures_of
 from trainer.render_mpl import decode as figure
-from trainer.render_mpl.panel import draw
 from trainer.server.handlers import RequestHandlers
 from trainer.store import Workspace, manifests
 from trainer.training.decoder_limits import attribute_decoder
@@ -383,17 +382,6 @@ def test_measures_of_another_step_are_not_told():
     facts = {"decoded": {"step": 2, "n": 4, "attributes": {"a": {"samples": 0.5, "originals": 1}}}}
     assert measured_of(facts, 2) == ((MeasuredAttribute("a", 0.5, 1.0, None),), 4)
     assert measured_of(facts, 3) == ((), 0)
-
-
-@pytest.mark.nightly
-def test_titles_of_columns_are_whole_in_the_figure(decoders, picture):
-    request = Decode(runs=(3,), image=str(picture), steps=2)
-    drawn = draw(panel(chart_of(request, *decode(decoders, by([(3, None), (4, None)], request), silent))))
-    drawn.savefig(io.BytesIO(), format="png")
-    words = [text.get_text() for axes in drawn.axes for text in axes.texts]
-    assert sum(text == "mean" for text in words) == 2
-    assert sum(text.startswith("not kept\n") and text.endswith(" %") for text in words) == 2
-    assert not any("…" in text for text in words if "\n" not in text), "only the caption under a picture is cut"
 
 
 @pytest.mark.nightly
