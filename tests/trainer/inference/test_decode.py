@@ -2,7 +2,6 @@
 
 import copy
 import dataclasses
-import io
 import json
 import re
 import shutil
