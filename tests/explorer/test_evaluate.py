@@ -18,7 +18,8 @@ from explorer.intents import EvaluateBoth
 from explorer.views.changes import ChangesView
 from explorer.views.evaluate import EvaluateView
 from explorer.views.evaluate.controls import OWN_DATA
-from explorer.views.evaluate.seeds_pane import group_pattern, seeded
+from explorer.views.evaluate.group_bar import CUSTOM, groups_of
+from explorer.views.evaluate.seeds_pane import seeded
 from explorer.views.evaluate.view import READ_ONLY
 from explorer.views.similarity import SimilarityView
 from explorer.views.view import Context
@@ -681,15 +682,35 @@ def test_one_click_queues_a_group_over_seeds(view: EvaluateView, qtbot: QtBot, m
     for run in queued:
         workspace.runs.create(run)
     assert seeded(workspace, view.context.selection.runs, 3) == []
-    assert group_pattern("good seed 2") == "good*"
-    emoji = ["clip-emoji-0", "clip-emoji-1", "clip-emoji-2-2", "resnet-50"]
-    assert [group_pattern(name, emoji) for name in emoji] == ["clip-emoji-*"] * 3 + ["resnet-50*"]
     measured(view, qtbot)
-    QTest.mouseClick(view.seeds.groups.compare, Qt.MouseButton.LeftButton)
+    view.context.jobs.poll()
+    qtbot.waitUntil(lambda: view.seeds.groups.chosen == ("good*", "bad*"))
+    view.seeds.draw(again=True)
     qtbot.waitUntil(lambda: view.seeds.found is not None and not view.seeds.pane.busy)
     assert view.seeds.found.not_counted.startswith(
         "4 runs not counted: good* seed 1, starting; good* seed 2, starting;"
     )
+
+
+def test_a_group_is_an_arm_or_runs_of_no_experiment_that_differ_in_their_seed(tmp_path: Path):
+    workspace = Workspace(tmp_path)
+    for name in ("clip-emoji-0", "clip-emoji-1", "clip-emoji-2-2", "resnet-50", "good", "good seed 2"):
+        workspace.runs.create(config.Run(name=name))
+    run = workspace.runs.create(config.Run(name="duel, CLIP, seed 0"), experiment="duel", arm="CLIP")
+    groups = groups_of(workspace.runs.all())
+    assert [group.key for group in groups.values()] == [
+        *["clip-emoji-*"] * 3,
+        "resnet-50*",
+        *["good*"] * 2,
+        "duel, CLIP",
+    ]
+    assert [group.words for group in dict.fromkeys(groups.values())] == [
+        "clip-emoji",
+        "CLIP · resnet-50",
+        "CLIP · good",
+        "CLIP",
+    ]
+    assert groups[run].group == "duel"
 
 
 def test_seeds_that_are_there_under_other_names_are_not_trained_again(tmp_path: Path):
@@ -728,14 +749,11 @@ def test_the_fields_of_the_efficiency_have_room_at_1280(seeded_groups: EvaluateV
     view.resize(1040, 640)
     view.show()
     view.tabs.setCurrentIndex(5)
-    for edit, words in zip(view.efficiency.groups.patterns, ("good seed*", "bad seed*"), strict=True):
-        edit.setText(words)
-        assert edit.toolTip().splitlines() == [words, "The runs with such names; * stands for any text"]
-    view.efficiency.groups.ask()
+    view.efficiency.groups.choose("good seed*", "bad seed*")
     qtbot.waitUntil(lambda: view.efficiency.chart is not None, timeout=20_000)
-    for edit in view.efficiency.groups.patterns:
-        needed = edit.fontMetrics().horizontalAdvance("CLOOB shares, emoji-pairs, share .25, seed *")
-        assert edit.width() > needed
+    for picker in view.efficiency.groups.pickers:
+        needed = picker.fontMetrics().horizontalAdvance("CLOOB shares, emoji-pairs, share .25")
+        assert picker.width() > needed + 40
     for picker in (view.efficiency.data, view.efficiency.measure):
         assert picker.fontMetrics().horizontalAdvance(picker.currentText()) < picker.width() - 40
         assert picker.geometry().right() < view.efficiency.width()
@@ -745,11 +763,7 @@ def test_groups_are_tested_and_the_better_one_is_strong(seeded_groups: EvaluateV
     view = seeded_groups
     view.tabs.setCurrentIndex(4)
     assert view.command() is None
-    for edit, words in zip(view.seeds.groups.patterns, ("good seed*", "bad seed*"), strict=True):
-        edit.setFocus()
-        edit.selectAll()
-        QTest.keyClicks(edit, words)
-    QTest.mouseClick(view.seeds.groups.compare, Qt.MouseButton.LeftButton)
+    view.seeds.groups.choose("good seed*", "bad seed*")
 
     # The first test of groups imports scipy.
     def named() -> list[str]:
@@ -766,7 +780,7 @@ def test_groups_are_tested_and_the_better_one_is_strong(seeded_groups: EvaluateV
     strong = [label.text() for label in card.findChildren(QLabel) if label.property("role") == "strong"]
     assert [text for text in strong if "%" in text] == ["71.0 ± 0.5 %"]
     # What is compared in one pane is what the other one draws.
-    assert [edit.text() for edit in view.efficiency.groups.patterns] == ["good seed*", "bad seed*"]
+    assert view.efficiency.groups.chosen == ("good seed*", "bad seed*")
     where = ["--workspace", str(view.context.workspace.folder)]
     files = [tmp_path / name for name in ("g.md", "g.tex", "g.csv", "g.png")]
     assert main([*view.command(), "--records", "--out", *map(str, files), *where]) == 0
@@ -776,14 +790,12 @@ def test_groups_are_tested_and_the_better_one_is_strong(seeded_groups: EvaluateV
     assert files[3].stat().st_size > 5000
 
 
-def test_curves_over_pairs_seen_are_drawn_for_both_groups(seeded_groups: EvaluateView, qtbot: QtBot, tmp_path: Path):
+def test_curves_over_pairs_seen_are_drawn_for_both_groups(
+    seeded_groups: EvaluateView, qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     view = seeded_groups
     view.tabs.setCurrentIndex(5)
-    for edit, words in zip(view.efficiency.groups.patterns, ("good seed*", "bad seed*"), strict=True):
-        edit.setFocus()
-        edit.selectAll()
-        QTest.keyClicks(edit, words)
-    QTest.keyClick(view.efficiency.groups.patterns[1], Qt.Key.Key_Return)
+    view.efficiency.groups.choose("good seed*", "bad seed*")
     qtbot.waitUntil(
         lambda: view.efficiency.chart is not None and view.efficiency.chart.groups[0].pattern == "good seed*"
     )
@@ -808,8 +820,17 @@ def test_curves_over_pairs_seen_are_drawn_for_both_groups(seeded_groups: Evaluat
     out = tmp_path / "e.csv"
     assert main([*view.command(), "--out", str(out), "--workspace", str(view.context.workspace.folder)]) == 0
     assert "good seed*" in out.read_text(encoding="utf-8")
-    view.efficiency.groups.patterns[0].setText("nobody*")
-    view.efficiency.groups.ask()
+    monkeypatch.setattr("PySide6.QtWidgets.QInputDialog.getText", lambda *_args, **_more: (" nobody* ", True))
+    picker = view.efficiency.groups.pickers[0]
+    assert [picker.itemText(row) for row in range(picker.count())] == [
+        "Runs",
+        "CLIP · good",
+        "CLIP · bad",
+        "good seed*",
+        CUSTOM.words,
+    ]
+    picker.activated.emit(picker.place_of(None))
+    assert picker.currentText() == "nobody*"
     qtbot.waitUntil(lambda: view.efficiency.chart is None)
     assert "No run is called nobody*" in view.efficiency.pane.area.page.text.text()
     assert view.command() is None

@@ -691,9 +691,7 @@ def test_a_stopped_run_is_named_beside_the_verdict_and_over_seeds(qtbot, context
     assert said in view.progress.text()
     evaluate = add_widget(qtbot, EvaluateView(context))
     evaluate.tabs.setCurrentIndex(4)
-    for edit, words in zip(evaluate.seeds.groups.patterns, ("duel, CLIP,*", "duel, CLOOB,*"), strict=True):
-        edit.setText(words)
-    evaluate.seeds.groups.ask()
+    evaluate.seeds.groups.choose("duel, CLIP", "duel, CLOOB")
     qtbot.waitUntil(lambda: evaluate.seeds.pane.answer is not None and not evaluate.seeds.pane.busy, timeout=20_000)
     assert any("seed 0, stopped at 7 of 40" in line for line in evaluate.seeds.pane.answer.panel.head)
 

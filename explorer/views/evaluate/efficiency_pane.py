@@ -18,7 +18,7 @@ from trainer.charts.spec import Request
 from trainer.metrics import data_label, metric
 from trainer.store import SplitKey
 
-NOTHING = "Enter run names or patterns such as clip-*, then press Draw. " + PAIRS_SEEN
+NOTHING = "Choose two groups of runs. " + PAIRS_SEEN
 Offers = dict[tuple[str, str], list[str]]
 
 
@@ -29,12 +29,12 @@ class EfficiencyPane(QWidget):
         super().__init__(parent)
         self._context = context
         self.drawn: tuple[str, ...] = ()
-        self.groups = GroupBar("evaluate-efficiency", "Draw")
+        self.groups = GroupBar("evaluate-efficiency")
         self.data = SearchableComboBox(name="evaluate-efficiency-data", label="Data of the curves", width=220)
         self.measure = SearchableComboBox(name="evaluate-efficiency-measure", label="Measure of the curves", width=320)
         self.note = layouts.text(NOTHING, "small", wrap=True)
         self.pane = ChartPane(context, CHART.name)
-        # On a line of their own: next to the groups, neither these nor the groups' patterns have room.
+        # On a line of their own: next to the groups, neither these nor the groups have room.
         layouts.column(
             self.groups,
             layouts.row(self.data, self.measure, (layouts.STRETCH, 1)),
@@ -43,9 +43,9 @@ class EfficiencyPane(QWidget):
             layouts.STRETCH,
             of=self,
         )
-        self.groups.wanted.connect(self._draw)
+        self.groups.changed.connect(self.draw)
         for picker in (self.data, self.measure):
-            picker.picked.connect(lambda _key: self.groups.ask())
+            picker.picked.connect(lambda _key: self.draw(again=True))
         self._show(chart=False)
 
     @property
@@ -57,7 +57,11 @@ class EfficiencyPane(QWidget):
         """Return the `trainer` arguments for the same curves; None if there are none."""
         return None if self.chart is None else self.pane.command()
 
-    def _draw(self, *groups: str) -> None:
+    def draw(self, *, again: bool = False) -> None:
+        """Draw the groups chosen, unless they are drawn."""
+        groups = self.groups.chosen
+        if len(groups) < 2 or (groups == self.drawn and not again):
+            return
         self.drawn = groups
         workspace = self._context.workspace
         self._context.background.run(
@@ -87,7 +91,7 @@ class EfficiencyPane(QWidget):
     def _refuse(self, error: Exception) -> None:
         self.pane.forget()
         self._show(chart=True)
-        self.pane.area.failed("Could not read the evaluations", error, retry=self.groups.ask)
+        self.pane.area.failed("Could not read the evaluations", error, retry=lambda: self.draw(again=True))
 
     def _show(self, *, chart: bool) -> None:
         self.note.setHidden(chart)

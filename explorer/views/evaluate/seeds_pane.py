@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
@@ -25,20 +23,17 @@ from trainer.store import Workspace
 
 SEEDS: Final = 5
 LABEL_PX: Final = 112
-_NUMBERS: Final = r"-\d+(?:-\d+)?"
-_NUMBERED: Final = re.compile(rf"(.+?){_NUMBERS}")
-"""`clip-emoji-2`, and `clip-emoji-2-2` where that name was taken."""
-NOTHING: Final = "Enter run names or patterns such as clip-*, then press Compare."
+NOTHING: Final = "Choose two groups of runs."
 
 
 class SeedsPane(QWidget):
-    """Two patterns, the chart of their groups, and a button to train more runs."""
+    """Two groups, their chart, and a button to train more runs."""
 
     launch_asked = Signal(int)  # So many seeds of runs A and B are to be queued.
 
     def __init__(self, context: Context, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.groups = GroupBar("evaluate", "Compare")
+        self.groups = GroupBar("evaluate")
         self.drawn: tuple[str, ...] = ()
         self.seeds = StillSpinBox(objectName="evaluate-seeds", accessibleName="Seeds of each group")
         self.seeds.setRange(2, 20)
@@ -48,8 +43,8 @@ class SeedsPane(QWidget):
         self.note = layouts.text(NOTHING, "small", wrap=True)
         self.controls = Controls(CHART.settings, CHART.name, beside_px=LABEL_PX)
         self.pane = ChartPane(context, CHART.name)
-        self.groups.wanted.connect(self.compare)
-        self.controls.changed.connect(lambda: self.compare(*self.drawn) if self.drawn else None)
+        self.groups.changed.connect(self.draw)
+        self.controls.changed.connect(lambda: self.draw(again=True))
         self.launch.clicked.connect(lambda: self.launch_asked.emit(self.seeds.value()))
         self._lay_out()
 
@@ -61,34 +56,23 @@ class SeedsPane(QWidget):
         """Return the `trainer` arguments for the same chart; None if there is none."""
         return self.pane.command() if self.drawn else None
 
-    def compare(self, *patterns: str) -> None:
-        """Compare these groups."""
-        if patterns != self.drawn:
+    def draw(self, *, again: bool = False) -> None:
+        """Compare the groups chosen, unless they are drawn."""
+        chosen = self.groups.chosen
+        if len(chosen) < 2 or (chosen == self.drawn and not again):
+            return
+        if chosen != self.drawn:
             self.pane.forget()
-        self.drawn = patterns
+        self.drawn = chosen
         self.note.hide()
         self.pane.show()
-        self.pane.ask(CHART, Request(), replace(self.controls.settings, group=patterns))
+        self.pane.ask(CHART, Request(), replace(self.controls.settings, group=chosen))
 
     def _lay_out(self) -> None:
         label = layouts.text("Seeds", "secondary", buddy=self.seeds)
         layouts.add(self.groups.row, theme.BETWEEN, label, self.seeds, self.launch)
         layouts.column(self.groups, self.controls, self.note, (self.pane, 1), layouts.STRETCH, gap=theme.SPACE, of=self)
         self.pane.hide()
-
-
-def group_pattern(name: str, others: Iterable[str] = ()) -> str:
-    """Return the pattern that matches a run and its seeds.
-
-    `clip-scenes` and `clip-scenes seed 3` are `clip-scenes*`; `clip-emoji-0` is `clip-emoji-*` where there is another
-    of the `others` that differs from it in its numbers only.
-    """
-    stem, word, _ = name.partition(" seed ")
-    numbered = _NUMBERED.fullmatch(name)
-    if word or numbered is None:
-        return f"{stem}*"
-    like = re.compile(rf"{re.escape(numbered[1])}{_NUMBERS}")
-    return f"{numbered[1]}-*" if any(other != name and like.fullmatch(other) for other in others) else f"{name}*"
 
 
 def seeded(workspace: Workspace, runs: tuple[int, ...], seeds: int) -> list[config.Run]:

@@ -22,7 +22,8 @@ from explorer.views.evaluate.confusion_pane import ConfusionPane
 from explorer.views.evaluate.controls import EvaluateControls, command_of
 from explorer.views.evaluate.efficiency_pane import EfficiencyPane
 from explorer.views.evaluate.evaluation_tab import EvaluationTab
-from explorer.views.evaluate.seeds_pane import SeedsPane, group_pattern, seeded
+from explorer.views.evaluate.group_bar import groups_of
+from explorer.views.evaluate.seeds_pane import SeedsPane, seeded
 from explorer.views.evaluate.tables import ResultTable, show_published
 from explorer.views.view import View, reason_of
 from explorer.widgets import layouts
@@ -410,15 +411,16 @@ class EvaluateView(View):
     # -- seeds -------------------------------------------------------------------------------------------------
 
     def _propose(self) -> None:
-        names = [self._name(run) for run in (self.context.selection.run_a, self.context.selection.run_b)]
-        every = [row.name for row in self.context.jobs.runs]
-        patterns = [group_pattern(name, every) if name else "" for name in names]
+        groups = groups_of(self.context.jobs.runs)
+        selection = self.context.selection
+        of_sides = [groups[run].key if run in groups else "" for run in (selection.run_a, selection.run_b)]
+        offered = tuple(dict.fromkeys(groups.values()))
         for pane in (self.seeds, self.efficiency):
-            pane.groups.propose(*patterns)
+            pane.groups.propose(offered, *of_sides)
         self._draw_if_seen()
 
     def _draw_if_seen(self) -> None:
-        """Draw the comparison, or the proposed groups; edited ones are drawn on request."""
+        """Draw the comparison, or the groups chosen."""
         pane = self.open_pane
         if not self.isVisible():
             return
@@ -426,7 +428,7 @@ class EvaluateView(View):
             request = Request(targets_of(self.context.selection.runs))
             self.comparison.ask(COMPARISON, request, COMPARISON.settings())
         elif isinstance(pane, SeedsPane | EfficiencyPane):
-            pane.groups.ask_proposed(pane.drawn)
+            pane.draw()
 
     def _launch(self, seeds: int) -> None:
         set_refusal(self.seeds.launch, "The seeds are being queued.")
@@ -470,10 +472,6 @@ class EvaluateView(View):
         for widget in (self.shown, self.about):
             widget.setVisible(self.needs_data and self.shown.count() > 0)
 
-    def _name(self, run: int | None) -> str:
-        row = self.context.jobs.run(run) if run is not None else None
-        return row.name if row is not None else ""
-
     # -- putting it together -----------------------------------------------------------------------------------
 
     def _restore(self) -> None:
@@ -497,8 +495,9 @@ class EvaluateView(View):
         self.asking.failed.connect(self._not_evaluated)
         self.shown.picked.connect(self._pick_data)
         self.tabs.currentChanged.connect(self._on_tab)
-        self.seeds.groups.edited.connect(lambda: self.efficiency.groups.follow(self.seeds.groups))
-        self.efficiency.groups.edited.connect(lambda: self.seeds.groups.follow(self.efficiency.groups))
+        bars = (self.seeds.groups, self.efficiency.groups)
+        for bar, other in (bars, bars[::-1]):
+            bar.changed.connect(partial(other.follow, bar))
         self.seeds.launch_asked.connect(self._launch)
 
     def shorten(self, on: bool) -> None:

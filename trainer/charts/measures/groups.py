@@ -40,7 +40,7 @@ Family = Literal["table", "line"]
 class GroupSettings:
     """The groups, and the adjustment of their tests."""
 
-    group: tuple[str, ...] = option((), "Groups", "Runs by name, a pattern each: 'clip-*' 'cloob-*'.", control=False)
+    group: tuple[str, ...] = option((), "Groups", "Arms 'duel, CLIP', or runs by a pattern: 'clip-*'.", control=False)
     holm: Literal["table", "line"] = option(
         "table",
         "Holm correction",
@@ -155,7 +155,7 @@ def decided(line: GroupLine, verdict: ExperimentVerdict, arms: Sequence[str]) ->
 
 
 def runs_of_groups(workspace: Workspace, patterns: Sequence[str]) -> tuple[RunGroup, ...]:
-    """Return each pattern (`clip-*`) with its runs; the name of an experiment stands for each of its arms.
+    """Return each pattern (`clip-*`) or arm (`duel, CLIP`) with its runs; an experiment stands for each of its arms.
 
     Runs of an experiment that were deleted count there, and therefore here.
 
@@ -169,7 +169,8 @@ def runs_of_groups(workspace: Workspace, patterns: Sequence[str]) -> tuple[RunGr
         groups += [(arm, [row for row in rows if (row.experiment, row.arm) == (pattern, arm)]) for arm in arms]
         if arms:
             continue
-        matching = [row for row in rows if fnmatch.fnmatchcase(row.name, pattern)]
+        of_arm = [row for row in rows if row.experiment and arm_group(row) == pattern]
+        matching = of_arm or [row for row in rows if fnmatch.fnmatchcase(row.name, pattern)]
         if not matching:
             names = ", ".join(row.name for row in rows) or "none"
             raise ChartError(f"No run is called {pattern}. There are {names}. Quote the pattern: --group 'clip-*'.")
@@ -178,6 +179,11 @@ def runs_of_groups(workspace: Workspace, patterns: Sequence[str]) -> tuple[RunGr
     if empty := next((group for group in counted_groups if not group.counted), None):
         raise ChartError(f"No run of {empty.name} counts yet. {counted_line([empty])} Train them to the end.")
     return counted_groups
+
+
+def arm_group(row: RunRow) -> str:
+    """Return what names the arm of a run as a group, `duel, CLIP`."""
+    return f"{row.experiment}, {row.arm}"
 
 
 def hues_of(workspace: Workspace, groups: Sequence[RunGroup]) -> tuple[int, ...]:
