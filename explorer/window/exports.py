@@ -147,20 +147,23 @@ class Exports(QObject):
     def ask_bundle(self, views: Sequence[View], runs: Sequence[int], rows: Sequence[RunRow] = ()) -> None:
         """Ask for a file and the figures' looks, then write the evidence bundle of these runs, A and B first.
 
-        It holds the usual figures, and what the views show now, all of A and B; curves are `curve_runs`.
+        It holds the usual figures, and what the views show now, all of A and B; curves and the page are `curve_runs`.
         """
         if not runs:
             self.banner.show_message("Select a run to export.", _NEXT, tone="info")
             return
         commands = drawings(views)
         experiment = _experiment(runs, rows)
-        figures = with_usual(commands, runs[:2], curve_runs(commands, runs, rows))
+        drawn = curve_runs(commands, runs, rows)
+        figures = with_usual(commands, runs[:2], drawn)
         figures += [["export", "experiment-verdict", "--experiment", experiment]] if experiment else []
         selected = ["--runs", *map(str, runs)]
         # Many names would be cut; that of their experiment says which runs they are.
         named = ["--runs", experiment] if experiment and len(runs) > 2 else selected
         stem = file_stem(["evidence", *named], self._names(rows))
-        command = ["bundle", *selected]
+        # The page compares what has ended.
+        ended = {row.id for row in rows if row.status == "finished"}
+        command = ["bundle", "--runs", *(str(run) for run in drawn if run in {*runs} | ended)]
         example = ["export", "similarity", "--runs", *map(str, runs[:2])]
         names = figure_names(figures)
         filters = "; ".join(filter(None, (view.filter_words for view in views)))

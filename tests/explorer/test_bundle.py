@@ -19,7 +19,11 @@ from explorer.widgets.banner import Banner
 from explorer.widgets.progress_row import ProgressRow
 from explorer.window.exports import Exports, drawings
 from tests.explorer.widgets import show_widget
+from tests.trainer.conftest import fill
+from trainer.__main__ import main
 from trainer.cli import bundle
+from trainer.distribution.bundle_files import USUAL
+from trainer.store import Workspace
 
 SCRIPT = """
 import sys, time, pathlib
@@ -108,10 +112,38 @@ def test_a_bundle_of_an_experiment_holds_its_verdict_and_has_its_name(
     opened: list[tuple] = []
     dialog = SimpleNamespace(finished=SimpleNamespace(connect=lambda _: None))
     monkeypatch.setattr(exports, "_open", lambda *arguments: opened.append(arguments) or dialog)
-    rows = [SimpleNamespace(id=n, experiment="the duel", short_name=f"CLIP s{n}", deleted_at=None) for n in range(5)]
+    rows = [
+        SimpleNamespace(id=n, experiment="the duel", short_name=f"CLIP s{n}", deleted_at=None, status="running")
+        for n in range(5)
+    ]
+    own = SimpleNamespace(id=1, experiment="", short_name="own", deleted_at=None, status="finished")
     exports.ask_bundle([], [0, 1, 2, 3], rows)
-    exports.ask_bundle([], [0, 1], [*rows[:1], SimpleNamespace(id=1, experiment="", short_name="own", deleted_at=None)])
+    exports.ask_bundle([], [0, 1], [*rows[:1], own])
     (_, _, _, stem, *_, names), (*_, others) = opened
     assert stem == "evidence-the_duel"
     assert names["experiment-verdict"] == "Home: Verdict"
     assert "experiment-verdict" not in others
+
+
+def test_the_page_of_a_bundle_is_of_the_runs_whose_curves_are_drawn(
+    exports: Exports, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    workspace = Workspace(tmp_path / "runs")
+    fill(workspace, pairs=40, names=("drawn first", "drawn second"))
+    fill(workspace, pairs=40, names=("drawn earlier",), steps=(20,))
+    fill(workspace, pairs=40, names=("hidden",))
+    rows = workspace.runs.all()
+    commands: list[list[str]] = []
+    dialog = SimpleNamespace(finished=SimpleNamespace(connect=lambda _: None))
+    monkeypatch.setattr(exports, "_open", lambda *of: commands.append(of[2]("zip")) or dialog)
+    shown = SimpleNamespace(command=lambda: ["export", "curves", "--runs", "1", "2", "3"], filter_words="")
+    shown.context = SimpleNamespace(workspace=workspace, background=SimpleNamespace(run=lambda *_, **__: None))
+    exports.ask_bundle([shown], [1, 2], rows)
+    figures, out = tmp_path / "figures.json", tmp_path / "b"
+    figures.write_text(json.dumps(exports._figures), encoding="utf-8")
+    where = ["--figures", str(figures), "--out", str(out), "--workspace", str(workspace.folder)]
+    assert main([*commands[0], "--without", *(kind for kind in USUAL if kind != "curves"), *where]) == 0
+    assert json.loads((out / "bundle.json").read_text())["not_drawn"] == []
+    page = (out / "report.html").read_text(encoding="utf-8")
+    assert [name for row in rows if (name := row.short_name) in page] == [row.short_name for row in rows[:3]]
+    assert "--runs 1 2 3 " in (out / "commands.sh").read_text(encoding="utf-8")
