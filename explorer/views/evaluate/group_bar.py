@@ -75,7 +75,7 @@ class GroupBar(QWidget):
         if group is None:
             typed, is_given = QInputDialog.getText(self, "Custom group", f"{CUSTOM.hint}:", text=before)
             group = typed.strip() if is_given and typed.strip() else before
-        self.choose(*(group if place == index else each for place, each in enumerate(self._groups)))
+        self.choose(*(group if side == index else each for side, each in enumerate(self._groups)))
 
 
 def groups_of(rows: Sequence[RunRow]) -> dict[int, Choice]:
@@ -99,5 +99,5 @@ def _group_of(row: RunRow, alike: Counter[str]) -> Choice:
         return Choice(arm_group(row), row.arm, group=row.experiment)
     stem, method = _stem(row.name), objective_label(row.objective)
     pattern = f"{stem if alike[stem] > 1 or ' seed ' in row.name else row.name}*"
-    words = pattern.rstrip("-*")
-    return Choice(pattern, words if method.casefold() in words.casefold() else f"{method} · {words}", group="Runs")
+    label = pattern.rstrip("-*")
+    return Choice(pattern, label if method.casefold() in label.casefold() else f"{method} · {label}", group="Runs")
