@@ -74,6 +74,7 @@ class Window(CommandedFrame):
         self.job_center: JobCenter | None = None
         self.back: Callable[[], object] | None = None
         self.inspector: PairInspector | None = None
+        self._failures_of_view: set[str] = set()
         self._was_painted = self._may_close = self.opens_again = False
         self._build_parts()
         self._restore()
@@ -111,7 +112,11 @@ class Window(CommandedFrame):
     def _connect(self) -> None:
         self.rail.opened.connect(self.navigation.go_to_place)
         self.view_menu.opened.connect(self.navigation.go_to)
-        self.selection.view_changed.connect(self.navigation.show_view)
+        selection = self.selection
+        changes = selection.runs_changed, selection.step_changed, selection.dataset_changed, selection.queries_changed
+        for signal in (*changes, selection.facts_changed, selection.view_changed):  # before the views hear of it
+            signal.connect(self._withdraw_failures)
+        selection.view_changed.connect(self.navigation.show_view)
         self.navigation.marked.connect(lambda: self.bar.show_pickers(*self.navigation.picks))
         self.navigation.mark()
         self.bar.palette_asked.connect(self.menus.show_palette)
@@ -223,11 +228,20 @@ class Window(CommandedFrame):
         if (view := self.pages.views.get(name)) is not None:
             if self.job_center is not None:
                 self.job_center.jobs.watch(name, view)
-            view.failed.connect(lambda message, step: self.banner.show_message(message, step))
+            view.failed.connect(self._show_failure_of_view)
             view.requested.connect(self.router.send)
             view.controls_changed.connect(self.show_controls)
         if name == self.navigation.view_name:
             self.navigation.show_view()
+
+    def _show_failure_of_view(self, message: str, next_step: str) -> None:
+        self._failures_of_view.add(message)
+        self.banner.show_message(message, next_step)
+
+    def _withdraw_failures(self) -> None:
+        """Close what a view said of other data, other images or another view, or of what has now been written."""
+        while self._failures_of_view:
+            self.banner.withdraw(self._failures_of_view.pop())
 
     def _add_inspector(self) -> None:
         # Imported here: all that takes long of it has been, with the views.

@@ -363,6 +363,18 @@ def test_a_failure_is_told_with_its_next_step(window) -> None:
     assert window.banner.copy.isHidden()
 
 
+@pytest.mark.parametrize(
+    "changed", [{"view": "right"}, {"run_a": 7}, {"dataset": SplitKey("scenes", "val")}, {"queries": ("a.png",)}]
+)
+def test_a_failure_of_a_view_is_withdrawn_with_its_view_and_its_data(window, changed) -> None:
+    window.banner.show_message("The disk is full.")
+    window.pages.views["left"].failed.emit("No picture of these data is on this computer.", "")
+    window.selection.propose(**changed)
+    assert (window.banner.message.text(), window.banner.count.isHidden()) == ("The disk is full.", True)
+    window.selection.propose(view="left")  # of the frame it stays
+    assert window.banner.isVisible()
+
+
 def test_markup_in_a_message_stays_text(window) -> None:
     window.pages.views["left"].failed.emit("<b>bold</b> <img src=x>", "")
     assert window.banner.message.textFormat() == Qt.TextFormat.PlainText
