@@ -22,6 +22,7 @@ from explorer.intents import (
     Intent,
     OpenImport,
     OpenSample,
+    OpenVectors,
     ShowExperiment,
     ShowRuns,
     TrainBoth,
@@ -399,6 +400,7 @@ class ExperimentsView(ChartView):
             "Use my pairs…": OpenImport(compare=True),
             "Open a pretrained model…": ChooseModel(FIRST_MODEL.specification),
             "Watch a training…": WatchTraining(),
+            "Open vectors…": OpenVectors(),
             LOOK: OpenSample(),
         }
         does = {text: partial(self.requested.emit, intent) for text, intent in ways.items()}

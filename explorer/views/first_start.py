@@ -10,7 +10,7 @@ from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QBoxLayout, QFrame, QLabel, QPushButton, QStyle, QVBoxLayout, QWidget
 
 from explorer import theme
-from explorer.intents import ChooseModel, OpenImport, OpenSample, WatchTraining
+from explorer.intents import ChooseModel, OpenImport, OpenSample, OpenVectors, WatchTraining
 from explorer.widgets import layouts
 from explorer.widgets.min_size_scroll import MinSizeScroll
 from explorer.widgets.still_map import StillMap
@@ -61,10 +61,9 @@ class FirstStart(QWidget):
             "published": WayButton("first-published", "globe", "Open a pretrained model…", published),
         }
         self.watch = QPushButton("Watch a training…", objectName="first-watch")
-        theme.set_role(self.watch, "link")
-        # Its hint knows nothing of the padding that the style sheet gives a link.
-        self.watch.ensurePolished()
-        self.watch.setMinimumWidth(self.watch.sizeHint().width() + theme.SPACE)
+        self.vectors = QPushButton("Open vectors…", objectName="first-vectors", toolTip="Embeddings of another program")
+        theme.keep_icon(self.watch, "activity")
+        theme.keep_icon(self.vectors, "waypoints")
         self._primary: QPushButton = self.ways["scenes"]
         self.sample = QPushButton(
             "Look at the sample", objectName="first-sample", toolTip="Two finished runs, read-only"
@@ -82,6 +81,7 @@ class FirstStart(QWidget):
         self.ways["pairs"].clicked.connect(lambda: ask(OpenImport(compare=True)))
         self.ways["published"].clicked.connect(lambda: ask(ChooseModel(FIRST.specification)))
         self.watch.clicked.connect(lambda: ask(WatchTraining()))
+        self.vectors.clicked.connect(lambda: ask(OpenVectors()))
         for button in (self.sample, self.look):
             button.clicked.connect(lambda: ask(OpenSample()))
 
@@ -99,7 +99,7 @@ class FirstStart(QWidget):
         self._result = self.card
         self.sample.hide()
         layouts.add(row, layouts.STRETCH)
-        order = (*self.ways.values(), self.watch, self.sample, self.look)
+        order = (*self.ways.values(), self.watch, self.vectors, self.sample, self.look)
         for first, second in pairwise(order):
             QWidget.setTabOrder(first, second)
 
@@ -150,9 +150,9 @@ class FirstStart(QWidget):
     def _left(self) -> QVBoxLayout:
         sentence = layouts.text(SENTENCE, "hero", wrap=True)
         methods = layouts.text(METHODS, "secondary", wrap=True)
-        drop = layouts.text("You can also drop a folder or a model on this window.", "small")
-        watch = layouts.row(self.watch, self.sample, layouts.STRETCH)
-        ways = layouts.column(*self.ways.values())
+        drop = layouts.text("You can also drop a folder, a model or vectors on this window.", "small")
+        others = layouts.row((self.watch, 1), (self.vectors, 1))
+        ways = layouts.column(*self.ways.values(), others)
         self._column = layouts.column(
             *(
                 (layouts.STRETCH, 1),
@@ -163,7 +163,7 @@ class FirstStart(QWidget):
                 ways,
                 theme.SPACE,
                 drop,
-                watch,
+                layouts.row(self.sample, layouts.STRETCH),
                 (layouts.STRETCH, 1),
             )
         )

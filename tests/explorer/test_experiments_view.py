@@ -339,9 +339,9 @@ def test_one_seed_decides_nothing_and_two_can_be_added(qtbot, context):
     qtbot.waitUntil(lambda: view.pane.answer is not None and not view.busy)
     assert view.verdict.text() == "One seed cannot decide: CLOOB +3.9 points"
     ways = view.findChildren(QPushButton, "experiments-way")
-    assert [way.text().split()[0] for way in ways if way.isVisible()] == ["Use", "Open", "Watch", "Look", "Try"]
+    assert [way.text().split()[0] for way in ways if way.isVisible()] == ["Use", "Open", "Watch", "Open", "Look", "Try"]
     with qtbot.waitSignal(view.requested, check_params_cb=lambda intent: intent == OpenSample()):
-        ways[3].click()
+        ways[4].click()
     with qtbot.waitSignal(view.requested, check_params_cb=lambda intent: intent == OpenImport(compare=True)):
         ways[0].click()
     assert view.progress.text() == "Ended after 1 of 1 seed."

@@ -82,7 +82,7 @@ def test_an_empty_workspace_opens_on_three_ways_and_a_result(qtbot: QtBot, windo
     assert window.bar.charts.isHidden()
     assert window.findChild(QLabel, "first-verdict").text() == card.verdict
     assert [each.sample_map for each in home.first_start.findChildren(StillMap)] == card.maps
-    names = ["first-experiment", "first-import", "first-published", "first-watch", "first-look"]
+    names = ["first-experiment", "first-import", "first-published", "first-watch", "first-vectors", "first-look"]
     walked = []
     for _ in names:
         qtbot.keyClick(window.focusWidget(), Qt.Key.Key_Tab)
@@ -93,7 +93,7 @@ def test_an_empty_workspace_opens_on_three_ways_and_a_result(qtbot: QtBot, windo
     monkeypatch.setattr(window.router, "send", lambda intent: None)
     for name in names[1:]:
         window.findChild(QWidget, name).click()
-    kinds = [intents.OpenImport, intents.ChooseModel, intents.WatchTraining, intents.OpenSample]
+    kinds = [intents.OpenImport, intents.ChooseModel, intents.WatchTraining, intents.OpenVectors, intents.OpenSample]
     assert [type(intent) for intent in sent] == kinds
     assert sent[0].compare
     for view in ("runs", "map"):
