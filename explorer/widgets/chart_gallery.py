@@ -177,12 +177,10 @@ class ChartGallery(Overlay):
         theme.theme().changed.connect(self.cards.viewport().update)
 
     def _lay_out(self) -> None:
-        sign, close = QToolButton(), QToolButton(objectName="chartGalleryClose", accessibleName="Close")
+        sign, close = QToolButton(), self.close_button("chartGalleryClose")
         sign.setEnabled(False)
         sign.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         theme.keep_icon(sign, "search", 16, "secondary")
-        theme.keep_icon(close, "x", 16, "secondary")
-        close.clicked.connect(self.close_panel)
         self.body.setContentsMargins(1, 1, 1, 1)
         self.body.setSpacing(0)
         cards = layouts.column(self.cards, (self._none, 1, Qt.AlignmentFlag.AlignCenter))

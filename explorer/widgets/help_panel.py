@@ -16,7 +16,7 @@ from PySide6.QtGui import (
     QTextCursor,
     QTextDocument,
 )
-from PySide6.QtWidgets import QTextBrowser, QToolButton, QWidget
+from PySide6.QtWidgets import QTextBrowser, QWidget
 
 from explorer import theme
 from explorer.widgets import layouts
@@ -60,9 +60,7 @@ class HelpPanel(Overlay):
         self.text.setFrameShape(QTextBrowser.Shape.NoFrame)
         self.text.document().setDocumentMargin(0)
         self.text.anchorClicked.connect(self._follow)
-        close = QToolButton(objectName="helpClose", accessibleName="Close", toolTip="Close (Esc)")
-        theme.keep_icon(close, "x", 16, "secondary")
-        close.clicked.connect(self.close_panel)
+        close = self.close_button("helpClose")
         layouts.add(self.body, (layouts.row((self.text, 1), (close, 0, Qt.AlignmentFlag.AlignTop)), 1))
 
     def show_view(self, name: str, question: str, chart: str = "", method: str = "") -> None:

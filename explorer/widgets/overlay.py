@@ -5,7 +5,7 @@ from __future__ import annotations
 import shiboken6
 from PySide6.QtCore import QEvent, QObject, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QShowEvent
-from PySide6.QtWidgets import QApplication, QFrame, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QApplication, QFrame, QToolButton, QVBoxLayout, QWidget
 
 from explorer import theme
 
@@ -85,6 +85,13 @@ class Overlay(Shade):
         if self._focus_before is not None and shiboken6.isValid(self._focus_before):
             self._focus_before.setFocus(Qt.FocusReason.PopupFocusReason)
         self.closed.emit()
+
+    def close_button(self, name: str) -> QToolButton:
+        """Return a button that closes the panel."""
+        button = QToolButton(objectName=name, accessibleName="Close", toolTip="Close (Esc)")
+        theme.keep_icon(button, "x", 16, "secondary")
+        button.clicked.connect(self.close_panel)
+        return button
 
     def event(self, event: QEvent) -> bool:
         if event.type() == QEvent.Type.ShortcutOverride:

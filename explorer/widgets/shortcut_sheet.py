@@ -27,8 +27,9 @@ class ShortcutSheet(Overlay):
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent, name="shortcutSheet", width=WIDTH)
         present(self, "Dialog", "Keyboard shortcuts")
-        self.body.setContentsMargins(theme.AROUND, theme.AROUND, theme.AROUND, theme.AROUND)
-        layouts.add(self.body, layouts.text("Keyboard shortcuts", "title"))
+        self.body.setContentsMargins(theme.AROUND, theme.BETWEEN, theme.INSIDE, theme.BETWEEN)
+        title = layouts.text("Keyboard shortcuts", "title")
+        layouts.add(self.body, layouts.row((title, 1), self.close_button("keysClose")))
         self._scroll: MinSizeScroll | None = None
 
     def show_message(self, keys: Keys) -> None:

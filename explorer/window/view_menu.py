@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from PySide6.QtCore import QPoint, Signal
+from PySide6.QtCore import QPoint, Qt, Signal
 from PySide6.QtGui import QFont
 from PySide6.QtWidgets import QMenu, QToolButton, QWidget
 
@@ -71,6 +71,7 @@ class ViewMenu(QToolButton):
                 self.setAccessibleName(f"View: {entry.label}")
         several = len(rail_place.views) > 1
         self.setMenu(self._menu if several else None)
+        self.setFocusPolicy(Qt.FocusPolicy.TabFocus if several else Qt.FocusPolicy.NoFocus)
         theme.set_role(self, "view-menu" if several else "view")
         self.setToolTip("The views of this place (Ctrl+M)" if several else "")
 

@@ -2,7 +2,7 @@ import pytest
 from msgspec.structs import replace
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QLabel, QLineEdit, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QLabel, QLineEdit, QToolButton, QVBoxLayout, QWidget
 
 from explorer.widgets.command_palette import CommandPalette, PaletteEntry, good_score, matching, score
 from explorer.widgets.min_size_scroll import MinSizeScroll
@@ -157,6 +157,9 @@ def test_a_click_outside_closes_the_cheat_sheet(window, qtbot) -> None:
     assert sheet.isVisible()
     assert sheet.rect() == window.rect()
     qtbot.mouseClick(sheet, Qt.MouseButton.LeftButton, pos=QPoint(3, 3))
+    assert sheet.isHidden()
+    sheet.open()
+    qtbot.mouseClick(sheet.findChild(QToolButton, "keysClose"), Qt.MouseButton.LeftButton)
     assert sheet.isHidden()
 
 

@@ -62,6 +62,7 @@ def test_a_place_opens_its_first_view_as_its_tool_tip_says(open_window, qtbot) -
     assert window.rail.buttons["map"].isChecked()
     window.navigation.go_to_place("compare")
     assert window.view_menu.menu() is None, "it is the only view there"
+    assert window.view_menu.focusPolicy() == Qt.FocusPolicy.NoFocus, "it opens nothing"
     click = partial(qtbot.mouseClick, window.rail.buttons["map"], Qt.MouseButton.LeftButton)
     for open_map in (click, window.menus.bindings.actions["goToPlace-map"].trigger):
         open_map()
