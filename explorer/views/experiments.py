@@ -642,7 +642,7 @@ class ExperimentsView(ChartView):
         theme.set_role(self.go, "" if offers or entry.longer else "primary")
         self.longer.setVisible(entry.longer is not None)
         if entry.longer is not None:
-            self.longer.setText(f"Train {entry.longer.steps:,} steps…")
+            self.longer.setText(entry.longer.button)
             set_refusal(self.longer, reason, entry.longer.text)
         self._offer_stop(runs=entry.state == "going" and not reason, now=bool(entry.training) and not reason)
         ended = entry.state in ("ended", "stopped") and bool(entry.rows)

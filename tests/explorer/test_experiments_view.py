@@ -312,6 +312,8 @@ def test_collapsed_runs_are_no_comparison_and_what_cloob_does_in_small_batches_i
     def end_seed(shares: tuple[float, float]) -> None:
         rows = [row for row in workspace.runs.of_experiment("few") if row.status == "queued"][:2]
         for row, share in zip(rows, shares, strict=True):
+            with RunLog.claim(workspace, row.id) as log:
+                log.facts(train_pairs=93)
             workspace.runs.change(row.id, status="finished", step=40)
             numbers = {"val/image_to_text_R@1": share}
             workspace.results.add_evaluation(row.id, 40, "few", made.outcome.split, numbers, ASKED)
@@ -329,6 +331,8 @@ def test_collapsed_runs_are_no_comparison_and_what_cloob_does_in_small_batches_i
     qtbot.waitUntil(lambda: view.verdict.text() == "No comparison yet: 2 of 4 runs have collapsed")
     assert view.progress.text().count("collapse") == 1
     assert "CLOOB +" in view.progress.text(), "the points are below the headline"
+    assert view.longer.text() == "Train again with batches of 32…"
+    assert (view.longer.isVisible(), view.longer.property("role"), view.go.isVisible()) == (True, "primary", False)
 
 
 def test_one_seed_decides_nothing_and_two_can_be_added(qtbot, context):
@@ -592,6 +596,7 @@ def test_advice_to_train_longer_has_a_button_that_opens_the_form_with_these_step
     (tmp_path / "0.png").touch()
     run = config.replace(config.Run(name="own", data=config.Folder(path=str(tmp_path))), "optimizer.batch_size", "16")
     of_own = clip_and_cloob(run, seeds=3)
+    workspace.experiments.add(of_own.name, to_toml(of_own))
     workspace.experiments.add("duel", to_toml(dataclasses.replace(of_own, name="duel")))
     experiments.start(workspace, "duel")
     for row in workspace.runs.of_experiment("duel"):
@@ -619,7 +624,8 @@ def test_advice_to_train_longer_has_a_button_that_opens_the_form_with_these_step
     form = window.findChild(NewRun)
     qtbot.waitUntil(form.isVisible)
     assert form.section("objective").is_extra, "both are trained again"
-    assert form.windowTitle() == "Train longer"
+    assert form.windowTitle() == "Train again"
+    qtbot.waitUntil(lambda: form.name_field.text() == f"{of_own.name} 2")
     assert form.run().seed == 3, "a seed that the experiment has would be named twice"
     assert form.preset.currentText() == "clip-folder  (CLIP on your data)"
     # Without "about": the pairs are known.

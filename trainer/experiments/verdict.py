@@ -71,15 +71,23 @@ class ArmComparison:
 
 
 class LongerTraining(Struct, frozen=True, order=True):
-    """What to do about weak seeds that have trained for fewer steps than suit their pairs."""
+    """What to do about weak seeds: of fewer steps than suit their pairs, or collapsed in small batches."""
 
     steps: int  # That suit the pairs.
     made: int  # By the run.
     run: int  # Number of a weak run.
+    batch: int = 0  # Pairs of a batch in which a run that collapsed may not; 0 where steps lack.
+
+    @property
+    def button(self) -> str:
+        """What a button says that does it."""
+        return f"Train again with batches of {self.batch}…" if self.batch else f"Train {self.steps:,} steps…"
 
     @property
     def text(self) -> str:
         """The advice as a sentence."""
+        if self.batch:
+            return f"Train again with batches of {self.batch}: CLOOB may collapse in smaller ones."
         return f"Train longer: {self.steps:,} steps suit these pairs, these runs made {self.made:,}."
 
 
@@ -99,7 +107,7 @@ class ExperimentVerdict:
     warnings: tuple[str, ...] = field(default=())
     # Arm and number of each seed that is weak or collapsed -> which of these.
     weak: Mapping[tuple[str, int], str] = field(default_factory=dict)
-    longer: LongerTraining | None = None  # None where no weak seed lacks steps.
+    longer: LongerTraining | None = None  # None where no weak seed lacks steps or has too small batches.
     # The arms with every run of theirs, its reason that of `runs`, and the seeds that have none.
     groups: tuple[RunGroup, ...] = field(default=())
     hues: tuple[int, ...] = field(default=())  # Of the arms, as of `arm_hues`.
@@ -417,7 +425,7 @@ def _warnings(
     ]
     collapse = ENDED_WORDS["collapse"]
     fallen = {key: collapse for key, row in counted.items() if collapse in flaws_of(row)}
-    short, at_chance, rising = [], {}, 0
+    at_chance, rising = {}, 0
     for arm_name, values in seeds.items():
         for seed, word, sentence in weak(arm_name, dict(sorted(values.items())), measure, name, question):
             row = counted[arm_name, seed]
@@ -426,9 +434,11 @@ def _warnings(
                 warnings.append(f"{sentence}{', still rising' * rises}.")
             else:
                 at_chance[arm_name, seed], rising = values[seed], rising + rises
-            if fallen.setdefault((arm_name, seed), word) != collapse:
-                short += _short_of_steps(workspace, experiment, row)
-    longer = max(short, default=None)
+            fallen.setdefault((arm_name, seed), word)
+    again = [
+        _trained_again(workspace, experiment, counted[key], collapsed=word == collapse) for key, word in fallen.items()
+    ]
+    longer = max(filter(None, again), default=None)
     if at_chance and question is not None:
         every = sum(map(len, seeds.values()))
         warnings.append(chance_sentence(at_chance, every, measure, name, question, rising=rising))
@@ -440,15 +450,20 @@ def _warnings(
     return tuple(warnings), fallen, longer
 
 
-def _short_of_steps(workspace: Workspace, experiment: Experiment, row: RunRow) -> list[LongerTraining]:
-    """Return how many steps suit the pairs of a run, and how many it made; nothing where it made enough of them."""
-    pairs, steps = row.facts.get("train_pairs"), 0
+def _trained_again(
+    workspace: Workspace, experiment: Experiment, row: RunRow, *, collapsed: bool
+) -> LongerTraining | None:
+    """Return how a weak run is trained again; None where it made enough steps, or collapsed in large batches."""
+    pairs = row.facts.get("train_pairs")
     with contextlib.suppress(config.ConfigError, StoreError):
         run = workspace.runs.config_of(row.id)
         if isinstance(pairs, int) and pairs > 1 and not config.continues_training(run):
             optimizer = longer_run(run, pairs, (arm.run.objective for arm in experiment.arms)).optimizer
             steps = pairs // optimizer.batch_size * optimizer.epochs
-    return [LongerTraining(steps, row.step, row.id)] if 0 < row.step < steps else []
+            batch = optimizer.batch_size if collapsed and optimizer.batch_size > run.optimizer.batch_size else 0
+            if batch or (not collapsed and 0 < row.step < steps):
+                return LongerTraining(steps, row.step, row.id, batch)
+    return None
 
 
 def _notes(experiment: Experiment, runs: Sequence[RunOutcome], primary: Sequence[ArmComparison]) -> tuple[str, ...]:

@@ -52,6 +52,7 @@ from trainer.untrusted.texts import open_text
 
 if TYPE_CHECKING:
     from explorer.model_client.client import ModelClient
+    from trainer.store.experiments import ExperimentRow
 
 TITLES: Final[dict[str, str]] = {
     "data": "Data",
@@ -114,6 +115,7 @@ class NewRun(QDialog):
         client: ModelClient | None = None,
         paces: Callable[[], tuple[Pace, ...]] = tuple,
         taken: Collection[str] = (),
+        experiments: Callable[[], Collection[ExperimentRow]] = tuple,
         title: str = "",
         source: str = "",
         note: str = "",
@@ -133,6 +135,7 @@ class NewRun(QDialog):
             client: Measures what the run would take; without it nothing is measured.
             paces: Returns how fast earlier runs trained, newest first; called on a thread.
             taken: Names of the runs there are.
+            experiments: Returns those there are, whose names are taken too; called on a thread.
             title: Of the dialog; empty: by whether it is a copy.
             source: Name of the run whose weights `start_from` fine-tunes; where its settings come from is told then.
             note: What is said of the first values, below the preset.
@@ -158,6 +161,7 @@ class NewRun(QDialog):
         self._shown = config.Run()
         self._taken = taken
         self._paces: tuple[Pace, ...] = ()
+        self._experiments: tuple[str, ...] = ()
         self._suited: config.Optimizer | None = None  # As it was made to suit data that were named here.
         self._build(preset)
         self._later = QTimer(self, singleShot=True, interval=CHECK_MS, timeout=self._check)
@@ -168,7 +172,9 @@ class NewRun(QDialog):
         else:
             self.show_run(config.Run())
         self.section("objective").kind.setFocus()
-        background.run(self, paces, done=self._take_paces, failed=lambda _: None, key="paces")
+        background.run(
+            self, lambda: (paces(), experiments()), done=self._take_earlier, failed=lambda _: None, key="earlier"
+        )
 
     def focusNextPrevChild(self, forward: bool) -> bool:
         layouts.tab_as_laid_out(self)
@@ -248,7 +254,10 @@ class NewRun(QDialog):
         self._count(run)
         compares = self.section("objective").is_extra
         self.both.setVisible(not compares)
-        self._show_name(f"{PAIR.replace('and', '+')} on {config.data_name(run.data)}" if compares else "")
+        from trainer.experiments.experiment import free_name
+
+        name = f"{PAIR.replace('and', '+')} on {config.data_name(run.data)}"
+        self._show_name(free_name(name, self._experiments) if compares else "")
         is_taken = run.name in self._taken and not compares
         self.top.set_note("name", "Another run has this name: a number is added to this one's." if is_taken else "")
         self.pair.setVisible(compares)
@@ -331,8 +340,8 @@ class NewRun(QDialog):
         unread = partial(self._take_data, (None, {}))
         self._background.run(self, look_at, run.data, done=self._take_data, failed=lambda _: unread(), key="count")
 
-    def _take_paces(self, paces: tuple[Pace, ...]) -> None:
-        self._paces = paces
+    def _take_earlier(self, earlier: tuple[tuple[Pace, ...], Collection[ExperimentRow]]) -> None:
+        self._paces, self._experiments = earlier[0], tuple(row.name for row in earlier[1])
         self._check()
 
     def _take_data(self, answer: tuple[int | None, dict[str, config.ConfigError]]) -> None:

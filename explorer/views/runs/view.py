@@ -245,7 +245,8 @@ class RunsView(View):
         about |= {"start_from": start_from, "preset": preset, "client": context.client}
         paces = partial(finished_paces, context.workspace)
         taken = {run.name for run in context.jobs.runs}
-        sheet = NewRun(choices, context.background, paces=paces, taken=taken, parent=self, **about)
+        about |= {"taken": taken, "experiments": context.workspace.experiments.all}
+        sheet = NewRun(choices, context.background, paces=paces, parent=self, **about)
         sheet.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         how: dict[str, Any] = {"parent": parent_run, "done": self._show_new}
         start = partial(context.jobs.do, actions.create_and_launch)
@@ -296,7 +297,8 @@ class RunsView(View):
             of_own: dict[str, Any] = {} if longer.data.is_drawn else {"data": longer.data, "pairs": pairs}
             repeat = getattr(longer.objective, "mask_duplicates", False)
             preset = row.preset or ("clip-folder" if of_own else "")
-            sheet = self._open_sheet(longer, preset, title="Train longer", note=note, captions_repeat=repeat, **of_own)
+            title = "Train again" if note else "Train longer"
+            sheet = self._open_sheet(longer, preset, title=title, note=note, captions_repeat=repeat, **of_own)
             if sheet is not None and {each.objective for each in rows} == {"clip", "cloob"}:
                 sheet.both.click()
                 sheet.pair.seeds.set_value(sum(each.objective == row.objective for each in rows))
