@@ -44,8 +44,6 @@ OPENS_FORM: Final = (
     intents.TrainOnImport,
 )
 """Intents that open a form over the open view, which stays where the form is cancelled."""
-NEEDS_ALL_VIEWS: Final = (intents.OpenImport, intents.OpenLink)
-"""Intents of the window that wait until all views are built: a link may show any, and reading data would slow them."""
 
 
 class IntentRouter(QObject):
@@ -83,4 +81,6 @@ class IntentRouter(QObject):
             return True
         if name:
             return self._navigation.has_view(name)
-        return type(intent) in self._takers and not isinstance(intent, NEEDS_ALL_VIEWS)
+        # A link may show any view, and reading data would slow those that are being built; a person who clicked waits.
+        waits = isinstance(intent, intents.OpenLink) or (isinstance(intent, intents.OpenImport) and intent.path)
+        return type(intent) in self._takers and not waits

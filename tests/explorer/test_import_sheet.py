@@ -543,6 +543,17 @@ def test_data_dropped_before_the_views_are_there_waits_for_them(
     assert _sheet(window).path.text() == str(folder)
 
 
+def test_a_click_on_use_my_pairs_does_not_wait_for_the_other_views(
+    window_of: Callable[..., Window], qtbot: QtBot, tmp_path: Path
+) -> None:
+    window, opened = window_of(tmp_path, PLACES, ready=False), []
+    window.view_builder.first_built.connect(lambda: window.router.send(OpenImport(compare=True)))
+    window.view_builder.first_built.connect(lambda: opened.extend(window.findChildren(ImportSheet)))
+    with qtbot.waitSignal(window.ready, timeout=20_000):
+        window.show()
+    assert len(opened) == 1
+
+
 def test_pictures_without_captions_can_be_classified(open_sheet, qtbot: QtBot, folder: Path) -> None:
     for caption in folder.glob("*.txt"):
         caption.unlink()
