@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtGui import QAction, QShowEvent
-from PySide6.QtWidgets import QMenu, QWidget
+from PySide6.QtCore import QEvent, QTimer
+from PySide6.QtGui import QAction, QCursor, QHideEvent, QShowEvent
+from PySide6.QtWidgets import QApplication, QMenu, QWidget
 
 
 class ChoiceMenu(QMenu):
@@ -15,6 +16,15 @@ class ChoiceMenu(QMenu):
         super().showEvent(event)
         if (checked := next((action for action in self.actions() if action.isChecked()), None)) is not None:
             self.setActiveAction(checked)
+
+    def hideEvent(self, event: QHideEvent) -> None:
+        super().hideEvent(event)
+        # After Qt has ended the popup: the pointer left the button for the menu, and it would look hovered for ever.
+        QTimer.singleShot(0, self, self._leave_button)
+
+    def _leave_button(self) -> None:
+        if (button := self.parentWidget()) and not button.rect().contains(button.mapFromGlobal(QCursor.pos())):
+            QApplication.sendEvent(button, QEvent(QEvent.Type.Leave))
 
 
 class WindowMenu(QMenu):

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 import shiboken6
-from PySide6.QtCore import QPoint, Qt
+from PySide6.QtCore import QEvent, QPoint, Qt
 from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QLineEdit, QMainWindow, QMenu, QPushButton, QScrollArea, QWidget
+from PySide6.QtWidgets import QApplication, QLineEdit, QMainWindow, QMenu, QPushButton, QScrollArea, QWidget
 from pytestqt.qtbot import QtBot
 
 from explorer import theme
@@ -108,7 +108,9 @@ def test_no_other_module_calls_what_makes_a_widget_the_owner_of_its_window(metho
 
 
 def test_a_menu_of_choices_opens_on_the_one_that_holds(qtbot: QtBot) -> None:
-    menu = add_widget(qtbot, ChoiceMenu())
+    button = add_widget(qtbot, QPushButton())
+    menu = ChoiceMenu(button)
+    QApplication.sendEvent(button, QEvent(QEvent.Type.Enter))
     actions = [menu.addAction(text) for text in ("one", "two", "three")]
     for action in actions:
         action.setCheckable(True)
@@ -118,6 +120,7 @@ def test_a_menu_of_choices_opens_on_the_one_that_holds(qtbot: QtBot) -> None:
     qtbot.keyClick(menu, Qt.Key.Key_Down)
     assert menu.activeAction() is actions[2], "not the one that holds already"
     menu.close()
+    qtbot.waitUntil(lambda: not button.underMouse())
 
 
 def test_a_line_is_cut_at_its_end(qapp):
