@@ -447,7 +447,7 @@ class HeatMapCard(QWidget):
     def show_mark(self, mark: HeatMap) -> None:
         self.title.setText(mark.title)
         self.map.setAccessibleName(f"{mark.title}: {mark.unit}")
-        self.map.show_heat(mark)
+        self.map.show_heat(mark, (tone_color(tone).name() for tone in mark.tones))
         self._show_values(-1, -1)
 
     def least_height(self, wide: int) -> int:

@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 import numpy as np
 from jaxtyping import Float
 from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QBrush, QColor, QFontMetrics, QImage, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen
+from PySide6.QtGui import (
+    QBrush,
+    QColor,
+    QFontMetrics,
+    QImage,
+    QKeyEvent,
+    QMouseEvent,
+    QPainter,
+    QPaintEvent,
+    QPen,
+    QPixmap,
+)
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from explorer import theme
 from explorer.thumbnails import image_of
 from explorer.widgets.accessible import announce, present
+from explorer.widgets.image_box import paint_square
 from explorer.widgets.viridis import picture, shade
+from trainer.analysis.palette import DIVERGING, fading
 from trainer.charts.marks import HeatMap, grayed
 
 NOWHERE: Final = (-1, -1)
@@ -22,6 +36,8 @@ MOVES: Final = {
 }  # fmt: skip
 """Arrow key -> rows down and columns to the right."""
 LEFT, BOTTOM, RIGHT, TOP = 22, 36, 66, 4
+UNDER_PICTURE: Final = 52
+"""Height of the bar of colors under a picture, with its numbers and words."""
 BAR, BESIDE_BAR = 10, 16
 """Width of the bar of colors, and what is left free at its sides and after its numbers."""
 MOST_CELL = 44
@@ -48,7 +64,9 @@ class HeatMapWidget(QWidget):
         self._column_names: tuple[str, ...] = ()
         self._framed_row = -1
         self._image: QImage | None = None
-        self._ground: QImage | None = None
+        self._ground: QPixmap | None = None
+        self._lies = False  # Whether the cells are over a picture, and their bar of colors is under it.
+        self._scale: tuple[str, ...] = ()
         self._at = NOWHERE
         self._right = RIGHT
         present(self, "Chart")
@@ -57,9 +75,21 @@ class HeatMapWidget(QWidget):
         self.setMinimumSize(150, 150)
         theme.theme().changed.connect(self.update)
 
-    def show_heat(self, heat: HeatMap) -> None:
-        """Draw this heat map; the pointer stays at its cell where there is one: the next answer as a slider moves."""
+    def show_empty(self, ground: QPixmap | None, text: str) -> None:
+        """Draw a picture without cells; without a picture, an empty square with this text."""
+        self.heat, self._ground, self._lies, self._at = None, ground, True, NOWHERE
+        self.setAccessibleName(text)
+        self.update()
+
+    def show_heat(self, heat: HeatMap, colors: Iterable[str] = ()) -> None:
+        """Draw this heat map; the pointer stays at its cell where there is one: the next answer as a slider moves.
+
+        Args:
+            heat: Its cells.
+            colors: Of its tones.
+        """
         self.heat = heat
+        self._scale = fading(*colors) if heat.tones else DIVERGING if heat.centered else ()
         self._row_names, self._column_names = (
             tuple(text for _, text in ticks) if heat.named else () for ticks in (heat.y_ticks, heat.x_ticks)
         )
@@ -67,12 +97,11 @@ class HeatMapWidget(QWidget):
         metrics = QFontMetrics(theme.pixel_font(theme.SMALL_PX))
         ends = max(metrics.horizontalAdvance(number_in(end)) for end in (heat.low, heat.high))
         self._right = max(RIGHT, ends + BAR + BESIDE_BAR)
-        self._image = picture(shares(heat), centered=heat.centered)
+        self._image = picture(shares(heat), self._scale)
         rows, columns = heat.values.shape
-        self._ground = None if heat.picture is None else image_of(grayed(heat.picture))
-        if self._ground is not None:
-            opacity = np.rint(255 * heat.strengths).astype(np.uint8).tobytes()
-            self._image.setAlphaChannel(QImage(opacity, columns, rows, columns, QImage.Format.Format_Alpha8))
+        self._lies = heat.picture is not None
+        if heat.picture is not None:
+            self._ground = QPixmap(image_of(grayed(heat.picture) if heat.values.size else heat.picture))
         self._at = self._at if self._at[0] < rows and self._at[1] < columns else NOWHERE
         if self._row_names:
             self.setAccessibleDescription(f"{rows} by {columns} cells")
@@ -85,6 +114,9 @@ class HeatMapWidget(QWidget):
         """Return the rectangle of the cells in widget pixels; square if there are as many rows as columns."""
         if self.heat is not None and self._row_names:
             return self._room_between_names(self.heat)
+        if self._lies:
+            side = max(min(self.width(), self.height() - UNDER_PICTURE), 1)
+            return QRectF(0, 0, side, side)
         wide, high = max(self.width() - LEFT - self._right, 1), max(self.height() - TOP - BOTTOM, 1)
         if self._is_square():
             wide = high = min(wide, high)
@@ -136,15 +168,22 @@ class HeatMapWidget(QWidget):
         return f"{cell}: {'no value' if self.heat is None else number_in(self.heat.values[row, column])}"
 
     def paintEvent(self, _event: QPaintEvent) -> None:
+        painter, frame = QPainter(self), self.room()
+        if self._lies and self._ground is None:
+            theme.fill_with(painter, theme.color("sunken"))
+            painter.drawRoundedRect(frame, theme.RADIUS, theme.RADIUS)
+            theme.text_pen(painter, theme.SMALL_PX, "secondary")
+            wraps = int(Qt.AlignmentFlag.AlignCenter | Qt.TextFlag.TextWordWrap)
+            painter.drawText(frame.adjusted(16, 0, -16, 0), wraps, self.accessibleName())
+        elif self._lies:
+            paint_square(painter, frame.toRect(), self._ground)
         if self.heat is None or not self.heat.values.size:
             return
-        painter = QPainter(self)
-        frame = self.room()
         if not np.isfinite(self.heat.values).all():
             # No color of the scale is hatched: these cells have no number.
             painter.fillRect(frame, QBrush(theme.color("disabled"), Qt.BrushStyle.BDiagPattern))
-        for image in filter(None, (self._ground, self._image)):
-            painter.drawImage(frame, image)
+        if self._image is not None:
+            painter.drawImage(frame, self._image)
         if self._row_names:
             self._write_names(painter, frame, self.heat)
             self._paint_lines(painter, frame, self.heat)
@@ -170,8 +209,17 @@ class HeatMapWidget(QWidget):
         painter.restore()
 
     def _paint_bar(self, painter: QPainter, frame: QRectF, heat: HeatMap) -> None:
+        if self._lies:
+            bar = QRectF(frame.left(), frame.bottom() + 6, frame.width(), BAR)
+            painter.drawImage(bar, picture(np.linspace(0, 1, 128)[None], self._scale))
+            theme.text_pen(painter, theme.SMALL_PX, "secondary")
+            below = QRectF(bar.left(), bar.bottom() + 2, bar.width(), UNDER_PICTURE)
+            texts = ("\n".join(lines) for lines in zip(map(number_in, (heat.low, heat.high)), heat.ends))
+            for side, text in zip(("Left", "Right", "HCenter"), (*texts, "0")):
+                painter.drawText(below, int(getattr(Qt.AlignmentFlag, f"Align{side}")), text)
+            return
         bar = QRectF(frame.right() + 8, frame.top(), BAR, frame.height())
-        painter.drawImage(bar, picture(np.linspace(1, 0, 128)[:, None], centered=heat.centered))
+        painter.drawImage(bar, picture(np.linspace(1, 0, 128)[:, None], self._scale))
         painter.setPen(theme.color("secondary"))
         ends = [(heat.high, Qt.AlignmentFlag.AlignTop), (heat.low, Qt.AlignmentFlag.AlignBottom)]
         for value, side in [*ends, *([(0.0, Qt.AlignmentFlag.AlignVCenter)] if heat.centered else [])]:
@@ -241,7 +289,7 @@ class HeatMapWidget(QWidget):
     def _paint_lines(self, painter: QPainter, room: QRectF, heat: HeatMap) -> None:
         size = room.height() / len(heat.values)
         if size >= WRITTEN_CELL:
-            grounds = shade(shares(heat), centered=heat.centered)
+            grounds = shade(shares(heat), self._scale)
             for (row, column), value in np.ndenumerate(heat.values):
                 if np.isfinite(value):
                     write_on(painter, self.rect_of(row, column), value, QColor(*grounds[row, column].tolist()))
@@ -269,7 +317,9 @@ class HeatMapWidget(QWidget):
         """Make a cell current (-1, -1: none); the pointer becomes a hand over one."""
         if cell != self._at:
             self._at = cell
-            self.setCursor(Qt.CursorShape.ArrowCursor if cell == NOWHERE else Qt.CursorShape.PointingHandCursor)
+            plain = cell == NOWHERE or self._lies
+            self.setCursor(Qt.CursorShape.ArrowCursor if plain else Qt.CursorShape.PointingHandCursor)
+            self.setToolTip("" if cell == NOWHERE or not self._lies else self.words_at(*cell))
             self.pointed.emit(*cell)
             self.update()
 

@@ -328,12 +328,17 @@ def test_a_caption_is_looked_for_by_both_runs_and_compared(qtbot: QtBot, inspect
     chart = inspect.chart
     assert [run.name for run in chart.runs] == ["good", "bad"]
     assert all(badge.isVisible() for badge in inspect.findChildren(RunBadge))
-    assert inspect.maps[1].overlay.cells[1, 2] == pytest.approx(0.5)
-    assert inspect.maps[3].overlay.cells[1, 2] == pytest.approx(-12)  # one cell of 144 by its root mean square
-    assert inspect.maps[3].overlay.cells[3, 0] == pytest.approx(12)
-    room = inspect.maps[1].room()
-    cell = room.left() + 2.5 * room.width() / 12, room.top() + 1.5 * room.height() / 12
-    assert "row 2, column 3 of 12: +0.5000" in inspect.maps[1].words_at(*cell)
+    assert inspect.maps[1].heat.values[1, 2] == pytest.approx(0.5)
+    assert inspect.maps[3].heat.values[1, 2] == pytest.approx(-12)  # one cell of 144 by its root mean square
+    assert inspect.maps[3].heat.values[3, 0] == pytest.approx(12)
+    QTest.mouseMove(inspect.maps[1], inspect.maps[1].rect_of(1, 2).center().toPoint())
+    qtbot.waitUntil(lambda: inspect.maps[1].toolTip() == "row 2, column 3: 0.5")
+    colors = [
+        inspect.maps[at].grab().toImage().pixelColor(inspect.maps[at].rect_of(*cell).center().toPoint())
+        for at, cell in ((1, (1, 2)), (2, (3, 0)))
+    ]
+    assert colors[0].blue() > colors[0].red() + 80, "A's"
+    assert colors[1].red() > colors[1].blue() + 80, "B's"
     command = inspect.command()
     assert command[:3] == ["saliency", "1", "2"]
     assert command[command.index("--caption") + 1] == "a red ring, 0"
@@ -369,7 +374,7 @@ def test_what_is_computed_goes_on_while_another_view_is_open(qtbot: QtBot, inspe
     qtbot.waitUntil(lambda: not inspect.asking.busy)
     inspect.show()
     assert inspect.chart is not None
-    assert inspect.maps[1].overlay is not None
+    assert inspect.maps[1].heat is not None
 
 
 def test_a_typed_caption_is_kept_and_asked_once(qtbot: QtBot, inspect: InspectView, context: Context) -> None:

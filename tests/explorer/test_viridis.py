@@ -9,6 +9,7 @@ from explorer import theme
 from explorer.widgets.heat_map import HeatMapWidget
 from explorer.widgets.viridis import picture, shade
 from tests.explorer.widgets import add_widget
+from trainer.analysis.palette import DIVERGING
 from trainer.charts.marks import HeatMap
 
 
@@ -30,7 +31,7 @@ def test_more_is_brighter_and_what_is_no_number_is_clear(qapp):
 
 
 def test_differences_diverge_from_white_at_zero(qtbot):
-    below, zero, above = shade(np.array([[0.0, 0.5, 1.0]]), centered=True)[0, :, :3].astype(int)
+    below, zero, above = shade(np.array([[0.0, 0.5, 1.0]]), DIVERGING)[0, :, :3].astype(int)
     assert zero.tolist() == [247, 247, 247]
     assert below[1] < min(below[0], below[2]), "purple"
     assert above[1] > max(above[0], above[2]), "green"
@@ -84,7 +85,8 @@ def test_cells_near_zero_show_the_picture_under_them(qtbot):
     ground = np.zeros((8, 8, 3), np.uint8)
     ground[:, 4:] = 255
     cells = add_widget(qtbot, HeatMapWidget())
-    cells.show_heat(replace(heat_of(np.array([[0.0, 0.0]]), -1.0, 1.0, centered=True), picture=ground))
+    heat = heat_of(np.array([[0.0, 0.0]]), -1.0, 1.0, centered=True)
+    cells.show_heat(replace(heat, picture=ground, tones=("run_a", "run_b")), ("#0072b2", "#b86e00"))
     image = cells.grab().toImage()
     dark, light = (image.pixelColor(cells.rect_of(0, at).center().toPoint()).green() for at in range(2))
     assert light - dark > 80

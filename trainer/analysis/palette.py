@@ -65,6 +65,12 @@ PRGn of ColorBrewer (Brewer, Harrower and The Pennsylvania State University), sa
 """
 
 
+def fading(low: str, high: str) -> tuple[str, ...]:
+    """Return the colors of a scale from one color to another as `#rrggbbaa`, clear in the middle."""
+    opacities = [f"{round(share * 0.23):02x}" for share in range(0, 1001, 125)]
+    return (*(low + opacity for opacity in reversed(opacities)), *(high + opacity for opacity in opacities[1:]))
+
+
 def contrast(first: str, second: str) -> float:
     """Return the WCAG 2 contrast of two colors, 1 to 21: relative luminances + 0.05, lighter over darker."""
     lighter, darker = sorted((_luminance(first), _luminance(second)), reverse=True)

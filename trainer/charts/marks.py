@@ -18,8 +18,9 @@ from trainer.analysis.number_text import signed
 from trainer.charts.colored_points import ColoredPoints
 
 Tone = str
-"""What colors a series: `run_a` to `run_h` are runs, `first` to `sixth` hues, `bad` must not be done, and `quiet`.
+"""What colors a series: `run_a` to `run_h` are runs, `first` to `sixth` hues, `bad` must not be done; or `quiet`.
 
+`against` is dark gray: cells that lower a sum.
 Alone, `run_a` and `run_b` are what is about run A or B; with a number behind it, a tone is a hue of the cycle in a
 lightness, whatever A and B are: see `shade`. A letter with a hue and a lightness behind it is about a run and has its
 color: see `own_tone`.
@@ -477,7 +478,9 @@ class HeatMap:
         named: The ticks name every row and column, and a click chooses a cell, not a row.
         dividers: Rows, and columns, before which a line parts groups.
         tone: Of a swatch before the title of a figure; None: no swatch.
-        picture: What the cells lie over, in gray: the nearer a value is to 0, the clearer its cell; None: nothing.
+        tones: Of the least and the greatest value, in place of the color scale: cells are clear at 0; may be empty.
+        ends: Words for the least and the greatest value.
+        picture: What the cells lie over, in gray; in its colors where there are no cells. None: nothing.
     """
 
     key: str
@@ -500,12 +503,9 @@ class HeatMap:
     dividers: tuple[int, ...] = ()
     centered: bool = False
     tone: Tone | None = None
+    tones: tuple[Tone, ...] = ()
+    ends: tuple[str, ...] = ()
     picture: UInt8[np.ndarray, "h w 3"] | None = None
-
-    @property
-    def strengths(self) -> Float[np.ndarray, "rows columns"]:
-        """The opacity of each cell over the picture."""
-        return 0.15 + 0.75 * np.clip(np.abs(self.values) / max(self.high, 1e-9), 0, 1)
 
 
 def grayed(picture: UInt8[np.ndarray, "h w 3"]) -> UInt8[np.ndarray, "h w 3"]:

@@ -62,6 +62,8 @@ def mark_with_sides(mark: MarkT, sides: Sequence[tuple[int, int]], letters: bool
         return replace(mark, tones=tuple(tones.get(tone, tone) for tone in columns))
     if isinstance(mark, HeatMap | ImageRow | PairMap):
         tone: Any = tones.get(mark.tone, mark.tone)  # only a heat map has none
+        if isinstance(mark, HeatMap):
+            mark = replace(mark, tones=tuple(tones.get(each, each) for each in mark.tones))
         return replace(mark, tone=tone)
     if not isinstance(mark, XYPlot):
         return mark

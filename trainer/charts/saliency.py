@@ -11,7 +11,7 @@ from jaxtyping import Float, UInt8
 from msgspec import Struct
 
 from trainer.charts import objective_label
-from trainer.charts.marks import HeatMap, ImageRow, Panel, RowImage, run_tone
+from trainer.charts.marks import HeatMap, Panel, run_tone
 from trainer.charts.settings import options
 
 
@@ -69,25 +69,25 @@ class SaliencyChart:
 
 def panel(chart: SaliencyChart) -> Panel:
     """Return the image, and each run's cells over it; the last map is the difference of two."""
-    maps = []
+    maps = [_map(chart, "image", "Image", np.empty((0, 0)), "", note=Path(chart.path).name)]
     for run in chart.runs:
         facts = f"{objective_label(run.objective)}, step {run.step:,}, cosine {run.cosine:.3f}"
         key, more = f"map-{run.index}", {"note": facts, "tone": run_tone(run.index)}
+        more |= {"tones": ("against", run_tone(run.index)), "ends": ("against", "for")}
         maps.append(_map(chart, key, run.name, run.cells, "Share of the cosine", **more))
     if (difference := chart.difference) is not None:
-        agreement = "" if chart.agreement is None else f"correlation {chart.agreement:.2f}"
-        maps.append(_map(chart, "difference", "Difference, B against A", difference, "B minus A, RMS", note=agreement))
-    cell = RowImage(-1, chart.path, "", "image", pixels=chart.image)
-    image = ImageRow("image", f"“{chart.caption}”", "quiet", (cell,), note=Path(chart.path).name)
+        more = {"note": "" if chart.agreement is None else f"correlation {chart.agreement:.2f}"}
+        more |= {"tones": (run_tone(0), run_tone(1)), "ends": ("A more", "B more")}
+        maps.append(_map(chart, "difference", "Difference, B against A", difference, "B minus A, RMS", **more))
     how = "covering parts of the image" if chart.method == "occlusion" else "integrated gradients"
     grid = len(chart.runs[0].cells)
-    notes = [f"By {how}, {grid} × {grid} cells."]
+    notes = [f"The maps of “{chart.caption}” were computed by {how}, in {grid} × {grid} cells."]
     notes += ["The difference compares maps divided by their root mean square."] if difference is not None else []
-    return Panel(title="Saliency map", rows=((image,), tuple(maps)), notes=tuple(notes))
+    return Panel(title="Saliency map", rows=(tuple(maps),), notes=tuple(notes))
 
 
 def _map(
     chart: SaliencyChart, key: str, title: str, cells: Float[np.ndarray, "g g"], unit: str, **more: Any
 ) -> HeatMap:
-    reach = max(float(np.abs(cells).max()), 1e-9)
+    reach = float(np.abs(cells).max(initial=1e-9))
     return HeatMap(key, title, cells, "", "", (), (), -reach, reach, unit, centered=True, picture=chart.image, **more)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from trainer.analysis.palette import DIVERGING
+from trainer.analysis.palette import DIVERGING, fading
 from trainer.charts.figure_choices import WHOLE, FigureChoices, chosen_panel
 from trainer.charts.marks import (
     HeatMap,
@@ -212,6 +212,7 @@ def _lines(panel: Panel, page_in: float) -> Iterator[tuple[Mark, ...]]:
             is_map = isinstance(row[0], PairMap)
             small_in = MAP_IN if is_map else LEAST_SMALL_IN
             most, least_in = (MOST_STEPS, small_in) if panel.compact else (MOST_BESIDE, LEAST_MARK_IN)
+            most += isinstance(row[0], HeatMap) and row[0].picture is not None  # it stands with the maps over it
             if any(
                 isinstance(mark, XYPlot) and max(map(len, legend_names(mark)), default=0) > LONG_NAME for mark in row
             ):
@@ -336,6 +337,8 @@ def _height(mark: Mark, wide: float, *, compact: bool = False) -> float:
         head = _heading_lines(wide - LETTER_IN * names, mark.title, mark.note)
         return least + 0.15 * (max(0, legend_lines(mark, columns) - 3) + max(0, head - 2))
     square = mark.values.shape[0] == mark.values.shape[1]
+    if mark.picture is not None:
+        return min(2.7, wide) + 1.1
     if mark.named:
         return min(4.4, wide + 0.3) if square else 1.1 + NAMED_IN * len(mark.values)
     return min(2.7, 0.8 + 0.62 * wide) if square else 2.7
@@ -401,24 +404,36 @@ def _draw(axes: Axes, mark: Mark, *, wide: float, high: float) -> None:
 def _draw_heat_map(axes: Axes, grid: HeatMap) -> None:
     from matplotlib.colors import LinearSegmentedColormap, LogNorm, Normalize
 
+    heading(axes, grid.title, grid.note, swatch=tone_color(grid.tone) if grid.tone else None)
+    if not grid.values.size and grid.picture is not None:
+        axes.imshow(grid.picture)
+        axes.set_anchor("NW")
+        axes.set_axis_off()
+        return
     norm = (LogNorm if grid.log else Normalize)(grid.low, max(grid.high, grid.low * (1 + 1e-9) + 1e-12))
     values = np.clip(grid.values, grid.low, None) if grid.log else grid.values
     # A cell without a number is clear: the hatched ground is seen, which no color of the scale is.
     axes.patch.set(hatch="/////", edgecolor="#a2a9b5", linewidth=0)
-    scale = LinearSegmentedColormap.from_list("difference", DIVERGING) if grid.centered else "viridis"
-    alpha = None
+    colors = fading(*map(tone_color, grid.tones)) if grid.tones else DIVERGING
+    scale = LinearSegmentedColormap.from_list("difference", colors) if grid.centered else "viridis"
     if grid.picture is not None:
         down, across = values.shape
         axes.imshow(grayed(grid.picture), extent=(-0.5, across - 0.5, down - 0.5, -0.5))
-        alpha = grid.strengths
-    image = axes.imshow(values, cmap=scale, norm=norm, aspect="auto", interpolation="nearest", alpha=alpha)
+        axes.spines[:].set_visible(False)
+    image = axes.imshow(values, cmap=scale, norm=norm, aspect="auto", interpolation="nearest")
     # Cells that are square stand at the left of their place, and their bar stays beside them.
     beside: dict[str, Any] = {"ax": axes, "pad": 0.02, "fraction": 0.06}
     square = grid.values.shape[0] == grid.values.shape[1]
     if square:
-        axes.set_aspect("equal", anchor="W")
-        beside = {"cax": axes.inset_axes((1.02, 0, 0.05, 1))}
+        axes.set_aspect("equal", anchor="NW")
+        lies = grid.picture is not None
+        beside = {"cax": axes.inset_axes((0.1, -0.1, 0.8, 0.04) if lies else (1.02, 0, 0.05, 1))}
+        beside |= {"orientation": "horizontal"} if lies else {}
     bar = axes.figure.colorbar(image, label=grid.unit, **beside)
+    if grid.ends:
+        reach = f"{grid.high:.2g}"
+        labels = (f"−{reach}\n{grid.ends[0]}", "0", f"{reach}\n{grid.ends[1]}")
+        bar.set_ticks((grid.low, 0.0, grid.high), labels=labels)
     if grid.log:
         # Written out: formulas are switched off in our style, and powers of ten would be formulas.
         first, last = np.ceil(np.log10(grid.low)), np.floor(np.log10(grid.high))
@@ -433,7 +448,6 @@ def _draw_heat_map(axes: Axes, grid: HeatMap) -> None:
         _name_cells(axes, grid, square=square)
     if np.isfinite(grid.cursor):
         axes.axvline(grid.cursor, color="white", linewidth=0.8, linestyle=(0, (4, 3)))
-    heading(axes, grid.title, grid.note, swatch=tone_color(grid.tone) if grid.tone else None)
 
 
 def _name_cells(axes: Axes, grid: HeatMap, *, square: bool) -> None:

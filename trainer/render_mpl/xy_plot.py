@@ -53,6 +53,7 @@ TONES: Final = {
     "fifth": OKABE_ITO[4],
     "sixth": OKABE_ITO[5],
     "quiet": "#8A93A0",
+    "against": "#6A6A6A",
     "bad": "#C02B35",
 }
 """The hues of runs, and what is no run."""

@@ -15,19 +15,22 @@ from PySide6.QtWidgets import QButtonGroup, QComboBox, QPushButton, QWidget
 from explorer import theme
 from explorer.model_client.client import ModelClient
 from explorer.model_client.single_request import CachedRequest
+from explorer.render_qt.xy_plot import tone_color
 from explorer.state.selection import Side
-from explorer.views.inspect.saliency_map import SaliencyMap, SaliencyOverlay
 from explorer.views.inspect.swap_margins import SwapMargins, SwapQuestion
 from explorer.views.picture_question import PictureQuestionView
 from explorer.views.view import step_words
 from explorer.widgets import layouts
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.flow_row import FlowRow
+from explorer.widgets.heat_map import HeatMapWidget
 from explorer.widgets.image_strip import StripItem, StripLine
 from explorer.widgets.run_badge import RunBadge
 from explorer.widgets.still import StillComboBox, StillSpinBox
 from trainer.charts import objective_label
-from trainer.charts.saliency import SaliencyChart, SaliencyRun, request_words
+from trainer.charts.marks import HeatMap, Mark
+from trainer.charts.run_tones import with_sides
+from trainer.charts.saliency import SaliencyChart, SaliencyRun, panel, request_words
 from trainer.charts.snapshots import choose_snapshot
 from trainer.errors import UserError
 from trainer.messages import Saliency, SaliencyAnswer
@@ -40,7 +43,7 @@ NO_IMAGE: Final = (
     "support it in each run."
 )
 CAPTION_PX: Final = 240
-HEADS_PX: Final = 84
+HEADS_PX: Final = 102
 """Height of the heads above the maps and of the scales below them."""
 METHODS: Final[tuple[tuple[Literal["occlusion", "gradient"], str], ...]] = (
     ("occlusion", "Occlusion"),
@@ -91,7 +94,9 @@ class InspectView(PictureQuestionView):
         yield
         self.swaps = SwapMargins(context.client, self.pictures, self._named)
         context.jobs.run_ended.connect(lambda row: self.swaps.asking.forget(row.id))
-        self.maps = [SaliencyMap(f"inspect-map-{name}") for name in ("image", "a", "b", "difference")]
+        self.maps = [HeatMapWidget() for _ in range(4)]
+        for name, heat_map in zip(("image", "a", "b", "difference"), self.maps, strict=True):
+            heat_map.setObjectName(f"inspect-map-{name}")
         self._heads: list[tuple[ElidedLabel, ElidedLabel]] = []
         self._badges = tuple(RunBadge(letter, index) for index, letter in enumerate("AB"))
         yield
@@ -275,41 +280,32 @@ class InspectView(PictureQuestionView):
 
     def _show_maps(self, chart: SaliencyChart | None) -> None:
         selection = self.context.selection
-        image = chart.image if chart else None
-        self._head(0, "Image", self._own_caption or Path(self._current).name)
-        self.maps[0].show_map(image, None, f"The image {Path(self._current).name}")
-        if image is None:
-            self.maps[0].show_pixmap(self.pictures.get(self._current))
-        sides = [side.place for side in selection.sides]
+        marks = list(with_sides(panel(chart), theme.sides_of(self)).marks) if chart else []
+        path, sides = Path(self._current), [side.place for side in selection.sides]
+        self._show_map(0, marks[:1], "Image", self._own_caption or path.name, f"The image {path.name}")
         for index in range(2):
             run = (selection.run_a, selection.run_b)[index]
-            at = sides.index(index) if index in sides else None
-            saliency = chart.runs[at] if chart and at is not None else None
+            at = 1 + sides.index(index) if index in sides else len(marks)
             name, objective = self._named(run) if run is not None else (f"No run {'AB'[index]}", "")
-            visible = index in sides
             for widget in (self.maps[1 + index], self._badges[index], *self._heads[1 + index]):
-                widget.setVisible(visible)
-            if saliency is None:
-                label = objective_label(objective) if objective else ""
-                self._head(1 + index, name, "" if label in name else label)
-                self.maps[1 + index].show_map(None, None, f"The regions that support the caption in {name}")
-                continue
-            reach = max(float(abs(saliency.cells).max()), 1e-9)
-            self._head(1 + index, name, f"step {saliency.step:,}, cosine {saliency.cosine:.3f}, scale ±{reach:.3f}")
-            overlay = SaliencyOverlay(saliency.cells, reach, ("outline", ("run_a", "run_b")[index]), ("against", "for"))
-            self.maps[1 + index].show_map(image, overlay, f"{name}: {_strongest(saliency.cells)}")
-        difference = chart.difference if chart else None
+                widget.setVisible(index in sides)
+            label = objective_label(objective) if objective and not chart else ""
+            text = f"The regions that support the caption in {name}"
+            self._show_map(1 + index, marks[at : at + 1], name, "" if label in name else label, text)
         for widget in (self.maps[3], *self._heads[3]):
             widget.setVisible(len(sides) == 2)
-        if difference is None:
-            self._head(3, "Difference, B against A", "")
-            self.maps[3].show_map(None, None, "Where both maps differ")
-            return
-        reach = max(float(abs(difference).max()), 1e-9)
-        agreement = "" if chart.agreement is None else f"correlation {chart.agreement:.2f}, "
-        self._head(3, "Difference, B against A", f"{agreement}scale ±{reach:.1f} RMS")
-        overlay = SaliencyOverlay(difference, reach, ("run_a", "run_b"), ("A more", "B more"))
-        self.maps[3].show_map(image, overlay, f"Difference: {_strongest(difference)}")
+        self._show_map(3, marks[3:], "Difference, B against A", "", "Where both maps differ")
+
+    def _show_map(self, column: int, marks: Sequence[Mark], title: str, note: str, text: str) -> None:
+        """Show the map if it is there, else that it is not: the picture, or what comes in its place."""
+        for mark in marks:
+            if isinstance(mark, HeatMap):
+                self._head(column, title, mark.note if column else note)
+                self.maps[column].show_heat(mark, (tone_color(tone).name() for tone in mark.tones))
+                self.maps[column].setAccessibleName(f"{title}: {_strongest(mark.values)}" if column else text)
+        if not marks:
+            self._head(column, title, note)
+            self.maps[column].show_empty(None if column else self.pictures.get(self._current), text)
 
     def _head(self, column: int, title: str, text: str) -> None:
         heading, quiet = self._heads[column]
