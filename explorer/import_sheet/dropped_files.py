@@ -59,7 +59,9 @@ class Dropped(Struct, frozen=True):
 
 def dropped(mime: QMimeData) -> Dropped:
     """Return what `mime` contains that can be used: local image files, or a model or data set if dropped alone."""
-    urls = mime.urls()
+    urls = (pasted(mime) or mime).urls()
+    if not urls and mime.hasText():
+        return Dropped((), "a text that names no file")
     local = [Path(url.toLocalFile()).resolve() for url in urls if not _far(url)]
     if 1 <= len(urls) <= 2 and len(local) == len(urls) and all(is_vectors(path) for path in local):
         return Dropped((), vectors=tuple(local))

@@ -245,7 +245,7 @@ class PanelWidget(QScrollArea):
         for line in self._lines:
             widths = [line.itemAt(index).minimumSize().width() for index in range(line.count())]
             fits = sum(widths) + line.spacing() * (len(widths) - 1) <= room
-            line.setDirection(QBoxLayout.Direction.LeftToRight if fits else QBoxLayout.Direction.TopToBottom)
+            layouts.stack(line, not fits)
         if self.panel is not None and not self.filling:
             self._show_legends_once(self.panel)
         for line in self._lines:

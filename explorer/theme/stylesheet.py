@@ -283,8 +283,8 @@ QStatusBar QProgressBar::chunk { background: $secondary; }
 #bar { background: $surface; border-bottom: 1px solid $line; }
 #bar QToolButton, #bar QPushButton, #bar QComboBox { min-height: 26px; }
 #bar QToolButton { padding: 0 5px; }
-#bar QComboBox { border-color: $line; }
-#bar QComboBox:hover { border-color: $outline; }
+#bar QComboBox, #bar QPushButton, #bar QAbstractSpinBox { border-color: $line; }
+#bar QComboBox:hover, #bar QPushButton:hover, #bar QAbstractSpinBox:hover { border-color: $outline; }
 #bar QComboBox:focus { min-height: 24px; border-color: $focus; }
 #bar QPushButton[ring="true"]:focus { min-height: 24px; }
 #morePanel { background: $raised; border: 1px solid $outline; }

@@ -7,8 +7,7 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 from PySide6.QtCore import QTimer
-from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QScrollArea, QVBoxLayout
+from PySide6.QtGui import QAction, QResizeEvent
 
 from explorer import theme
 from explorer.models.thumbnails import Thumbnails
@@ -23,6 +22,8 @@ from trainer.charts.spec import Chart, Request
 
 REMEMBER_MS = 400
 SIDE_PX = 328
+NARROW_PX, ABOVE_PX = 700, 136
+"""In a narrower view, controls at the left of the chart are above it, and have this height."""
 
 
 class ChartView(View):
@@ -187,13 +188,18 @@ class ChartView(View):
             self.more.addLayout(tools)
             self.body.addWidget(self.pane, 1)
             return
-        self.body.addLayout(layouts.row(self._side(tools), (self.pane, 1), gap=theme.BETWEEN), 1)
-
-    def _side(self, tools: QVBoxLayout) -> QScrollArea:
         side = layouts.panel(layouts.column(tools, layouts.STRETCH, gap=None, margins=(0, 0, theme.BETWEEN, 0)))
-        scroll = layouts.scroll(side, f"{self.name}-side")
-        scroll.setFixedWidth(SIDE_PX)
-        return scroll
+        self._side = layouts.scroll(side, f"{self.name}-side")
+        self._side.setFixedWidth(SIDE_PX)
+        self._parts = layouts.row(self._side, (self.pane, 1), gap=theme.BETWEEN)
+        self.body.addLayout(self._parts, 1)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        if self.controls_left:
+            is_narrow = self.width() < NARROW_PX
+            layouts.stack(self._parts, is_narrow)
+            self._side.setMinimumHeight(ABOVE_PX if is_narrow else 0)
 
 
 def _with(settings: Any, values: dict[str, Any]) -> Any:

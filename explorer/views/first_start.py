@@ -7,7 +7,7 @@ from typing import Final
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QBoxLayout, QFrame, QLabel, QPushButton, QStyle, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QLabel, QPushButton, QStyle, QVBoxLayout, QWidget
 
 from explorer import theme
 from explorer.intents import ChooseModel, OpenImport, OpenSample, OpenVectors, WatchTraining
@@ -111,7 +111,7 @@ class FirstStart(QWidget):
         """Place the result next to the buttons, or below them where both do not fit; then the page scrolls."""
         room = self.width() - 2 * theme.BETWEEN
         is_narrow = room < LEFT_PX + GAP_PX + LEAST_CARD_PX
-        self._row.setDirection(QBoxLayout.Direction.TopToBottom if is_narrow else QBoxLayout.Direction.LeftToRight)
+        layouts.stack(self._row, is_narrow)
         bar = self.style().pixelMetric(QStyle.PixelMetric.PM_ScrollBarExtent)
         spare = room - bar if is_narrow else max(LEFT_PX, room - CARD_PX[0] - GAP_PX)
         width = min(spare, READING_PX)

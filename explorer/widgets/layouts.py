@@ -83,6 +83,11 @@ def add(layout: QBoxLayout, *parts: Parts) -> None:
             layout.addSpacing(content)
 
 
+def stack(box: QBoxLayout, is_stacked: bool) -> None:
+    """Place the parts of a row or a column one below the other, or from left to right."""
+    box.setDirection(QBoxLayout.Direction.TopToBottom if is_stacked else QBoxLayout.Direction.LeftToRight)
+
+
 def grid(across: int, down: int, *, stretch: int | None = None, of: QWidget | None = None) -> QGridLayout:
     """Return an empty grid with these gaps in pixels, no margins, and one column that takes the rest of the room."""
     made = QGridLayout(of) if of is not None else QGridLayout()

@@ -361,7 +361,7 @@ class Bar(QWidget):
             *(self.more, self.copy, self.export, self._lines[2], self.search),
             gap=theme.SPACE,
         )
-        self._second = layouts.row((layouts.STRETCH, 1), gap=theme.SPACE)
+        self._second = layouts.row((layouts.STRETCH, 1), gap=theme.SPACE, margins=(theme.INSIDE + theme.SPACE, 0, 0, 0))
         layouts.column(self._row, self._second, gap=0, margins=(theme.SPACE, 0, theme.INSIDE, 0), of=self)
 
 

@@ -53,6 +53,8 @@ class DropHandler(QObject):
                 self.overlay.open("Not a file that is opened here", "ban", files.reasons, tone="warn")
             else:
                 self.overlay.open(text, icon, f"Not opened here: {files.reasons}" if files.reasons else "")
+        elif event.mimeData().hasText():
+            event.acceptProposedAction()  # its drop says why it is not taken; a text field below takes it itself
 
     def take(self, mime: QMimeData) -> None:
         """Take the images, model, vectors, curves or data of a drop or the clipboard, and report what is not taken."""
@@ -60,8 +62,8 @@ class DropHandler(QObject):
         if self._refusal:
             self.answered.emit(self._refusal)
         # A program that ends, or hangs, right after the drop no longer says what it was.
-        nothing = "" if mime.hasUrls() else "No files arrived from the other program. Drop them again, or browse."
-        self._refusal = files.refused or nothing
+        nothing = "No files arrived from the other program. Drop them again, or browse."
+        self._refusal = files.refused or ("" if mime.hasUrls() or mime.hasText() else nothing)
         if (intent := _intent_of(files)) is not None:
             self.requested.emit(intent)
             return

@@ -28,7 +28,7 @@ DETAILS_WIDTH: Final = 300
 LEAST_STAGE, LEAST_DETAILS = 280, 264
 SLIDE_MS: Final = 160
 OVERLAY_PX: Final = 700
-"""Where there is less, the details lie over the right part of the view, which keeps its width."""
+"""Where there is less, the inspector lies over the right part of the view, which keeps its width."""
 NARROW_PX: Final = 1000
 """Where a view and its details have less than this together, the details are as narrow as they can be."""
 
@@ -132,8 +132,8 @@ class Pages(HairlineSplitter):
         focused = QApplication.focusWidget()
         inside = focused is not None and page.isAncestorOf(focused)
         self.stack.setCurrentWidget(page)
-        self._release()
         self._show_details(self.open_view)
+        self._release()
         if page is not self.blank and not inside:
             # Its own keys (L, F, A, B...) work at once, and Tab begins with what it shows.
             page.setFocus(Qt.FocusReason.OtherFocusReason)
@@ -187,8 +187,9 @@ class Pages(HairlineSplitter):
             self.arranged.emit()
 
     def _release(self) -> None:
-        """Give the view what the details leave of the width, or where that is too little, all, partly under them."""
-        self._stage.hold(self.width() if self.width() < OVERLAY_PX else 0)
+        """Give the view what its panel leaves of the width, and where that is too little, all, partly under a pair."""
+        lies_over = self.width() < OVERLAY_PX and self.details.own.isHidden()
+        self._stage.hold(self.width() if lies_over else 0)
 
     def _is_pointed_at(self, view: View) -> bool:
         return view.isVisible() and view.rect().contains(view.mapFromGlobal(QCursor.pos()))

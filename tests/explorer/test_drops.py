@@ -2,7 +2,7 @@ import os
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QUrl
+from PySide6.QtCore import QMimeData, QUrl
 
 from explorer.import_sheet.dropped_files import MOST, dropped
 from tests.explorer.dropped_files import mime_of
@@ -34,6 +34,14 @@ def test_what_is_not_a_file_of_this_computer_is_refused_with_a_sentence(qapp, ur
     assert found.paths == ()
     assert words in found.refused
     assert found.refused.endswith(".")
+
+
+def test_text_is_taken_as_the_files_that_it_names_or_refused(picture: Path) -> None:
+    text = QMimeData()
+    text.setText("a red star")
+    assert dropped(text).refused == "Not taken: a text that names no file."
+    text.setText(str(picture))
+    assert dropped(text).paths == (picture,)
 
 
 def test_beside_images_folders_tables_other_files_and_pipes_are_refused(qapp, tmp_path: Path, picture: Path) -> None:

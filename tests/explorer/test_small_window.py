@@ -297,12 +297,13 @@ def doubled(window: Window) -> Iterator[Window]:
     window.setMinimumSize(*SMALLEST)
 
 
-def test_compare_fits_the_width_at_200_percent(qtbot, doubled: Window):
-    open_view(qtbot, doubled, "changes")
+@pytest.mark.parametrize("name", ["changes", "timeline", "losslab", "prompts"])
+def test_a_view_fits_the_width_at_200_percent(qtbot, doubled: Window, name: str):
+    open_view(qtbot, doubled, name)
     view = doubled.pages.open_view
-    qtbot.waitUntil(lambda: view.table.pairs.rowCount() > 0)
-    page = next(each for each in view.findChildren(MinSizeScroll) if each.isAncestorOf(view.tabs))
+    page = view.findChild(MinSizeScroll)
     qtbot.waitUntil(lambda: page.horizontalScrollBar().maximum() == 0)
+    assert view.width() <= doubled.pages.width() - doubled.pages.details.isVisible() * doubled.pages.details.width()
 
 
 def test_one_page_scrolls_high_plots_at_200_percent(qtbot, doubled: Window):

@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QBoxLayout, QSizePolicy, QWidget
+from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from explorer import theme
 from explorer.models.thumbnails import Thumbnails
@@ -50,9 +50,8 @@ class Neighborhoods(QWidget):
 
     def _fit(self) -> None:
         """Arrange the head, and give pictures and their words what room there is."""
-        down, right = QBoxLayout.Direction.TopToBottom, QBoxLayout.Direction.LeftToRight
         both = self.title.sizeHint().width() + theme.BETWEEN + self.note.sizeHint().width()
-        self._head.setDirection(down if self.width() < max(NARROW_PX, both) else right)
+        layouts.stack(self._head, self.width() < max(NARROW_PX, both))
         edge = 2 * EDGE_PX if self.width() >= SPACIOUS_PX else EDGE_PX
         across = self.rows[0].viewport().width() // max(len(self.rows[0].tiles.items), 1)
         # A class is a word, and a caption is not.

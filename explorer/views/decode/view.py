@@ -397,9 +397,7 @@ class DecodedRows(QWidget):
             )
         )
         is_left = parts > 1 and left[0] > LARGER * above[0]
-        direction = QBoxLayout.Direction.LeftToRight if is_left else QBoxLayout.Direction.TopToBottom
-        if self._box.direction() != direction:
-            self._box.setDirection(direction)
+        layouts.stack(self._box, not is_left)
         for row in rows:
             row.place_tiles(*(left if is_left else above))
 

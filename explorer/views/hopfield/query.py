@@ -12,10 +12,11 @@ from PySide6.QtWidgets import QButtonGroup, QCompleter, QFileDialog, QFrame, QLi
 from explorer import theme
 from explorer.models.thumbnails import Thumbnails
 from explorer.widgets import layouts
+from explorer.widgets.flow_row import FlowRow
 from explorer.widgets.refusal import set_refusal
 
 SUFFIXES: Final = (".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff")
-PICTURE: Final = 32
+PICTURE, LEAST_PX = 32, 240
 
 
 class QueryBar(QFrame):
@@ -109,14 +110,14 @@ class QueryBar(QFrame):
             self.image_chosen.emit(path)
 
     def _lay_out(self) -> None:
-        layouts.row(
-            self.picture,
-            (layouts.column(layouts.STRETCH, self.caption, self.about, layouts.STRETCH, gap=0), 2),
-            *self.sides.values(),
-            (self.search, 3),
-            self.browse,
-            of=self,
-        )
+        labels = layouts.column(layouts.STRETCH, self.caption, self.about, layouts.STRETCH, gap=0)
+        query = layouts.panel(layouts.row(self.picture, (labels, 1)))
+        bar = FlowRow()
+        for part in (query, self.search):
+            part.setMinimumWidth(LEAST_PX)
+        for part in (query, *self.sides.values(), self.search, self.browse):
+            bar.add(part, stretch=part in (query, self.search), gap=theme.INSIDE)
+        layouts.column(bar, of=self)
 
 
 class _Picture(QWidget):

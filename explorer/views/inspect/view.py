@@ -294,7 +294,7 @@ class InspectView(PictureQuestionView):
             self._show_map(1 + index, marks[at : at + 1], name, "" if label in name else label, text)
         for widget in (self.maps[3], *self._heads[3]):
             widget.setVisible(len(sides) == 2)
-        self._show_map(3, marks[3:], "Difference, B against A", "", "Where both maps differ")
+        self._show_map(3, marks[3:], "B minus A", "", "Where both maps differ")
 
     def _show_map(self, column: int, marks: Sequence[Mark], title: str, note: str, text: str) -> None:
         """Show the map if it is there, else that it is not: the picture, or what comes in its place."""
@@ -371,7 +371,8 @@ class InspectView(PictureQuestionView):
         panels = QWidget()
         grid.setContentsMargins(0, 0, 0, 0)
         panels.setLayout(grid)
-        self.body.addLayout(layouts.column(bar, self.status, (self.lay_in(panels), 3), (self.swaps, 1), self.strip), 1)
+        parts = bar, self.status, (self.lay_in(panels), 3), self.strip, (self.swaps, 1), layouts.STRETCH
+        self.body.addLayout(layouts.column(*parts), 1)
 
 
 def images_of(

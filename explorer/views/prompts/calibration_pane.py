@@ -8,7 +8,7 @@ import numpy as np
 from msgspec import Struct, structs
 from PySide6.QtCore import Signal
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QBoxLayout, QSizePolicy, QWidget
+from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from explorer import theme
 from explorer.event_loop.background import Background
@@ -164,13 +164,12 @@ class CalibrationPane(QWidget):
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         is_narrow, has_two = self.width() < NARROW_PX, self.width() >= 2 * BESIDE_PX
-        down, right = QBoxLayout.Direction.TopToBottom, QBoxLayout.Direction.LeftToRight
         self.panel.setMinimumHeight(0 if not is_narrow else PLOTS_PX if has_two else STACKED_PX)
         beside = min(max(BESIDE_PX, self.width() // 4), MOST_BESIDE_PX)
         self._beside.setMinimumWidth(0 if is_narrow else beside)
         self._beside.setMaximumWidth(self.width() if is_narrow else beside)
-        self._parts.setDirection(down if is_narrow else right)
-        self._answer.setDirection(right if is_narrow and has_two else down)
+        layouts.stack(self._parts, is_narrow)
+        layouts.stack(self._answer, not (is_narrow and has_two))
 
 
 def draw_panel(runs: Sequence[CalibrationRun], taus: tuple[float, ...]) -> Panel:

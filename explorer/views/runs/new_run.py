@@ -17,7 +17,6 @@ from PySide6.QtGui import QGuiApplication, QStandardItemModel
 from PySide6.QtWidgets import (
     QComboBox,
     QDialog,
-    QHBoxLayout,
     QInputDialog,
     QLineEdit,
     QPushButton,
@@ -32,6 +31,7 @@ from explorer.views.runs.view_strip import ViewStrip
 from explorer.views.runs.where import WhereRow
 from explorer.widgets import layouts
 from explorer.widgets.disclosure_button import DisclosureButton
+from explorer.widgets.flow_row import FlowRow
 from explorer.widgets.form import EDITOR_WIDTH, LABEL_WIDTH, Browse, Form
 from explorer.widgets.help_panel import HelpPanel
 from explorer.widgets.refusal import set_refusal
@@ -525,13 +525,13 @@ class NewRun(QDialog):
             tip = "Check a folder, table or tar of pairs before training"
             section.add_button(self._section_button("Import\u2026", "new-run-import", tip, self._import))
         elif name == "objective":
-            tip = "What this objective minimizes, its paper and its caveats"
-            section.add_button(self._section_button("Method", "new-run-method", tip, self._show_help))
             section.add_extra(PAIR, config.Clip)
             self.both = QPushButton(PAIR, self, objectName="new-run-both", autoDefault=False)
             self.both.setToolTip("Train both, with several seeds each, and compare them on Home")
             self.both.clicked.connect(lambda: section.kind.setCurrentIndex(0))
-            section.add_beside(self.both)
+            section.add_button(self.both, right=False)
+            tip = "What this objective minimizes, its paper and its caveats"
+            section.add_button(self._section_button("Method", "new-run-method", tip, self._show_help))
             self.pair = PairRow(section)
             self.pair.seeds.edited.connect(self._check_later)
             section.show_below(self.pair)
@@ -540,10 +540,12 @@ class NewRun(QDialog):
             section.changed.connect(lambda: self.views.show_objective(section.value()))
         return section
 
-    def _preset_row(self) -> QHBoxLayout:
-        label = layouts.text("Preset", buddy=self.preset)
+    def _preset_row(self) -> FlowRow:
+        label, row = layouts.text("Preset", buddy=self.preset), FlowRow()
         label.setFixedWidth(LABEL_WIDTH)
-        return layouts.row(label, (self.preset, 1), self.save, self.remove, gap=theme.BETWEEN)
+        for part in (label, self.preset, self.save, self.remove):
+            row.add(part, gap=theme.BETWEEN, stretch=part is self.preset)
+        return row
 
     def _make_foot(self) -> NewRunFoot:
         foot = NewRunFoot(self)
@@ -641,10 +643,6 @@ class SectionForm(QWidget):
         with QSignalBlocker(self.kind):
             self.kind.insertItem(0, label)
 
-    def add_beside(self, button: QPushButton) -> None:
-        """Add a button next to the type."""
-        self._head_row.insertWidget(2, button)
-
     def _add_heading(self, title: str) -> None:
         self.kind.addItem(title)
         model = self.kind.model()
@@ -698,20 +696,20 @@ class SectionForm(QWidget):
         """Place a widget below the fields; it is folded with them."""
         self._column.addWidget(widget)
 
-    def add_button(self, button: QPushButton) -> None:
-        """Add a button at the right end of the section's header."""
-        self._head_row.addWidget(button)
+    def add_button(self, button: QPushButton, *, right: bool = True) -> None:
+        """Add a button at the right end of the section's header, or next to the type."""
+        self._head_row.add(button, gap=theme.BETWEEN, right=right)
 
-    def _head(self) -> QHBoxLayout:
+    def _head(self) -> FlowRow:
         self.fold = DisclosureButton(TITLES[self.name], strong=True, parent=self)
         self.fold.setObjectName(f"{self.name}-fold")
         self.fold.setAccessibleName(f"Fields of {TITLES[self.name]}")
         self.fold.setFixedWidth(LABEL_WIDTH)
         self.fold.toggled.connect(self._unfold)
-        self._head_row = row = QHBoxLayout()
-        row.setSpacing(theme.BETWEEN)
-        layouts.add(row, self.fold, self.kind, (layouts.STRETCH, 1))
-        return row
+        self._head_row = FlowRow()
+        for part in (self.fold, self.kind):
+            self._head_row.add(part, gap=theme.BETWEEN)
+        return self._head_row
 
     def _show_kind(self) -> None:
         if self.fold.isChecked():

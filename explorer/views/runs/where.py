@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QCheckBox, QComboBox, QPushButton, QWidget
 
 from explorer import theme
 from explorer.widgets import layouts
+from explorer.widgets.flow_row import FlowRow
 from explorer.widgets.form import LABEL_WIDTH
 from explorer.widgets.still import StillComboBox, StillSpinBox
 from trainer import config
@@ -46,7 +47,10 @@ class WhereRow(QWidget):
         manage.clicked.connect(self.manage_asked)
         label = layouts.text("Run on", buddy=self.place)
         label.setFixedWidth(LABEL_WIDTH)
-        layouts.row(label, (self.place, 1), self.nodes, self.upload, manage, gap=theme.BETWEEN, of=self)
+        row = FlowRow()
+        for part in (label, self.place, self.nodes, self.upload, manage):
+            row.add(part, gap=theme.BETWEEN, stretch=part is self.place)
+        layouts.column(row, of=self)
         self.read()
         self.show_data(None)
         self.place.currentIndexChanged.connect(lambda _: self.changed.emit())

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QAction, QResizeEvent, QShowEvent
-from PySide6.QtWidgets import QBoxLayout, QPushButton, QSizePolicy, QToolButton, QWidget
+from PySide6.QtWidgets import QPushButton, QSizePolicy, QToolButton, QWidget
 
 from explorer import theme
 from explorer.models.thumbnails import Thumbnails
@@ -128,11 +128,9 @@ class PairInspector(QWidget):
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         room = min(self.width() - 2 * theme.BETWEEN, self.height() - OTHERS_PX, MOST_PICTURE_PX)
-        edge, direction = PICTURE_PX, QBoxLayout.Direction.LeftToRight
-        if room >= LARGE_PX:
-            edge, direction = room, QBoxLayout.Direction.TopToBottom
+        edge = room if room >= LARGE_PX else PICTURE_PX
         self.picture.setFixedSize(edge, edge)
-        self._head.setDirection(direction)
+        layouts.stack(self._head, room >= LARGE_PX)
 
     # -- loading -----------------------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QAction, QHideEvent, QKeySequence
+from PySide6.QtGui import QAction, QHideEvent, QKeySequence, QResizeEvent
 from PySide6.QtWidgets import QToolButton
 
 from explorer import theme
@@ -44,7 +44,9 @@ CURVES_PX = (240, 420)
 """Least and most: maps need the rest of a wide window."""
 APART_PX = (400, 640)
 """The same where each run has plots of its own."""
-COLOR_PX = 168
+COLOR_PX = 112
+NARROW_PX, MAPS_PX = 700, 280
+"""In a narrower view the curves are below the maps, which keep this height."""
 
 
 class TimelineView(View):
@@ -272,9 +274,7 @@ class TimelineView(View):
         Axes stand only where something is measured.
         """
         runs = self._reading.chart.runs if self._reading.chart else ()
-        least, most = APART_PX if len(by_data(runs)) > 1 else CURVES_PX
-        self._beside.setMinimumWidth(least)
-        self._beside.setMaximumWidth(most)
+        self._arrange()
         measured = [
             index for index, curve in enumerate(self.curves) if any(curve.measure.key in r.curves for r in runs)
         ]
@@ -287,6 +287,19 @@ class TimelineView(View):
                 return
             curve.show_runs(runs, bottom=index in measured[-1:])
             curve.point_at(self._step)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._arrange()
+
+    def _arrange(self) -> None:
+        """Place the curves at the right of the maps, or below them."""
+        runs, is_narrow = self.chart.runs if self.chart else (), self.width() < NARROW_PX
+        least, most = APART_PX if len(by_data(runs)) > 1 else CURVES_PX
+        layouts.stack(self._parts, is_narrow)
+        self._maps.setMinimumHeight(MAPS_PX if is_narrow else 0)
+        self._beside.setMinimumWidth(0 if is_narrow else least)
+        self._beside.setMaximumWidth(self.width() if is_narrow else most)
 
     def _take_curves(self, run: TimelineRun, curves: dict[str, MeasureCurve]) -> None:
         # The run's dict is its only part that is filled in later; points may have been replaced meanwhile.
@@ -469,6 +482,7 @@ class TimelineView(View):
         # Both maps have the same axes: they are panned and zoomed together.
         self._locking = Locking([panel.map for panel in self.panels], self, lambda points: points.frame_looked_at)
         self._locking.set_on(True)
-        maps = layouts.row(*((panel, 1) for panel in self.panels), gap=theme.BETWEEN)
-        left = layouts.column((maps, 1), self.legend, self.note, self.transport)
-        self.body.addLayout(layouts.row((left, 3), (self._beside, 1), gap=theme.BETWEEN), 1)
+        self._maps = layouts.panel(layouts.row(*((panel, 1) for panel in self.panels), gap=theme.BETWEEN))
+        left = layouts.column((self._maps, 1), self.legend, self.note, self.transport)
+        self._parts = layouts.row((left, 3), (self._beside, 1), gap=theme.BETWEEN)
+        self.body.addLayout(self._parts, 1)
