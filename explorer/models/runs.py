@@ -28,6 +28,7 @@ from explorer import theme
 from explorer.run_control.jobs import working
 from trainer import alerts, config
 from trainer.analysis import quantities
+from trainer.charts.marks import CURVE_SYMBOLS
 from trainer.experiments.counted import flaw_of, flaws_of, standing
 from trainer.experiments.run_style import RunStyle
 from trainer.metrics import HELD_OUT, RECALL_HEADING, headline_name, measured_on, metric, split_label
@@ -70,6 +71,8 @@ TONE_ROLE: Final = Qt.ItemDataRole.UserRole + 2
 """Of PROGRESS: the theme role that colors the bar."""
 SWATCH_ROLE: Final = Qt.ItemDataRole.UserRole + 3
 """Of NAME: the color of the run, `#rrggbb`; empty while it is not known."""
+SYMBOL_ROLE: Final = Qt.ItemDataRole.UserRole + 103
+"""Of NAME: the shape of the swatch, of `CURVE_SYMBOLS`."""
 LETTERS_ROLE: Final = Qt.ItemDataRole.UserRole + 100
 """Of NAME: `A`, `B` or `AB` of a run that is compared; empty of others."""
 DRAWN_ROLE: Final = Qt.ItemDataRole.UserRole + 101
@@ -579,6 +582,9 @@ class RunsModel(QAbstractTableModel):
         if column is RunColumn.NAME and role == SWATCH_ROLE:
             style = self._styles.get(run.id)
             return "" if style is None else theme.run_shade(style.hue, style.tone)
+        if column is RunColumn.NAME and role == SYMBOL_ROLE:
+            style = self._styles.get(run.id)
+            return CURVE_SYMBOLS[0 if style is None else style.symbol % len(CURVE_SYMBOLS)]
         if column is RunColumn.NAME and role == LETTERS_ROLE:
             return self._letters.get(run.id, "")
         if column is RunColumn.NAME and role == DRAWN_ROLE:

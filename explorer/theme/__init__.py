@@ -78,7 +78,7 @@ __all__ = [
 Mode = Literal["system", "light", "dark"]
 _LETTERS: Final = ("run_a", "run_b")
 
-Sides = Sequence[tuple[int, int]]
+Sides = Sequence[tuple[int, ...]]
 """Hue and tone of what is compared, A first."""
 
 

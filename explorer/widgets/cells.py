@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QRectF, QSize, Qt
+from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QPointF, QRectF, QSize, Qt
 from PySide6.QtGui import QPainter, QPen
 from PySide6.QtWidgets import (
     QAbstractItemView,
@@ -127,12 +127,29 @@ class StateCell(RowCell):
         painter.restore()
 
 
-class SwatchCell(RowCell):
-    """An eye, a dot in a color, the cell's text, and a chip for each letter; its editor makes no suggestions."""
+def paint_symbol(painter: QPainter, room: QRectF, symbol: str) -> None:
+    """Draw one of `CURVE_SYMBOLS` with the painter's pen and brush."""
+    middle = room.center()
+    if symbol == "square":
+        painter.drawRect(room)
+    elif symbol == "triangle":
+        painter.drawPolygon([QPointF(middle.x(), room.top()), room.bottomRight(), room.bottomLeft()])
+    elif symbol == "diamond":
+        sides = (QPointF(room.right(), middle.y()), QPointF(room.left(), middle.y()))
+        painter.drawPolygon([QPointF(middle.x(), room.top()), sides[0], QPointF(middle.x(), room.bottom()), sides[1]])
+    else:
+        painter.drawEllipse(room)
 
-    def __init__(self, *, eye_role: int, swatch_role: int, letters_role: int, parent: QWidget | None = None) -> None:
-        """Create the delegate; the roles give whether the eye is open, the color, and the letters of the chips."""
+
+class SwatchCell(RowCell):
+    """An eye, a symbol in a color, the cell's text, and a chip for each letter; its editor makes no suggestions."""
+
+    def __init__(
+        self, *, eye_role: int, swatch_role: int, symbol_role: int, letters_role: int, parent: QWidget | None = None
+    ) -> None:
+        """Create the delegate; the roles give whether the eye is open, color and symbol, and the letters of chips."""
         super().__init__(parent)
+        self._symbol_role = symbol_role
         self._eye_role, self._swatch_role, self._letters_role = eye_role, swatch_role, letters_role
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
@@ -150,7 +167,7 @@ class SwatchCell(RowCell):
             painter.setPen(QPen(color(swatch), 2))
             painter.setBrush(color(swatch) if is_open else Qt.BrushStyle.NoBrush)
             dot = QRectF(room.left(), room.center().y() - DOT / 2, DOT, DOT)
-            painter.drawEllipse(dot.adjusted(1, 1, -1, -1))
+            paint_symbol(painter, dot.adjusted(1, 1, -1, -1), str(index.data(self._symbol_role)))
         room.setLeft(room.left() + DOT + INSIDE)  # names line up whether or not a run has a dot
         painter.setPen(color("text" if is_open else "secondary"))
         painter.setFont(option.font)

@@ -24,11 +24,11 @@ from explorer.widgets.elided_label import ElidedLabel, heading
 from explorer.widgets.end_labels import EndLabel, EndLabels, give_room
 from explorer.widgets.plot import Plot
 from explorer.widgets.wrapped_label import WrappedLabel
-from trainer.charts.marks import Axis, axis_over
+from trainer.charts.marks import CURVE_SYMBOLS, CURVE_SYMBOLS_SPARSE, Axis, axis_over
 
 FEW_POINTS = 20
-SYMBOLS = (("o", 5), ("s", 7), ("t1", 9), ("d", 10))
-"""Of the points of each group of lines, with their sizes in pixels."""
+SYMBOLS = {"disc": ("o", 5), "square": ("s", 7), "triangle": ("t1", 9), "diamond": ("d", 10)}
+"""Of pyqtgraph, with their sizes in pixels."""
 """Up to here every point gets a mark: a line through three evaluations must not look like three hundred."""
 PANEL_WIDTH = 340
 PANEL_HEIGHT = 210
@@ -60,7 +60,7 @@ class CurveLine(Struct, frozen=True):
     smooth: Float[np.ndarray, " n"]  # Drawn strongly over `raw`; `raw` itself where nothing is smoothed.
     # Strokes and gaps in line widths, by which it is told from others without its color; empty for solid.
     dash: tuple[float, ...] = ()
-    group: int = 0  # Lines of another group have other symbols, where a line has few points.
+    symbol: int = 0  # Place in `CURVE_SYMBOLS`.
 
 
 class CurvePlotData(Struct, frozen=True):
@@ -109,8 +109,8 @@ class CurvePlot(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.panel: CurvePlotData | None = None
-        self._curves: dict[int, tuple[pg.PlotDataItem, pg.PlotDataItem]] = {}
-        self._spare: list[tuple[pg.PlotDataItem, pg.PlotDataItem]] = []
+        self._curves: dict[int, tuple[pg.PlotDataItem, ...]] = {}
+        self._spare: list[tuple[pg.PlotDataItem, ...]] = []
         self.title = heading()
         self.unit = UnitLabel()  # cut before the title is
         set_role(self.unit, "small")
@@ -183,8 +183,8 @@ class CurvePlot(QWidget):
                 item.hide()
                 item.clear()
 
-    def curve(self, key: int) -> tuple[pg.PlotDataItem, pg.PlotDataItem] | None:
-        """Return the raw and the smoothed curve as pyqtgraph items."""
+    def curve(self, key: int) -> tuple[pg.PlotDataItem, ...] | None:
+        """Return the raw and the smoothed curve, and its symbols, as pyqtgraph items."""
         return self._curves.get(key)
 
     def point_at(self, x: float) -> None:
@@ -205,8 +205,8 @@ class CurvePlot(QWidget):
 
     def _draw(self, line: CurveLine) -> None:
         if line.key not in self._curves:
-            self._curves[line.key] = self._spare.pop() if self._spare else (self._new_item(0), self._new_item(1))
-        raw, smooth = self._curves[line.key]
+            self._curves[line.key] = self._spare.pop() if self._spare else tuple(map(self._new_item, range(3)))
+        raw, smooth, points = self._curves[line.key]
         smooth.show()
         faint, strong = faint_of(color(line.color)), color(line.color)
         same = line.raw is line.smooth
@@ -222,11 +222,14 @@ class CurvePlot(QWidget):
         # Single strokes would each begin with a dash.
         smooth.curve.setSegmentedLineMode("off" if line.dash else "on")
         smooth.setPen(pen)
-        symbol, size_px = SYMBOLS[line.group % len(SYMBOLS)]
-        smooth.setSymbol(symbol if len(line.x) <= FEW_POINTS else None)
-        smooth.setSymbolSize(size_px)
-        smooth.setSymbolBrush(strong)
-        smooth.setSymbolPen(None)
+        symbol, size_px = SYMBOLS[name := CURVE_SYMBOLS[line.symbol % len(CURVE_SYMBOLS)]]
+        # The first experiment has a symbol where points are few, the others everywhere.
+        each = max(1, len(line.x) // CURVE_SYMBOLS_SPARSE) if len(line.x) > FEW_POINTS else 1
+        rows = slice(0, 0 if name == "disc" and each > 1 else None, each)
+        points.setData(line.x[rows], line.smooth[rows], pen=None, symbol=symbol, symbolSize=size_px)
+        points.setVisible(len(line.x[rows]) > 0)
+        points.setSymbolBrush(strong)
+        points.setSymbolPen(None)
 
     def _new_item(self, height: int) -> pg.PlotDataItem:
         # One sample a pixel instead of five: a dense curve is drawn as its extremes, and costs what a sparse one does.

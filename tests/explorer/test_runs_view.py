@@ -429,7 +429,7 @@ def drawn_curve(view: RunsView, panel: str, run: int) -> tuple[np.ndarray, np.nd
     """Return x, raw and smoothed values as passed to pyqtgraph."""
     plot = next((p for p in view.curves.grid.plots.values() if p.panel.title == panel), None)
     assert plot, "not drawn yet"
-    raw, smoothed = plot.curve(run)
+    raw, smoothed, _points = plot.curve(run)
     return raw.xData, raw.yData, smoothed.yData
 
 
@@ -537,11 +537,11 @@ def test_curves_of_many_runs_are_drawn_in_turns_and_the_newest_panels_win(qtbot:
     assert plot.panel is newest
     assert plot.curve(3) is None
     for line in newest.lines:
-        raw, smoothed = plot.curve(line.key)
+        raw, smoothed, _points = plot.curve(line.key)
         np.testing.assert_array_equal(raw.yData, line.raw)
         np.testing.assert_array_equal(smoothed.yData, line.smooth)
     shown = [item for item in plot.plot.listDataItems() if item.isVisible()]
-    assert len(shown) == 6
+    assert len(shown) == 9
 
 
 @pytest.mark.parametrize("value", [0.02, 300.0, -4.0])
@@ -563,7 +563,7 @@ def test_the_axis_of_a_constant_curve_fits_its_value(qtbot: QtBot, value: float)
 def test_panels_are_drawn_after_others_failed(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch):
     grid = add_widget(qtbot, CurveGrid())
     x = np.arange(5.0)
-    line, other = (CurveLine(key, "run", "#336699", x, x, x, group=key - 1) for key in (1, 2))
+    line, other = (CurveLine(key, "run", "#336699", x, x, x, symbol=key - 1) for key in (1, 2))
 
     def broken(*_: object) -> None:
         raise RuntimeError("no room on the graphics card")
@@ -571,8 +571,13 @@ def test_panels_are_drawn_after_others_failed(qtbot: QtBot, monkeypatch: pytest.
     panels = [CurvePlotData("loss", "", "", 2, (line, other))]
     grid.show_panels(panels, Axis("step", 0, 1))
     qtbot.waitUntil(lambda: grid.is_complete)
-    symbols = [grid.plots["loss"].curve(key)[1].opts["symbol"] for key in (1, 2)]
+    symbols = [grid.plots["loss"].curve(key)[2].opts["symbol"] for key in (1, 2)]
     assert symbols == ["o", "s"], "another experiment is told by its symbol"
+    many = np.arange(400.0)
+    lines = tuple(CurveLine(key, "run", "#336699", many, many, many, symbol=key - 1) for key in (1, 2))
+    grid.show_panels([CurvePlotData("loss", "", "", 2, lines)], Axis("step", 0, 1))
+    qtbot.waitUntil(lambda: grid.plots["loss"].curve(2)[2].xData.tolist() == many[::50].tolist())
+    assert not grid.plots["loss"].curve(1)[2].isVisible(), "of the first experiment where points are few"
     with monkeypatch.context() as once:
         once.setattr(CurvePlot, "drawing", broken)
         with pytest.raises(RuntimeError, match="no room"):

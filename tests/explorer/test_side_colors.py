@@ -114,7 +114,7 @@ def test_a_run_has_one_color_in_the_list_the_views_the_charts_and_on_paper(
         assert {*re.findall(r"stroke: (#[0-9a-f]{6})", file.read_text())} >= seen[a] | seen[b]
     request = Request(targets_of([5, 4, 3]))
     for run, style in zip((5, 4, 3), side_styles(styles_of(context.workspace), (5, 4, 3)), strict=True):
-        seen[run].add(theme.run_shade(*style))
+        seen[run].add(theme.run_shade(*style[:2]))
         plot = in_run_colors(panel_of(3), context.workspace, request).mark("p")
         seen[run].add(tone_color(plot.curves[(5, 4, 3).index(run)].tone).name())
     assert {run: len(shades) for run, shades in seen.items()} == dict.fromkeys(seen, 1)
@@ -140,7 +140,7 @@ def test_two_windows_of_two_workspaces_keep_the_colors_of_their_own_runs(
     window = window_of(tmp_path / "workspace", entries)
     other = window_of(default_paths.sample_workspace(), [entry for entry in VIEWS if entry.name in ("map", "runs")])
     other.selection.select_runs(2, 1)
-    shades = {run: theme.run_shade(*styles[run]) for run in (*two_runs, third)}
+    shades = {run: theme.run_shade(*styles[run][:2]) for run in (*two_runs, third)}
     assert len({*shades.values()}) == 3
     views = window.pages.views
 

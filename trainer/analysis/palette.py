@@ -107,17 +107,18 @@ def run_shade(hue: int, tone: int, dark: bool = False) -> str:
     return tones[hue % len(tones)].split()[tone % TONES]
 
 
-def side_color(index: int, sides: Sequence[tuple[int, int]], dark: bool = False) -> str:
+def side_color(index: int, sides: Sequence[tuple[int, ...]], dark: bool = False) -> str:
     """Return the color of A (0), B (1) and of what is shown with them; each other place has a hue that no side has.
 
     Args:
         index: Place; those after the sides are no runs, or runs without a style.
-        sides: Hue and tone of each run that is shown.
+        sides: Hue and tone of each run that is shown come first.
         dark: Whether the ground is dark.
     """
     if index < len(sides):
-        return run_shade(*sides[index], dark)
-    hue, taken = index % len(ON_LIGHT), sorted({hue % len(ON_LIGHT) for hue, _ in sides})
+        hue, tone = sides[index][:2]
+        return run_shade(hue, tone, dark)
+    hue, taken = index % len(ON_LIGHT), sorted({hue % len(ON_LIGHT) for hue, *_ in sides})
     free = [other for other in range(len(sides)) if other not in taken]
     return run_shade(dict(zip([other for other in taken if other >= len(sides)], free)).get(hue, hue), 0, dark)
 

@@ -55,20 +55,20 @@ def arm_tone(index: int) -> Tone:
 _BY_HUE, _BY_LETTER = "=", "~"
 
 
-def own_tone(tone: Tone, sides: Sequence[tuple[int, int]]) -> Tone:
+def own_tone(tone: Tone, sides: Sequence[tuple[int, ...]]) -> Tone:
     """Return the letter of a run with its hue and lightness, which it is drawn in: `run_a=second:1`.
 
     Dashes and patterns go by the hue like the color, or where both runs have one hue, as two seeds, by the letter.
 
     Args:
         tone: Of a run by its place, or any other, which stays.
-        sides: Hue and tone of A and B.
+        sides: Hue and tone of A and B first.
     """
     index = RUN_TONES.index(tone) if tone in RUN_TONES else len(sides)
     if index >= len(sides):
         return tone
-    hue, lightness = sides[index]
-    apart = len({hue for hue, _ in sides}) == len(sides)
+    hue, lightness = sides[index][:2]
+    apart = len({side[0] for side in sides}) == len(sides)
     return f"{tone}{_BY_HUE if apart else _BY_LETTER}{shade(HUES[hue % len(HUES)], lightness)}"
 
 
@@ -114,6 +114,12 @@ SYMBOLS: Final[dict[Tone, Literal["square", "triangle", "pentagon", "hexagon"]]]
     "third": "hexagon",
 }
 """Shape of the discs of a tone; others stay discs."""
+
+
+CURVE_SYMBOLS: Final = ("disc", "square", "triangle", "diamond")
+"""Shapes of the points of runs, of one experiment after the other; the first ones are drawn where points are few."""
+CURVE_SYMBOLS_SPARSE: Final = 8
+"""Points of a long curve that have one."""
 
 
 def dash_of(tone: Tone, *, dashed: bool = False) -> tuple[float, ...]:
@@ -206,6 +212,7 @@ class Series:
         marked: Every point is marked.
         faint: It is pale, what was measured under what was made of it.
         hint: What the window says of it under the pointer; its name where empty.
+        symbol: Place in `CURVE_SYMBOLS`, by which it is told from another of its color.
     """
 
     name: str
@@ -221,6 +228,7 @@ class Series:
     marked: bool = False
     faint: bool = False
     hint: str = ""
+    symbol: int = 0
 
     @property
     def drawn(self) -> tuple[Float[np.ndarray, " m"], ...]:

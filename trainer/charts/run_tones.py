@@ -44,14 +44,14 @@ def in_run_colors(panel: Panel, workspace: Workspace | None, request: Request) -
 MarkT = TypeVar("MarkT", bound=Mark)
 
 
-def with_sides(panel: Panel, sides: Sequence[tuple[int, int]], *, letters: bool = True) -> Panel:
+def with_sides(panel: Panel, sides: Sequence[tuple[int, ...]], *, letters: bool = True) -> Panel:
     """Return the panel with what is about a run in its color; with `letters` marks say A and B as well."""
     return replace(
         panel, rows=tuple(tuple(mark_with_sides(mark, sides, letters) for mark in row) for row in panel.rows)
     )
 
 
-def mark_with_sides(mark: MarkT, sides: Sequence[tuple[int, int]], letters: bool = True) -> MarkT:
+def mark_with_sides(mark: MarkT, sides: Sequence[tuple[int, ...]], letters: bool = True) -> MarkT:
     """Return one mark as `with_sides` returns a panel of marks."""
     pairs = zip(RUN_TONES, sides)
     tones: dict[Tone | None, Tone] = {
@@ -68,6 +68,9 @@ def mark_with_sides(mark: MarkT, sides: Sequence[tuple[int, int]], letters: bool
     if not isinstance(mark, XYPlot):
         return mark
     parts: dict[str, Any] = {"tone": tones.get(mark.tone, mark.tone)}
+    symbols = {tone: RunStyle(*side).symbol for tone, side in zip(RUN_TONES, sides)}
+    curves = (replace(curve, symbol=symbols.get(curve.tone, curve.symbol)) for curve in mark.curves)
+    mark = replace(mark, curves=tuple(curves))
     for name in ("curves", "dots", "points", "bars"):
         parts[name] = tuple(replace(part, tone=tones.get(part.tone, part.tone)) for part in getattr(mark, name))
     return replace(mark, **parts)

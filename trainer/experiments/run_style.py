@@ -1,4 +1,4 @@
-"""How a run is drawn, the same in every view: its hue is what was trained, its tone the seed."""
+"""How a run is drawn, the same in every view: hue by what was trained, tone by the seed, symbol by the experiment."""
 
 from __future__ import annotations
 
@@ -27,6 +27,8 @@ class RunStyle(NamedTuple):
     # has none what its label says was trained.
     hue: int
     tone: int  # Step of lightness of that hue, 0 its own: the seed, or how many such runs came before.
+    # Place in `trainer.charts.marks.CURVE_SYMBOLS`: how many experiments of the workspace began before its own.
+    symbol: int = 0
 
 
 def styles_of(workspace: Workspace) -> dict[int, RunStyle]:
@@ -68,6 +70,10 @@ class _Hues:
             styles[arm] = RunStyle(hue, before * SEEDS)
         return styles[arm]
 
+    def number_of(self, experiment: str) -> int:
+        """Return how many experiments came before this one."""
+        return [*self._arms].index(experiment)
+
     def of_lone(self, label: str) -> int:
         """Return the hue of what runs of no experiment trained; a new one takes the next that nothing has."""
         if label not in self._lone:
@@ -90,8 +96,8 @@ def run_style(rows: Iterable[RunRow], hues: _Hues | None = None) -> dict[int, Ru
         label, seed = parts_of(row.short_name)
         if row.experiment:
             # The seed is that of the label: a run that is gone changes no other's tone.
-            hue, first = hues.of_arm(row.experiment, row.arm, row.objective)
-            styles[row.id] = RunStyle(hue, first + seed)
+            hue, first, _ = hues.of_arm(row.experiment, row.arm, row.objective)
+            styles[row.id] = RunStyle(hue, first + seed, hues.number_of(row.experiment))
             continue
         styles[row.id] = RunStyle(hues.of_lone(label), earlier[label])
         earlier[label] += 1

@@ -13,6 +13,8 @@ from trainer.analysis.number_text import tick_texts, whole
 from trainer.analysis.palette import readable, run_shade, thin
 from trainer.charts.color_words import own_colors
 from trainer.charts.marks import (
+    CURVE_SYMBOLS,
+    CURVE_SYMBOLS_SPARSE,
     HATCHES,
     HUES,
     RUN_TONES,
@@ -67,6 +69,7 @@ def tone_color(tone: Tone) -> str:
     return TONES[hue] if lightness is None else run_shade(HUES.index(hue), lightness)
 
 
+_CURVE_MARKERS: Final = {"disc": "o", "square": "s", "triangle": "^", "diamond": "D"}
 _SYMBOLS: Final = {"square": "s", "triangle": "^", "pentagon": "p", "hexagon": "h"}
 _MARKS: Final = {"diamond": "D", "up": "^", "down": "v"}
 
@@ -159,7 +162,11 @@ def _draw_series(axes: Axes, curve: Series) -> None:
     else:
         pattern = dash_of(curve.tone, dashed=curve.dashed)
         dashes = (0, pattern) if pattern and not curve.faint else "-"
-        axes.plot(curve.x, curve.y, linestyle=dashes, marker="o" if curve.marked else "", markersize=3, **style)
+        symbol = CURVE_SYMBOLS[curve.symbol % len(CURVE_SYMBOLS)]
+        is_marked = curve.marked or (symbol != "disc" and not curve.faint)
+        every = 1 if curve.marked else max(1, len(curve.x) // CURVE_SYMBOLS_SPARSE)
+        style |= {"marker": _CURVE_MARKERS[symbol] if is_marked else "", "markersize": 3, "markevery": every}
+        axes.plot(curve.x, curve.y, linestyle=dashes, **style)
     if curve.low is not None and curve.high is not None:
         axes.fill_between(curve.x, curve.low, curve.high, color=color, alpha=0.16, linewidth=0)
         for end in (curve.low, curve.high):

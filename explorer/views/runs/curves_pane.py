@@ -307,17 +307,13 @@ class CurvesPane(QWidget):
     def _panel(self, index: int, panel: charts.CurvePanel) -> CurvePlotData:
         entry, factor = metric(panel.metric), 100.0 if panel.percent else 1.0
         lines = []
-        # Arms of one objective have one hue: the experiment is told by the symbol.
-        group_of = {run.id: run.experiment for run in sorted(self._runs, key=lambda run: run.id) if run.experiment}
-        groups = list(dict.fromkeys(group_of.values()))
         for series in panel.series:
             raw = series.raw * factor
             smooth = raw if series.smooth is series.raw else series.smooth * factor
             style = self._styles[series.run]
             color = theme.run_shade(style.hue, style.tone)
             dash = dash_of(run_tone(style.hue))
-            group = groups.index(group_of[series.run]) if series.run in group_of else 0
-            lines.append(CurveLine(series.run, series.name, color, series.x, raw, smooth, dash, group))
+            lines.append(CurveLine(series.run, series.name, color, series.x, raw, smooth, dash, style.symbol))
         drawn = {series.run for series in panel.series}
         runs = [run for run in self._runs if run.id in drawn]
         ends = [run.total_steps for run in runs if working(run)] if self.axis == "step" else []

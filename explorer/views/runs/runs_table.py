@@ -56,6 +56,7 @@ from explorer.models.runs import (
     SHARE_ROLE,
     STATE_ROLE,
     SWATCH_ROLE,
+    SYMBOL_ROLE,
     TONE_ROLE,
     GroupRow,
     RunColumn,
@@ -131,7 +132,8 @@ class RunsTable(QTableView):
         self._drop_row: int | None = None
         self._release = QTimer(self, singleShot=True, interval=HOLD_MS, timeout=self.release_order)
         self._dress_headers()
-        self._names = SwatchCell(eye_role=DRAWN_ROLE, swatch_role=SWATCH_ROLE, letters_role=LETTERS_ROLE, parent=self)
+        roles = {"swatch_role": SWATCH_ROLE, "symbol_role": SYMBOL_ROLE, "letters_role": LETTERS_ROLE}
+        self._names = SwatchCell(eye_role=DRAWN_ROLE, **roles, parent=self)
         bar_roles = {"share_role": SHARE_ROLE, "tone_role": TONE_ROLE}
         self._states = StateCell(RESULT, state_role=STATE_ROLE, **bar_roles, parent=self)
         self.setItemDelegate(RowCell(self))

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 from tests.trainer.experiments.conftest import end
 from trainer import config
@@ -32,7 +33,7 @@ from trainer.charts.spec import Request, targets_of
 from trainer.config.objectives.image_text import InfoLoobPair
 from trainer.experiments.experiment import Arm, Experiment
 from trainer.experiments.run_style import RunStyle, arm_hues, run_style, side_styles, styles_of
-from trainer.render_mpl.xy_plot import tone_color
+from trainer.render_mpl.xy_plot import draw_plot, tone_color
 from trainer.store import RunLog, Workspace
 
 
@@ -85,11 +86,17 @@ def test_an_objective_keeps_its_hue_and_experiments_that_follow_each_other_share
                 workspace.runs.create(stored.run_of(arm, seed), status="queued", experiment=name, arm=arm.name)
         made[name] = [styles_of(workspace)[row.id] for row in workspace.runs.of_experiment(name)]
         assert [style.hue for style in made[name]] == [0, 1] * 3
+        assert {style.symbol for style in made[name]} == {len(made) - 1}, "which tells the third from the first"
     for first, second in (("duel", "second"), ("second", "third")):
-        shades = {palette.run_shade(*style) for name in (first, second) for style in made[name]}
+        shades = {palette.run_shade(*style[:2]) for name in (first, second) for style in made[name]}
         assert len(shades) == 12, "no two runs of both have one color"
     assert styles_of(workspace).items() >= before.items()
-    run = workspace.runs.of_experiment("second")[0].id
+    runs = [workspace.runs.of_experiment(name)[0].id for name in ("duel", "second", "third")]
+    drawn = in_run_colors(panel_of(3), workspace, Request(targets_of(runs))).mark("p")
+    axes = Figure().subplots()
+    draw_plot(axes, drawn)
+    assert [line.get_marker() for line in axes.lines] == ["", "s", "^"], "in a file, too"
+    run = runs[1]
     assert len({*side_styles(styles_of(workspace), (run, run))}) == 2, "at two steps, whatever its tone"
 
 
