@@ -711,6 +711,9 @@ def test_a_group_is_an_arm_or_runs_of_no_experiment_that_differ_in_their_seed(tm
         "CLIP",
     ]
     assert groups[run].group == "duel"
+    again = workspace.runs.create(config.Run(name="again, CLIP, seed 0"), experiment="again", arm="CLIP")
+    labels = {number: group.words for number, group in groups_of(workspace.runs.all()).items()}
+    assert (labels[run], labels[again]) == ("CLIP · duel", "CLIP · again"), "a closed picker shows no heading"
 
 
 def test_seeds_that_are_there_under_other_names_are_not_trained_again(tmp_path: Path):

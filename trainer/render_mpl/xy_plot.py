@@ -265,7 +265,8 @@ def _legend(axes: Axes, columns: int) -> None:
     position |= {"handlelength": 3.0} if broken else {}
     drawn = axes.legend(handles, names, ncols=_columns(names, columns), columnspacing=1.2, **position)
     for line in drawn.get_lines() if broken else ():
-        line.set_marker("")  # would lie on the dot between the strokes
+        if line.get_marker() == _CURVE_MARKERS["disc"]:
+            line.set_marker("")  # would lie on the dot between the strokes
     for handle, mark in zip(handles, drawn.legend_handles, strict=True):
         if hasattr(handle, "get_sizes"):
             mark.set_sizes([18])

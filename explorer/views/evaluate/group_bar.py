@@ -84,7 +84,8 @@ def groups_of(rows: Sequence[RunRow]) -> dict[int, Choice]:
     `clip-scenes` and `clip-scenes seed 3` are one; so are `clip-emoji-0` and `clip-emoji-1`.
     """
     alike = Counter(_stem(row.name) for row in rows if not row.experiment)
-    return {row.id: _group_of(row, alike) for row in rows}
+    arms = Counter(arm for _, arm in {(row.experiment, row.arm) for row in rows if row.experiment})
+    return {row.id: _group_of(row, arms if row.experiment else alike) for row in rows}
 
 
 def _stem(name: str) -> str:
@@ -96,7 +97,9 @@ def _stem(name: str) -> str:
 
 def _group_of(row: RunRow, alike: Counter[str]) -> Choice:
     if row.experiment:
-        return Choice(arm_group(row), row.arm, group=row.experiment)
+        # A closed picker does not show the heading.
+        label = row.arm if alike[row.arm] == 1 else f"{row.arm} · {row.experiment}"
+        return Choice(arm_group(row), label, group=row.experiment)
     stem, method = _stem(row.name), objective_label(row.objective)
     pattern = f"{stem if alike[stem] > 1 or ' seed ' in row.name else row.name}*"
     label = pattern.rstrip("-*")
