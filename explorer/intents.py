@@ -193,6 +193,10 @@ class ShowCharts(Struct, frozen=True):
     """Open the gallery of all charts."""
 
 
+class ChooseRun(Struct, frozen=True):
+    """Open the list of the bar that chooses run A."""
+
+
 class ShowControls(Struct, frozen=True):
     """Open the further controls of the open view, behind the bar's `...`."""
 
@@ -234,6 +238,7 @@ WindowIntent = (
     | ExportFigure
     | CopyCommand
     | ShowCharts
+    | ChooseRun
     | ShowControls
     | ShowMethod
 )

@@ -11,7 +11,7 @@ from PySide6.QtGui import QAction, QShowEvent
 from PySide6.QtWidgets import QPushButton, QTabBar, QTabWidget, QWidget
 
 from explorer import theme
-from explorer.intents import EXPORTS, OpenSample, ShowCharts, ShowExperiment, ShowOwnRuns, ViewIntent
+from explorer.intents import EXPORTS, ChooseRun, OpenSample, ShowCharts, ShowExperiment, ShowOwnRuns, ViewIntent
 from explorer.state.menu_charts import is_in_menu
 from explorer.views.seed_truth_line import SeedTruthLine
 from explorer.widgets import layouts
@@ -117,6 +117,8 @@ class View(QWidget):
         label = "My runs" if default_paths.is_sample(context.workspace.folder) else "Make it mine…"
         self.own_runs = QAction(label, self, objectName=f"{self.objectName()}-own-runs")
         self.own_runs.triggered.connect(lambda: self.requested.emit(ShowOwnRuns()))
+        self._choose_run = QAction("Choose another run", self, objectName=f"{self.objectName()}-choose-run")
+        self._choose_run.triggered.connect(lambda: self.requested.emit(ChooseRun()))
         self._waits_for_runs = False
         # As far from the edges as the page that stands here while the view is built.
         inset = [theme.AROUND - margin for margin in self.margins]
@@ -253,6 +255,18 @@ class View(QWidget):
         if on != self.offers_controls:
             self.offers_controls = on
             self.controls_changed.emit()
+            self.details_changed.emit()
+
+    @property
+    def no_model(self) -> str:
+        """Why none of the chosen runs has a model to ask, and what to do; empty where one has, and without runs."""
+        rows = [row for run in self.context.selection.runs if (row := self.context.jobs.run(run)) is not None]
+        return rows[0].no_model if rows and all(row.no_model for row in rows) else ""
+
+    def show_no_model(self, why: str) -> None:
+        """Show that the chosen runs have no model to ask, in place of controls that could only fail."""
+        self._offer_controls(on=False)
+        self.show_empty(self.icon, "No model", why, self._choose_run)
 
     def show_no_run_yet(self) -> None:
         """Show that there is no run at all: finished ones can be looked at, and Home trains others."""

@@ -208,6 +208,7 @@ class Window(CommandedFrame):
             intents.ExportFigure: self.view_commands.export,
             intents.CopyCommand: self.view_commands.copy_command,
             intents.ShowCharts: self.more_charts.show,
+            intents.ChooseRun: lambda _: self.bar.run_a.showPopup(),
             intents.ShowControls: lambda _: self.show_more(),
             intents.ShowMethod: self.view_commands.show_method,
         }

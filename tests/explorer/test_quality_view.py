@@ -158,15 +158,14 @@ def test_embeddings_without_a_model_are_known_before_a_check(qtbot, empty: Quali
     vectors = context.workspace.runs.create(config.run_elsewhere("theirs", config.Vectors(image_vectors="v.npz")))
     context.selection.select_runs(vectors, two_runs[1])
     empty.refresh()
-    reason = "theirs has only embeddings, and no model to check with. bad has one: choose it alone."
+    reason = "theirs has only embeddings, no model: choose a run with a model. bad has one: choose it alone."
     qtbot.waitUntil(lambda: empty.area.page.text.text() == reason)
-    assert not empty.area.page.button.isEnabled()
-    assert empty.area.page.button.toolTip() == empty.check.toolTip() == reason
+    assert empty.area.page.button.text() == "Choose another run"
+    assert empty.check.toolTip() == reason
     empty.check_data()
     assert not empty.working.busy
     context.selection.select_runs(*two_runs)
-    qtbot.waitUntil(empty.area.page.button.isEnabled)
-    assert not empty.area.page.button.toolTip()
+    qtbot.waitUntil(lambda: not empty.check.toolTip())
 
 
 def test_the_tables_show_evidence_of_both_runs_and_counts_of_all_pairs(view: QualityView):

@@ -11,14 +11,19 @@ from PySide6.QtWidgets import QLabel, QProgressBar
 from pytestqt.qtbot import QtBot
 
 from explorer.import_sheet.dropped_files import dropped
+from explorer.intents import ChooseRun
 from explorer.models.runs import RunsModel
 from explorer.run_control import jobs as jobs_room
 from explorer.views import VIEWS
+from explorer.views.classify import ClassifyView
+from explorer.views.decode import DecodeView
 from explorer.views.evaluate import EvaluateView
+from explorer.views.inspect import InspectView
 from explorer.views.last_runs_card import TrainingNow
+from explorer.views.prompts import PromptsView
 from explorer.views.quality import QualityView
 from explorer.views.quality.load import load_quality
-from explorer.views.quality.view import NO_MODEL
+from explorer.views.search import SearchView
 from explorer.views.seed_rows import RunCell
 from explorer.views.view import Context
 from explorer.window.picker_choices import first_choice
@@ -224,12 +229,7 @@ def test_a_run_of_curves_alone_is_not_chosen_and_everything_says_the_same_of_it(
         with pytest.raises(error) as caught:
             call()
         assert str(caught.value) == sentence
-    assert load_quality(workspace, [(others[0].id, None), (curves.id, None)], None).no_model == sentence
-    quality = show_widget(qtbot, QualityView(context))
-    context.selection.select_runs(curves.id, None)
-    qtbot.waitUntil(lambda: quality.area.kind == "empty")
-    page = quality.area.page
-    assert (page.title.text(), page.text.text(), page.button.isEnabled()) == (NO_MODEL, sentence, False)
+    assert load_quality(workspace, [(others[0].id, None), (curves.id, None)], None).no_model.startswith(sentence)
     assert seed_truth(workspace, others[0].id, curves.id).text == sentence.rstrip(".")
     view = add_widget(qtbot, EvaluateView(context))
     context.jobs.watch()
@@ -240,6 +240,28 @@ def test_a_run_of_curves_alone_is_not_chosen_and_everything_says_the_same_of_it(
     assert view.controls.go.toolTip() == sentence
     context.selection.select_runs(others[0].id, curves.id)
     assert view.question_now().runs == (others[0].id,)
+
+
+def test_views_that_need_a_model_offer_another_run_to_runs_without_one(
+    qtbot: QtBot, make_context: Callable[[], Context], two_runs: tuple[int, int]
+) -> None:
+    context = make_context()
+    vectors = context.workspace.runs.create(config.run_elsewhere("vec", config.Vectors(image_vectors="v.npz")))
+    curves = watched(context.workspace).id
+    context.jobs.watch()
+    qtbot.waitUntil(lambda: len(context.jobs.runs) == 4)
+    for kind in (ClassifyView, PromptsView, SearchView, InspectView, DecodeView, EvaluateView, QualityView):
+        view = show_widget(qtbot, kind(context))
+        for run, lacks in ((curves, "mylog has curves only"), (vectors, "vec has only embeddings, no model")):
+            context.selection.select_runs(run, None)
+            text = f"{lacks}: choose a run with a model."
+            qtbot.waitUntil(lambda: view.area.page.text.text() == text)  # noqa: B023
+            assert (view.area.kind, view.area.page.title.text(), view.details()) == ("empty", "No model", None)
+            with qtbot.waitSignal(view.requested, check_params_cb=lambda intent: isinstance(intent, ChooseRun)):
+                view.area.page.button.click()
+        context.selection.select_runs(*two_runs)
+        qtbot.waitUntil(lambda: view.area.kind != "empty" or view.area.page.title.text() != "No model")  # noqa: B023
+        view.hide()
 
 
 def test_a_watch_without_news_says_so_wherever_the_run_stands(

@@ -122,14 +122,8 @@ class ModelCache:
             if stored and on_demand.ask(row.folder, "checkpoints"):
                 sentence = f"The checkpoint of {row.name!r} is on its way from the computer where it lies."
                 raise AnswerError("no_checkpoint", sentence, "Ask again in a moment.")
-            if row.curves_only:
-                raise AnswerError("no_checkpoint", row.curves_only, "")
-            if self.workspace.runs.config_of(row.id).model.is_missing:
-                raise AnswerError(
-                    "no_checkpoint",
-                    f"{row.name} was made elsewhere and only its embeddings are here: there is no model to ask.",
-                    "Choose a run with a model. Map, Compare and Geometry take this one.",
-                )
+            if row.no_model:
+                raise AnswerError("no_checkpoint", row.no_model, "")
             raise AnswerError(
                 "no_checkpoint",
                 f"Run {row.name!r} has no checkpoint yet.",

@@ -198,6 +198,12 @@ class RunRow:
         return "" if self.has_snapshots or not is_logged else f"{self.short_name} has curves only: {CHOOSE_MODEL}."
 
     @property
+    def no_model(self) -> str:
+        """That it has no model to ask, and what to do: the sentence of every view; empty for any other run."""
+        embeddings = f"{self.short_name} has only embeddings, no model: {CHOOSE_MODEL}." if self.is_elsewhere else ""
+        return self.curves_only or embeddings
+
+    @property
     def is_watched(self) -> bool:
         """Whether it shows a training of another program that is watched from outside."""
         return WATCHED in self.facts

@@ -112,6 +112,9 @@ class ClassifyView(View):
         if not any(map(self.context.jobs.run, runs)) and not self.context.jobs.runs:
             self.show_no_run()
             return
+        if why := self.no_model:
+            self.show_no_model(why)
+            return
         if runs:
             self.context.client.warm_up(runs)
         self._read_caption_words()
@@ -138,7 +141,7 @@ class ClassifyView(View):
     def details(self) -> QWidget | None:
         """Return the panel of labels and templates while they are edited; None while there is no run to ask."""
         has_runs = bool(self.context.selection.runs or self.context.jobs.runs)
-        return self.questions if has_runs and self.questions.edit.isChecked() else None
+        return self.questions if has_runs and self.offers_controls and self.questions.edit.isChecked() else None
 
     def close_panel(self) -> bool:
         was_open = self.questions.edit.isChecked()

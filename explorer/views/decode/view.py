@@ -188,6 +188,9 @@ class DecodeView(PictureQuestionView):
         if not selection.runs:
             self.show_no_run()
             return
+        if why := self.no_model:
+            self.show_no_model(why)
+            return
         if not self.decoders:
             self._show_no_decoder()
             return

@@ -44,7 +44,6 @@ from trainer.charts.evaluation_scores import CHART as SCORES
 from trainer.charts.groups import CHART as GROUPS
 from trainer.charts.protocol import CHART as PROTOCOL
 from trainer.charts.published_numbers import references
-from trainer.charts.snapshots import CurvesOnlyError
 from trainer.charts.spec import Request, Target, request_words, targets_of
 from trainer.errors import UserError, reason_words
 from trainer.experiments.run_data import RunData, trained_data
@@ -180,9 +179,9 @@ class EvaluateView(View):
             set_refusal(self.controls.go, "Choose a run in the bar above.")
             self.show_no_run()
             return
-        if not self._sides_with_model:
-            set_refusal(self.controls.go, self._curves_only)
-            self.show_empty(self.icon, CurvesOnlyError.title, self._curves_only)
+        if why := self.no_model:
+            set_refusal(self.controls.go, why)
+            self.show_no_model(why)
             return
         self.show_content()
         self._propose()
@@ -312,7 +311,7 @@ class EvaluateView(View):
             return
         able = self._missing_question(chart) is not None and not self.context.jobs.look_only and not self.asking.busy
         self.area.partial(
-            self._curves_only or unmeasured_text(chart), ("Measure", self._measure_missing) if able else None
+            self._missing_model or unmeasured_text(chart), ("Measure", self._measure_missing) if able else None
         )
 
     def _draw_curves(self) -> None:
@@ -450,14 +449,14 @@ class EvaluateView(View):
 
     @property
     def _sides_with_model(self) -> list[Side]:
-        """The runs shown without those of which there are only curves."""
+        """The runs shown that have a model."""
         rows = self.context.jobs.run
-        return [side for side in self.context.selection.sides if not ((row := rows(side.run)) and row.curves_only)]
+        return [side for side in self.context.selection.sides if not ((row := rows(side.run)) and row.no_model)]
 
     @property
-    def _curves_only(self) -> str:
+    def _missing_model(self) -> str:
         rows = map(self.context.jobs.run, self.context.selection.runs)
-        return next((row.curves_only for row in rows if row is not None and row.curves_only), "")
+        return next((row.no_model for row in rows if row is not None and row.no_model), "")
 
     def _on_tab(self, tab: int) -> None:
         self.stack.setCurrentIndex(tab)

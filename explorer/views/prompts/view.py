@@ -115,7 +115,8 @@ class PromptsView(View):
 
     def details(self) -> QWidget | None:
         """Return the panel of labels and templates; None while there is no run to ask."""
-        return self.questions if self.context.selection.runs or self.context.jobs.runs else None
+        has_runs = bool(self.context.selection.runs or self.context.jobs.runs)
+        return self.questions if has_runs and self.offers_controls else None
 
     def actions_for_palette(self) -> list[QAction]:
         return [*self.chart_actions, self._again]
@@ -132,6 +133,9 @@ class PromptsView(View):
             self.working.end()
             self._reading = None
             self.show_no_run()
+            return
+        if why := self.no_model:
+            self.show_no_model(why)
             return
         if self._reading is not None:
             self.show_content()

@@ -43,15 +43,9 @@ def load_quality(
 
 def _no_model(rows: Sequence[RunRow]) -> str:
     """Return which of the runs has only embeddings, and which one can check the data; empty where each has a model."""
-    if curves := next(filter(None, (row.curves_only for row in rows)), ""):
-        return curves
-    missing = [row.short_name for row in rows if row.is_elsewhere]
-    if not missing:
-        return ""
-    able = next((row.short_name for row in rows if not row.is_elsewhere), "")
-    advice = f"{able} has one: choose it alone." if able else "Choose a run that was trained in this program."
-    verb = "has" if len(missing) == 1 else "have"
-    return f"{' and '.join(missing)} {verb} only embeddings, and no model to check with. {advice}"
+    reason = next(filter(None, (row.no_model for row in rows)), "")
+    able = next((row.short_name for row in rows if not row.no_model), "")
+    return f"{reason} {able} has one: choose it alone." if reason and able else reason
 
 
 def _older(workspace: Workspace, report: QualityReport, steps: Mapping[int, int | None]) -> str:

@@ -59,7 +59,6 @@ READ_ONLY_DATA: Final = (
     "A check stores its findings, so it needs a workspace of your own. Similarity lists here the pairs whose image is "
     "closer to another caption than to its own."
 )
-NO_MODEL: Final = "No model to check with"
 NOT_CHECKED: Final = (
     "The runs chosen above search the training and the held-out pairs for wrong captions, duplicate images and "
     "outliers. It takes minutes for tens of thousands of pairs, and continues if you leave this view."
@@ -238,12 +237,13 @@ class QualityView(View):
             return
         if loaded.report is None:
             self._offer_controls(on=False)  # there is no finding whose kind could be chosen
-            if self.context.jobs.look_only:
+            if loaded.no_model:
+                self.show_no_model(loaded.no_model)
+            elif self.context.jobs.look_only:
                 what = "sample" if default_paths.is_sample(self.context.workspace.folder) else "workspace"
                 self.show_empty("database", f"The {what} is read-only", READ_ONLY_DATA, self._similarity, self.own_runs)
             else:
-                said = (NO_MODEL, loaded.no_model) if loaded.no_model else ("Not checked yet", NOT_CHECKED)
-                self.show_empty("database", *said, self._check_action)
+                self.show_empty("database", "Not checked yet", NOT_CHECKED, self._check_action)
             return
         self.states = dict(loaded.states)
         for change in self._writes:

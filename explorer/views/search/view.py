@@ -252,6 +252,9 @@ class SearchView(View):
             self.show_no_run()
             self.details_changed.emit()
             return
+        if why := self.no_model:
+            self.show_no_model(why)
+            return
         self.show_content()
         self.details_changed.emit()
         self.context.client.warm_up(selection.runs)
