@@ -54,7 +54,6 @@ class HeatTable(QTableView):
         self.setItemDelegate(_Cell(self))
         self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
         self.setShowGrid(False)
-        self.setCornerButtonEnabled(False)
         self.setTabKeyNavigation(False)
         self.setEditTriggers(
             QAbstractItemView.EditTrigger.DoubleClicked
