@@ -360,12 +360,12 @@ class ExperimentsView(ChartView):
         self.progress.setMinimumWidth(PROGRESS_TEXT_PX)
         next_steps = FlowRow()
         next_steps.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
-        for button in (self.longer, self.runs, self.compare):
-            next_steps.add(button)
+        for part in (self.share, self.left, self.longer, self.runs, self.compare):
+            next_steps.add(part)
         layouts.add(
             self.above,
             layouts.row((self.verdict, 1), self.go, self.decide, self.stop_menu),
-            layouts.row((self.progress, 1), self.share, self.left, next_steps),
+            layouts.row((self.progress, 1), next_steps),
             self.seeds,
         )
         self.body.addWidget(self._ways_in())

@@ -22,6 +22,7 @@ from explorer.views.seed_rows import RunCell, SeedRows, SeedRun, gap_text, state
 from explorer.views.seed_truth_line import SeedTruthLine
 from explorer.widgets.disclosure_button import DisclosureButton
 from explorer.widgets.legend import Legend
+from explorer.widgets.min_size_scroll import MinSizeScroll
 from explorer.widgets.sheet import Sheet
 from explorer.widgets.truth_line import ADD_SEEDS
 from explorer.window.more_panel import MorePanel
@@ -107,6 +108,10 @@ def test_without_one_the_first_button_makes_and_queues_it(qtbot, context):
     context.jobs.poll()
     qtbot.waitUntil(lambda: phase in view.seeds.texts())
     assert share_of(context.workspace.runs.get(rows[0].id)) == 0.25
+    view.resize(588, 292)  # in a window of 1280 x 800 at 200 %
+    page = next(each for each in view.findChildren(MinSizeScroll) if each.isAncestorOf(view.left))
+    qtbot.waitUntil(lambda: page.widget().minimumSizeHint().width() <= page.viewport().width())
+    qtbot.waitUntil(lambda: page.horizontalScrollBar().maximum() == 0)
     context.workspace.runs.change(rows[0].id, status="queued")  # no process works on it
     view.stop.trigger()
     qtbot.waitUntil(lambda: view.chosen.state == "stopped")
