@@ -126,7 +126,7 @@ class TrainingNow(QWidget):
             while (item := self._column.takeAt(0)) is not None:
                 if (label := item.widget()) is not None:
                     label.deleteLater()
-            self._cells = {run.id: RunCell(narrow=True) for run in first}
+            self._cells = {run.id: RunCell() for run in first}
             for run in first:
                 layouts.add(self._column, layouts.elided(run.short_name, "strong"), self._cells[run.id])
         waiting = [run.id for run in first if run.status == "queued"]

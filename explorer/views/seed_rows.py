@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from trainer.experiments.run_style import RunStyle
     from trainer.store import RunRow
 
-BAR_PX: Final = 72
 MOST_ROWS: Final = 5
 """Seeds with a row of their own: the curves below need the room."""
 
@@ -128,17 +127,13 @@ class SeedRows(QWidget):
 
 
 class RunCell(QWidget):
-    """Where one run is: words, and a bar while it works, below them where it is narrow."""
+    """Where one run is: words, and a bar below them while it works."""
 
-    def __init__(self, *, narrow: bool = False) -> None:
+    def __init__(self) -> None:
         super().__init__()
         self.words = layouts.text(wrap=True)
         self.bar = QProgressBar(textVisible=False)
-        if narrow:
-            layouts.column(self.words, self.bar, gap=theme.SPACE, of=self)
-            return
-        self.bar.setFixedWidth(BAR_PX)
-        layouts.row(self.bar, (self.words, 1), of=self)
+        layouts.column(self.words, self.bar, gap=theme.SPACE, of=self)
         # A column keeps its place, however long the words of another one are.
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
 

@@ -112,6 +112,7 @@ def test_without_one_the_first_button_makes_and_queues_it(qtbot, context):
     page = next(each for each in view.findChildren(MinSizeScroll) if each.isAncestorOf(view.left))
     qtbot.waitUntil(lambda: page.widget().minimumSizeHint().width() <= page.viewport().width())
     qtbot.waitUntil(lambda: page.horizontalScrollBar().maximum() == 0)
+    assert all(cell.words.width() == cell.width() for cell in view.seeds.findChildren(RunCell)), "a bar is below them"
     context.workspace.runs.change(rows[0].id, status="queued")  # no process works on it
     view.stop.trigger()
     qtbot.waitUntil(lambda: view.chosen.state == "stopped")

@@ -306,6 +306,13 @@ def test_a_view_fits_the_width_at_200_percent(qtbot, doubled: Window, name: str)
     assert view.width() <= doubled.pages.width() - doubled.pages.details.isVisible() * doubled.pages.details.width()
 
 
+def test_runs_lists_four_rows_at_200_percent(qtbot, doubled: Window):
+    open_view(qtbot, doubled, "runs")
+    view = doubled.pages.open_view
+    above = view.hidden.sizeHint().height()  # says what is in collapsed groups
+    qtbot.waitUntil(lambda: view.table.viewport().height() - above >= 4 * view.table.rowHeight(0) > 0)
+
+
 def test_one_page_scrolls_high_plots_at_200_percent(qtbot, doubled: Window):
     open_view(qtbot, doubled, "similarity")
     view = doubled.pages.open_view

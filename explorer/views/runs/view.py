@@ -61,8 +61,7 @@ if TYPE_CHECKING:
 LIST_PX: Final = 352
 LEAST_LIST_PX, LEAST_CURVES_PX = 300, 220
 STACKED_PX: Final = 640
-"""In less, the curves are below the list, which then keeps the height of some runs, and the page scrolls."""
-STACKED_LIST_PX: Final = 220
+"""In less, the curves are below the list, which then is as high as the view, and the page scrolls."""
 HIDDEN: Final = {
     "filter": "{:,} hidden by the filter · Clear filter",
     "groups": "{:,} in collapsed groups · Expand all",
@@ -592,8 +591,10 @@ class RunsView(View):
         super().resizeEvent(event)
         stacked = self.width() < STACKED_PX
         orientation = Qt.Orientation.Vertical if stacked else Qt.Orientation.Horizontal
-        if hasattr(self, "splitter") and self.splitter.orientation() != orientation:
-            self._side.setMinimumHeight(STACKED_LIST_PX if stacked else 0)
+        if not hasattr(self, "splitter"):
+            return
+        self._side.setMinimumHeight(self.height() if stacked else 0)
+        if self.splitter.orientation() != orientation:
             self.curves.set_scrolled(not stacked)
             self.splitter.setOrientation(orientation)
             if not stacked:
