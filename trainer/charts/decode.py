@@ -135,8 +135,8 @@ class DecodedChart:
             f" The mean picture explains {', '.join(shares)} of the held-out pixels' variance." if shares else ""
         )
         return (
-            f"Small decoders of {size} pixels: what they leave out may be in an embedding all the same, and what stays "
-            f"over the noises may be what all pictures share; only differences between equal decoders speak of the "
+            f"The decoders are small, of {size} pixels: what they leave out may be in an embedding all the same, and "
+            f"what stays over the noises may be what all pictures share; only differences between equal decoders speak of the "
             f"embeddings.{explained} {_read(self.runs)}"
         )
 
@@ -159,7 +159,7 @@ def panel(chart: DecodedChart) -> Panel:
             for key, pictures in (("noisy", run.reverse.noisy), ("foreseen", run.reverse.foreseen)):
                 levels = zip(run.reverse.levels, pictures, strict=True)
                 rows += _in_rows(run, key, WAYS[key], [_cell(f"t = {level:,}", pixels) for level, pixels in levels])
-    return Panel(title=f"Decoded: {chart.title}", rows=tuple(rows), notes=(chart.how, chart.limits))
+    return Panel(title=f"Decoded: {chart.title}", rows=tuple(rows), notes=(f"{chart.how} {chart.limits}",))
 
 
 def _cell(label: str, pixels: UInt8[np.ndarray, "s s 3"]) -> RowImage:
@@ -167,8 +167,9 @@ def _cell(label: str, pixels: UInt8[np.ndarray, "s s 3"]) -> RowImage:
 
 
 def _in_rows(run: DecodedRun, key: str, title: str, cells: Sequence[RowImage]) -> Iterator[tuple[ImageRow, ...]]:
-    for at in range(0, len(cells), _MOST_BESIDE):
-        part = tuple(cells[at : at + _MOST_BESIDE])
+    across = -(-len(cells) // -(-len(cells) // _MOST_BESIDE))
+    for at in range(0, len(cells), across):
+        part = tuple(cells[at : at + across])
         yield (ImageRow(f"{key}-{run.index}-{at}", "" if at else title, run_tone(run.index), part),)
 
 

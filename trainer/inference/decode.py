@@ -255,8 +255,10 @@ def _last_headline(decoder: OpenDecoder) -> float:
 
 def how(request: Decode) -> str:
     """Return in words how a request is decoded."""
+    source = "sentence" if request.text else "picture"
     parts = [
-        f"{request.steps} DDIM steps, guidance {request.guidance:g}, noises {request.noises[0]} to {request.noises[-1]}"
+        f"The embedding of the {source} was decoded by {request.steps} DDIM steps, guidance {request.guidance:g}, "
+        f"noises {request.noises[0]} to {request.noises[-1]}"
     ]
     if request.text:
         parts.append(PRIOR_WORDS["gap" if request.close_gap else request.prior])

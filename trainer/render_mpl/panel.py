@@ -54,10 +54,13 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-CAPTION_LETTERS: Final = 11
+CAPTION_LETTERS: Final = 18
+"""Of a line under an image, in an inch of its width."""
 MOST_PICTURES: Final = 12
 FEWEST_PICTURES: Final = 6
 """Of a row on a page, and of one on a narrow part of it."""
+IMAGES_WIDE, IMAGE_LINE_IN = 0.96, 0.115
+"""Share of its place that a row of images takes, and the height of a line of words over or under an image."""
 COLUMN_IN: Final = 0.75
 LETTER_IN: Final = 0.056
 LINE_IN: Final = 0.19
@@ -323,7 +326,7 @@ def _height(mark: Mark, wide: float, *, compact: bool = False) -> float:
     if isinstance(mark, ShadedTable):
         return 0.55 + 0.24 * (len(mark.rows) + 1)
     if isinstance(mark, ImageRow):
-        return 0.46 + 0.6 * float(np.ptp(_ends(mark))) if mark.cells else 0.85
+        return 0.5 + _side(mark, wide) * float(np.ptp(_ends(mark, wide))) if mark.cells else 0.85
     if isinstance(mark, NumberTable):
         rows = sum(height for _, height in _row_names(mark, wide))
         return 0.5 + LINE_IN * (rows + max(map(len, _heads(mark, wide)), default=1))
@@ -462,26 +465,39 @@ def _name_cells(axes: Axes, grid: HeatMap, *, square: bool) -> None:
 
 
 def _draw_images(axes: Axes, strip: ImageRow, *, wide: float) -> None:
-    most = max(1, round(MOST_PICTURES * wide / PAGE_IN))
-    cells = strip.cells[: max(most, FEWEST_PICTURES)]
-    # Of rows next to each other the images are as large as of a row alone, where they have room.
-    room = max(len(cells), most)
+    cells, side = strip.cells[: _fitting_images(wide)], _side(strip, wide)
     heading(axes, strip.title, strip.note or ("" if cells else "none"), swatch=tone_color(strip.tone))
     for column, cell in enumerate(cells):
-        _draw_image(axes, column, cell)
+        _draw_image(axes, column, cell, _caption_lines(cell, side))
     axes.set_axis_off()
-    axes.set_xlim(0, room)
-    axes.set_ylim(*_ends(strip))
+    axes.set_xlim(0, max(len(cells), IMAGES_WIDE * wide / side))
+    axes.set_ylim(*_ends(strip, wide))
     axes.set_aspect("equal", anchor="NW")
 
 
-def _ends(strip: ImageRow) -> tuple[float, float]:
+def _fitting_images(wide: float) -> int:
+    return max(FEWEST_PICTURES, round(MOST_PICTURES * wide / PAGE_IN))
+
+
+def _side(strip: ImageRow, wide: float) -> float:
+    """Return the width of an image of a row in inches: as large as the row allows for their number."""
+    return min(1.0, IMAGES_WIDE * wide / max(1, min(len(strip.cells), _fitting_images(wide))))
+
+
+def _caption_lines(cell: RowImage, side: float) -> list[str]:
+    lines = broken(cell.caption.split(" "), " ", int(CAPTION_LETTERS * side))
+    return [*lines[:2], lines[2] + "…" * (len(lines) > 3)] if len(lines) > 2 else lines
+
+
+def _ends(strip: ImageRow, wide: float) -> tuple[float, float]:
     """Return what a row of images takes below and above their lower edge, in images: captions, and up to two lines."""
-    below, two = any(cell.caption for cell in strip.cells), any(" · " in cell.words for cell in strip.cells)
-    return -0.75 if below else -0.1, 1.4 if two else 1.25
+    side = _side(strip, wide)
+    below = max(len(_caption_lines(cell, side)) * bool(cell.caption) for cell in strip.cells) if strip.cells else 0
+    two = any(" · " in cell.words for cell in strip.cells)
+    return -0.06 - IMAGE_LINE_IN * below / side, 1 + IMAGE_LINE_IN * (1.2 + two) / side
 
 
-def _draw_image(axes: Axes, column: int, cell: RowImage) -> None:
+def _draw_image(axes: Axes, column: int, cell: RowImage, lines: Sequence[str]) -> None:
     from matplotlib.patches import Rectangle
 
     left, side = column + 0.04, 0.92
@@ -494,16 +510,7 @@ def _draw_image(axes: Axes, column: int, cell: RowImage) -> None:
         axes.add_patch(Rectangle((left, 0), side, side, fill=False, edgecolor=INK, linewidth=1.2, zorder=2))
     middle = {"x": left + side / 2, "ha": "center"}
     axes.text(y=0.98, s=cell.words.replace(" · ", "\n"), va="bottom", color=INK, fontsize=6, **middle)
-    lines = broken(cell.caption.split(" "), " ", CAPTION_LETTERS)
-    axes.text(
-        y=-0.06,
-        s="\n".join(lines[:3]) + "…" * (len(lines) > 3),
-        va="top",
-        color=QUIET,
-        fontsize=6,
-        linespacing=1.1,
-        **middle,
-    )
+    axes.text(y=-0.06, s="\n".join(lines), va="top", color=QUIET, fontsize=6, linespacing=1.1, **middle)
 
 
 def read_square(path: str) -> np.ndarray | None:

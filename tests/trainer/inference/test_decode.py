@@ -219,6 +219,7 @@ def test_the_way_from_noise_ends_at_the_picture(workspace, decoders, picture, tm
     words = ["decode", "3", "--image", str(picture), "--steps", "3", "--reverse", "--out", str(tmp_path / "way.png")]
     assert main([*words, "--workspace", str(workspace.folder)]) == 0
     assert Image.open(tmp_path / "way.png").size[1] > 1000
+    assert how(question).startswith("The embedding of the picture was decoded by 12 DDIM steps, guidance 1,")
 
 
 def test_a_cancelled_request_ends_between_steps(decoders):
