@@ -517,7 +517,7 @@ class ImageRowCard(QWidget):
                 )
                 for c in cells
             ]
-            self.row.show_pictures(pictures, tone_color(self.strip.tone).name())
+            self.row.show_pictures(pictures, tone_color(self.strip.tone).name(), large=self.strip.large)
 
     def shown(self) -> Iterator[tuple[Any, ...]]:
         """Yield the caption, text and share of every image."""

@@ -32,6 +32,8 @@ MOST_PX: Final = 132
 SPACIOUS_PX: Final = 12 * MOST_PX
 """From this width on pictures are larger, so that a wide screen is not left empty."""
 LARGER: Final = 1.5
+LARGEST_PX: Final = 216
+"""Of a row of which every image is drawn."""
 WORDS_PX: Final = 20
 CAPTION_LINE_PX: Final = 14
 MOST_LINES: Final = 4
@@ -63,15 +65,16 @@ class ImageRowWidget(QWidget):
         self.shown: tuple[ImageRowItem, ...] = ()
         self._color = "secondary"
         self._current = 0
+        self._large = False
         self._head_px = WORDS_PX
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self._fit_height()
         present(self, "Graphic")
         theme.theme().changed.connect(self.update)
 
-    def show_pictures(self, pictures: Sequence[ImageRowItem], color: str) -> None:
-        """Show these images; `color` (a token or `#rrggbb`) paints the bars."""
-        self.shown, self._color = tuple(pictures), color
+    def show_pictures(self, pictures: Sequence[ImageRowItem], color: str, *, large: bool = False) -> None:
+        """Show these images; `color` (a token or `#rrggbb`) paints the bars. `large`: all, as large as they fit."""
+        self.shown, self._color, self._large = tuple(pictures), color, large
         self._current = min(self._current, max(len(self.shown) - 1, 0))
         self.setAccessibleDescription("; ".join(f"{s.words}: {s.caption}" for s in self.shown))
         self._fit_height()
@@ -90,11 +93,12 @@ class ImageRowWidget(QWidget):
     @property
     def fitting(self) -> int:
         """The number of images drawn."""
-        return max(1, min(len(self.shown), int(self.width() / (LEAST_PX * self.scale))))
+        most = len(self.shown) if self._large else int(self.width() / (LEAST_PX * self.scale))
+        return max(1, min(len(self.shown), most))
 
     def place(self, number: int) -> QRect:
         """Return an image's rectangle, including text and caption."""
-        wide = min(self.width() // max(self.fitting, 1), round(MOST_PX * self.scale))
+        wide = min(self.width() // max(self.fitting, 1), LARGEST_PX if self._large else round(MOST_PX * self.scale))
         return QRect(number * wide, 0, wide, self.height())
 
     def sizeHint(self) -> QSize:
@@ -132,7 +136,6 @@ class ImageRowWidget(QWidget):
 
     def paintEvent(self, _event: QPaintEvent) -> None:
         painter = theme.smooth_painter(self)
-        painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform)
         for number, picture in enumerate(self.shown[: self.fitting]):
             self._paint(painter, self.place(number), picture, focused=self.hasFocus() and number == self._current)
 
@@ -157,6 +160,8 @@ class ImageRowWidget(QWidget):
             painter.drawText(below, int(Qt.AlignmentFlag.AlignVCenter), text)
 
     def _paint_picture(self, painter: QPainter, square: QRect, picture: ImageRowItem, focused: bool) -> None:
+        # Of a picture made of few pixels these are seen.
+        painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform, picture.pixmap is None)
         paint_square(painter, square, picture.pixmap or self._picture(picture.path))
         if picture.strong or focused:
             painter.setBrush(Qt.BrushStyle.NoBrush)
@@ -169,7 +174,7 @@ class ImageRowWidget(QWidget):
         self._fit_height()
 
     def _side(self) -> int:
-        return round((LEAST_PX - 4) * self.scale)
+        return self.place(0).width() - 6 if self._large else round((LEAST_PX - 4) * self.scale)
 
     def _fit_height(self) -> None:
         metrics = QFontMetrics(theme.pixel_font(theme.SMALL_PX))

@@ -20,6 +20,7 @@ from explorer.views.decode import DecodeView
 from explorer.views.decode.choices import decoder_of, decoders_of, in_the_making, why_not
 from explorer.views.decode.view import VISIBLE_DISTANCE
 from explorer.views.view import Context
+from explorer.widgets.image_row import ImageRowItem
 from tests.explorer.answering_client import AnsweringClient
 from tests.explorer.widgets import show_widget
 from trainer.messages import Decode, Failure, decode_answer
@@ -159,7 +160,11 @@ def picture(tmp_path: Path) -> Path:
 
 def shade(view: DecodeView, place: int, column: int) -> int:
     """Return the red of a shown picture's first pixel."""
-    return view.rows[place].boxes[column].image.pixelColor(0, 0).red()
+    return shown(view, f"decoded-{place}-0")[column].pixmap.toImage().pixelColor(0, 0).red()
+
+
+def shown(view: DecodeView, key: str) -> tuple[ImageRowItem, ...]:
+    return view.rows.cards[key].row.shown
 
 
 def test_without_a_decoder_it_trains_one_of_each_run_in_one_click(
@@ -258,19 +263,19 @@ def test_a_dropped_picture_is_decoded_in_few_steps_and_then_in_all(
     assert [question.steps for question in context.client.asked] == [8, 25]
     assert all(question.runs == tuple(decoders) for question in context.client.asked)
     assert all(question.image == str(picture) and not question.text for question in context.client.asked)
-    assert [shade(view, 1, column) for column in (0, 1, 3, 4, 8)] == [90, 0, 10, 30, 110]
-    spread = view.rows[0].boxes[9].image
+    qtbot.waitUntil(lambda: not view.rows.filling and bool(view.rows.panel.notes))
+    assert [shade(view, 1, column) for column in (0, 1, 4, 5, 9)] == [90, 0, 10, 30, 110]
+    assert shown(view, "decoded-0-0")[2].path == "/nowhere/a.png"
+    spread = shown(view, "decoded-0-0")[3].pixmap.toImage()
     assert (spread.pixelColor(0, 0).red(), spread.pixelColor(1, 1).red()) == (128, 255)
-    assert "The mean picture explains 25 %, 25 % of the held-out pixels' variance" in view.limits.text()
+    assert "The mean picture explains 25 %, 25 % of the held-out pixels' variance" in view.rows.notes.text()
     assert (
         "% of 256 samples of clip at step 240, samples of clip at step 240, of true attributes, of the originals: "
-        "ground 90, 90, 95 of 100." in view.limits.text()
+        "ground 90, 90, 95 of 100." in view.rows.notes.text()
     )
     assert view.details().findChild(QWidget, "decode-distance") is not None
     assert not view.controls.controls["prior"].isVisible()
-    sides = {(box.width(), box.height()) for row in view.rows for box in row.boxes}
-    assert len(sides) == 1, "all pictures have one size"
-    assert min(sides.pop()) > 90
+    assert min(view.rows.cards[f"decoded-{side}-0"].row.place(9).width() for side in range(2)) > 90
     assert view.command() == ["decode", *map(str, decoders), "--image", str(picture)]
     assert not view.show_button.isEnabled()
 
@@ -281,13 +286,13 @@ def test_the_way_from_noise_is_shown_on_request(
     view.refresh()
     view.take([picture])
     qtbot.waitUntil(lambda: view.chart is not None and not view.asking.busy)
-    assert not any(way.isVisible() for way in view.ways)
+    assert "noisy-0-0" not in view.rows.cards
     view.controls.show_settings(dataclasses.replace(view.controls.settings, reverse=True))
     view.controls.changed.emit()
     qtbot.waitUntil(lambda: context.client.asked[-1].reverse and not view.asking.busy)
-    assert [item.words for item in view.ways[1].shown] == ["t = 999", "t = 500", "t = 40"]
-    assert view.ways[1].shown[0].pixmap.toImage().pixelColor(0, 0).red() == 51
-    assert all(way.isVisible() for way in view.ways)
+    qtbot.waitUntil(lambda: "noisy-1-0" in view.rows.cards and not view.rows.filling)
+    assert [item.words for item in shown(view, "noisy-1-0")] == ["t = 999", "t = 500", "t = 40"]
+    assert shown(view, "foreseen-1-0")[0].pixmap.toImage().pixelColor(0, 0).red() == 51
     assert view.command()[-1] == "--reverse"
 
 
@@ -372,7 +377,6 @@ def test_a_window_that_becomes_narrow_again_cuts_no_picture(
     for size in ((2300, 1300), (700, 560)):
         view.resize(*size)
         qtbot.wait(50)
-    for row in view.rows:
-        right = row.boxes[-1].mapTo(view, row.boxes[-1].rect().topRight()).x()
-        assert 0 < right < view.width()
-        assert all(box.x() + box.width() <= row.width() for box in row.boxes)
+    for card in view.rows.cards.values():
+        assert card.row.fitting == len(card.row.shown) == 10
+        assert 0 < card.row.mapTo(view, card.row.place(9).topRight()).x() < view.width()

@@ -136,8 +136,9 @@ class DecodedChart:
         )
         return (
             f"The decoders are small, of {size} pixels: what they leave out may be in an embedding all the same, and "
-            f"what stays over the noises may be what all pictures share; only differences between equal decoders speak of the "
-            f"embeddings.{explained} {_read(self.runs)}"
+            f"what stays over the noises may be what all pictures share; only differences between equal decoders speak "
+            f"of the embeddings. The nearest is of {self.runs[0].nearest_of:,} training pictures."
+            f"{explained} {_read(self.runs)}"
         )
 
 
@@ -170,7 +171,7 @@ def _in_rows(run: DecodedRun, key: str, title: str, cells: Sequence[RowImage]) -
     across = -(-len(cells) // -(-len(cells) // _MOST_BESIDE))
     for at in range(0, len(cells), across):
         part = tuple(cells[at : at + across])
-        yield (ImageRow(f"{key}-{run.index}-{at}", "" if at else title, run_tone(run.index), part),)
+        yield (ImageRow(f"{key}-{run.index}-{at}", "" if at else title, run_tone(run.index), part, large=True),)
 
 
 def request_words(request: Any) -> list[str]:

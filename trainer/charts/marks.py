@@ -551,13 +551,14 @@ class RowImage:
 
 @dataclass(frozen=True)
 class ImageRow:
-    """Images in a row; `note` says what is not shown."""
+    """Images in a row; `note` says what is not shown. `large`: the window draws all, as large as they fit."""
 
     key: str
     title: str
     tone: Tone
     cells: tuple[RowImage, ...]
     note: str = ""
+    large: bool = False
 
 
 @dataclass(frozen=True)

@@ -8,22 +8,20 @@ from pathlib import Path
 from typing import Final
 
 import numpy as np
-from PySide6.QtCore import QEvent, QSize, Qt, QTimer
-from PySide6.QtGui import QAction, QPixmap
-from PySide6.QtWidgets import QBoxLayout, QLabel, QLineEdit, QWidget
+from PySide6.QtCore import QTimer
+from PySide6.QtGui import QAction
+from PySide6.QtWidgets import QLineEdit, QWidget
 
 from explorer import theme
 from explorer.intents import MoveAlong, TrainDecoder, ViewIntent
 from explorer.model_client.single_request import CachedRequest
 from explorer.render_qt.controls import Controls
+from explorer.render_qt.panel import PanelWidget
 from explorer.run_control import actions
-from explorer.thumbnails import image_of
 from explorer.views.decode.choices import alike, decoder_of, decoders_of, in_the_making, why_not
 from explorer.views.picture_question import PictureQuestionView
 from explorer.widgets import layouts
-from explorer.widgets.image_row import ImageRowItem, ImageRowWidget
 from explorer.widgets.image_strip import StripItem, StripLine
-from explorer.widgets.pixel_picture import PixelPicture
 from explorer.widgets.refusal import set_refusal
 from explorer.widgets.state_area import Act
 from trainer.charts.decode import (
@@ -33,8 +31,10 @@ from trainer.charts.decode import (
     DecodedRun,
     DecodeSettings,
     ReverseStrip,
+    panel,
     request_words,
 )
+from trainer.charts.marks import ImageRow, Panel, RowImage, run_tone
 from trainer.messages import Decode, DecodeAnswer, RunDecoded
 from trainer.store import RunRow
 from trainer.untrusted.bounded.arrays import load_npy
@@ -48,12 +48,7 @@ TRAINING: Final = (
 LATER_MS: Final = 350
 VISIBLE_DISTANCE: Final = 0.5
 """Along a principal direction, in lengths of an embedding."""
-COLUMNS: Final = ("Original", "Mean", "Nearest", *(f"Noise {seed}" for seed in range(NOISES)), "Lost")
-ACROSS: Final = (10, 5, 4, 3, 2)
-"""How many pictures may be next to each other: as lets them be largest."""
-LEAST_PX: Final = 52
-LARGER: Final = 1.15
-"""A stands above B, where a noise is easily compared, unless pictures are so much larger with A left of B."""
+EMPTY: Final = ("original", "mean", "nearest", "not kept", *(f"noise {seed}" for seed in range(NOISES)))
 
 
 class DecodeQuery(CachedRequest):
@@ -106,20 +101,16 @@ class DecodeView(PictureQuestionView):
     def build(self) -> Iterator[None]:
         self.make_parts(DecodeQuery(self.context.client, self), "Decode")
         self._image = ""
-        # What was moved, and how far, is longer than a line.
-        self.status = _two_lines()
+        self._chart: DecodedChart | None = None
+        self._drawn: object = None
         yield
         self.sentence = _line("decode-sentence", "A sentence to decode; empty: the chosen picture")
         self.before = _line("decode-before", "From this text …")
         self.after = _line("decode-after", "… to this one")
-        self.limits = layouts.text(role="small", name="decode-limits", wrap=True)
         yield
         self.controls = Controls(DecodeSettings, "decode")
         yield
-        self.rows = [DecodedRow(f"decode-{'ab'[index]}", index) for index in range(2)]
-        self.ways = [ImageRowWidget(lambda _path: None) for _ in self.rows]
-        for index, strip in enumerate(self.ways):
-            strip.setObjectName(f"decode-way-{'ab'[index]}")
+        self.rows = PanelWidget(self.pictures, "decode")
         self._later = QTimer(self, singleShot=True, interval=LATER_MS, timeout=self.ask)
         self._train = QAction("Train a decoder", self, objectName="decode-train")
         self._train.triggered.connect(lambda: self.context.jobs.do(actions.queue_decoders, self._without()))
@@ -244,7 +235,7 @@ class DecodeView(PictureQuestionView):
     def show_now(self) -> None:
         chart = self.chart
         if chart is not None:
-            self.status.setText(chart.how if self.is_whole else f"First look: {chart.how}")
+            self.status.setText("" if self.is_whole else "This is a first look, in few steps.")
         elif self.question_now() is None:
             self.status.setText("Drop a picture on this window, or write a sentence.")
         elif not self.asking.busy:
@@ -252,21 +243,22 @@ class DecodeView(PictureQuestionView):
         self.controls.controls["prior"].setVisible(bool(self.sentence.text().strip()))
         self.show_progress()
         self._show_missing()
-        self.limits.setText("" if chart is None else chart.limits)
-        self.limits.setVisible(bool(self.limits.text()))
-        self._show_rows(chart)
+        drawn = [(side, row.id, row.step) for side, row in self.decoders], theme.sides_of(self)
+        # Progress is told often, and pictures stay meanwhile.
+        if chart is not self._chart or drawn != self._drawn:
+            self._chart, self._drawn = chart, drawn
+            self.rows.show_panel(self._panel(chart))
 
-    def _show_rows(self, chart: DecodedChart | None) -> None:
+    def _panel(self, chart: DecodedChart | None) -> Panel:
+        """Return the rows of pictures; empty squares before a decoder answered."""
         decoders = self.decoders
-        for index, row in enumerate(self.rows):
-            at = next((at for at, (side, _) in enumerate(decoders) if side == index), None)
-            row.setVisible(at is not None)
-            run = chart.runs[at] if chart is not None and at is not None else None
-            _show_way(self.ways[index], run, index)
-            if at is None:
-                continue
-            near = run.nearest[0].path if run is not None and run.nearest else ""
-            row.show_run(decoders[at][1], run, None if chart is None else chart.original, self.pictures.get(near))
+        if chart is not None:
+            runs = (replace(run, index=side) for (side, _), run in zip(decoders, chart.runs, strict=True))
+            return panel(replace(chart, runs=tuple(runs)))
+        cells = tuple(RowImage(-1, "", "", label) for label in EMPTY)
+        titles = ((side, f"By {row.short_name} (step {row.step:,})") for side, row in decoders)
+        rows = ((ImageRow(f"decoded-{side}-0", title, run_tone(side), cells, large=True),) for side, title in titles)
+        return Panel(title="", rows=tuple(rows), notes=())
 
     def _without(self) -> list[int]:
         """Return the chosen runs that have no decoder, and none in the making."""
@@ -331,14 +323,11 @@ class DecodeView(PictureQuestionView):
             self._later.start()
 
     def _lay_out(self) -> None:
-        panels = layouts.panel(layouts.column((DecodedRows(self.rows), 1)))
         self.body.addLayout(
             layouts.column(
                 layouts.row((self.sentence, 1), self.show_button),
-                (self.lay_in(panels), 1),
-                *self.ways,
+                (self.lay_in(self.rows), 1),
                 self.status,
-                self.limits,
                 self.strip,
             ),
             1,
@@ -348,8 +337,8 @@ class DecodeView(PictureQuestionView):
 
     def _moves_panel(self) -> QWidget:
         """Return the right panel: how an embedding is moved before it is decoded."""
-        panel = QWidget(objectName="decode-moves")
-        column = layouts.column(margins=(theme.AROUND, theme.BETWEEN, theme.AROUND, theme.AROUND), of=panel)
+        moves = QWidget(objectName="decode-moves")
+        column = layouts.column(margins=(theme.AROUND, theme.BETWEEN, theme.AROUND, theme.AROUND), of=moves)
         for name, control in self.controls.controls.items():
             if name == "prior":
                 continue
@@ -359,138 +348,7 @@ class DecodeView(PictureQuestionView):
             control.setMaximumWidth(QWIDGETSIZE_MAX)
             column.addWidget(control)
         column.addStretch(1)
-        return panel
-
-
-class DecodedRows(QWidget):
-    """The rows of A and B, arranged so that their pictures are large and of one size."""
-
-    def __init__(self, rows: list[DecodedRow]) -> None:
-        super().__init__()
-        self._rows = rows
-        self._box = QBoxLayout(QBoxLayout.Direction.TopToBottom, self)
-        self._box.setContentsMargins(0, 0, 0, 0)
-        self._box.setSpacing(theme.INSIDE)
-        for row in rows:
-            self._box.addWidget(row, 1)
-
-    def minimumSizeHint(self) -> QSize:
-        """Return the minimum size of the stacked layout; that of rows side by side would keep the window wide."""
-        sizes = [row.minimumSizeHint() for row in self._rows if not row.isHidden()]
-        high = sum(size.height() for size in sizes) + theme.INSIDE * max(0, len(sizes) - 1)
-        return QSize(max((size.width() for size in sizes), default=0), high)
-
-    def event(self, event: QEvent) -> bool:
-        done = super().event(event)
-        if event.type() in (QEvent.Type.Resize, QEvent.Type.Show, QEvent.Type.LayoutRequest):
-            self._arrange()
-        return done
-
-    def _arrange(self) -> None:
-        rows = [row for row in self._rows if not row.isHidden()]
-        if not rows:
-            return
-        wide, high, head, gap = self.width(), self.height(), rows[0].head_px, theme.INSIDE
-        parts = len(rows)
-        above, left = (
-            max((rows[0].side(width, height - head, across), across) for across in ACROSS)
-            for width, height in (
-                (wide, (high - gap * (parts - 1)) // parts),
-                ((wide - gap * (parts - 1)) // parts, high),
-            )
-        )
-        is_left = parts > 1 and left[0] > LARGER * above[0]
-        layouts.stack(self._box, not is_left)
-        for row in rows:
-            row.place_tiles(*(left if is_left else above))
-
-
-class DecodedRow(QWidget):
-    """The pictures of one decoder in lines."""
-
-    def __init__(self, name: str, index: int) -> None:
-        super().__init__(objectName=name)
-        self._place = index
-        self.heading, self.facts = layouts.elided(role="strong"), _two_lines()
-        self.boxes = [PixelPicture(f"{name}-{column}") for column in range(len(COLUMNS))]
-        self._tiles = QWidget()
-        self._labels = []
-        for title, box in zip(COLUMNS, self.boxes, strict=True):
-            box.setParent(self._tiles)
-            label = layouts.text(title, "small")
-            label.setParent(self._tiles)
-            self._labels.append(label)
-        layouts.column(self.heading, self.facts, (self._tiles, 1), gap=2, of=self)
-        self._tiles.setMinimumSize(LEAST_PX * ACROSS[0], LEAST_PX + self._words_px())
-
-    @property
-    def head_px(self) -> int:
-        """How high what stands above the pictures is."""
-        return self.heading.sizeHint().height() + self.facts.minimumHeight() + 4
-
-    def side(self, width: int, height: int, across: int) -> int:
-        """Return the side of a picture in this room, with this many next to each other."""
-        wide = (width - (across - 1) * theme.SPACE) // across
-        high = height // -(-len(COLUMNS) // across) - self._words_px() - theme.SPACE
-        return max(LEAST_PX, min(wide, high))
-
-    def place_tiles(self, side: int, across: int) -> None:
-        """Place all pictures, each below its words."""
-        label_px = self._words_px()
-        for number, (label, box) in enumerate(zip(self._labels, self.boxes, strict=True)):
-            line, column = divmod(number, across)
-            left, top = column * (side + theme.SPACE), line * (side + label_px + theme.SPACE)
-            label.setGeometry(left, top, side, label_px - 2)
-            box.setGeometry(left, top + label_px, side, side)
-
-    def _words_px(self) -> int:
-        return self._labels[0].sizeHint().height() + 2
-
-    def show_run(
-        self, decoder: RunRow, run: DecodedRun | None, original: np.ndarray | None, nearest: QPixmap | None
-    ) -> None:
-        """Show what a decoder answered; empty squares before it did."""
-        source = decoder.facts.get("decodes") or {}
-        self.heading.setText(f"{'AB'[self._place]}  {source.get('name', decoder.short_name)}")
-        if run is None:
-            self.facts.setText(f"by {decoder.short_name}, step {decoder.step:,}")
-            for title, box in zip(COLUMNS, self.boxes, strict=True):
-                box.show_pixels(None, f"{title}: not decoded yet")
-            return
-        self.facts.setText(
-            f"step {run.of_step:,}, by {run.name} (step {run.step:,}); not kept {run.not_kept:.1f} %; "
-            f"nearest of {run.nearest_of:,}"
-        )
-        pictures = [original, run.mean, None, *run.samples, run.shade]
-        for title, box, pixels in zip(COLUMNS, self.boxes, pictures, strict=False):
-            box.show_pixels(pixels, f"{title}, decoded by {run.name}" if pixels is not None else title)
-        if run.nearest:
-            near = run.nearest[0]
-            self.boxes[2].show_pixmap(nearest, f"Nearest training picture, cosine {near.cosine:.3f}: {near.caption}")
-
-
-def _show_way(row: ImageRowWidget, run: DecodedRun | None, index: int) -> None:
-    """Show the first noise on its way to the picture, or hide the row where that was not asked for."""
-    strip = run.reverse if run is not None else None
-    row.setVisible(strip is not None)
-    if run is None or strip is None:
-        return
-    row.setAccessibleName(f"{'AB'[index]}: the first noise on its way to the picture of {run.name}")
-    row.show_pictures(
-        [
-            ImageRowItem("", f"t = {level:,}", "", pixmap=QPixmap(image_of(pixels)))
-            for level, pixels in zip(strip.levels, strip.noisy, strict=True)
-        ],
-        theme.run_color(index, row),
-    )
-
-
-def _two_lines() -> QLabel:
-    """Return a quiet text that wraps, with room for two lines, so that nothing moves as it grows."""
-    label = layouts.text(role="small", wrap=True, align=Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignTop)
-    label.ensurePolished()
-    label.setMinimumHeight(2 * label.fontMetrics().lineSpacing())
-    return label
+        return moves
 
 
 def _line(name: str, label: str) -> QLineEdit:

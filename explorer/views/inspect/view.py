@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Final, Literal
 
-from msgspec import Struct
+from msgspec import Struct, structs
 from PySide6.QtCore import QObject
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QButtonGroup, QComboBox, QPushButton, QWidget
@@ -283,8 +284,11 @@ class InspectView(PictureQuestionView):
 
     def _show_maps(self, chart: SaliencyChart | None) -> None:
         selection = self.context.selection
-        marks = list(with_sides(panel(chart), theme.sides_of(self)).marks) if chart else []
         path, sides = Path(self._current), [side.place for side in selection.sides]
+        marks: list[Mark] = []
+        if chart is not None:
+            runs = (structs.replace(run, index=side) for side, run in zip(sides, chart.runs, strict=True))
+            marks += with_sides(panel(replace(chart, runs=tuple(runs))), theme.sides_of(self)).marks
         self._show_map(0, marks[:1], "Image", self._own_caption or path.name, f"The image {path.name}")
         for index in range(2):
             run = (selection.run_a, selection.run_b)[index]
