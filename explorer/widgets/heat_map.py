@@ -215,8 +215,8 @@ class HeatMapWidget(QWidget):
             theme.text_pen(painter, theme.SMALL_PX, "secondary")
             below = QRectF(bar.left(), bar.bottom() + 2, bar.width(), UNDER_PICTURE)
             texts = ("\n".join(lines) for lines in zip(map(number_in, (heat.low, heat.high)), heat.ends))
-            for side, text in zip(("Left", "Right", "HCenter"), (*texts, "0")):
-                painter.drawText(below, int(getattr(Qt.AlignmentFlag, f"Align{side}")), text)
+            for name, text in zip(("Left", "Right", "HCenter"), (*texts, "0")):
+                painter.drawText(below, int(getattr(Qt.AlignmentFlag, f"Align{name}")), text)
             return
         bar = QRectF(frame.right() + 8, frame.top(), BAR, frame.height())
         painter.drawImage(bar, picture(np.linspace(1, 0, 128)[:, None], self._scale))

@@ -88,6 +88,7 @@ def row(number: int, *, objective: str = "clip", of: int | None = None, step: in
         preset="decoder",
         total_steps=steps,
         is_elsewhere=False,
+        no_model="",
     )
 
 

@@ -72,9 +72,9 @@ def panel(chart: SaliencyChart) -> Panel:
     maps = [_map(chart, "image", "Image", np.empty((0, 0)), "", note=Path(chart.path).name)]
     for run in chart.runs:
         facts = f"{objective_label(run.objective)}, step {run.step:,}, cosine {run.cosine:.3f}"
-        key, more = f"map-{run.index}", {"note": facts, "tone": run_tone(run.index)}
+        more: dict[str, Any] = {"note": facts, "tone": run_tone(run.index)}
         more |= {"tones": ("against", run_tone(run.index)), "ends": ("against", "for")}
-        maps.append(_map(chart, key, run.name, run.cells, "Share of the cosine", **more))
+        maps.append(_map(chart, f"map-{run.index}", run.name, run.cells, "Share of the cosine", **more))
     if (difference := chart.difference) is not None:
         more = {"note": "" if chart.agreement is None else f"correlation {chart.agreement:.2f}"}
         more |= {"tones": (run_tone(0), run_tone(1)), "ends": ("A more", "B more")}
