@@ -349,6 +349,17 @@ def test_it_begins_with_umap_where_it_is_kept_until_pca_is_chosen(
     assert len(view.context.client.asked) == 2 * is_kept
 
 
+def test_it_begins_with_umap_of_finished_runs_as_the_map_does(qtbot, view: TimelineView):
+    context = view.context
+    for run in context.selection.runs:
+        context.workspace.runs.change(run, status="finished")
+    context.jobs.watch()
+    qtbot.waitUntil(lambda: context.jobs.is_read)
+    context.selection.swap()
+    qtbot.waitUntil(view.umap.isChecked)
+    qtbot.waitUntil(lambda: len(context.client.asked) == 2)
+
+
 def test_umap_can_be_cancelled_and_may_fail(qtbot, view: TimelineView):
     client = view.context.client
     qtbot.mouseClick(view.umap, Qt.MouseButton.LeftButton)

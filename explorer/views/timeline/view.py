@@ -28,7 +28,7 @@ from explorer.widgets.point_map.locking import Locking
 from explorer.widgets.progress_row import Cancelled, ProgressRow
 from explorer.widgets.searchable_combo_box import SearchableComboBox
 from trainer.charts.metadata_columns import MetadataColumn
-from trainer.charts.pair_colors import CHANGED, COMPUTED, PairNumbers
+from trainer.charts.pair_colors import CHANGED, COMPUTED, MOST_RANKED, PairNumbers
 from trainer.charts.pair_colors import words as color_words
 from trainer.charts.point_placement import PointPlacement
 from trainer.charts.settings import options
@@ -166,7 +166,7 @@ class TimelineView(View):
         chart = reading.chart
         self._choose(chart.placement if chart else PointPlacement())
         self._draw(stay=False)
-        if chart and reading.has_umap and chart.placement != UMAP and not self._stays_on_pca:
+        if chart and chart.placement != UMAP and not self._stays_on_pca and (reading.has_umap or self._is_soon(chart)):
             self._ask_umap()
         for run in chart.runs if chart else ():
             self.context.background.run(
@@ -177,6 +177,13 @@ class TimelineView(View):
                 done=partial(self._take_curves, run),
                 key=f"curves {run.index}",
             )
+
+    def _is_soon(self, chart: TimelineChart) -> bool:
+        """Whether UMAP is to follow on PCA, as it does in Map for finished runs of few pairs."""
+        rows = [self.context.jobs.run(run) for run in self.context.selection.runs]
+        finished = all(row is not None and row.status == "finished" for row in rows)
+        is_quick = sum(run.n * len(run.folders) for run in chart.runs) <= MOST_RANKED
+        return finished and is_quick and not self.context.jobs.look_only
 
     def _draw(self, *, stay: bool) -> None:
         """Show the chart at the current step with `stay`, else at the step selected in the bar."""
