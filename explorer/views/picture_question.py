@@ -97,10 +97,7 @@ class PictureQuestionView(View):
         self.show_button.setEnabled(question is not None and not self.is_whole and not busy)
         if busy:
             self.working.show_progress(self.asking.progress, self.asking.note)
-            if self.chart is None:
-                self.answer_area.loading()
-            else:
-                self.answer_area.ready()
+            self.answer_area.ready()  # what is known stays in view
         elif self._failed is None or self._failed != question:
             self.working.end()
             self.answer_area.ready()

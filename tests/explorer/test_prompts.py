@@ -26,6 +26,7 @@ from tests.explorer.answering_client import AnsweringClient
 from tests.explorer.widgets import add_widget, show_widget
 from trainer.charts.class_task import ClassTexts, write_class_texts
 from trainer.charts.snapshots import choose_snapshot
+from trainer.config import default_paths
 from trainer.messages import EmbedAnswer, EmbedClasses, EmbedImages, Failure, Question, Saliency, decode_answer
 from trainer.prompt_suites import PromptSuite
 from trainer.store import Workspace
@@ -391,11 +392,18 @@ def test_a_typed_caption_is_kept_and_asked_once(qtbot: QtBot, inspect: InspectVi
     assert inspect.show_button.isEnabled()
 
 
+def test_the_sample_is_inspected_at_once(qtbot: QtBot, context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(default_paths, "is_sample", lambda _folder: True)
+    view = show_widget(qtbot, InspectView(context), 1100, 720)
+    qtbot.waitUntil(lambda: view.chart is not None)
+
+
 def test_cancel_stops_and_a_failure_is_told(qtbot: QtBot, inspect: InspectView, context: Context) -> None:
     context.client.answering = False
     QTest.mouseClick(inspect.show_button, Qt.MouseButton.LeftButton)
     qtbot.waitUntil(lambda: "working" in inspect.working.note.text() and inspect.working.isVisible())
     assert inspect.job_slot.isAncestorOf(inspect.working), "progress has its place in the header"
+    assert inspect.answer_area.kind == "ready", "the picture is not dimmed"
     QTest.mouseClick(inspect.working.button, Qt.MouseButton.LeftButton)
     assert context.client.cancelled == [1]
     assert not inspect.working.isVisible()

@@ -33,6 +33,7 @@ from trainer.charts.marks import HeatMap, Mark
 from trainer.charts.run_tones import with_sides
 from trainer.charts.saliency import SaliencyChart, SaliencyRun, panel, request_words
 from trainer.charts.snapshots import choose_snapshot
+from trainer.config import default_paths
 from trainer.errors import UserError
 from trainer.messages import Saliency, SaliencyAnswer
 from trainer.store import SplitKey, Workspace, of_split
@@ -164,6 +165,8 @@ class InspectView(PictureQuestionView):
             self.strip.choose(path)
             self._choose(path)
         self._selected_pairs = pairs
+        if default_paths.is_sample(self.context.workspace.folder) and self.asking.question is None:
+            self.ask()  # who looks around sees at once what this view is for
         # A caption that was typed stays: with another one, what is computed for it would never be shown.
         if self._own_caption != before:
             self._fill_captions()
