@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from explorer.views.last_runs_card import LastRunsCard, TrainingCard, TrainingNow
     from trainer.experiments.counted import RunGroup
     from trainer.experiments.last_runs import LastRuns
-    from trainer.experiments.verdict import ExperimentVerdict, LongerTraining
+    from trainer.experiments.verdict import ExperimentVerdict
     from trainer.store.experiments import ExperimentRow
 
 FIRST: Final = "CLIP + CLOOB, 3 to 5 seeds"
@@ -87,7 +87,8 @@ class ExperimentEntry:
     unfinished: int = 0  # Number of its runs that were stopped or interrupted.
     extension: int = 0  # Seeds that it lacks for a verdict at the end of its budget; 0 where none can be added.
     repeat: int = 0  # Seeds of a new experiment that repeats it, where none can be added and there is no winner.
-    longer: LongerTraining | None = None  # What to do about its weak seeds; None where steps do not lack.
+    # The button, its tool tip and what it asks for, where more seeds cannot decide: its runs, or its data, must change.
+    mend: tuple[str, str, Intent] | None = None
     # Its runs at the time of all this; those that train are at another step at every reading.
     rows: tuple[RunRow, ...] = field(default=(), compare=False)
 
@@ -228,7 +229,7 @@ def _judged(workspace: Workspace, row: ExperimentRow) -> ExperimentEntry:
         stands,
         counted_line(map(_ended, verdict.groups)),
         verdict.points if few is None and verdict.no_comparison else "",
-        next_step(few) if few is not None else small,
+        next_step(few) if few is not None else small or verdict.advice,
     )
     return ExperimentEntry(
         row.name,
@@ -246,8 +247,16 @@ def _judged(workspace: Workspace, row: ExperimentRow) -> ExperimentEntry:
         extension=missing_seeds(experiment) if row.state == "ended" and verdict.is_measured and few is None else 0,
         repeat=experiment.most_seeds + MORE_SEEDS if may_repeat and is_spent(row, experiment, verdict) else 0,
         rows=tuple(rows),
-        longer=verdict.longer,
+        mend=_mend(verdict),
     )
+
+
+def _mend(verdict: ExperimentVerdict) -> tuple[str, str, Intent] | None:
+    """Return what helps where more seeds do not: a longer training, or more held-out pairs of its files."""
+    if (longer := verdict.longer) is not None:
+        return longer.button, longer.text, TrainLonger(longer.run)
+    path = getattr(verdict.experiment.control.run.data, "path", "")
+    return ("Hold out more pairs…", verdict.advice, OpenImport(path, compare=True)) if path and verdict.advice else None
 
 
 def seed_gaps(workspace: Workspace, verdict: ExperimentVerdict) -> tuple[SeedGap, ...]:
@@ -354,13 +363,13 @@ class ExperimentsView(ChartView):
         self.seeds = SeedRows()
         self.compare = QPushButton(objectName="experiments-compare", clicked=self._compare)
         self.runs = QPushButton(objectName="experiments-runs", toolTip="Selects them in Runs", clicked=self._show_runs)
-        self.longer = QPushButton(objectName="experiments-longer", clicked=self._train_longer)
+        self.mend = QPushButton(objectName="experiments-mend", clicked=self._ask_mend)
         self.progress = layouts.text(role="secondary", name="experiments-progress", wrap=True)
         self.verdict = layouts.text(role="headline", name="experiments-verdict", wrap=True)
         self.progress.setMinimumWidth(PROGRESS_TEXT_PX)
         next_steps = FlowRow()
         next_steps.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
-        for part in (self.share, self.left, self.longer, self.runs, self.compare):
+        for part in (self.share, self.left, self.mend, self.runs, self.compare):
             next_steps.add(part)
         layouts.add(
             self.above,
@@ -637,13 +646,13 @@ class ExperimentsView(ChartView):
         set_refusal(self.decide, reason, "Declares looks at 3, 4 and 5 seeds; seeds are added until it is decided")
         self.decide.setVisible(offers)
         # What is advised is what stands out.
-        theme.set_role(self.longer, "primary")
-        theme.set_role(self.decide, "" if entry.longer else "primary")
-        theme.set_role(self.go, "" if offers or entry.longer else "primary")
-        self.longer.setVisible(entry.longer is not None)
-        if entry.longer is not None:
-            self.longer.setText(entry.longer.button)
-            set_refusal(self.longer, reason, entry.longer.text)
+        theme.set_role(self.mend, "primary")
+        theme.set_role(self.decide, "" if entry.mend else "primary")
+        theme.set_role(self.go, "" if offers or entry.mend else "primary")
+        self.mend.setVisible(entry.mend is not None)
+        if entry.mend is not None:
+            self.mend.setText(entry.mend[0])
+            set_refusal(self.mend, reason, entry.mend[1])
         self._offer_stop(runs=entry.state == "going" and not reason, now=bool(entry.training) and not reason)
         ended = entry.state in ("ended", "stopped") and bool(entry.rows)
         self.runs.setVisible(ended)
@@ -653,15 +662,15 @@ class ExperimentsView(ChartView):
             names = [self.context.jobs.name_of(each.run) for each in entry.compared]
             self.compare.setText(f"Compare {names[0]} and {names[1]}")
             self.compare.setToolTip(f"Opens Compare with {names[0]} as A and {names[1]} as B")
-            theme.set_role(self.compare, "" if entry.may_go or entry.longer else "primary")
+            theme.set_role(self.compare, "" if entry.may_go or entry.mend else "primary")
 
     def _show_runs(self) -> None:
         if (entry := self.chosen) is not None:
             self.requested.emit(ShowRuns(tuple(row.id for row in entry.rows)))
 
-    def _train_longer(self) -> None:
-        if (entry := self.chosen) is not None and entry.longer is not None:
-            self.requested.emit(TrainLonger(entry.longer.run))
+    def _ask_mend(self) -> None:
+        if (entry := self.chosen) is not None and entry.mend is not None:
+            self.requested.emit(entry.mend[2])
 
     def _compare(self) -> None:
         if (entry := self.chosen) is not None and entry.compared:

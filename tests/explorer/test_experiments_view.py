@@ -337,8 +337,8 @@ def test_collapsed_runs_are_no_comparison_and_what_cloob_does_in_small_batches_i
     qtbot.waitUntil(lambda: view.verdict.text() == "No comparison yet: 2 of 4 runs have collapsed")
     assert view.progress.text().count("collapse") == 1
     assert "CLOOB +" in view.progress.text(), "the points are below the headline"
-    assert view.longer.text() == "Train again with batches of 32…"
-    assert (view.longer.isVisible(), view.longer.property("role"), view.go.isVisible()) == (True, "primary", False)
+    assert view.mend.text() == "Train again with batches of 32…"
+    assert (view.mend.isVisible(), view.mend.property("role"), view.go.isVisible()) == (True, "primary", False)
 
 
 def test_one_seed_decides_nothing_and_two_can_be_added(qtbot, context):
@@ -403,6 +403,29 @@ def test_one_seed_decides_nothing_and_two_can_be_added(qtbot, context):
     qtbot.waitUntil(lambda: view.picker.key == "lone (repeat)")
     assert workspace.experiments.get("lone").state == "ended"
     assert workspace.runs.of_experiment("lone (repeat)")[0].name.endswith("seed 3")
+
+
+def test_seeds_are_not_advised_where_one_held_out_pair_exceeds_the_margin(qtbot, context, tmp_path):
+    workspace, question = context.workspace, {"retrieval": Question("retrieval", 40, gallery=40)}
+    run = config.Run(name="few", data=config.Folder(path=str(tmp_path)))
+    made = dataclasses.replace(clip_and_cloob(run, seeds=1), name="few")
+    workspace.experiments.add("few", to_toml(made))
+    experiments.start(workspace, "few")
+    for row, share in zip(workspace.runs.of_experiment("few"), (0.4, 0.475), strict=True):
+        workspace.runs.change(row.id, status="finished", step=40)
+        workspace.results.add_evaluation(
+            row.id, 40, "few", made.outcome.split, {"val/image_to_text_R@1": share}, question
+        )
+    experiments.advance(workspace)
+    view = shown(qtbot, context)
+    qtbot.waitUntil(view.decide.isVisible)
+    assert (
+        view.progress.text()
+        == "Ended after 1 of 1 seed. Hold out more pairs: one held-out pair is 2.5 points, more than the margin of ±2."
+    )
+    assert [each.property("role") for each in (view.mend, view.go, view.decide)] == ["primary", "", ""]
+    with qtbot.waitSignal(view.requested, check_params_cb=lambda asked: asked == OpenImport(str(tmp_path), True)):
+        view.mend.click()
 
 
 def test_one_seed_goes_up_to_five_with_a_look_after_each_from_the_third(qtbot, context):
@@ -616,16 +639,16 @@ def test_advice_to_train_longer_has_a_button_that_opens_the_form_with_these_step
     workspace.set_setting("queue", {"held": True})
     window = window_of(tmp_path, [entry for entry in VIEWS if entry.name in ("experiments", "runs")])
     view = window.pages.open_view
-    qtbot.waitUntil(lambda: view.chosen is not None and view.longer.isVisible())
-    assert "Train longer: 512 steps suit these pairs, these runs made 40" in view.longer.toolTip()
-    assert view.longer.property("role") == "primary"
-    assert view.longer.text() == "Train 512 steps…"
+    qtbot.waitUntil(lambda: view.chosen is not None and view.mend.isVisible())
+    assert "Train longer: 512 steps suit these pairs, these runs made 40" in view.mend.toolTip()
+    assert view.mend.property("role") == "primary"
+    assert view.mend.text() == "Train longer (512 steps)…"
     assert not view.go.isVisible(), "what was too short is not repeated"
     window.setMinimumSize(580, 300)
     window.resize(616, 354)  # 1280 x 800 at 200 %
     qtbot.waitUntil(lambda: view.compare.mapTo(window, view.compare.rect().topRight()).x() < window.width())
     assert view.progress.width() >= 200, "no word a line"
-    view.longer.click()
+    view.mend.click()
     qtbot.waitUntil(lambda: window.findChild(NewRun) is not None)
     form = window.findChild(NewRun)
     qtbot.waitUntil(form.isVisible)

@@ -157,6 +157,6 @@ def difference_note(verdict: ExperimentVerdict) -> str:
     note = f"{seeds} seed{'s' if seeds != 1 else ''}" + (f", n = {n:,}" if n else "")
     if not margin:
         return note
-    if n and outcome.percent and margin < factor / n:
-        return f"{note}, too small for the margin of ±{margin:.3g} {unit} (dashed): one of {n:,} is {factor / n:.1f}"
+    if verdict.too_few_pairs:
+        return f"{note}; {verdict.too_few_pairs} (dashed)"
     return f"{note}; dashed: within ±{margin:.3g} {unit} both are equal"

@@ -98,8 +98,7 @@ def draw(verdict: ExperimentVerdict, _settings: ExperimentSettings) -> Panel:
     if verdict.secondaries:
         rows.append((compared_table("secondary", "Secondary outcomes (exploratory)", verdict.secondaries, verdict),))
     rows += [(arms_table(verdict),), (runs_table(verdict),), (design_table(verdict),)]
-    advice = verdict.longer.text if verdict.longer else ""
-    head = tuple(filter(None, (experiment.question, *verdict.words.splitlines(), verdict.not_counted, advice)))
+    head = tuple(filter(None, (experiment.question, *verdict.words.splitlines(), verdict.not_counted, verdict.advice)))
     title = f"Verdict: {experiment.name}"
     return Panel(title=title, head=head, rows=tuple(rows), notes=verdict.notes, warnings=verdict.warnings)
 

@@ -81,7 +81,7 @@ class LongerTraining(Struct, frozen=True, order=True):
     @property
     def button(self) -> str:
         """What a button says that does it."""
-        return f"Train again with batches of {self.batch}…" if self.batch else f"Train {self.steps:,} steps…"
+        return f"Train again with batches of {self.batch}…" if self.batch else f"Train longer ({self.steps:,} steps)…"
 
     @property
     def text(self) -> str:
@@ -135,6 +135,21 @@ class ExperimentVerdict:
     def decided(self) -> bool:
         """Whether every comparison on the primary outcome is decided."""
         return all(comparison.decision != "undecided" for comparison in self.primary)
+
+    @property
+    def too_few_pairs(self) -> str:
+        """Why no number of seeds can tell the margin of equality, which one held-out pair exceeds; empty otherwise."""
+        margin, n = self.experiment.margin, self.samples
+        if not (margin and n and metric(f"val/{self.experiment.outcome.metric}").percent and margin < 1 / n):
+            return ""
+        return f"one held-out pair is {100 / n:.1f} points, more than the margin of ±{100 * margin:.3g}"
+
+    @property
+    def advice(self) -> str:
+        """What helps where more seeds do not, as a sentence; empty where they may, or are not needed."""
+        if self.longer is not None:
+            return self.longer.text
+        return f"Hold out more pairs: {self.too_few_pairs}." if self.too_few_pairs and not self.decided else ""
 
     @property
     def seeds(self) -> tuple[int, ...]:

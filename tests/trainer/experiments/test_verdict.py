@@ -416,7 +416,7 @@ def test_of_few_pictures_seeds_at_chance_are_told_in_one_line_with_their_counts(
         workspace.runs.raise_alert(row.id, "collapse", {"words": "It collapses.", "step": 30})
     assert judge(workspace, "given").headline == "No comparison yet: 6 of 6 runs are at chance or collapsed"
     plot = experiment_verdict.CHART.panel(found, experiment_verdict.ExperimentSettings()).mark("difference")
-    assert plot.note == "3 seeds, n = 34, too small for the margin of ±2 points (dashed): one of 34 is 2.9"
+    assert plot.note == "3 seeds, n = 34; one held-out pair is 2.9 points, more than the margin of ±2 (dashed)"
 
 
 def test_what_rises_still_is_told_by_thirds():
