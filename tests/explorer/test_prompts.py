@@ -392,7 +392,8 @@ def test_a_typed_caption_is_kept_and_asked_once(qtbot: QtBot, inspect: InspectVi
     assert inspect.show_button.isEnabled()
 
 
-def test_the_sample_is_inspected_at_once(qtbot: QtBot, context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_sample_is_inspected_at_once(qtbot: QtBot, context: Context, inspect, monkeypatch) -> None:
+    context.selection.queries = [inspect.strip.items[1].path]  # its caption comes with the pairs
     monkeypatch.setattr(default_paths, "is_sample", lambda _folder: True)
     view = show_widget(qtbot, InspectView(context), 1100, 720)
     qtbot.waitUntil(lambda: view.chart is not None)

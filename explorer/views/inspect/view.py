@@ -165,12 +165,12 @@ class InspectView(PictureQuestionView):
             self.strip.choose(path)
             self._choose(path)
         self._selected_pairs = pairs
-        if default_paths.is_sample(self.context.workspace.folder) and self.asking.question is None:
-            self.ask()  # who looks around sees at once what this view is for
         # A caption that was typed stays: with another one, what is computed for it would never be shown.
         if self._own_caption != before:
             self._fill_captions()
             self.show_now()
+        if default_paths.is_sample(self.context.workspace.folder) and self.asking.question is None:
+            self.ask()  # who looks around sees at once what this view is for
 
     def _not_read(self, error: Exception) -> None:
         self._key, self._is_reading = None, False
