@@ -79,6 +79,7 @@ class HeatMapWidget(QWidget):
         """Draw a picture without cells; without a picture, an empty square with this text."""
         self.heat, self._ground, self._lies, self._at = None, ground, True, NOWHERE
         self.setAccessibleName(text)
+        self.setAccessibleDescription("The picture alone." if ground else "Nothing is drawn yet.")
         self.update()
 
     def show_heat(self, heat: HeatMap, colors: Iterable[str] = ()) -> None:

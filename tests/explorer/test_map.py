@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from msgspec import structs
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QAction, QColor, QImage
 from PySide6.QtWidgets import QLabel, QPushButton
@@ -462,7 +463,7 @@ def test_further_methods_and_parameters(qtbot, view: MapView, client: SilentClie
     qtbot.waitUntil(lambda: len(client.asked) == 4, timeout=3000)
     assert client.asked[3]["question"].placement.metric == "euclidean"
     answer, points = umap(tmp_path, "tsne.npy")
-    client.asked[3]["done"](dataclasses.replace(answer, note="t-SNE, as told; fitted on 50 of 96 points"))
+    client.asked[3]["done"](structs.replace(answer, note="t-SNE, as told; fitted on 50 of 96 points"))
     qtbot.waitUntil(lambda: np.allclose(view.panels[0].map.layer.grid.xy, points), timeout=3000)
     assert "fitted on 50 of 96 points" in view.panels[0].note.toolTip()
     form.choose("file", "/somewhere/xy.csv")

@@ -255,7 +255,6 @@ def _named(numbers: Any, k: int) -> Iterator[tuple[str, Any]]:
 COMMANDS: Final = {
     "evaluate": "`test_repeated_pictures`: every task, of pictures and of a snapshot",
     "compare": "stored evaluations, whose n are of questions",
-    "search": "the chart `search`",
     "data quality": "pairs are judged on purpose, each by its own caption; near duplicates and outliers are files",
     "export map": "draws each pair on purpose; its axes: `test_axes_of_the_map_are_those_of_each_picture_once`",
     "generative": "`test_pictures_that_are_drawn_or_generated_are_counted_once`",

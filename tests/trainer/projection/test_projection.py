@@ -94,7 +94,7 @@ def test_euclidean_neighbors_and_those_among_others() -> None:
     vectors, others = unit_rows(23, 6), unit_rows(9, 6, seed=1)
     full = np.linalg.norm(others[:, None].astype(np.float64) - vectors[None], axis=2)
     told: list[float] = []
-    indices, distances = nearest_among(others, 4, vectors, told.append)
+    indices, distances = nearest_among(others, 4, vectors, lambda share, _note: told.append(share))
     assert np.array_equal(indices, np.argsort(full, axis=1)[:, :4])
     assert np.allclose(np.sqrt(2 * distances), np.sort(full, axis=1)[:, :4], atol=1e-3)
     assert np.allclose(distances_of(1 - distances, "euclidean"), np.sqrt(2 * distances))
