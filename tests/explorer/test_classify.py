@@ -28,7 +28,7 @@ from explorer.views.view import Context
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.image_strip import with_share
 from tests.explorer.answering_client import AnsweringClient
-from tests.explorer.widgets import add_widget
+from tests.explorer.widgets import add_widget, show_widget
 from trainer import config, prompt_suites
 from trainer.charts.class_task import texts_of_pictures
 from trainer.experiments.run_style import styles_of
@@ -457,7 +457,7 @@ def test_own_words_are_remembered(qtbot: QtBot, view: ClassifyView, context: Con
     view.questions.labels_edit.setPlainText("cat, dog")
     view.questions.templates_edit.setPlainText("a {} in the rain")
     qtbot.waitUntil(lambda: view.questions.labels == ("cat", "dog"))
-    again = add_widget(qtbot, ClassifyView(context))
+    again = show_widget(qtbot, ClassifyView(context))
     assert again.questions.suite == OWN
     assert (again.questions.labels, again.questions.templates) == (("cat", "dog"), ("a {} in the rain",))
     again.questions.suites.setCurrentIndex(again.questions.suites.findData("scenes"))

@@ -15,6 +15,7 @@ from PySide6.QtWidgets import QApplication, QLabel, QLineEdit
 from pytestqt.qtbot import QtBot
 
 from explorer import theme
+from explorer.views.classify.label_form import OF_THE_RUN, OWN, LabelForm
 from explorer.views.inspect import InspectView
 from explorer.views.prompts import PromptsView
 from explorer.views.prompts.playground import FIRST_TEMPLATE, WEIGHT
@@ -24,7 +25,7 @@ from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.run_badge import RunBadge
 from tests.explorer.answering_client import AnsweringClient
 from tests.explorer.widgets import add_widget, show_widget
-from trainer.charts.class_task import ClassTexts, write_class_texts
+from trainer.charts.class_task import ClassTexts, choice_suite, write_class_texts
 from trainer.charts.snapshots import choose_snapshot
 from trainer.config import default_paths
 from trainer.messages import EmbedAnswer, EmbedClasses, EmbedImages, Failure, Question, Saliency, decode_answer
@@ -82,9 +83,9 @@ def context(make_context: Callable[[], Context], two_runs: tuple[int, int], tmp_
 
 @pytest.fixture
 def prompts(qtbot: QtBot, context: Context) -> PromptsView:
-    context.settings.set("prompts/suite", "own")
-    context.settings.set("prompts/labels", "ring, star, heart, cross")
-    context.settings.set("prompts/templates", "a photo of a {}\na drawing of a {}\n{}")
+    context.settings.set("classify/suite", "own")
+    context.settings.set("classify/labels", "ring, star, heart, cross")
+    context.settings.set("classify/templates", "a photo of a {}\na drawing of a {}\n{}")
     view = add_widget(qtbot, PromptsView(context))
     qtbot.addWidget(view.questions)
     view.resize(1100, 720)
@@ -193,8 +194,22 @@ def test_words_are_kept_and_labels_that_are_no_classes_are_named(
     assert prompts.command() is None
     prompts.questions.write("ring, star", "a {}")
     qtbot.waitUntil(lambda: not prompts.is_empty)
-    qtbot.waitUntil(lambda: context.settings.value("prompts/labels") == "ring, star")
+    qtbot.waitUntil(lambda: context.settings.value("classify/labels") == "ring, star")
     qtbot.waitUntil(lambda: "--labels" in (prompts.command() or []))
+
+
+def test_prompts_shows_the_label_set_of_classify(qtbot: QtBot, prompts: PromptsView, context: Context) -> None:
+    classify = add_widget(qtbot, LabelForm(is_whole=False))
+    classify.restore(context.settings)
+    assert classify.labels == ("ring", "star", "heart", "cross")
+    classify.write("ring, star", "a {}")
+    for suite, labels in ((OWN, ("ring", "star")), (OF_THE_RUN, choice_suite(context.workspace, 1).classes)):
+        classify.choose(suite)
+        classify.remember(context.settings)
+        prompts.hide()
+        prompts.show()
+        qtbot.waitUntil(lambda: prompts.questions.labels == labels)  # noqa: B023
+        assert prompts.questions.suite == suite
 
 
 @pytest.mark.parametrize("count", [0, 1_001])
@@ -202,7 +217,7 @@ def test_data_without_classes_or_with_too_many_are_told_apart_and_nothing_is_wro
     qtbot: QtBot, context: Context, monkeypatch: pytest.MonkeyPatch, count: int
 ) -> None:
     suite = PromptSuite("data", tuple(f"class {number}" for number in range(count)), ("a {}",), "", "")
-    monkeypatch.setattr("explorer.views.prompts.view.run_suite", lambda *_: suite if count else None)
+    monkeypatch.setattr("explorer.views.prompts.view.choice_suite", lambda *_: suite if count else None)
     view = PromptsView(context)
     for widget in (view, view.questions):
         qtbot.addWidget(widget)

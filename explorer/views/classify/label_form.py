@@ -59,6 +59,8 @@ class LabelForm(QWidget):
         super().__init__(parent, objectName="classifyQuestions")
         self.suites = StillComboBox(objectName="classifySuites", accessibleName="Suite of labels and templates")
         self.suites.addItem("From run A's data", OF_THE_RUN)
+        for name in prompt_suites.prompt_suites():
+            self.suites.addItem(name.capitalize(), name)
         self.suites.addItem("Custom labels", OWN)
         self.labels_edit = _editor("classifyLabels", "Labels, separated by commas or lines")
         self.templates_edit = _editor("classifyTemplates", "Templates, one per line")
@@ -132,24 +134,22 @@ class LabelForm(QWidget):
         """The name of the selected suite, `OF_THE_RUN`, or `OWN`."""
         return str(self.suites.currentData())
 
-    def restore(self, settings: Settings, view: str) -> None:
-        """Show the suite or the texts that `remember` kept for a view; those of a run are to be filled in later."""
-        for name in prompt_suites.prompt_suites():
-            self.suites.insertItem(self.suites.count() - 1, name.capitalize(), name)
-        suite = settings.value(f"{view}/suite", OF_THE_RUN)
+    def restore(self, settings: Settings) -> None:
+        """Show the suite or the texts that any view kept by `remember`; those of a run are to be filled in later."""
+        suite = settings.value("classify/suite", OF_THE_RUN)
         self.choose(suite if isinstance(suite, str) else OF_THE_RUN)
         if self.suite == OWN:
-            stored = [settings.value(f"{view}/{part}", "") for part in ("labels", "templates")]
+            stored = [settings.value(f"classify/{part}", "") for part in ("labels", "templates")]
             self.write(*(text if isinstance(text, str) else "" for text in stored))
         elif self.suite != OF_THE_RUN:
             self.fill(prompt_suites.prompt_suites()[self.suite])
 
-    def remember(self, settings: Settings, view: str) -> None:
-        """Keep the name of the suite, or a person's own texts, for a view."""
-        settings.set(f"{view}/suite", self.suite)
+    def remember(self, settings: Settings) -> None:
+        """Keep the name of the suite, or a person's own texts, for every view."""
+        settings.set("classify/suite", self.suite)
         if self.suite == OWN:
-            settings.set(f"{view}/labels", self.labels_edit.toPlainText())
-            settings.set(f"{view}/templates", self.templates_edit.toPlainText())
+            settings.set("classify/labels", self.labels_edit.toPlainText())
+            settings.set("classify/templates", self.templates_edit.toPlainText())
 
     def choose(self, suite: str) -> None:
         """Show a suite as selected without requesting its texts; an unknown one counts as the user's own."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from PySide6.QtCore import QDir, QSize, Qt
-from PySide6.QtGui import QAction, QHideEvent
+from PySide6.QtGui import QAction, QHideEvent, QShowEvent
 from PySide6.QtWidgets import QFileDialog, QLabel, QPushButton, QSplitter, QWidget
 
 from explorer import theme
@@ -80,9 +80,11 @@ class ClassifyView(View):
         self._build()
         yield
         self._connect()
-        self.questions.restore(context.settings, "classify")
-        if self.questions.suite == OF_THE_RUN:
-            self._fill_from_run()
+
+    def showEvent(self, event: QShowEvent) -> None:
+        if not event.spontaneous():
+            self.questions.restore(self.context.settings)  # Prompts may have changed them
+        super().showEvent(event)
 
     # -- what the window calls ---------------------------------------------------------------------------------
 
@@ -443,7 +445,7 @@ class ClassifyView(View):
         self._show_current()
 
     def _words_changed(self) -> None:
-        self.questions.remember(self.context.settings, "classify")
+        self.questions.remember(self.context.settings)
         if self.isVisible():
             self._ask()
             self._show_strip()

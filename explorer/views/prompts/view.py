@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 from PySide6.QtCore import QTimer
-from PySide6.QtGui import QAction
+from PySide6.QtGui import QAction, QShowEvent
 from PySide6.QtWidgets import QWidget
 
 from explorer.models.thumbnails import Thumbnails
@@ -25,7 +25,7 @@ from explorer.widgets.progress_row import ProgressRow
 from trainer import prompt_suites
 from trainer.charts.calibration import CHART as CALIBRATION
 from trainer.charts.calibration import CalibrationSettings
-from trainer.charts.class_task import run_suite, too_many_classes
+from trainer.charts.class_task import choice_suite, too_many_classes
 from trainer.charts.measures.prompts import PromptRun
 from trainer.charts.prompts import CHART as PROMPTS
 from trainer.charts.prompts import PromptSettings
@@ -125,6 +125,11 @@ class PromptsView(View):
     def method(self) -> str:  # type: ignore[override]
         """The help of the open tab."""
         return CHARTS[self.tabs.currentIndex()].help_text
+
+    def showEvent(self, event: QShowEvent) -> None:
+        if not event.spontaneous():
+            self.questions.restore(self.context.settings)  # Classify may have changed them
+        super().showEvent(event)
 
     def refresh(self) -> None:
         selection = self.context.selection
@@ -283,7 +288,7 @@ class PromptsView(View):
     def _fill_from_run(self) -> None:
         self.context.background.run(
             self,
-            run_suite,
+            choice_suite,
             self.context.workspace,
             self.context.selection.run_a,
             done=self._fill,
@@ -295,25 +300,24 @@ class PromptsView(View):
         if self.questions.suite != OF_THE_RUN:
             return
         many = too_many_classes(suite) if suite is not None else ""
-        if suite is None or many:
+        if suite is None or many or len(suite.classes) < 2:
             self._lacks(f"The data of run A has {many or 'no two classes'}. Enter your own labels.")
         else:
             self.questions.fill(suite)
 
     def _words_changed(self) -> None:
         self._remembering.start()
+        self.questions.remember(self.context.settings)
         if self.isVisible() and self.context.selection.runs:
             self._ask()
 
     def _remember(self) -> None:
         settings, reading = self.context.settings, self._reading
-        self.questions.remember(settings, "prompts")
         if reading is not None:
             weights = {"templates": list(reading.request.templates), "weights": list(self.playground.weights)}
             settings.set("prompts/weights", weights)
 
     def _restore(self) -> None:
-        self.questions.restore(self.context.settings, "prompts")
         tab = self.context.settings.value("prompts/tab", 0)
         self.tabs.setCurrentIndex(tab if tab in range(len(CHARTS)) else 0)
 
