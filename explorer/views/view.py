@@ -257,11 +257,14 @@ class View(QWidget):
             self.controls_changed.emit()
             self.details_changed.emit()
 
-    @property
-    def no_model(self) -> str:
-        """Why none of the chosen runs has a model to ask, and what to do; empty where one has, and without runs."""
+    def lacks_model(self) -> bool:
+        """Return whether none of the chosen runs has a model to ask, which the page then says; else offer controls."""
         rows = [row for run in self.context.selection.runs if (row := self.context.jobs.run(run)) is not None]
-        return rows[0].no_model if rows and all(row.no_model for row in rows) else ""
+        if rows and all(row.no_model for row in rows):
+            self.show_no_model(rows[0].no_model)
+            return True
+        self._offer_controls(on=True)
+        return False
 
     def show_no_model(self, why: str) -> None:
         """Show that the chosen runs have no model to ask, in place of controls that could only fail."""

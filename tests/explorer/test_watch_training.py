@@ -261,6 +261,7 @@ def test_views_that_need_a_model_offer_another_run_to_runs_without_one(
                 view.area.page.button.click()
         context.selection.select_runs(*two_runs)
         qtbot.waitUntil(lambda: view.area.kind != "empty" or view.area.page.title.text() != "No model")  # noqa: B023
+        assert view.offers_controls or kind is QualityView
         view.hide()
 
 

@@ -114,8 +114,7 @@ class ClassifyView(View):
         if not any(map(self.context.jobs.run, runs)) and not self.context.jobs.runs:
             self.show_no_run()
             return
-        if why := self.no_model:
-            self.show_no_model(why)
+        if self.lacks_model():
             return
         if runs:
             self.context.client.warm_up(runs)

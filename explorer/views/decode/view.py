@@ -179,8 +179,7 @@ class DecodeView(PictureQuestionView):
         if not selection.runs:
             self.show_no_run()
             return
-        if why := self.no_model:
-            self.show_no_model(why)
+        if self.lacks_model():
             return
         if not self.decoders:
             self._show_no_decoder()

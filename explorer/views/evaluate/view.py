@@ -179,9 +179,8 @@ class EvaluateView(View):
             set_refusal(self.controls.go, "Choose a run in the bar above.")
             self.show_no_run()
             return
-        if why := self.no_model:
-            set_refusal(self.controls.go, why)
-            self.show_no_model(why)
+        if self.lacks_model():
+            set_refusal(self.controls.go, self.area.page.text.text())
             return
         self.show_content()
         self._propose()

@@ -135,8 +135,7 @@ class InspectView(PictureQuestionView):
         if not selection.runs:
             self.show_no_run()
             return
-        if why := self.no_model:
-            self.show_no_model(why)
+        if self.lacks_model():
             return
         queries = tuple(str(path) for path in selection.queries)
         key = (selection.sides, selection.dataset, tuple(selection.pairs.tolist()), queries)

@@ -139,8 +139,7 @@ class PromptsView(View):
             self._reading = None
             self.show_no_run()
             return
-        if why := self.no_model:
-            self.show_no_model(why)
+        if self.lacks_model():
             return
         if self._reading is not None:
             self.show_content()

@@ -252,8 +252,7 @@ class SearchView(View):
             self.show_no_run()
             self.details_changed.emit()
             return
-        if why := self.no_model:
-            self.show_no_model(why)
+        if self.lacks_model():
             return
         self.show_content()
         self.details_changed.emit()
