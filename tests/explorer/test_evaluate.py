@@ -197,6 +197,14 @@ def test_what_could_not_be_stored_is_refused_before_a_process_works(view: Evalua
     assert page(view.choice.missing)[2] == "Measure it"
 
 
+def test_evaluate_stands_out_until_all_is_measured(view: EvaluateView, qtbot: QtBot):
+    measured(view, qtbot)
+    qtbot.waitUntil(lambda: not view.asking.busy)
+    assert not view.chart.to_measure
+    assert view.controls.go.isVisible()
+    assert not view.controls.go.property("role")
+
+
 def test_an_empty_view_says_what_to_do(view: EvaluateView):
     assert view.empty.isVisible()
     assert not view.table.isVisible()
@@ -206,6 +214,7 @@ def test_an_empty_view_says_what_to_do(view: EvaluateView):
     assert view.confusion.area.page.text.text().startswith("Evaluate zero-shot")
     assert not view.confusion.tasks.isVisible()
     assert view.controls.go.isEnabled()
+    assert view.controls.go.property("role") == "primary"
     assert view.isAncestorOf(view.controls.go), "the bar of an enlarged window would have no room for it"
     view.context.selection.propose(run_a=None, run_b=None)
     assert not view.controls.go.isEnabled()

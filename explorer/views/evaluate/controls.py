@@ -212,7 +212,6 @@ class EvaluateControls(QWidget):
         self.go.clicked.connect(self.wanted)
 
     def _dress(self) -> None:
-        theme.set_role(self.go, "primary")
         for box in (self.data, self.split):
             box.setEditable(True)
             box.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)

@@ -360,6 +360,8 @@ class EvaluateView(View):
     def _show_go(self) -> None:
         """Show the button below the results, unless the page in their place has it."""
         is_page = self._page_evaluates and self.chart is None and self.open_pane in (self.table, self.curves)
+        is_done = self.chart is not None and not self.chart.to_measure
+        theme.set_role(self.controls.go, "" if is_done else "primary")
         self.controls.go.setVisible(not is_page and not self.context.jobs.look_only)
 
     def _done(self, answer: EvaluateAnswer) -> None:
