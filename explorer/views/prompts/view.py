@@ -133,18 +133,17 @@ class PromptsView(View):
 
     def refresh(self) -> None:
         selection = self.context.selection
-        if not selection.runs:
+        if not selection.runs or self.lacks_model():
             self.asking.cancel()
             self.working.end()
             self._reading = None
-            self.show_no_run()
+            if not selection.runs:
+                self.show_no_run()
             return
-        if self.lacks_model():
-            return
-        if self._reading is not None:
-            self.show_content()
-        else:
+        if self._reading is None:
             self.area.loading()
+        elif self._reading.calibration:  # else its page says why there is none
+            self.show_content()
         if self.questions.suite == OF_THE_RUN:
             self._fill_from_run()
         self._ask()
@@ -187,7 +186,7 @@ class PromptsView(View):
         self.status.setText(" ".join(reading.problems.values()))
         if not reading.calibration:
             self.status.setText("")
-            why = " ".join(reading.problems.values())
+            why = " ".join(dict.fromkeys(reading.problems.values()))
             self.area.failed("These images cannot be classified", why, retry=self._ask_again)
             return
         self.show_content()
