@@ -101,7 +101,7 @@ class ExperimentEntry:
 
     @property
     def compared(self) -> tuple[SeedRun, ...]:
-        """Of the first two arms, their finished runs of the first seed that both have; none before there is one.
+        """Of the first two arms, finished runs of the seed nearest to the mean difference; none before there is one.
 
         A seed of which no run collapsed or diverged comes before one of which a run did.
         """
@@ -111,7 +111,10 @@ class ExperimentEntry:
         flawed = {row.id for row in self.rows if ENDED_WORDS.keys() & row.alerts}
         flawed_seeds = {each.seed for each in self.seeds if each.run in flawed}
         arms = list(dict.fromkeys(each.arm for each in self.seeds))[:2]
-        for seed in sorted({each.seed for each in self.seeds}, key=lambda seed: (seed in flawed_seeds, seed)):
+        mean = sum(each.gap for each in self.gaps) / max(1, len(self.gaps))
+        far = {each.seed: round(abs(each.gap - mean), 6) for each in self.gaps}
+        order = [(seed in flawed_seeds, far.get(seed, math.inf), seed) for seed in {each.seed for each in self.seeds}]
+        for _, _, seed in sorted(order):
             pair = tuple(each for each in self.seeds if each.seed == seed and each.run in finished)
             if len(arms) == 2 and [each.arm for each in pair][:2] == arms:
                 return pair[:2]

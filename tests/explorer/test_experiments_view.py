@@ -18,7 +18,7 @@ from explorer.views.experiments import ExperimentsView, listed, waiting_text
 from explorer.views.first_start import LEFT_PX
 from explorer.views.runs.experiment_sheet import ExperimentSheet
 from explorer.views.runs.new_run import NewRun
-from explorer.views.seed_rows import RunCell, SeedRows, SeedRun, gap_text, state_text
+from explorer.views.seed_rows import RunCell, SeedGap, SeedRows, SeedRun, gap_text, state_text
 from explorer.views.seed_truth_line import SeedTruthLine
 from explorer.widgets.disclosure_button import DisclosureButton
 from explorer.widgets.legend import Legend
@@ -548,6 +548,9 @@ def test_after_the_end_its_runs_and_their_comparison_are_a_click_away(qtbot, con
     collapsed = dataclasses.replace(rows[1], alerts={"collapse": {"words": "Collapsed.", "step": 42}})
     later = dataclasses.replace(entry, rows=(rows[0], collapsed, *rows[2:]))
     assert {each.seed for each in later.compared} == {1}, "one of which no run collapsed comes first"
+    gaps = [SeedGap(seed, 40, gap, "") for seed, gap in enumerate((0.9, 0.1, -0.4))]
+    typical = dataclasses.replace(entry, gaps=tuple(gaps))
+    assert {each.seed for each in typical.compared} == {1}, "nearest to the mean of all"
     view.show_buttons(dataclasses.replace(entry, state="going"))
     assert not view.compare.isVisible()
     assert not view.runs.isVisible()
