@@ -21,7 +21,8 @@ from explorer.theme import faint as faint_of
 from explorer.widgets import layouts
 from explorer.widgets.accessible import announce
 from explorer.widgets.elided_label import ElidedLabel, heading
-from explorer.widgets.end_labels import EndLabel, EndLabels, give_room
+from explorer.widgets.end_labels import MOST, EndLabel, EndLabels, give_room
+from explorer.widgets.legend import Legend, LegendEntry
 from explorer.widgets.plot import Plot
 from explorer.widgets.wrapped_label import WrappedLabel
 from trainer.charts.marks import CURVE_SYMBOLS, CURVE_SYMBOLS_SPARSE, Axis, axis_over
@@ -30,6 +31,8 @@ FEW_POINTS = 20
 SYMBOLS = {"disc": ("o", 5), "square": ("s", 7), "triangle": ("t1", 9), "diamond": ("d", 10)}
 """Of pyqtgraph, with their sizes in pixels."""
 """Up to here every point gets a mark: a line through three evaluations must not look like three hundred."""
+MOST_IN_LEGEND = 24
+"""Curves that are too many for names at their ends have a legend; of more it would take the room of the plot."""
 PANEL_WIDTH = 340
 PANEL_HEIGHT = 210
 HIGHEST = 1.0
@@ -161,9 +164,12 @@ class CurvePlot(QWidget):
         lines = [line for line in panel.lines if len(line.x)]
         ends = [f"{line.name}: {line.smooth[-1]:.{panel.digits}f} at {line.x[-1]:g}" for line in lines]
         self.plot.setAccessibleDescription("; ".join(ends) or panel.waiting)
-        self.names.show_labels(
-            [EndLabel(line.name, line.color, *end) for line in panel.lines if (end := _end_of(line)) is not None]
-        )
+        named = [EndLabel(line.name, line.color, *end) for line in lines if (end := _end_of(line)) is not None]
+        self.names.show_labels(named)
+        rest = lines if MOST < len(named) <= MOST_IN_LEGEND else []
+        self.legend.show_entries([LegendEntry(line.name, line.color, "line", line.dash) for line in rest])
+        self.legend.setVisible(bool(rest))
+        self._fit_legend()
 
     def rest(self) -> None:
         """Clear the panel and hide until needed again."""
@@ -250,6 +256,10 @@ class CurvePlot(QWidget):
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         self.names.setGeometry(self.plot.rect())
+        self._fit_legend()
+
+    def _fit_legend(self) -> None:
+        self.legend.setFixedHeight(self.legend.heightForWidth(self.width()))
 
     # -- reading off -------------------------------------------------------------------------------------------
 
@@ -334,6 +344,8 @@ class CurvePlot(QWidget):
         self.readout.raise_()
 
     def _build(self) -> None:
+        self.legend = Legend()
+        self.legend.hide()
         self.waiting = WrappedLabel(parent=self.plot)
         set_role(self.waiting, "secondary")
         self.waiting.setAlignment(Qt.AlignmentFlag.AlignCenter)
@@ -346,7 +358,7 @@ class CurvePlot(QWidget):
         self.readout.setProperty("role", "raised")
         self.readout.setContentsMargins(INSIDE, SPACE, INSIDE, SPACE)
         self.readout.hide()
-        layouts.column(layouts.row(self.title, (self.unit, 1)), (self.plot, 1), gap=SPACE, of=self)
+        layouts.column(layouts.row(self.title, (self.unit, 1)), (self.plot, 1), self.legend, gap=SPACE, of=self)
 
 
 class CurveGrid(QWidget):

@@ -43,7 +43,7 @@ from trainer.charts.color_words import _ON_DARK, _ON_LIGHT
 MARK, TEXT = 3.0, 4.5
 WHOLES: list[QWidget] = []
 """What the shown widgets stand on; kept until the end of a test."""
-RUNS = marks.RUN_TONES
+RUNS = marks.RUN_TONES[: len(marks.HUES)]
 TONES = (*RUNS, "quiet", "bad")
 
 

@@ -542,6 +542,9 @@ def test_curves_of_many_runs_are_drawn_in_turns_and_the_newest_panels_win(qtbot:
         np.testing.assert_array_equal(smoothed.yData, line.smooth)
     shown = [item for item in plot.plot.listDataItems() if item.isVisible()]
     assert len(shown) == 9
+    assert not plot.legend.entries, "names stand at the ends"
+    grid.show_panels([CurvePlotData("loss", "Loss", "", 2, lines[:10])], Axis("step", 0, 1))
+    qtbot.waitUntil(lambda: [entry.words for entry in plot.legend.entries] == [line.name for line in lines[:10]])
 
 
 @pytest.mark.parametrize("value", [0.02, 300.0, -4.0])

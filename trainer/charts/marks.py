@@ -9,6 +9,8 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import cycle
+from string import ascii_lowercase
 from typing import Any, Final, Literal
 
 import numpy as np
@@ -18,7 +20,7 @@ from trainer.analysis.number_text import signed
 from trainer.charts.colored_points import ColoredPoints
 
 Tone = str
-"""What colors a series: `run_a` to `run_h` are runs, `first` to `sixth` hues, `bad` must not be done; or `quiet`.
+"""What colors a series: `run_a` to `run_z` are runs, `first` to `sixth` hues, `bad` must not be done; or `quiet`.
 
 `against` is dark gray: cells that lower a sum.
 Alone, `run_a` and `run_b` are what is about run A or B; with a number behind it, a tone is a hue of the cycle in a
@@ -27,13 +29,13 @@ color: see `own_tone`.
 """
 
 HUES: Final[tuple[Tone, ...]] = ("run_a", "run_b", "first", "second", "fifth", "sixth", "third", "fourth")
-RUN_TONES: Final[tuple[Tone, ...]] = tuple(f"run_{letter}" for letter in "abcdefgh")
+RUN_TONES: Final[tuple[Tone, ...]] = tuple(f"run_{letter}" for letter in ascii_lowercase)
 """What is about a run; that of C has the hue `first`, which alone says nothing of a run."""
-_HUE_OF_RUN: Final = dict(zip(RUN_TONES, HUES, strict=True))
+_HUE_OF_RUN: Final = dict(zip(RUN_TONES, cycle(HUES)))
 
 
 def run_tone(index: int) -> Tone:
-    """Return the tone of the run at this index; 0 is A, and the ninth repeats the first."""
+    """Return the tone of the run at this index; 0 is A, and the 27th repeats the first."""
     return RUN_TONES[index % len(RUN_TONES)]
 
 

@@ -27,7 +27,7 @@ from trainer.charts.marks import (
     own_tone,
     run_tone,
 )
-from trainer.charts.run_tones import in_run_colors
+from trainer.charts.run_tones import in_run_colors, with_sides
 from trainer.charts.snapshot_label import told_apart
 from trainer.charts.spec import Request, targets_of
 from trainer.config.objectives.image_text import InfoLoobPair
@@ -212,6 +212,8 @@ def test_charts_of_many_runs_draw_each_in_its_own_color(workspace: Workspace, si
     assert [bool(dash_of(tone)) for tone in tones] == [False, True] * 3
     assert drawn.mark("t").tones == tuple(tones)
     assert len({hue_of(tone) for tone in tones}) == 6
+    ten = with_sides(panel_of(10), [(at % 2, at // 2) for at in range(10)]).mark("p").curves
+    assert len({tone_color(curve.tone) for curve in ten}) == 10
     two = panel_of(2)
     both = in_run_colors(two, workspace, Request(targets_of([six[1], six[0]])))
     assert both.mark("t").tones == ("run_a=run_b:0", "run_b=run_a:0"), "letter, hue and lightness"
