@@ -84,8 +84,9 @@ class Banner(QFrame):
         self._icon = QLabel()
         self.message, self.next = heading(), ElidedLabel()
         self.whole = layouts.text(name="bannerWhole", wrap=True)
-        self.more = QToolButton(objectName="bannerMore", checkable=True)
-        self.more.setToolTip("Show the whole message")
+        # What to do stands at the end: the middle is cut.
+        self.next.mode = Qt.TextElideMode.ElideMiddle
+        self.more = QToolButton(text="More", checkable=True, objectName="bannerMore", toolTip="Show the whole message")
         self.more.setAccessibleName("More of this message")
         self.count = QToolButton(objectName="bannerCount", toolTip="Show the next message")
         self.count.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)

@@ -483,7 +483,8 @@ def test_open_failures_share_one_strip_of_one_line_and_are_counted(dressed, qtbo
     made.show_message("CLOOB · s0: collapsing.", "8 directions hold 99 % of the variance. " * 9, tone="warn")
     qtbot.waitUntil(made.more.isVisible)
     assert made.height() <= 32
-    assert made.count.text() == "1 of 2"
+    assert made.next.elided.endswith("the variance. ")
+    assert (made.more.text(), made.count.text()) == ("More", "1 of 2")
     made.more.click()
     qtbot.waitUntil(lambda: made.whole.height() >= made.whole.heightForWidth(made.whole.width()))
     assert "CLOOB · s0: collapsing. 8 directions" in made.whole.text()
