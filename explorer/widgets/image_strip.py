@@ -37,7 +37,7 @@ class StripLine(Struct, frozen=True):
 class StripItem(Struct, frozen=True):
     """One image of the strip."""
 
-    path: str  # Of the image file; also its identity.
+    path: str  # Of the image file; also its identity. Without one the first line of `tip` is drawn in its square.
     lines: tuple[StripLine, ...] = ()  # Under it; one without a dot wraps over all of them.
     mark: str = ""  # Icon in the corner, as `Verdict.mark`; empty for none.
     problem: str = ""  # Why there is no picture or no answer, in three words; shown in place of the lines.
@@ -113,17 +113,21 @@ class ImageStrip(QListView):
             if not items:
                 self.current_changed.emit("")
             return
-        paths = [item.path for item in items]
-        self.choose(before if before in paths else paths[min(max(row, 0), len(paths) - 1)])
+        paths = [item.path for item in items]  # of vectors all are empty
+        row = paths.index(before) if before in paths else min(max(row, 0), len(paths) - 1)
+        self._choose_row(row, row)
 
     def choose(self, path: str, through: str = "") -> None:
         """Make this image current and scroll to it, with those up to `through` as far as they have room."""
         row_of = {item.path: row for row, item in enumerate(self.items)}
         if path in row_of:
-            index = self._model.index(row_of[path])
-            self.selectionModel().setCurrentIndex(index, QItemSelectionModel.SelectionFlag.ClearAndSelect)
-            self.scrollTo(self._model.index(row_of.get(through, row_of[path])))
-            self.scrollTo(index)
+            self._choose_row(row_of[path], row_of.get(through, row_of[path]))
+
+    def _choose_row(self, row: int, through: int) -> None:
+        index = self._model.index(row)
+        self.selectionModel().setCurrentIndex(index, QItemSelectionModel.SelectionFlag.ClearAndSelect)
+        self.scrollTo(self._model.index(through))
+        self.scrollTo(index)
 
     def to_start(self) -> None:
         """Forget the current image and scroll to the first: other images will be shown."""
@@ -188,11 +192,16 @@ class _Cell(QStyledItemDelegate):
             painter.fillRect(option.rect.left(), cell.top(), 2, cell.height(), theme.color("outline"))
         square = QRect(cell.left() + (cell.width() - self._edge) // 2, cell.top() + PAD, self._edge, self._edge)
         sign, role = ("triangle-alert", "bad") if item.problem else ("image", "disabled")
-        paint_square(painter, square, self._picture(item.path), sign=sign, role=role)
+        painter.setFont(theme.pixel_font(theme.SMALL_PX))
+        if item.path:
+            paint_square(painter, square, self._picture(item.path), sign=sign, role=role)
+        else:
+            painter.fillRect(square, theme.color("sunken"))
+            painter.setPen(theme.color("secondary"))
+            painter.drawText(square, Qt.AlignmentFlag.AlignCenter | Qt.TextFlag.TextWordWrap, item.tip.partition("\n")[0])
         if item.mark:
             self._paint_mark(painter, square, item.mark)
         text_rect = QRect(cell.left() + PAD, square.bottom() + 5, cell.width() - 2 * PAD, self._lines * LINE)
-        painter.setFont(theme.pixel_font(theme.SMALL_PX))
         if item.problem:
             painter.setPen(theme.color("bad"))
             text = QFontMetrics(painter.font()).elidedText(item.problem, Qt.TextElideMode.ElideRight, text_rect.width())

@@ -160,3 +160,9 @@ def test_the_pair_that_is_selected_is_the_one_that_is_shown(qtbot: QtBot, show_v
     for pairs in ((20,), (7, 9)):
         selection.pairs = pairs
         qtbot.waitUntil(lambda pairs=pairs: view.captions.currentText() == captions[pairs[0]])
+
+
+def test_a_strip_of_vectors_begins_at_its_first(qtbot: QtBot) -> None:
+    strip = show_widget(qtbot, ImageStrip(lambda _path: None), 300, 120)
+    strip.show_items([StripItem("", tip=f"row {row}") for row in range(40)])
+    assert strip.currentIndex().row() == strip.horizontalScrollBar().value() == 0

@@ -88,7 +88,7 @@ class PairStrip(QWidget):
 
 def _item(row: int, runs: Sequence[tuple[int, SimilarityRun]]) -> StripItem:
     items = runs[0][1].items
-    lines, tips = [], [items.caption[row]]
+    lines, tips = [], [items.caption[row] or f"row {row}"]
     for index, run in runs:
         position = int(np.searchsorted(run.rows, row))
         if position >= len(run.rows) or run.rows[position] != row:
