@@ -30,6 +30,8 @@ NOTE: Final = (
     "The best temperature is fitted on these same images: it shows the best that this run's cosines allow, not a "
     "held-out gain."
 )
+FEWEST: Final = 10
+"""Images of a bin that a line goes through; the share of fewer is noise."""
 
 
 @dataclass(frozen=True)
@@ -84,13 +86,14 @@ def _reliability(runs: tuple[CalibrationRun, ...], chosen: list[CalibrationAt]) 
         x, y = bins.confidence[filled], bins.accuracy[filled]
         sizes = 5 + 13 * np.sqrt(bins.counts[filled] / max(int(bins.counts.max()), 1))
         name = f"{run.name}, calibration error {_percent(shown_at.ece)} at temperature {1 / shown_at.inv_tau:.3g}"
-        curves.append(Series(name, tone, x, y, width=1.5))
+        many = bins.counts[filled] >= FEWEST
+        curves.append(Series(name, tone, x[many], y[many], width=1.5))
         points = zip(x.tolist(), y.tolist(), sizes.tolist(), strict=True)
         dots += [Marker("", tone, at, height, size) for at, height, size in points]
         confidence, _ = analysis.top_confidence(run.cosines, run.truth, shown_at.inv_tau, run.offset)
         rugs.append(Rug(run.rows, confidence))
-    axes = Axis("Confidence (largest probability)", 0, 1.02), Axis("Accuracy", 0, 1.04)
-    note = "dot area: images in the bin"
+    axes = Axis("Confidence (largest probability)", 0, 1.05), Axis("Accuracy", -0.05, 1.05)
+    note = f"dot area: images in the bin; line: bins of {FEWEST} or more"
     title, rug = "Reliability diagram", joined(rugs)
     return XYPlot("reliability", title, *axes, tuple(curves), dots=tuple(dots), note=note, brushes="x", rug=rug)
 

@@ -96,6 +96,7 @@ def _clouds(run: GapRun, index: int, name: str, settings: GapSettings) -> XYPlot
     # The frame is that of the snapshot: the eye sees what moves.
     x, y = (axis_over("", [both[:, side]]) for side in (0, 1))
     tone = run_tone(index)
+    label = "" if settings.share else f"gap {run.measures.at(settings.way, 0).gap:.3f}"
     return XYPlot(
         f"clouds-{index}",
         name,
@@ -103,8 +104,8 @@ def _clouds(run: GapRun, index: int, name: str, settings: GapSettings) -> XYPlot
         y,
         (Series("", "quiet", means[:, 0], means[:, 1]),),
         dots=(
-            Marker("mean image", tone, float(means[0, 0]), float(means[0, 1]), 11),
-            Marker("mean text", "quiet", float(means[1, 0]), float(means[1, 1]), 11, "diamond"),
+            Marker("mean image", tone, float(means[0, 0]), float(means[0, 1]), 15, "ring", label=label),
+            Marker("mean text", tone, float(means[1, 0]), float(means[1, 1]), 9, "diamond"),
         ),
         points=(Points("texts", "quiet", text, live.rows), Points("images", tone, image, live.rows)),
         equal=True,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
+from operator import truediv
 from typing import Any, Final
 
 import numpy as np
@@ -32,15 +34,18 @@ def draw(data: PerRun[SimilarityRun], settings: SimilaritySettings) -> Panel:
     if settings.same_axis:
         ends = [(min(low for low, _ in ends), max(high for _, high in ends))] * len(ends)
     bars = [bar_count(run.matched, end, settings.bins) for run, end in zip(data.found, ends, strict=True)]
+    lengths = [high - low for low, high in ends]
+    # Bars of one width, so that heights may be compared.
+    width = max(min(map(truediv, lengths, bars)), max(lengths) / settings.bins)
+    ends = [(low, max(high, low + width * math.ceil((high - low) / width - 1e-6))) for low, high in ends]
     parts = [
-        _series(run, run_tone(index), np.linspace(*end, 1 + (min(bars) if settings.same_axis else count)), settings)
-        for run, index, end, count in zip(data.found, data.places, ends, bars, strict=True)
+        _series(run, run_tone(index), np.linspace(*end, 1 + round((end[1] - end[0]) / width)), settings)
+        for run, index, end in zip(data.found, data.places, ends, strict=True)
     ]
     heights = [
         axis_over("share of pairs (%)", [curve.y for curve in part], include=(0,), percent=True) for part, _ in parts
     ]
-    if settings.same_axis:
-        heights = [max(heights, key=lambda axis: axis.high)] * len(heights)
+    heights = [max(heights, key=lambda axis: axis.high)] * len(heights)
     plots = tuple(
         XYPlot(
             f"cosines-{index}",
@@ -57,9 +62,8 @@ def draw(data: PerRun[SimilarityRun], settings: SimilaritySettings) -> Panel:
         )
         for (run, index, name), end, y, (part, means) in zip(data.named, ends, heights, parts, strict=True)
     )
-    if settings.same_axis:
-        highest = max((plot.value_ends for plot in plots), key=lambda ends: ends[1])
-        plots = tuple(replace(plot, shared_ends=highest) for plot in plots)
+    highest = max((plot.value_ends for plot in plots), key=lambda ends: ends[1])
+    plots = tuple(replace(plot, shared_ends=highest) for plot in plots)
     # Of shuffled pairs, the hardest are nearer than the matched one: chance would look like a fault.
     tables = (table_of(data, settings), *(differences(data, settings) if len(data.found) > 1 else ()))
     facets = ((facet_table(data, settings.facet),),) if settings.facet else ()
