@@ -33,8 +33,8 @@ from trainer.distribution.bundle_files import DRAWING, takes_choices
 WIDTH, HEIGHT = 968, 600
 FORM_PX: Final = 364
 LABEL_PX: Final = 80
-PANELS_PX, FIGURES_PX = 104, 138
-"""Of the list of panels: four short names, and one that is cut shows that it scrolls; of figures: the usual five."""
+PANELS_PX: Final = 104
+"""Of the list of panels: four short names, and one that is cut shows that it scrolls."""
 PER_LINE: Final = (4, 3)
 BOX_PX: Final = 36
 """Of a check box beside its text, and the gap behind it."""
@@ -434,10 +434,10 @@ class ExportDialog(QDialog):
         also = layouts.text("Also as", "secondary")
         also.setFixedWidth(LABEL_PX)
         self._reading.setVisible(not self._example)
-        parts = layouts.scroll(layouts.panel(self._part_rows), "export-panels")
-        parts.setFixedHeight(
-            FIGURES_PX if self._example else PANELS_PX
-        )  # What is below stays where it is when the panels are read.
+        parts = layouts.panel(self._part_rows)
+        if not self._example:  # What is below stays where it is when the panels are read.
+            parts = layouts.scroll(parts, "export-panels")
+            parts.setFixedHeight(PANELS_PX)
         beside = () if self._example else (layouts.row(also, *self.also.values(), layouts.STRETCH, gap=theme.INSIDE),)
         self.choosing = layouts.panel(
             layouts.column(

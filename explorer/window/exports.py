@@ -154,16 +154,16 @@ class Exports(QObject):
             return
         commands = drawings(views)
         experiment = _experiment(runs, rows)
-        drawn = curve_runs(commands, runs, rows)
+        # The page compares what has ended.
+        ended = {row.id for row in rows if row.status == "finished"}
+        drawn = [run for run in curve_runs(commands, runs, rows) if run in {*runs} | ended]
         figures = with_usual(commands, runs[:2], drawn)
         figures += [["export", "experiment-verdict", "--experiment", experiment]] if experiment else []
         selected = ["--runs", *map(str, runs)]
         # Many names would be cut; that of their experiment says which runs they are.
         named = ["--runs", experiment] if experiment and len(runs) > 2 else selected
         stem = file_stem(["evidence", *named], self._names(rows))
-        # The page compares what has ended.
-        ended = {row.id for row in rows if row.status == "finished"}
-        command = ["bundle", "--runs", *(str(run) for run in drawn if run in {*runs} | ended)]
+        command = ["bundle", "--runs", *map(str, drawn)]
         example = ["export", "similarity", "--runs", *map(str, runs[:2])]
         names = figure_names(figures)
         filters = "; ".join(filter(None, (view.filter_words for view in views)))
@@ -315,15 +315,15 @@ def _of_catalog(group: Sequence[str]) -> list[str]:
 def curve_runs(commands: Iterable[Sequence[str]], runs: Sequence[int], rows: Sequence[RunRow]) -> list[int]:
     """Return the runs whose curves a bundle of these runs holds, A and B first.
 
-    They are those whose curves Runs draws with them, by the eyes in its list, else those of their experiment.
+    They are those of their experiment whose curves Runs draws with them, by the eyes in its list, or all of it.
     """
     drawn = next((command for command in commands if command[:2] == ["export", "curves"]), [])
     ids = takewhile(str.isdecimal, drawn[drawn.index("--runs") + 1 :]) if "--runs" in drawn else ()
     more = [*map(int, ids)]
-    if not {*runs} <= {*more}:
-        experiment = _experiment(runs, rows)
-        more = [row.id for row in rows if experiment and row.experiment == experiment and row.deleted_at is None]
-    return [*dict.fromkeys([*runs, *more])]
+    experiment = _experiment(runs, rows)
+    own = [row.id for row in rows if experiment and row.experiment == experiment and row.deleted_at is None]
+    more = more if {*runs} <= {*more} else own
+    return [*dict.fromkeys([*runs, *(run for run in more if not own or run in own)])]
 
 
 def _experiment(runs: Sequence[int], rows: Sequence[RunRow]) -> str:

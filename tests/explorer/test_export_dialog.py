@@ -300,7 +300,7 @@ def test_what_lacks_a_snapshot_or_classes_is_known_before_the_export(context, tw
     plain = context.workspace.runs.create(config.Run(name="img", data=config.Folder(path="none")))
     asks = figure_problems(context.workspace, [["export", "prompts", "--runs", str(plain)]])
     assert left_out_words({"Prompts": asks["prompts"]}, 1) == (
-        "0 of 1 figures. Prompts left out: The data of run img has no two classes. Choose labels in Classify."
+        "0 of 1 figures. Prompts left out: The data of run img has fewer than two classes. Choose labels in Classify."
     )
 
 
@@ -329,7 +329,7 @@ def test_curves_are_of_the_experiment_or_of_what_runs_draws() -> None:
     drawn = [["export", "curves", "--runs", "4", "5", "6", "--axis", "step"]]
     assert curve_runs(drawn, [3, 1], rows) == [3, 1, 2], "A and B of one experiment"
     eyes = [["export", "curves", "--runs", "1", "3", "4"]]
-    assert curve_runs(eyes, [3, 1], rows) == [3, 1, 4], "the eye of run 2 of their experiment is closed"
+    assert curve_runs(eyes, [3, 1], rows) == [3, 1], "the eye of run 2 is closed, and run 4 of no experiment"
     assert curve_runs(drawn, [5, 4], rows) == [5, 4, 6]
     assert curve_runs(drawn, [5, 1], rows) == [5, 1], "Runs draws others"
 
