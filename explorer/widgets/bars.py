@@ -13,8 +13,8 @@ from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 from explorer import theme
 from trainer.analysis.label_shares import percent
 
-ROW_PX: Final = 32
-"""Least height of a row; in a high window rows are up to three times as high, and bars twice."""
+ROW_PX, MOST_ROW_PX, WIDEST_PX = 32, 40, 1_400
+"""Least and largest height of a row, and largest width of all: a value stands near its label."""
 HEAD_PX: Final = 52
 BAR_PX: Final = 14
 MIN_BAR_PX: Final = 12
@@ -65,7 +65,7 @@ class BarChart(QWidget):
         """Return where the head of each column is."""
         n = max(1, len(self.columns))
         left = self._name_width() + theme.BETWEEN
-        width = (self.width() - left - (n - 1) * theme.AROUND) / n
+        width = (min(self.width(), WIDEST_PX) - left - (n - 1) * theme.AROUND) / n
         return [QRectF(left + i * (width + theme.AROUND), 0, width, HEAD_PX) for i in range(len(self.columns))]
 
     def show_bars(
@@ -93,7 +93,7 @@ class BarChart(QWidget):
     @property
     def row_px(self) -> int:
         """The height of a row: the rows share what room there is."""
-        return min(3 * ROW_PX, max(ROW_PX, (self.height() - HEAD_PX) // max(1, len(self.names))))
+        return min(MOST_ROW_PX, max(ROW_PX, (self.height() - HEAD_PX) // max(1, len(self.names))))
 
     def sizeHint(self) -> QSize:
         return QSize(480, HEAD_PX + ROW_PX * max(4, min(len(self.names), 10)) + 4)
@@ -119,7 +119,7 @@ class BarChart(QWidget):
         if not self.columns:
             return
         painter.setPen(theme.color("line"))
-        painter.drawLine(QPointF(0, HEAD_PX - 4.5), QPointF(self.width(), HEAD_PX - 4.5))
+        painter.drawLine(QPointF(0, HEAD_PX - 4.5), QPointF(min(self.width(), WIDEST_PX), HEAD_PX - 4.5))
         if self._stale:
             painter.setOpacity(0.5)
         for row in range(fitting):
@@ -159,7 +159,7 @@ class BarChart(QWidget):
     def _paint_bar(self, painter: QPainter, room: QRectF, column: BarColumn, row: int) -> None:
         share, is_top = column.shares[row], column.top == row
         number = QFontMetricsF(_font(strong=True)).horizontalAdvance("100.0 %")
-        thick = BAR_PX * min(2.0, room.height() / ROW_PX)
+        thick = BAR_PX * room.height() / ROW_PX
         track = QRectF(room.left(), room.center().y() - thick / 2, room.width() - number - theme.INSIDE, thick)
         theme.fill_with(painter, theme.color("sunken"))
         painter.drawRoundedRect(track, 3, 3)

@@ -238,12 +238,14 @@ class ProgressPage(QWidget):
         self.bar = QProgressBar(accessibleName="Progress", textVisible=False, maximum=1000)
         self.note = layouts.text(role="secondary", name="progressNote")
         self.button = QPushButton("Cancel", objectName="progressCancel", accessibleName="Cancel this computation")
-        text_label = layouts.text(text, "secondary", wrap=True)
+        text_label, title_label = layouts.text(text, "secondary", wrap=True), layouts.text(title, "title")
         for part in (text_label, self.bar):
             part.setFixedWidth(PAGE_PX)
+        for label in (title_label, text_label, self.note):
+            label.setAlignment(Qt.AlignmentFlag.AlignCenter)
         text_label.setMinimumHeight(text_label.heightForWidth(PAGE_PX))
-        parts = layouts.text(title, "title"), text_label, theme.SPACE, self.bar, self.note
-        buttons = layouts.row(self.button, layouts.STRETCH)
+        parts = title_label, text_label, theme.SPACE, self.bar, self.note
+        buttons = layouts.row(layouts.STRETCH, self.button, layouts.STRETCH)
         lines = layouts.column((layouts.STRETCH, 2), *parts, buttons, (layouts.STRETCH, 3))
         layouts.row(layouts.STRETCH, lines, layouts.STRETCH, of=self)
         self.button.clicked.connect(row.cancel)

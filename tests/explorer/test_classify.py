@@ -228,10 +228,10 @@ def test_a_high_window_has_high_rows_and_files_are_looked_for_where_the_last_wer
         dialog.close()
     view.bars.show_bars(("red", "blue"), ())
     heights = []
-    for height in (60, 52 + 2 * 50, 2000):
+    for height in (60, 52 + 2 * 36, 2000):
         view.bars.resize(400, height)
         heights.append(view.bars.row_px)
-    assert heights == [32, 50, 96]
+    assert heights == [32, 36, 40]
 
 
 def test_a_click_on_the_chip_of_a_label_removes_it(qtbot: QtBot, view: ClassifyView, images: dict[str, Path]) -> None:
@@ -351,7 +351,7 @@ def test_check_marks_stand_where_the_right_labels_are_set(
     assert view.strip.items[0].mark == "x"
     name_a = context.jobs.name_of(context.selection.run_a)
     assert label(view, "classifyVerdict") == (
-        f"Both predict red; right is blue. Not in the training captions of {name_b}: red. "
+        f"Both predict red; true: blue. Not in the training captions of {name_b}: red. "
         f"Not in the training captions of {name_a}: blue"
     )
     picker = TruthPicker(context.settings, list)
@@ -359,11 +359,11 @@ def test_check_marks_stand_where_the_right_labels_are_set(
     captions = {"f": "a white heart above a black heart", "s": "a black star below a white one", "o": "a white star"}
     picker.of_data = {path: ("white", caption) for path, caption in captions.items()}
     whys = {path: picker.why(path) for path in captions}
-    assert whys == {"f": "the first label that its caption names", "s": "its class in the data", "o": ""}
+    assert whys == {"f": "from the caption", "s": "its class in the data", "o": ""}
     black = Prediction(("black", "white"), np.array([0.9, 0.1]), np.array([0.3, 0.1]), 20, "softmax")
     outcome = verdict([black, black], ["A", "B"], "white", why=whys["f"])
     assert outcome is not None
-    assert outcome.words == "Both predict black; right is white, the first label that its caption names"
+    assert outcome.words == "Both predict black; true: white (from the caption)"
     again = TruthPicker(context.settings, list)
     again.show_labels(("blue", "red"), ())
     assert [again.label_of(str(images[name])) for name in ("a-red", "disagree-red")] == ["blue", "red"]
@@ -702,7 +702,7 @@ def test_pictures_of_the_data_fill_an_empty_view_disputed_ones_first(
     view.questions.choose(OWN)  # as by typing: the labels of run A, read later, do not replace them
     view.questions.write("red, blue", "")
     qtbot.waitUntil(lambda: view.strip.items[0].mark == "x")
-    assert label(view, "classifyVerdict") == "Both predict red; right is blue"
+    assert label(view, "classifyVerdict") == "Both predict red; true: blue"
     view.questions.write("green, a blue", "")
     qtbot.waitUntil(lambda: view.strip.items[0].mark == "equal", timeout=5000)
     assert not view.right_label.label_of(str(paths[5])), "its caption holds none of these labels"
