@@ -132,7 +132,7 @@ def split_line(reading: DataSource) -> str:
     """Return one line with how many pairs are held out, and what that rests on; empty if it is not known."""
     counts = ", ".join(f"{pairs:,} {_SPLITS.get(split, split)}" for split, pairs in reading.pairs.items())
     held = [pairs for split, pairs in reading.pairs.items() if split != "train" and pairs]
-    counts += f", one is {100 / held[0]:.1f} points" if len(held) == 1 else ""
+    counts += f": each is {100 / held[0]:.1f} points of R@1" if len(held) == 1 else ""
     return f"{f'{counts}. ' if len(reading.pairs) > 1 else ''}{in_labels(reading.split, reading.data)}".strip()
 
 

@@ -794,7 +794,7 @@ def preparing(run: RunRow) -> str:
 
 
 def watch_note(run: RunRow) -> str:
-    """Return what the watch of another program's training says, `nothing new for 9 min`; empty while it reads on."""
+    """Return what the watch of another program's training says, `quiet for 9 min`; empty while it reads on."""
     return run.phase if run.is_watched and working(run) and run.step and run.phase != "watching" else ""
 
 

@@ -198,7 +198,8 @@ class _Cell(QStyledItemDelegate):
         else:
             painter.fillRect(square, theme.color("sunken"))
             painter.setPen(theme.color("secondary"))
-            painter.drawText(square, Qt.AlignmentFlag.AlignCenter | Qt.TextFlag.TextWordWrap, item.tip.partition("\n")[0])
+            flags = Qt.AlignmentFlag.AlignCenter | Qt.TextFlag.TextWordWrap
+            painter.drawText(square, flags, item.tip.partition("\n")[0])
         if item.mark:
             self._paint_mark(painter, square, item.mark)
         text_rect = QRect(cell.left() + PAD, square.bottom() + 5, cell.width() - 2 * PAD, self._lines * LINE)

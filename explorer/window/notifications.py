@@ -302,7 +302,7 @@ class Notifications(QObject):
             message = f"{run.short_name} has not responded for {STALLED_S:.0f} s."
             step = "It may be in a long step, or its disk or device may hang; see its log in Runs."
             if run.is_watched:
-                message = f"The watcher of {run.short_name} is behind: nothing new for {STALLED_S:.0f} s."
+                message = f"The watcher of {run.short_name} is behind: quiet for {STALLED_S:.0f} s."
                 step = "The training is not affected; see the log of the watcher in Runs."
             self._stalled[run.id] = message
         elif not run.active:

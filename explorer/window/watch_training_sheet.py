@@ -21,7 +21,7 @@ from trainer.places import bindings
 
 _WORDS: Final = (
     "The folder that open_clip, Lightning or transformers writes, or the log of any other program. The training is not "
-    "changed: it becomes one run. Stop in Jobs or Runs ends the watch, not the training."
+    "changed: it becomes one run. Jobs and Runs end the watch; the training goes on."
 )
 _WITH: Final = "All pairs are embedded with each checkpoint at low priority, the newest first."
 _FAR: Final = (
@@ -33,7 +33,7 @@ _CURVES: Final = "Its curves are shown; it has no model that can be opened."
 _FIELDS: Final = {
     "folder": ("Training", "output folder, or ssh://host/path"),
     "data": ("Pairs", "folder, table or tar; empty: curves only"),
-    "every": ("Interval", "in updates; empty: every checkpoint"),
+    "every": ("Every", "n steps; empty: every checkpoint"),
     "model": ("Model", "folder with its settings, if not in the above"),
     "name": ("Name", "default: folder name"),
 }

@@ -396,7 +396,7 @@ def test_clip_and_cloob_are_compared_on_data_from_the_first_start(
         f"Trains CLIP and CLOOB, {pairs // batch * epochs:,} steps of {batch} pairs, 3 seeds each. "
         "Their time is not known yet: no run like these has finished on this computer."
     )
-    assert sheet.split.text().startswith(f"{pairs} to train on, {sheet.reading.pairs['heldout']} held out, one is ")
+    assert sheet.split.text().startswith(f"{pairs} to train on, {sheet.reading.pairs['heldout']} held out: each is ")
     assert f"with batches of {batch}: choose 32" in sheet.both.small.text.text()
     assert sheet.both.small.button.isVisible() == (pairs >= 32)
     slow = Pace("CLIP · s9", run, 2.0)
@@ -723,7 +723,7 @@ def test_a_held_out_part_of_its_own_is_told(open_sheet, qtbot: QtBot, tmp_path: 
     sheet = open_sheet(tmp_path / "kinds")
     _opened(sheet, qtbot)
     split = "The folders 'train' and 'test' state the split: 'test' is held out."
-    counts = f"12 to train on, 12 held out, one is 8.3 points. {split}"
+    counts = f"12 to train on, 12 held out: each is 8.3 points of R@1. {split}"
     assert (sheet.split.text(), sheet.about.text()) == (counts, "2 classes.")
     assert sheet.reading.captions_repeat
     fitted = on_data(presets.preset("clip-folder"), sheet.reading.data, 32, 12, captions_repeat=True)

@@ -223,7 +223,7 @@ def test_data_without_classes_or_with_too_many_are_told_apart_and_nothing_is_wro
     for widget in (view, view.questions):
         qtbot.addWidget(widget)
         widget.show()
-    has = "1,001 classes; 1,000 at most can be classified" if count else "no two classes"
+    has = "1,001 classes; 1,000 at most can be classified" if count else "fewer than two classes"
     qtbot.waitUntil(lambda: view.status.text() == f"The data of run A has {has}. Enter your own labels.")
     remark = view.questions.findChild(QLabel, "classifyLabelsRemark")
     assert not remark.isVisible(), "before anything was written"

@@ -268,7 +268,7 @@ def test_views_that_need_a_model_offer_another_run_to_runs_without_one(
 def test_a_watch_without_news_says_so_wherever_the_run_stands(
     qtbot: QtBot, make_context: Callable[[], Context]
 ) -> None:
-    quiet = "nothing new for 9 min"
+    quiet = "quiet for 9 min"
     workspace = make_context().workspace
     run = watched(workspace, phase=quiet)
     now = add_widget(qtbot, TrainingNow())
@@ -294,7 +294,7 @@ def test_the_banner_of_a_watcher_that_was_behind_is_taken_back_by_its_next_sign_
     window = window_of(tmp_path / "ws", (VIEWS[0],))
     workspace = window.services.context.workspace
     run = watched(workspace)
-    message = f"The watcher of {run.short_name} is behind: nothing new for 0 s."
+    message = f"The watcher of {run.short_name} is behind: quiet for 0 s."
     with RunLog.claim(workspace, run.id) as log:
         workspace.runs.change(run.id, status="running")
         qtbot.waitUntil(lambda: window.banner.message.text() == message, timeout=20_000)

@@ -160,8 +160,8 @@ def class_words(
     question = suites[suite] if suite is not None else run_suite(workspace, run)
     if not labels:
         if question is None or (many := too_many_classes(question)):
-            name = workspace.runs.get(run).name
-            raise ChartError(f"The data of run {name} has {many if question else 'no two classes'}. {NAME_LABELS}.")
+            has = many if question else "fewer than two classes"
+            raise ChartError(f"The data of run {workspace.runs.get(run).short_name} has {has}. {NAME_LABELS}.")
         labels = question.classes
     return tuple(dict.fromkeys(labels)), tuple(dict.fromkeys(templates or templates_for(question, labels)))
 

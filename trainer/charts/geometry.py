@@ -178,7 +178,7 @@ def _published() -> NumberTable:
 def _sampled(runs: Sequence[Geometry]) -> str:
     n = max(run.n for run in runs)
     sampled = any(run.n < run.pairs for run in runs)
-    return f"Angles of all pairs of {n:,} rows drawn at random." if sampled else "Angles of all pairs of rows."
+    return f"Angles between all pairs of images, and of texts{f': {n:,} drawn at random' * sampled}."
 
 
 _OF_ROWS: Final = ("angles", "rows", "row_angles")

@@ -195,7 +195,7 @@ class FolderWatch:
             phase = self.trouble
         elif phase == "watching" and (quiet := time.monotonic() - self._news_at) >= QUIET_S:
             minutes = int(quiet / 60)
-            phase = f"nothing new for {minutes} min" if minutes < 100 else f"nothing new for {minutes // 60} h"
+            phase = f"quiet for {minutes} min" if minutes < 100 else f"quiet for {minutes // 60} h"
         total = self._curves.total_steps
         self._log.progress(step=self.step, total_steps=max(total, self.step) if total else 0, phase=phase)
 

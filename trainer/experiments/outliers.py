@@ -10,7 +10,6 @@ import numpy as np
 from jaxtyping import Float
 
 from trainer.analysis.chance import chance_level
-from trainer.analysis.intervals import wilson
 from trainer.metrics import Metric
 from trainer.store import Question
 
@@ -24,7 +23,7 @@ FEWEST: Final = 5
 """Values of which a median deviation says something: that of 3 is small where two of them happen to be alike."""
 _FEWEST_OF_MEDIAN: Final = 3
 """Values that have a median to be less than half of."""
-AT_CHANCE: Final = "cannot be told from chance"
+AT_CHANCE: Final = "may be chance"
 DEVIATIONS: Final = 3
 """Standard errors above the chance level within which a share is at chance: several seeds are looked at."""
 BELOW_HALF: Final = "below half of the median"
@@ -103,9 +102,7 @@ def weak(
 def chance_sentence(
     values: Mapping[tuple[str, int], float], of: int, measure: Metric, name: str, question: Question, *, rising: int
 ) -> str:
-    """Return one sentence about all seeds at chance: the best of them, its counts, and what guessing gets.
-
-    Its interval is Wilson's at three standard errors, which holds the chance level exactly where `weak` finds it.
+    """Return one sentence about all seeds at chance: the best of them, and what guessing gets.
 
     Args:
         values: Arm and number of each seed at chance -> value.
@@ -113,17 +110,12 @@ def chance_sentence(
         measure, name, question: As of `weak`.
         rising: Of how many of them the curve still rises.
     """
-    n, highest = question.asked(name), max(values.values())
-    low, high = wilson(highest, n, z=DEVIATIONS)
-    count = f"{round(highest * n):,} of {n:,}; " if math.isclose(highest * n, round(highest * n), abs_tol=0.01) else ""
-    interval = f"{count}99.7 % CI {100 * low:.1f}–{100 * high:.1f} %"
     seeds = f"All {of} seeds" if len(values) == of > 1 else _named(values)
     drawing = question.drawing(name)
     share = math.nan if drawing is None else chance_level(*drawing)
-    chance = measure.text(share) + (f", {share * n:.0f} of {n:,}" if share * n >= 1 else "")
-    bound = "at most " if len(values) > 1 else ""
+    best = measure.text(max(values.values())) + " or less" * (len(values) > 1)
     still = f", {rising} still rising" if rising else ""
-    return f"{seeds} {AT_CHANCE} ({chance}): {bound}{measure.text(highest)} ({interval}){still}."
+    return f"{seeds} {AT_CHANCE}: {best}, chance {measure.text(share)}{still}."
 
 
 def _named(seeds: Iterable[tuple[str, int]]) -> str:

@@ -509,27 +509,27 @@ def method_notes(experiment: Experiment) -> tuple[str, ...]:
     """Return how the intervals and the p of an experiment are made, in sentences."""
     least, most, alpha = experiment.least_seeds, experiment.most_seeds, experiment.alpha
     shared = f" / {experiment.comparisons} (one for each arm compared)" if experiment.comparisons > 1 else ""
-    normal = "for roughly normal differences; a collapsed seed breaks that."
+    normal = "for roughly normal differences (not with a collapsed seed)."
     if most == OPEN:
         kind = "anytime-valid confidence sequence of the paired difference over seeds"
         source, holds = "Wang and Ramdas 2023, arXiv:2310.03722", f"It holds at any number of seeds, {normal}"
-        p = "anytime-valid"
+        p = "is anytime-valid"
     elif least == most:
         kind, source = "Student's t of the paired difference over seeds", f"exactly {most} seeds"
-        holds, p = f"It holds {normal}", "that of the paired t test"
+        holds, p = f"It holds {normal}", "is that of the paired t test"
     else:
         kind = f"repeated confidence interval of the paired difference at {least} to {most} seeds"
         source = "exact t boundaries, Jennison and Turnbull 1989"
         holds, p = (
             f"The error rate holds over all looks, at any stopping time, {normal}",
-            "repeated, valid over all looks",
+            "stays valid however often you look",
         )
     flips = (
         f" A test of signs alone follows from {FEWEST_FLIPS} seeds on." if most == OPEN or most >= FEWEST_FLIPS else ""
     )
     return (
         f"Interval: {kind} at alpha {alpha:g}{shared} ({source}). {holds}{flips}",
-        f"The p is {p}.{_shared_words(experiment)}",
+        f"The p {p}.{_shared_words(experiment)}",
     )
 
 

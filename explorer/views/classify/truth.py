@@ -47,7 +47,7 @@ class TruthPicker(SearchableComboBox):
         if path in self._truth or label not in named or len(named) < 2:
             return ""
         first = min(named, key=lambda each: _spaced(caption).index(_spaced(each)))
-        return "the first label that its caption names" if label == first else "its class in the data"
+        return "from the caption" if label == first else "its class in the data"
 
     def show_labels(self, labels: tuple[str, ...], paths: Iterable[str]) -> None:
         """Offer these labels, and show that of the chosen images; the names are offered where one says a label."""

@@ -58,7 +58,7 @@ def verdict(
         each = "; ".join(f"{names[index]}: {prediction.label}{prediction.share}" for index, prediction in said)
         return Verdict(f"{each}. A single label has no share: write another to compare it with")
     right = tuple(prediction.label == truth for _, prediction in said) if truth else ()
-    judged = "" if not right else ", which is right" if all(right) else f"; right is {truth}{f', {why}' if why else ''}"
+    judged = "" if not right else ", which is right" if all(right) else f"; true: {truth}{f' ({why})' if why else ''}"
     for label in dict.fromkeys([*(prediction.label for _, prediction in said), truth]):
         if label and (lacking := (untrained or {}).get(label)):
             judged += f". Not in the training captions of {' and '.join(lacking)}: {label}"

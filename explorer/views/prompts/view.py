@@ -299,7 +299,7 @@ class PromptsView(View):
             return
         many = too_many_classes(suite) if suite is not None else ""
         if suite is None or many or len(suite.classes) < 2:
-            self._lacks(f"The data of run A has {many or 'no two classes'}. Enter your own labels.")
+            self._lacks(f"The data of run A has {many or 'fewer than two classes'}. Enter your own labels.")
         else:
             self.questions.fill(suite)
 

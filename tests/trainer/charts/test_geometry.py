@@ -46,7 +46,8 @@ def test_a_sample_says_so_and_angles_are_of_all_its_pairs(charted):
     data = geometry(charted, 1, 2, most=200)
     panel = CHART.draw(data, GeometrySettings())
     (shown,) = panel.notes[panel.table_notes :]
-    assert shown == "Angles of all pairs of 200 rows drawn at random.", "p and published values are told with the table"
+    of_all = "Angles between all pairs of images, and of texts: 200 drawn at random."
+    assert shown == of_all, "p and published values are told with the table"
     for run in data.found:
         assert (run.n, run.pairs) == (200, 240)
         assert [at.step for at in run.course["image"]] == [0, 80, 160, 240]

@@ -15,7 +15,6 @@ from msgspec import structs
 from tests.trainer.experiments.conftest import ASKED, end, end_all
 from trainer import config
 from trainer.analysis import anytime_valid
-from trainer.analysis.intervals import wilson
 from trainer.analysis.number_text import number, signed
 from trainer.analysis.repeated_intervals import critical_t, p_value
 from trainer.charts import experiment_verdict, groups
@@ -347,7 +346,7 @@ def test_the_interval_of_a_share_ends_at_100_points_and_three_arms_have_one_at_t
 def test_outlying_and_weak_seeds_are_named_and_signs_are_tested_from_six_seeds(workspace, clip_cloob):
     values = [(0.40, 0.47), (0.41, 0.49), (0.42, 0.48), (0.43, 0.52), (0.40, 0.46), (0.42, 0.002)]
     found = judged_values(workspace, clip_cloob, values, least=3, most=8)
-    assert [words for words in found.warnings if words.startswith("CLOOB seed 5 cannot be told from chance (")]
+    assert [words for words in found.warnings if words.startswith("CLOOB seed 5 may be chance: ")]
     assert [words for words in found.warnings if words.startswith("Seed 5 is an outlier: CLOOB has 0.2 %")]
     assert len(found.warnings) == 2
     gaps = np.array([b - a for a, b in values])
@@ -364,7 +363,7 @@ def test_outlying_and_weak_seeds_are_named_and_signs_are_tested_from_six_seeds(w
     assert not [words for words in found.warnings if "outlier" in words], "two that are alike are no spread"
     falls = [(0.58, 0.1), (0.52, 0.0), (0.55, 0.0), (0.54, 0.01)]
     found = judged_values(Workspace(workspace.folder.parent / "falls"), clip_cloob, falls, least=4, most=4)
-    weak = "2 of 4 CLOOB seeds cannot be told from chance"
+    weak = "2 of 4 CLOOB seeds may be chance"
     assert found.headline == f"CLOOB is worse than CLIP: −52.0 points after 4 seeds, {weak}"
 
 
@@ -379,10 +378,7 @@ def test_seeds_that_trained_too_little_are_not_collapsed_but_to_be_trained_longe
         end(workspace, row.id, {"image_to_text_R@1": 0.004 if rises else 0.4})
     found = judge(workspace, stored.name)
     longer = "Train longer: 504 steps suit these pairs, these runs made 40."
-    assert found.warnings == (
-        "CLOOB seeds 0, 1, 2 cannot be told from chance (0.2 %, 1 of 512): at most 0.4 % (99.7 % CI 0.1–2.4 %), "
-        "3 still rising.",
-    )
+    assert found.warnings == ("CLOOB seeds 0, 1, 2 may be chance: 0.4 % or less, chance 0.2 %, 3 still rising.",)
     panel = experiment_verdict.CHART.panel(found, experiment_verdict.ExperimentSettings())
     assert panel.head[-1] == longer
     assert (found.longer.text, "collapsed" in found.headline) == (longer, False)
@@ -396,7 +392,7 @@ def test_seeds_that_trained_too_little_are_not_collapsed_but_to_be_trained_longe
     assert judge(workspace, stored.name).longer is None, "they made enough steps"
 
 
-def test_of_few_pictures_seeds_at_chance_are_told_in_one_line_with_their_counts(workspace, clip_cloob):
+def test_of_few_pictures_seeds_at_chance_are_told_in_one_line(workspace, clip_cloob):
     question = dataclasses.replace(ASKED, n=34, gallery=34)
     few = dataclasses.replace(clip_cloob, name="given", least_seeds=3, most_seeds=3, secondaries=())
     workspace.experiments.add("given", to_toml(few))
@@ -405,12 +401,7 @@ def test_of_few_pictures_seeds_at_chance_are_told_in_one_line_with_their_counts(
             run = workspace.runs.create(few.run_of(arm, seed), status="queued", experiment="given", arm=arm.name)
             end(workspace, run, {"image_to_text_R@1": right / 34}, asked=question)
     found = judge(workspace, "given")
-    low, high = wilson(3 / 34, 34, z=3)
-    assert low < 1 / 34, "what the line says must hold of its interval"
-    assert found.warnings == (
-        "All 6 seeds cannot be told from chance (2.9 %, 1 of 34): at most 8.8 % "
-        f"(3 of 34; 99.7 % CI {100 * low:.1f}–{100 * high:.1f} %).",
-    )
+    assert found.warnings == ("All 6 seeds may be chance: 8.8 % or less, chance 2.9 %.",)
     assert (found.headline, found.points) == ("No comparison yet: 6 of 6 runs are at chance", "CLOOB −2.0 points")
     for row in workspace.runs.of_experiment("given")[:1]:
         workspace.runs.raise_alert(row.id, "collapse", {"words": "It collapses.", "step": 30})
