@@ -102,8 +102,10 @@ def verdict_section(verdict: ExperimentVerdict) -> str:
 
 
 def _mean_and_range(verdict: ExperimentVerdict, arm: str, index: int, measure: Metric) -> str:
-    values = [run.values[index] for run in verdict.runs if run.arm == arm and not run.note]
-    values = [value for value in values if math.isfinite(value)]
+    # As in the differences: of seeds that one arm lacks the others are not compared.
+    seeds = verdict.seeds or [run.seed for run in verdict.runs]
+    runs = [run for run in verdict.runs if run.arm == arm and not run.note and run.seed in seeds]
+    values = [value for run in runs if math.isfinite(value := run.values[index])]
     if len(values) < 2:
         return measure.text(values[0]) if values else "–"
     ends = f"{measure.text(min(values))} to {measure.text(max(values))}"

@@ -25,6 +25,7 @@ from trainer.experiments.experiment import from_toml, to_toml
 from trainer.experiments.outliers import still_rises
 from trainer.experiments.verdict import judge
 from trainer.metrics import metric
+from trainer.render_html.experiment_page import verdict_section
 from trainer.scheduling import experiments, queue
 from trainer.store import RunLog, StoreError, Workspace
 
@@ -266,6 +267,8 @@ def test_three_seeds_have_an_interval_of_their_budget_and_all_points_on_the_axis
     (bar,) = plot.dots
     assert (bar.mark, bar.low, bar.high) == ("diamond", *(pytest.approx(100 * end) for end in exact)), "no arrow"
     assert plot.y.low < bar.low < bar.high < plot.y.high < 40, "all of the bar, and little more"
+    one_less = dataclasses.replace(found, runs=tuple(r for r in found.runs if (r.arm, r.seed) != ("CLOOB", 2)))
+    assert "41.0 % (40.0 % to 42.0 %, 2 seeds)" in verdict_section(one_less), "the mean of what the difference is of"
     wide = dataclasses.replace(one, interval=structs.replace(one.interval, low=-3.0, high=3.0))
     found_wide = dataclasses.replace(found, primary=(wide,))
     plot = experiment_verdict.CHART.panel(found_wide, experiment_verdict.ExperimentSettings()).mark("difference")
