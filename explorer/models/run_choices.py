@@ -10,7 +10,7 @@ from explorer.widgets.finder import Choice
 if TYPE_CHECKING:  # the bar imports this, and its first paint waits for no store
     from trainer.store import RunRow
 
-ALONE: Final = "Other runs"
+ALONE: Final = "No experiment"
 ARCHIVED: Final = "Archived"
 
 

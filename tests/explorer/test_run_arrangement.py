@@ -84,7 +84,7 @@ def test_columns_and_groups_are_there_the_next_time(qtbot: QtBot, view: RunsView
     view.table.collapse(["Experiment: duel"])
     again = show_widget(qtbot, RunsView(view.context))
     again.refresh()
-    qtbot.waitUntil(lambda: lines(again) == ["Experiment: duel", "Other runs", "small", "plain"])
+    qtbot.waitUntil(lambda: lines(again) == ["Experiment: duel", "No experiment", "small", "plain"])
     assert again.table.columnWidth(OWN) == 233
     assert again.hidden.isVisible(), "what a stored group hides is told"
     assert again.hidden.text() == "1 in collapsed groups · Expand all"
@@ -120,7 +120,7 @@ def test_a_filter_hides_groups_without_a_run_that_fits(qtbot: QtBot, view: RunsV
     view.arrangement.choose(group="experiment")
     qtbot.waitUntil(lambda: len(lines(view)) == 5)
     view.filter.setText("small")
-    assert lines(view) == ["Other runs", "small"]
+    assert lines(view) == ["No experiment", "small"]
     group = view.table.group_at(0)
     assert group is not None
     assert view.table.shown.count_of(group) == 1

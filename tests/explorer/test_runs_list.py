@@ -79,7 +79,7 @@ def test_what_runs_is_on_top_then_the_queue_then_experiments_seed_by_seed(qtbot:
         log.progress(step=46, total_steps=384, phase="training")
         view = opened(qtbot, context, 7)
         seeds = [ids["CLIP 0"], ids["CLOOB 0"], ids["CLIP 1"], ids["CLOOB 1"]]
-        expected = [NOW, running, ids["waits"], "Experiment: duel", *seeds, "Other runs", ids["other"]]
+        expected = [NOW, running, ids["waits"], "Experiment: duel", *seeds, "No experiment", ids["other"]]
         qtbot.waitUntil(lambda: lines(view) == expected)
         states = [view.table.shown.index(row, RunColumn.LAST).data(STATE_ROLE) for row in (1, 2, 4)]
         assert states == ["46 of 384", "next", ""]
@@ -95,7 +95,7 @@ def test_what_runs_is_on_top_then_the_queue_then_experiments_seed_by_seed(qtbot:
             assert other.data(Qt.ItemDataRole.ToolTipRole).endswith(why)
         assert view.table.shown.headerData(RunColumn.LAST, Qt.Orientation.Horizontal) == "R@1"
         view.table.collapse_all()
-        assert lines(view) == [NOW, running, ids["waits"], "Experiment: duel", "Other runs"], "what runs is in sight"
+        assert lines(view) == [NOW, running, ids["waits"], "Experiment: duel", "No experiment"], "what runs is in sight"
         log.scalars(0, {log.run.metric: 0.312})
         log.headline(0.312, 0.312)
         log.status("stopped")
@@ -247,7 +247,7 @@ def test_a_group_folds_over_a_run_that_is_chosen(qtbot: QtBot, context: Context)
     ids = fill(context.workspace)
     view = opened(qtbot, context, 6)
     view.table.choose([ids["other"], ids["CLOOB 1"]])
-    for title in ("Experiment: duel", "Other runs"):
+    for title in ("Experiment: duel", "No experiment"):
         index = view.table.shown.index(lines(view).index(title), RunColumn.NAME)
         QTest.mouseClick(view.table.viewport(), Qt.MouseButton.LeftButton, pos=view.table.visualRect(index).center())
     assert not {ids["other"], ids["CLOOB 1"]} & set(lines(view))

@@ -221,7 +221,7 @@ def column_choices(workspace: Workspace, runs: Sequence[RunRow]) -> tuple[Column
 class ValueGroup(Struct, frozen=True):
     """Runs that have the same value."""
 
-    title: str  # `objective.beta: 8`, or `Other runs`.
+    title: str  # `objective.beta: 8`, or `No experiment`.
     runs: tuple[RunRow, ...]  # In the order they were given.
 
 
