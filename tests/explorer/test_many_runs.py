@@ -132,5 +132,5 @@ def test_a_list_of_runs_has_a_heading_for_each_experiment_archived_ones_last():
     rows = [row(1), row(2, experiment="old"), row(3, experiment="old"), row(4, experiment="new")]
     rows += [row(5, experiment="new", archived_at=1.0), row(6)]
     found = [(choice.group, choice.key) for choice in run_choices(rows)]
-    assert found == [("new", 4), ("old", 2), ("old", 3), ("No experiment", 1), ("Other runs", 6), ("Archived", 5)]
+    assert found == [("new", 4), ("old", 2), ("old", 3), ("No experiment", 1), ("No experiment", 6), ("Archived", 5)]
     assert {choice.group for choice in run_choices([row(1), row(2)])} == {""}, "no heading where all are of none"
