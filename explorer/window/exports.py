@@ -321,9 +321,9 @@ def curve_runs(commands: Iterable[Sequence[str]], runs: Sequence[int], rows: Seq
     ids = takewhile(str.isdecimal, drawn[drawn.index("--runs") + 1 :]) if "--runs" in drawn else ()
     more = [*map(int, ids)]
     experiment = _experiment(runs, rows)
-    own = [row.id for row in rows if experiment and row.experiment == experiment and row.deleted_at is None]
-    more = more if {*runs} <= {*more} else own
-    return [*dict.fromkeys([*runs, *(run for run in more if not own or run in own)])]
+    siblings = [row.id for row in rows if experiment and row.experiment == experiment and row.deleted_at is None]
+    more = more if {*runs} <= {*more} else siblings
+    return [*dict.fromkeys([*runs, *(run for run in more if not siblings or run in siblings)])]
 
 
 def _experiment(runs: Sequence[int], rows: Sequence[RunRow]) -> str:

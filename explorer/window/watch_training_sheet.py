@@ -21,7 +21,7 @@ from trainer.places import bindings
 
 _WORDS: Final = (
     "The folder that open_clip, Lightning or transformers writes, or the log of any other program. The training is not "
-    "changed: it becomes one run. Jobs and Runs end the watch; the training goes on."
+    "changed: it becomes one run. Jobs and Runs end the watch; the training continues."
 )
 _WITH: Final = "All pairs are embedded with each checkpoint at low priority, the newest first."
 _FAR: Final = (

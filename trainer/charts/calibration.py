@@ -86,8 +86,8 @@ def _reliability(runs: tuple[CalibrationRun, ...], chosen: list[CalibrationAt]) 
         x, y = bins.confidence[filled], bins.accuracy[filled]
         sizes = 5 + 13 * np.sqrt(bins.counts[filled] / max(int(bins.counts.max()), 1))
         name = f"{run.name}, calibration error {_percent(shown_at.ece)} at temperature {1 / shown_at.inv_tau:.3g}"
-        many = bins.counts[filled] >= FEWEST
-        curves.append(Series(name, tone, x[many], y[many], width=1.5))
+        enough = bins.counts[filled] >= FEWEST
+        curves.append(Series(name, tone, x[enough], y[enough], width=1.5))
         points = zip(x.tolist(), y.tolist(), sizes.tolist(), strict=True)
         dots += [Marker("", tone, at, height, size) for at, height, size in points]
         confidence, _ = analysis.top_confidence(run.cosines, run.truth, shown_at.inv_tau, run.offset)
