@@ -12,7 +12,6 @@ from explorer import theme
 from explorer.event_loop.background import Background
 from explorer.import_sheet.dropped_files import is_data
 from explorer.widgets import layouts
-from explorer.widgets.refusal import set_refusal
 from explorer.widgets.still import StillComboBox
 from explorer.window.open_sheet import OpenSheet
 from trainer.distribution.model_folders import WEIGHTS
@@ -66,7 +65,7 @@ class OpenModelSheet(OpenSheet):
     def check(self) -> None:
         named = self.model.text().strip()
         missing = not named or (self.data.currentData() == _OTHER and not self.path.text().strip())
-        set_refusal(self.start, _MISSING if missing else "")
+        self.refuse(_MISSING if missing else "")
         chosen = next((published for published in PUBLISHED if published.specification == named), None)
         self.say(
             _WORDS

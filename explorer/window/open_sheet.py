@@ -48,6 +48,13 @@ class OpenSheet(QDialog):
         self.note.setMinimumHeight(NOTE_LINES * self.fontMetrics().lineSpacing())
         self.start = QPushButton("Open", self, objectName=f"{name}-start", default=True, clicked=self.accept)
         theme.set_role(self.start, "primary")
+        self._copy = QPushButton("Copy as command", self, objectName=f"{name}-copy", autoDefault=False)
+        self._copy.clicked.connect(self._copy_command)
+
+    def refuse(self, reason: str) -> None:
+        """Refuse to open, and to copy the command, for this reason; empty allows both."""
+        for button in (self.start, self._copy):
+            set_refusal(button, reason)
 
     def command(self) -> list[str]:
         """Return the `trainer` arguments that do the same."""
@@ -65,7 +72,7 @@ class OpenSheet(QDialog):
         self.check()
         if not self.start.isEnabled():
             return
-        set_refusal(self.start, self.reading)
+        self.refuse(self.reading)
         self.say(self.reading)
         self._background.run(
             self, self.act(), self._workspace, self.command(), done=self._done, failed=self._failed, key="open"
@@ -96,13 +103,14 @@ class OpenSheet(QDialog):
 
     def lay_out(self, *left: QPushButton) -> None:
         """Stack fields, note and buttons; `left` are further buttons."""
-        copy = QPushButton("Copy as command", self, objectName=f"{self._name}-copy", autoDefault=False)
-        copy.clicked.connect(lambda: QGuiApplication.clipboard().setText(shell.join(["trainer", *self.command()])))
         self.close_button = QPushButton("Cancel", self, objectName=f"{self._name}-cancel", autoDefault=False)
         self.close_button.clicked.connect(self.reject)
-        row = layouts.row(*left, (layouts.STRETCH, 1), copy, self.close_button, self.start)
+        row = layouts.row(*left, (layouts.STRETCH, 1), self._copy, self.close_button, self.start)
         fields = layouts.panel(layouts.column(self.grid, self.note, gap=theme.BETWEEN))
         layouts.column((MinSizeScroll(fields), 1), row, gap=theme.BETWEEN, margins=theme.AROUND, of=self)
+
+    def _copy_command(self) -> None:
+        QGuiApplication.clipboard().setText(shell.join(["trainer", *self.command()]))
 
     def _done(self, made: object) -> None:
         self.opened.emit(made)
@@ -110,7 +118,7 @@ class OpenSheet(QDialog):
 
     def _failed(self, error: Exception) -> None:
         self.say(reason_words(error), wrong=True)
-        set_refusal(self.start, "")
+        self.refuse("")
 
     def _choose(self, line: QLineEdit, what: str, title: str, kinds: str, _checked: bool = False) -> None:
         if what == "folder":

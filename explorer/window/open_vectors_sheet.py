@@ -13,7 +13,6 @@ from PySide6.QtWidgets import QLineEdit, QWidget
 
 from explorer.event_loop.background import Background
 from explorer.import_sheet.dropped_files import vectors_as_text
-from explorer.widgets.refusal import set_refusal
 from explorer.window.open_sheet import OpenSheet
 from trainer.untrusted.bounded import Unreadable
 from trainer.untrusted.bounded.headers import check_npy, check_safetensors
@@ -64,7 +63,7 @@ class OpenVectorsSheet(OpenSheet):
 
     def check(self) -> None:
         is_named = any(self.editors[side].text().strip() for side in ("image", "text"))
-        set_refusal(self.start, "" if is_named else "Name a file of image or text vectors first.")
+        self.refuse("" if is_named else "Name a file of image or text vectors first.")
         rows = {rows for rows, _ in self._sizes.values()}
         sizes = "".join(f"{_FIELDS[side][0]}: {size}. " for side, (_, size) in self._sizes.items())
         # Files of several parts may still have as many rows as those of the other side.

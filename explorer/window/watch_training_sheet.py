@@ -35,7 +35,7 @@ _FIELDS: Final = {
     "data": ("Pairs", "folder, table or tar; empty: curves only"),
     "every": ("Every", "n steps; empty: every checkpoint"),
     "model": ("Model", "folder with its settings, if not in the above"),
-    "name": ("Name", "default: folder name"),
+    "name": ("Name", "default: as the folder or file"),
 }
 _CHECKING: Final = "Checking…"
 _TYPED_MS: Final = 300
@@ -101,7 +101,7 @@ class WatchTrainingSheet(OpenSheet):
             "" if not every.text() or every.hasAcceptableInput() else "The interval is a whole number of updates."
         )
         refusal = _CHECKING if self._checks else "Name the output folder of a training first."
-        set_refusal(self.start, bad_every if training is not None else refusal)
+        self.refuse(bad_every if training is not None else refusal)
         self.open_model.setVisible(training is not None and training.is_model)
         takes_pairs = training is None or training.takes_pairs
         for key in ("data", "every", "model"):

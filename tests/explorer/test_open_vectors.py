@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QPushButton
 from safetensors.numpy import save_file
 
 from explorer.import_sheet.dropped_files import dropped
@@ -117,4 +118,5 @@ def test_the_sheet_stays_and_says_what_is_wrong(dressed, background, qtbot, tmp_
     assert sheet.isVisible()
     assert sheet.start.isEnabled()
     sheet.editors["image"].clear()
-    assert not sheet.start.isEnabled()
+    buttons = sheet.start, sheet.findChild(QPushButton, "open-vectors-copy")
+    assert not any(button.isEnabled() for button in buttons), "a command without a file can only fail"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import re
 import signal
 import sys
 from functools import partial
@@ -195,8 +196,14 @@ def _vectors(args: argparse.Namespace) -> config.Run:
         called=(args.called or "").strip() or Path(args.items or image or text).stem or "vectors",
         **({} if args.rows is None else {"rows": args.rows}),
     )
-    made = run_of(config.absolute(data), args.name or Path(image or text).stem)
+    made = run_of(config.absolute(data), args.name or common_name([Path(file).stem for file in (image, text) if file]))
     return _changed(made, args.set)
+
+
+def common_name(stems: list[str]) -> str:
+    """Return what the names of both files begin with, up to a separator; the first name where that is nothing."""
+    match = re.match(r"(.+)[ _.-][^/]*/\1[ _.-]", "/".join(dict.fromkeys(stems)))
+    return match[1] if match else stems[0]
 
 
 def _refuse_vector_options(args: argparse.Namespace) -> None:

@@ -29,6 +29,7 @@ from trainer.analysis.projection import pca, principal_axes
 from trainer.analysis.unit_rows import is_vector, unit_rows
 from trainer.charts.matching import matching_of, units_of
 from trainer.charts.snapshots import choose_snapshot
+from trainer.cli.open import common_name
 from trainer.evaluation.tasks import clip_benchmark_recalls
 from trainer.scheduling import launch
 from trainer.store import RunLog, Snapshot, Workspace, component_files, manifests, read_snapshot, snapshot_name
@@ -128,6 +129,13 @@ def test_both_sides_arrive_row_by_row(tmp_path: Path, opened, write: Callable[[P
     np.testing.assert_allclose(found.text, unit(TEXT), atol=1e-6)
     if write in (parquet, clip_retrieval):
         assert list(found.items.caption) == [f"caption {i}" for i in range(N)]
+
+
+@pytest.mark.parametrize(
+    ("stems", "name"), [(["my_images", "my_texts"], "my"), (["images", "texts"], "images"), (["x_y", "x_y"], "x_y")]
+)
+def test_a_run_of_two_files_has_the_common_part_of_their_names(stems: list[str], name: str):
+    assert common_name(stems) == name
 
 
 def test_the_recall_is_that_of_a_loop_over_pairs(tmp_path: Path, opened):
