@@ -692,7 +692,7 @@ def test_what_needs_a_model_says_so(tmp_path: Path, opened, capsys):
     opened(*npy(tmp_path))
     ws = ["--workspace", str(tmp_path / "ws")]
     assert main(["analyze", "search", "1", "--query-text", "a", *ws]) == 2
-    assert "there is no model to ask" in capsys.readouterr().err
+    assert "has only embeddings, no model" in capsys.readouterr().err
     assert main(["resume", "1", *ws]) in (0, 2)
 
 
