@@ -100,7 +100,7 @@ def weak(
 
 
 def chance_sentence(
-    values: Mapping[tuple[str, int], float], of: int, measure: Metric, name: str, question: Question, *, rising: int
+    values: Mapping[tuple[str, int], float], of: int, measure: Metric, name: str, question: Question
 ) -> str:
     """Return one sentence about all seeds at chance: the best of them, and what guessing gets.
 
@@ -108,14 +108,12 @@ def chance_sentence(
         values: Arm and number of each seed at chance -> value.
         of: Number of all seeds.
         measure, name, question: As of `weak`.
-        rising: Of how many of them the curve still rises.
     """
     seeds = f"All {of} seeds" if len(values) == of > 1 else _named(values)
     drawing = question.drawing(name)
     share = math.nan if drawing is None else chance_level(*drawing)
     best = measure.text(max(values.values())) + " or less" * (len(values) > 1)
-    still = f", {rising} still rising" if rising else ""
-    return f"{seeds} {AT_CHANCE}: {best}, chance {measure.text(share)}{still}."
+    return f"{seeds} {AT_CHANCE}: {best}, chance {measure.text(share)}."
 
 
 def _named(seeds: Iterable[tuple[str, int]]) -> str:
@@ -124,15 +122,6 @@ def _named(seeds: Iterable[tuple[str, int]]) -> str:
     for arm, seed in seeds:
         by_arm.setdefault(arm, []).append(seed)
     return "; ".join(f"{arm} seed{'s' * (len(each) > 1)} {', '.join(map(str, each))}" for arm, each in by_arm.items())
-
-
-def still_rises(values: Float[np.ndarray, " n"]) -> bool:
-    """Return whether the mean of the last third of the values is above that of the third before; not of fewer than 3.
-
-    Single values near chance go up and down by themselves.
-    """
-    third = len(values) // 3
-    return third > 0 and float(np.mean(values[-third:])) > float(np.mean(values[-2 * third : -third]))
 
 
 def _guessing(name: str, question: Question | None) -> float | None:

@@ -20,11 +20,10 @@ from trainer.analysis.significance import FEWEST_FLIPS, sign_flip_p
 from trainer.config.small_batches import longer_run
 from trainer.experiments.counted import CountedRun, RunGroup, arm_groups, counted_in, counted_line, flaw_of, flaws_of
 from trainer.experiments.experiment import Arm, Experiment, Outcome, from_toml
-from trainer.experiments.outliers import AT_CHANCE, BELOW_HALF, chance_sentence, outlying, still_rises, weak
+from trainer.experiments.outliers import AT_CHANCE, BELOW_HALF, chance_sentence, outlying, weak
 from trainer.experiments.run_style import arm_hues
 from trainer.metrics import Metric, metric
 from trainer.store import Question, RunRow, StoreError, Workspace
-from trainer.store.number_series import number_series
 
 
 @dataclass(frozen=True)
@@ -159,12 +158,13 @@ class ExperimentVerdict:
 
     @property
     def words(self) -> str:
-        """The verdict: a line for each arm that is compared, and one of what follows where some are undecided."""
+        """The verdict: why there is none, or a line for each arm that is compared; and what follows if undecided."""
         if not self.is_measured:
             return "Waiting for the first seed of two arms: none has been measured in both."
         follows = {"going": "More seeds follow.", "ended": "The budget is used up."}
         more = () if self.decided else (follows.get(self.state, self._stopped()),)
-        return "\n".join([*map(self.sentence, self.primary), *more])
+        verdict = [f"{self.no_comparison}."] if self.no_comparison else map(self.sentence, self.primary)
+        return "\n".join([*verdict, *more])
 
     def _stopped(self) -> str:
         if self.experiment.most_seeds == OPEN:
@@ -440,15 +440,13 @@ def _warnings(
     ]
     collapse = ENDED_WORDS["collapse"]
     fallen = {key: collapse for key, row in counted.items() if collapse in flaws_of(row)}
-    at_chance, rising = {}, 0
+    at_chance = {}
     for arm_name, values in seeds.items():
         for seed, word, sentence in weak(arm_name, dict(sorted(values.items())), measure, name, question):
-            row = counted[arm_name, seed]
-            rises = still_rises(number_series(workspace, row.id, f"val/{name}").values)
             if sentence:
-                warnings.append(f"{sentence}{', still rising' * rises}.")
+                warnings.append(f"{sentence}.")
             else:
-                at_chance[arm_name, seed], rising = values[seed], rising + rises
+                at_chance[arm_name, seed] = values[seed]
             fallen.setdefault((arm_name, seed), word)
     again = [
         _trained_again(workspace, experiment, counted[key], collapsed=word == collapse) for key, word in fallen.items()
@@ -456,7 +454,7 @@ def _warnings(
     longer = max(filter(None, again), default=None)
     if at_chance and question is not None:
         every = sum(map(len, seeds.values()))
-        warnings.append(chance_sentence(at_chance, every, measure, name, question, rising=rising))
+        warnings.append(chance_sentence(at_chance, every, measure, name, question))
     step = _resolution(experiment.outcome, runs, 0)
     for arm in experiment.arms[1:]:
         both = sorted(seeds[control].keys() & seeds[arm.name].keys())

@@ -98,7 +98,8 @@ def verdict_section(verdict: ExperimentVerdict) -> str:
     table = NumberTable("arms", "Arms: mean and range over seeds", arms, tuple(lines), badges=False)
     sentences = [*verdict.words.splitlines(), *filter(None, (verdict.not_counted,))]
     figure = _image(_without_tables(drawn), f"Differences and values: {' '.join(sentences)}")
-    return f"<p><strong>{'<br>'.join(map(escape, sentences))}</strong></p>{figure}{_table(table)}"
+    warnings = "".join(f"<p>{escape(warning)}</p>" for warning in drawn.warnings)
+    return f"<p><strong>{'<br>'.join(map(escape, sentences))}</strong></p>{warnings}{figure}{_table(table)}"
 
 
 def _mean_and_range(verdict: ExperimentVerdict, arm: str, index: int, measure: Metric) -> str:
