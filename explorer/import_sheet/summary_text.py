@@ -12,6 +12,7 @@ from trainer import config
 from trainer.analysis.intervals import FEWEST_HELD_OUT
 from trainer.experiments.held_out import few_answers, next_step, too_few, with_captions
 from trainer.format_detection.proposal import CLASSES_BY
+from trainer.metrics import RECALL_HEADING
 from trainer.store.disk import room_for_cache
 
 Explanation = tuple[str, str, str, str, str]
@@ -132,7 +133,7 @@ def split_line(reading: DataSource) -> str:
     """Return one line with how many pairs are held out, and what that rests on; empty if it is not known."""
     counts = ", ".join(f"{pairs:,} {_SPLITS.get(split, split)}" for split, pairs in reading.pairs.items())
     held = [pairs for split, pairs in reading.pairs.items() if split != "train" and pairs]
-    counts += f": each is {100 / held[0]:.1f} points of R@1" if len(held) == 1 else ""
+    counts += f": each is {100 / held[0]:.1f} points of {RECALL_HEADING}" if len(held) == 1 else ""
     return f"{f'{counts}. ' if len(reading.pairs) > 1 else ''}{in_labels(reading.split, reading.data)}".strip()
 
 

@@ -66,6 +66,7 @@ class FlowRow(QWidget):
         at = [part.widget for part in self._parts].index(before) if before is not None else len(self._parts)
         self._parts.insert(at, _Part(widget, gap, stretch, right))
         if before is not None:
+            widget.stackUnder(before)  # children are in the order of the row
             # Not behind the widget: `before`, and what follows it, would go with it to the end of the window.
             for last in layouts.focus_chain(before, back=True):
                 if last is not widget and last.focusPolicy() != Qt.FocusPolicy.NoFocus:

@@ -100,7 +100,7 @@ def grid(across: int, down: int, *, stretch: int | None = None, of: QWidget | No
 
 
 def tab_stops(root: QWidget) -> Iterator[QWidget]:
-    """Yield what takes the focus by Tab in a widget, in the order in which layouts place it: row by row."""
+    """Yield what takes the focus by Tab in a widget, in the order in which layouts or rows place it: row by row."""
     layout = root.layout()
     if isinstance(root, QScrollArea) and (content := root.widget()) is not None:
         yield from tab_stops(content)
@@ -108,6 +108,9 @@ def tab_stops(root: QWidget) -> Iterator[QWidget]:
         yield from _stops_in(layout)
     elif root.focusPolicy() & Qt.FocusPolicy.TabFocus:
         yield root
+    else:  # It places its parts itself, as a `FlowRow` does.
+        for part in root.findChildren(QWidget, options=Qt.FindChildOption.FindDirectChildrenOnly):
+            yield from tab_stops(part)
 
 
 def _stops_in(layout: QLayout) -> Iterator[QWidget]:

@@ -37,7 +37,7 @@ def test_moving_the_slider_closes_the_gap_at_once_and_then_exactly(qtbot, show_v
     view.resize(view.width() + 1104 - board.viewport().width(), view.height() + 692 - board.viewport().height())
     qtbot.waitUntil(lambda: not board.verticalScrollBar().maximum())  # as in a window of 1280x800
     sizes = {entry.words: entry.size for entry in cards["clouds-0"].legend.entries}
-    assert sizes["images"] < sizes["mean image"] == 11, "marks of the legend are as those of the plot"
+    assert sizes["images"] < sizes["mean image"] == 15, "marks of the legend are as those of the plot"
     before = [list(cards[f"clouds-{place}"].shown()) for place in (0, 1)]
     view.controls["gap"].controls["share"].slider.setValue(95)
     assert view.pane._work is None, "nothing is computed while the slider moves"
