@@ -139,6 +139,7 @@ class OpenImport(Struct, frozen=True):
 
     path: str = ""  # A folder, table or tar; empty for one to choose.
     compare: bool = False  # Whether a CLIP and a CLOOB run are queued on the data.
+    more_pairs: tuple[int, int] | None = None  # Held-out pairs of an experiment, and how many would be enough.
 
 
 class ChooseModel(Struct, frozen=True):

@@ -120,8 +120,25 @@ class Options(QWidget):
         for name in [*wrong][:1]:
             self.form.editor(name).setFocus()
 
-    def show_split(self, pairs: Mapping[str, int], has_own_split: bool) -> None:
-        """Show next to the held-out share how many pairs it comes to, or that the data have a split of their own."""
+    def preset_share(self, pairs: int, before: int, enough: int) -> bool:
+        """Set and focus the smallest round share of `pairs` that holds out `enough`; return whether there is a share.
+
+        Where none of at most a half does, it is a larger one than that of `before`.
+        """
+        data = self.form.value()
+        if not hasattr(data, "heldout_share") or "heldout_share" in config.unused_fields(data):
+            return False
+        larger = 0.3 if before < 0.3 * pairs else 0.5
+        share = next((share for share in (0.2, 0.3, 0.4, 0.5) if pairs * share >= enough), larger)
+        self.show_data(dataclasses.replace(data, heldout_share=share))
+        self.form.editor("heldout_share").setFocus()
+        return True
+
+    def show_split(self, pairs: Mapping[str, int], has_own_split: bool, before: int = 0) -> None:
+        """Show next to the held-out share how many pairs it comes to, or that the data have a split of their own.
+
+        With `before`, how many pairs an experiment held out, show what one pair is instead.
+        """
         if not hasattr(self.form.value(), "heldout_share"):
             return
         unused = {"heldout_share": "Not used: the data has its own held-out part."} if has_own_split else {}
@@ -132,6 +149,8 @@ class Options(QWidget):
         if held:
             # No second percentage: of few pairs the hash holds out more or less than the share beside it.
             note = f"{held:,} of {sum(pairs.values()):,} pairs, by a hash of each path: adding data moves no pair"
+        if held and before:
+            note = f"One held-out pair would be {100 / held:.1f} points instead of {100 / before:.1f}"
         self.form.set_note("heldout_share", note)
 
     def _make(self, kind: type) -> Form:

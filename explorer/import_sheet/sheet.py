@@ -60,12 +60,14 @@ class ImportSheet(QDialog):
         *,
         path: str = "",
         compare: bool = False,
+        more_pairs: tuple[int, int] | None = None,
         paces: Callable[[], tuple[Pace, ...]] = tuple,
         parent: QWidget | None = None,
     ) -> None:
         """Build the dialog and start reading `path` if it is given; with `compare` two runs train on the data.
 
-        `paces` returns how fast earlier runs trained; called on a thread.
+        `paces` returns how fast earlier runs trained; called on a thread. `more_pairs`, how many pairs an experiment
+        held out and how many would be enough, sets a larger held-out share.
         """
         super().__init__(parent, objectName="import-data", windowTitle="Import data", modal=True)
         self.setAcceptDrops(True)
@@ -89,6 +91,7 @@ class ImportSheet(QDialog):
             "as_it_is": self._action("Train on these classes anyway", self._keep_as_it_is),
         }
         self._compare = compare
+        self._more_pairs, self._has_preset = more_pairs, False
         self._build()
         if compare:
             self.start.setText("Train both on these pairs")  # at once: no form follows
@@ -261,11 +264,22 @@ class ImportSheet(QDialog):
         self.reading, self._lines = reading, lines
         self.options.offer_columns(reading.columns)
         self._has_own_split = reading.has_own_split if not reading.opened else self._has_own_split
-        self.options.show_split(reading.pairs if reading.opened else {}, self._has_own_split)
+        before = self._more_pairs[0] if self._more_pairs else 0
+        self.options.show_split(reading.pairs if reading.opened else {}, self._has_own_split, before)
+        has_preset = self._preset_share(reading)
         self._show()
         self.shown.emit()
         if not reading.opened and not reading.trouble and reading.is_small and not self._undecided:
             self.open_pictures()
+        elif has_preset:
+            self.read_again()
+
+    def _preset_share(self, reading: DataSource) -> bool:
+        """Set, once, the share that holds out enough pairs; return whether it was set."""
+        if self._more_pairs is None or self._has_preset or self._undecided or reading.trouble or not reading.used:
+            return False
+        self._has_preset = True
+        return not self._has_own_split and self.options.preset_share(reading.used, *self._more_pairs)
 
     def _fail(self, ticket: Ticket, failure: Failure) -> None:
         if ticket.cancelled:

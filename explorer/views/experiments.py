@@ -259,7 +259,11 @@ def _mend(verdict: ExperimentVerdict) -> tuple[str, str, Intent] | None:
     if (longer := verdict.longer) is not None:
         return longer.button, longer.text, TrainLonger(longer.run)
     path = getattr(verdict.experiment.control.run.data, "path", "")
-    return ("Hold out more pairs…", verdict.advice, OpenImport(path, compare=True)) if path and verdict.advice else None
+    margin, n = verdict.experiment.margin, verdict.samples
+    if not (path and verdict.advice and margin and n):
+        return None
+    ask = OpenImport(path, compare=True, more_pairs=(n, math.ceil(1 / margin)))
+    return "Hold out more pairs…", verdict.advice, ask
 
 
 def seed_gaps(workspace: Workspace, verdict: ExperimentVerdict) -> tuple[SeedGap, ...]:

@@ -97,6 +97,7 @@ class Dialogs(QObject):
             self._background,
             path=intent.path,
             compare=intent.compare,
+            more_pairs=intent.more_pairs,
             paces=partial(finished_paces, self._services.context.workspace),
             parent=self._window,
         )

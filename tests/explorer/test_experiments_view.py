@@ -424,7 +424,9 @@ def test_seeds_are_not_advised_where_one_held_out_pair_exceeds_the_margin(qtbot,
         == "Ended after 1 of 1 seed. Hold out more pairs: one held-out pair is 2.5 points, more than the margin of ±2."
     )
     assert [each.property("role") for each in (view.mend, view.go, view.decide)] == ["primary", "", ""]
-    with qtbot.waitSignal(view.requested, check_params_cb=lambda asked: asked == OpenImport(str(tmp_path), True)):
+    with qtbot.waitSignal(
+        view.requested, check_params_cb=lambda asked: asked == OpenImport(str(tmp_path), True, (40, 50))
+    ):
         view.mend.click()
 
 

@@ -297,8 +297,8 @@ def client(tmp_path: Path) -> FakeClient:
 def open_sheet(
     dressed: QApplication, background: Background, qtbot: QtBot, client: FakeClient
 ) -> Callable[[str], ImportSheet]:
-    def open_one(path: Path | str = "") -> ImportSheet:
-        made = ImportSheet(client.folder, client, background, path=str(path))  # type: ignore[arg-type]
+    def open_one(path: Path | str = "", more_pairs: tuple[int, int] | None = None) -> ImportSheet:
+        made = ImportSheet(client.folder, client, background, path=str(path), more_pairs=more_pairs)  # type: ignore[arg-type]
         qtbot.addWidget(made)
         made.show()
         return made
@@ -598,6 +598,21 @@ def test_an_option_is_read_again_and_until_then_nothing_is_trained(
     assert client.asked[-1].data["heldout_share"] == 0.5
     assert sheet.reading.pairs["heldout"] > before["heldout"]
     assert sheet.start.isEnabled()
+
+
+@pytest.mark.parametrize(("enough", "share"), [(5, 0.2), (11, 0.5), (50, 0.3)])
+def test_more_held_out_pairs_are_a_larger_share(
+    open_sheet, qtbot: QtBot, folder: Path, client: FakeClient, enough: int, share: float
+) -> None:
+    sheet = open_sheet(folder, more_pairs=(2, enough))
+    _opened(sheet, qtbot)
+    form = sheet.options.form
+    qtbot.waitUntil(sheet.start.isEnabled)
+    assert (form.value().heldout_share, client.asked[-1].data["heldout_share"], len(client.asked)) == (share, share, 2)
+    assert sheet.focusWidget() is form.editor("heldout_share")
+    points = 100 / sheet.reading.pairs["heldout"]
+    note = form._rows["heldout_share"].help.text()
+    assert note == f"One held-out pair would be {points:.1f} points instead of 50.0"
 
 
 def test_another_kind_is_read_from_the_same_place(sheet: ImportSheet, qtbot: QtBot) -> None:
