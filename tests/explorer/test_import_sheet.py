@@ -611,8 +611,8 @@ def test_more_held_out_pairs_are_a_larger_share(
     assert (form.value().heldout_share, client.asked[-1].data["heldout_share"], len(client.asked)) == (share, share, 2)
     assert sheet.focusWidget() is form.editor("heldout_share")
     points = 100 / sheet.reading.pairs["heldout"]
-    note = form._rows["heldout_share"].help.text()
-    assert note == f"One held-out pair would be {points:.1f} points instead of 50.0"
+    note = f"One held-out pair would be {points:.1f} points instead of 50.0"
+    assert note in [label.text() for label in form.findChildren(QLabel)]
 
 
 def test_another_kind_is_read_from_the_same_place(sheet: ImportSheet, qtbot: QtBot) -> None:
