@@ -129,6 +129,11 @@ def learned_suite(
     return dataclasses.replace(published, templates=(PLAIN_TEMPLATE,), worded="plain")
 
 
+def lacks_classes(of: str = "The data") -> str:
+    """Return the sentence about data in which `learned_suite` finds no classes."""
+    return f"{of} has fewer than two classes."
+
+
 def untrained_suite(suite: PromptSuite | None) -> PromptSuite | None:
     """Return the question about the same classes for a model that learned no caption of the data: published prompts."""
     bundled = None if suite is None else prompt_suites().get(suite.name)

@@ -300,8 +300,7 @@ def test_what_lacks_a_snapshot_or_classes_is_known_before_the_export(context, tw
     plain = context.workspace.runs.create(config.Run(name="img", data=config.Folder(path="none")))
     asks = figure_problems(context.workspace, [["export", "prompts", "--runs", str(plain)]])
     assert left_out_words({"Prompts": asks["prompts"]}, 1) == (
-        "0 of 1 figures. Prompts left out: The data of run CLIP · img has fewer than two classes. "
-        "Choose labels in Classify."
+        "0 of 1 figures. Prompts left out: The data of run CLIP · img has fewer than two classes."
     )
 
 

@@ -15,6 +15,7 @@ from PySide6.QtWidgets import QApplication, QLabel, QLineEdit
 from pytestqt.qtbot import QtBot
 
 from explorer import theme
+from explorer.intents import ClassifyPictures
 from explorer.views.classify.label_form import OF_THE_RUN, OWN, LabelForm
 from explorer.views.inspect import InspectView
 from explorer.views.prompts import PromptsView
@@ -29,7 +30,7 @@ from trainer.charts.class_task import ClassTexts, choice_suite, write_class_text
 from trainer.charts.snapshots import choose_snapshot
 from trainer.config import default_paths
 from trainer.messages import EmbedAnswer, EmbedClasses, EmbedImages, Failure, Question, Saliency, decode_answer
-from trainer.prompt_suites import PromptSuite
+from trainer.prompt_suites import PromptSuite, lacks_classes
 from trainer.store import Workspace
 from trainer.store.snapshot_files import read_snapshot
 
@@ -197,6 +198,20 @@ def test_words_are_kept_and_labels_that_are_no_classes_are_named(
     qtbot.waitUntil(lambda: not prompts.is_empty)
     qtbot.waitUntil(lambda: context.settings.value("classify/labels") == "ring, star")
     qtbot.waitUntil(lambda: "--labels" in (prompts.command() or []))
+
+
+def test_data_without_classes_are_no_failure_and_cannot_be_retried(
+    qtbot: QtBot, prompts: PromptsView, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("trainer.charts.class_task.columns", lambda items: [("label", [""] * len(items.label))])
+    prompts.questions.write("ring, star", "a {}")
+    qtbot.waitUntil(lambda: prompts.is_empty)
+    page = prompts.area.page
+    assert (prompts.area.kind, page.title.text()) == ("empty", "No classes to compare with")
+    assert page.text.text() == lacks_classes()
+    assert [button.text() for button in page.buttons if button.isVisible()] == ["Open Classify"]
+    with qtbot.waitSignal(prompts.requested, check_params_cb=lambda intent: intent == ClassifyPictures(())):
+        page.button.click()
 
 
 def test_prompts_shows_the_label_set_of_classify(qtbot: QtBot, prompts: PromptsView, context: Context) -> None:

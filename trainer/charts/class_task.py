@@ -40,6 +40,10 @@ MOST_WORK: Final = 2e11
 """Multiplications at most for images x classes x templates x dimensions, some ten seconds; beyond, images are drawn."""
 
 
+class NoClassesError(ChartError):
+    """The data have no two classes, so that no labels can help."""
+
+
 @dataclass(frozen=True)
 class ClassTexts:
     """Class names in templates, embedded by a run at a step."""
@@ -102,6 +106,7 @@ def class_task(
     may begin with words that the data leaves out, `on grass` for `grass`.
 
     Raises:
+        NoClassesError: No row has any of the labels, and the data have no two classes.
         ChartError: The snapshot has no images, or no row has any of the labels.
     """
     if snapshot.image is None:
@@ -113,6 +118,8 @@ def class_task(
     )
     rows = np.flatnonzero(truth >= 0)
     if not len(rows):
+        if len({*columns(snapshot.items)[0][1]} - {""}) < 2:
+            raise NoClassesError(prompt_suites.lacks_classes())
         raise ChartError(
             f"None of the labels is a class of {snapshot.dataset}-{snapshot.split}: {', '.join(labels[:4])}. "
             "Choose the suite of this data, or write the class names as the data spells them."
@@ -152,16 +159,19 @@ def class_words(
     """Return unique labels and templates: as given, from the suite, else those of the run's own question.
 
     Raises:
-        ChartError: No such suite, or the run's data has no classes.
+        NoClassesError: The run's data has no two classes.
+        ChartError: No such suite, or the run's data has too many classes.
     """
     suites = prompt_suites.prompt_suites()
     if suite is not None and suite not in suites:
         raise ChartError(f"There is no suite {suite!r}; choose one of {', '.join(suites)}.")
     question = suites[suite] if suite is not None else run_suite(workspace, run)
     if not labels:
-        if question is None or (many := too_many_classes(question)):
-            has = many if question else "fewer than two classes"
-            raise ChartError(f"The data of run {workspace.runs.get(run).short_name} has {has}. {NAME_LABELS}.")
+        of = f"The data of run {workspace.runs.get(run).short_name}"
+        if question is None:
+            raise NoClassesError(prompt_suites.lacks_classes(of))
+        if many := too_many_classes(question):
+            raise ChartError(f"{of} has {many}. {NAME_LABELS}.")
         labels = question.classes
     return tuple(dict.fromkeys(labels)), tuple(dict.fromkeys(templates or templates_for(question, labels)))
 

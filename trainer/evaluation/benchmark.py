@@ -35,6 +35,7 @@ from trainer.methods import BagOfWords, CaptionPrediction
 from trainer.metrics import RECALL_HEADING
 from trainer.models import TwoTowers
 from trainer.models.backbone import backbone
+from trainer.prompt_suites import lacks_classes
 from trainer.store.question import Question, retrieval_question
 from trainer.store.task_records import TaskRecord
 
@@ -104,7 +105,7 @@ class Evaluation:
         towers, has_classes = self.subject.towers, bool(len(self._known))
         no_image = "" if towers.visual is not None else "The run has no image tower."
         no_text = "" if towers.text is not None else "The run has no text tower."
-        no_class = "" if has_classes else "The data has no classes."
+        no_class = "" if has_classes else lacks_classes()
         no_train = "" if len(set(self.targets.tolist())) > 1 else "There are no labeled pairs to learn from."
         learned = no_image or no_class or no_train
         return {

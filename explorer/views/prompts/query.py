@@ -10,7 +10,7 @@ from PySide6.QtCore import QObject, Signal
 
 from explorer.state.selection import Side
 from explorer.views.view import Context, reason_of
-from trainer.charts.class_task import read_class_texts
+from trainer.charts.class_task import NoClassesError, read_class_texts
 from trainer.charts.measures.calibration import CalibrationRun, calibration
 from trainer.charts.measures.prompts import PromptRun, prompts
 from trainer.charts.snapshots import choose_snapshot
@@ -46,6 +46,7 @@ class PromptResult(Struct, frozen=True):
     prompts: tuple[PromptRun, ...] = ()
     problems: dict[int, str] = field(default_factory=dict)
     places: tuple[int, ...] = ()
+    lacks_classes: bool = False  # Whether a side is missing because its data have no two classes.
 
     def calibrated(self, index: int) -> CalibrationRun | None:
         """Return the calibration of A (0) or B (1)."""
@@ -153,7 +154,7 @@ def steps_of(workspace: Workspace, request: PromptRequest) -> tuple[PromptReques
 
 def read(workspace: Workspace, request: PromptRequest, files: dict[int, str], problems: dict[int, str]) -> PromptResult:
     """Read both charts' data of places with class vectors, without runs that lack labeled images. Pure."""
-    calibrated, prompted = {}, {}
+    calibrated, prompted, lacks_classes = {}, {}, False
     for index, file in files.items():
         try:
             texts = read_class_texts(Path(file))
@@ -163,4 +164,6 @@ def read(workspace: Workspace, request: PromptRequest, files: dict[int, str], pr
         except UserError as problem:
             calibrated.pop(index, None)
             problems = problems | {index: str(problem)}
-    return PromptResult(request, tuple(calibrated.values()), tuple(prompted.values()), problems, tuple(calibrated))
+            lacks_classes |= isinstance(problem, NoClassesError)
+    runs = tuple(calibrated.values()), tuple(prompted.values())
+    return PromptResult(request, *runs, problems, tuple(calibrated), lacks_classes)

@@ -12,6 +12,7 @@ from PySide6.QtCore import QTimer
 from PySide6.QtGui import QAction, QShowEvent
 from PySide6.QtWidgets import QWidget
 
+from explorer.intents import ClassifyPictures
 from explorer.models.thumbnails import Thumbnails
 from explorer.views.classify.label_form import OF_THE_RUN, LabelForm
 from explorer.views.prompts.calibration_pane import CalibrationPane, Sample
@@ -76,6 +77,8 @@ class PromptsView(View):
         self.working = ProgressRow("prompts-working", self, asks=True)
         self._remembering = QTimer(self, singleShot=True, interval=REMEMBER_MS, timeout=self._remember)
         self._again = QAction("Recompute the predictions", self, objectName="prompts-again", triggered=self._ask_again)
+        self._classify = QAction("Open Classify", self, objectName="prompts-classify")
+        self._classify.triggered.connect(lambda: self.requested.emit(ClassifyPictures(())))
         yield
         self._lay_out()
         yield
@@ -187,6 +190,9 @@ class PromptsView(View):
         if not reading.calibration:
             self.status.setText("")
             why = " ".join(dict.fromkeys(reading.problems.values()))
+            if reading.lacks_classes:
+                self.show_empty("type", "No classes to compare with", why, self._classify)
+                return
             self.area.failed("These images cannot be classified", why, retry=self._ask_again)
             return
         self.show_content()
