@@ -210,8 +210,8 @@ class ClassifyView(View):
             self.show_empty(
                 "image-plus",
                 "Drop images here",
-                "Drop image files anywhere on this window, paste one from the clipboard, or add some. Both runs "
-                "then rank your labels.",
+                "Drop image files anywhere on this window, paste one from the clipboard, or add some. Each run then "
+                "ranks your labels.",
                 *((self._use_pictures,) if self.context.selection.runs else ()),
                 self._browse,
             )
