@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from PySide6.QtCore import QTimer
 from PySide6.QtGui import QAction
@@ -68,6 +68,14 @@ AGAIN_MS: Final = 2_000
 """After its last run an experiment is read again until it has ended, which no news of a run tells."""
 
 
+class Remedy(NamedTuple):
+    """A button that helps where more seeds do not."""
+
+    text: str
+    hint: str
+    intent: Intent
+
+
 @dataclass(frozen=True)
 class ExperimentEntry:
     """An experiment as the view lists it."""
@@ -87,8 +95,7 @@ class ExperimentEntry:
     unfinished: int = 0  # Number of its runs that were stopped or interrupted.
     extension: int = 0  # Seeds that it lacks for a verdict at the end of its budget; 0 where none can be added.
     repeat: int = 0  # Seeds of a new experiment that repeats it, where none can be added and there is no winner.
-    # The button, its tool tip and what it asks for, where more seeds cannot decide: its runs, or its data, must change.
-    mend: tuple[str, str, Intent] | None = None
+    remedy: Remedy | None = None  # Where more seeds cannot decide: its runs, or its data, must change.
     # Its runs at the time of all this; those that train are at another step at every reading.
     rows: tuple[RunRow, ...] = field(default=(), compare=False)
 
@@ -191,9 +198,7 @@ def _counted(run: RunRow) -> tuple[object, ...]:
 
 
 def _judged(workspace: Workspace, row: ExperimentRow) -> ExperimentEntry:
-    from trainer.alerts import ENDED_WORDS
     from trainer.analysis.repeated_intervals import OPEN
-    from trainer.config.small_batches import small_batch_of_cloob
     from trainer.experiments.counted import counted_line
     from trainer.experiments.held_out import next_step, too_few, too_few_of
     from trainer.experiments.verdict import judge
@@ -225,14 +230,12 @@ def _judged(workspace: Workspace, row: ExperimentRow) -> ExperimentEntry:
     waits = is_waiting(row, verdict)
     if waits:
         stands = seeds_by_arm(experiment, verdict)
-    fell = {arm for (arm, _), word in verdict.weak.items() if word == ENDED_WORDS["collapse"]}
-    small = next(filter(None, (small_batch_of_cloob(arm.run) for arm in experiment.arms if arm.name in fell)), "")
     may_repeat = few is None and verdict.longer is None  # what was too short is not repeated as it is
     parts = (
         stands,
         counted_line(map(_ended, verdict.groups)),
         verdict.points if few is None and verdict.no_comparison else "",
-        next_step(few) if few is not None else small or verdict.advice,
+        next_step(few) if few is not None else verdict.advice,
     )
     return ExperimentEntry(
         row.name,
@@ -250,20 +253,19 @@ def _judged(workspace: Workspace, row: ExperimentRow) -> ExperimentEntry:
         extension=missing_seeds(experiment) if row.state == "ended" and verdict.is_measured and few is None else 0,
         repeat=experiment.most_seeds + MORE_SEEDS if may_repeat and is_spent(row, experiment, verdict) else 0,
         rows=tuple(rows),
-        mend=_mend(verdict),
+        remedy=_remedy(verdict),
     )
 
 
-def _mend(verdict: ExperimentVerdict) -> tuple[str, str, Intent] | None:
+def _remedy(verdict: ExperimentVerdict) -> Remedy | None:
     """Return what helps where more seeds do not: a longer training, or more held-out pairs of its files."""
     if (longer := verdict.longer) is not None:
-        return longer.button, longer.text, TrainLonger(longer.run)
+        return Remedy(longer.button, longer.text, TrainLonger(longer.run))
     path = getattr(verdict.experiment.control.run.data, "path", "")
-    margin, n = verdict.experiment.margin, verdict.samples
-    if not (path and verdict.advice and margin and n):
+    if not (path and verdict.advice and verdict.samples):
         return None
-    ask = OpenImport(path, compare=True, more_pairs=(n, math.ceil(1 / margin)))
-    return "Hold out more pairs…", verdict.advice, ask
+    more_pairs = verdict.samples, math.ceil(1 / verdict.experiment.margin)
+    return Remedy("Hold out more pairs…", verdict.advice, OpenImport(path, compare=True, more_pairs=more_pairs))
 
 
 def seed_gaps(workspace: Workspace, verdict: ExperimentVerdict) -> tuple[SeedGap, ...]:
@@ -370,13 +372,13 @@ class ExperimentsView(ChartView):
         self.seeds = SeedRows()
         self.compare = QPushButton(objectName="experiments-compare", clicked=self._compare)
         self.runs = QPushButton(objectName="experiments-runs", toolTip="Selects them in Runs", clicked=self._show_runs)
-        self.mend = QPushButton(objectName="experiments-mend", clicked=self._ask_mend)
+        self.remedy = QPushButton(objectName="experiments-remedy", clicked=self._ask_remedy)
         self.progress = layouts.text(role="secondary", name="experiments-progress", wrap=True)
         self.verdict = layouts.text(role="headline", name="experiments-verdict", wrap=True)
         self.progress.setMinimumWidth(PROGRESS_TEXT_PX)
         next_steps = FlowRow()
         next_steps.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
-        for part in (self.share, self.left, self.mend, self.runs, self.compare):
+        for part in (self.share, self.left, self.remedy, self.runs, self.compare):
             next_steps.add(part)
         layouts.add(
             self.above,
@@ -653,13 +655,13 @@ class ExperimentsView(ChartView):
         set_refusal(self.decide, reason, "Declares looks at 3, 4 and 5 seeds; seeds are added until it is decided")
         self.decide.setVisible(offers)
         # What is advised is what stands out.
-        theme.set_role(self.mend, "primary")
-        theme.set_role(self.decide, "" if entry.mend else "primary")
-        theme.set_role(self.go, "" if offers or entry.mend else "primary")
-        self.mend.setVisible(entry.mend is not None)
-        if entry.mend is not None:
-            self.mend.setText(entry.mend[0])
-            set_refusal(self.mend, reason, entry.mend[1])
+        theme.set_role(self.remedy, "primary")
+        theme.set_role(self.decide, "" if entry.remedy else "primary")
+        theme.set_role(self.go, "" if offers or entry.remedy else "primary")
+        self.remedy.setVisible(entry.remedy is not None)
+        if entry.remedy is not None:
+            self.remedy.setText(entry.remedy.text)
+            set_refusal(self.remedy, reason, entry.remedy.hint)
         self._offer_stop(runs=entry.state == "going" and not reason, now=bool(entry.training) and not reason)
         ended = entry.state in ("ended", "stopped") and bool(entry.rows)
         self.runs.setVisible(ended)
@@ -669,15 +671,15 @@ class ExperimentsView(ChartView):
             names = [self.context.jobs.name_of(each.run) for each in entry.compared]
             self.compare.setText(f"Compare {names[0]} and {names[1]}")
             self.compare.setToolTip(f"Opens Compare with {names[0]} as A and {names[1]} as B")
-            theme.set_role(self.compare, "" if entry.may_go or entry.mend else "primary")
+            theme.set_role(self.compare, "" if entry.may_go or entry.remedy else "primary")
 
     def _show_runs(self) -> None:
         if (entry := self.chosen) is not None:
             self.requested.emit(ShowRuns(tuple(row.id for row in entry.rows)))
 
-    def _ask_mend(self) -> None:
-        if (entry := self.chosen) is not None and entry.mend is not None:
-            self.requested.emit(entry.mend[2])
+    def _ask_remedy(self) -> None:
+        if (entry := self.chosen) is not None and entry.remedy is not None:
+            self.requested.emit(entry.remedy.intent)
 
     def _compare(self) -> None:
         if (entry := self.chosen) is not None and entry.compared:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from explorer.widgets.banner import Act, Banner
     from explorer.window.bar import Bar
     from explorer.window.device_monitor import DeviceMonitor
+    from explorer.window.menus import CommandedFrame
     from explorer.window.services import Services
     from explorer.window.status_bar import StatusBar
     from trainer.store import RunRow
@@ -42,11 +43,11 @@ class Notifications(QObject):
     requested = Signal(object)  # An `EditAndRestart` of a run that failed, a `WatchTraining` of a watch that ended.
 
     def __init__(
-        self, services: Services, bar: Bar, status: StatusBar, banner: Banner, parent: QObject, *, warm: bool = True
+        self, services: Services, bar: Bar, status: StatusBar, banner: Banner, window: CommandedFrame, *, warm: bool
     ) -> None:
         """Connect the signals, before the jobs are watched; `warm` loads models in advance."""
-        super().__init__(parent)
-        self._warm = warm
+        super().__init__(window)
+        self._warm, self._window = warm, window
         self._services, self._bar, self._status, self._banner = services, bar, status, banner
         self._selection: Selection = services.context.selection
         self._known: frozenset[tuple[int, bool]] = frozenset()
@@ -163,8 +164,7 @@ class Notifications(QObject):
         jobs, workspace = self._services.jobs, self._services.context.workspace
         disabled = "Nothing can be trained or changed."
         if default_paths.is_sample(workspace.folder):
-            back = getattr(self._banner.window(), "back", None)  # where it was opened from a window of own runs
-            own_runs = ("My runs", back) if back is not None else None
+            own_runs = ("My runs", self._window.back) if self._window.back is not None else None
             self._banner.show_message(f"{jobs.read_only_reason}.", disabled, tone="warn", action=own_runs)
             return
         adoptable = workspace.may_be_adopted

@@ -337,8 +337,8 @@ def test_collapsed_runs_are_no_comparison_and_what_cloob_does_in_small_batches_i
     qtbot.waitUntil(lambda: view.verdict.text() == "No comparison yet: 2 of 4 runs have collapsed")
     assert view.progress.text().count("collapse") == 1
     assert "CLOOB +" in view.progress.text(), "the points are below the headline"
-    assert view.mend.text() == "Train again with batches of 32…"
-    assert (view.mend.isVisible(), view.mend.property("role"), view.go.isVisible()) == (True, "primary", False)
+    assert view.remedy.text() == "Train again with batches of 32…"
+    assert (view.remedy.isVisible(), view.remedy.property("role"), view.go.isVisible()) == (True, "primary", False)
 
 
 def test_one_seed_decides_nothing_and_two_can_be_added(qtbot, context):
@@ -423,11 +423,11 @@ def test_seeds_are_not_advised_where_one_held_out_pair_exceeds_the_margin(qtbot,
         view.progress.text()
         == "Ended after 1 of 1 seed. Hold out more pairs: one held-out pair is 2.5 points, more than the margin of ±2."
     )
-    assert [each.property("role") for each in (view.mend, view.go, view.decide)] == ["primary", "", ""]
+    assert [each.property("role") for each in (view.remedy, view.go, view.decide)] == ["primary", "", ""]
     with qtbot.waitSignal(
         view.requested, check_params_cb=lambda asked: asked == OpenImport(str(tmp_path), True, (40, 50))
     ):
-        view.mend.click()
+        view.remedy.click()
 
 
 def test_one_seed_goes_up_to_five_with_a_look_after_each_from_the_third(qtbot, context):
@@ -644,16 +644,16 @@ def test_advice_to_train_longer_has_a_button_that_opens_the_form_with_these_step
     workspace.set_setting("queue", {"held": True})
     window = window_of(tmp_path, [entry for entry in VIEWS if entry.name in ("experiments", "runs")])
     view = window.pages.open_view
-    qtbot.waitUntil(lambda: view.chosen is not None and view.mend.isVisible())
-    assert "Train longer: 512 steps suit these pairs, these runs made 40" in view.mend.toolTip()
-    assert view.mend.property("role") == "primary"
-    assert view.mend.text() == "Train longer (512 steps)…"
+    qtbot.waitUntil(lambda: view.chosen is not None and view.remedy.isVisible())
+    assert "Train longer: 512 steps suit these pairs, these runs made 40" in view.remedy.toolTip()
+    assert view.remedy.property("role") == "primary"
+    assert view.remedy.text() == "Train longer (512 steps)…"
     assert not view.go.isVisible(), "what was too short is not repeated"
     window.setMinimumSize(580, 300)
     window.resize(616, 354)  # 1280 x 800 at 200 %
     qtbot.waitUntil(lambda: view.compare.mapTo(window, view.compare.rect().topRight()).x() < window.width())
     assert view.progress.width() >= 200, "no word a line"
-    view.mend.click()
+    view.remedy.click()
     qtbot.waitUntil(lambda: window.findChild(NewRun) is not None)
     form = window.findChild(NewRun)
     qtbot.waitUntil(form.isVisible)

@@ -55,7 +55,7 @@ def test_tests_use_ever_fewer_private_names() -> None:
     assert counts.private_names_in_tests() <= MOST_PRIVATE, "give the class a public hook instead"
 
 
-MOST_SOURCE, MOST_CODE_OF_ALL, MOST_TESTS = 171_747, 105_573, 101_955
+MOST_SOURCE, MOST_CODE_OF_ALL, MOST_TESTS = 171_750, 105_574, 101_955
 """Lines of explorer and trainer, of these code (no documentation, imports, blank lines), and of tests.
 
 They only fall, but for a new capability by what it needs; its commit says so.

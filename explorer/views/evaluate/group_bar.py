@@ -1,4 +1,4 @@
-"""Two groups of runs, chosen by name: arms of experiments, or runs that differ in their seed."""
+"""Two groups of runs, chosen by name: arms of experiments, or runs whose names differ in a seed or a number."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class GroupBar(QWidget):
 
 
 def groups_of(rows: Sequence[RunRow]) -> dict[int, Choice]:
-    """Return the group of each run, by its id: its arm, or the runs of no experiment that differ in their seed.
+    """Return the group of each run, by its id: its arm, or runs of no experiment alike by name, which is a guess.
 
     `clip-scenes` and `clip-scenes seed 3` are one; so are `clip-emoji-0` and `clip-emoji-1`.
     """
@@ -103,4 +103,5 @@ def _group_of(row: RunRow, alike: Counter[str]) -> Choice:
     stem, method = _stem(row.name), objective_label(row.objective)
     pattern = f"{stem if alike[stem] > 1 or ' seed ' in row.name else row.name}*"
     label = pattern.rstrip("-*")
-    return Choice(pattern, label if method.casefold() in label.casefold() else f"{method} · {label}", group="Runs")
+    text = label if method.casefold() in label.casefold() else f"{method} · {label}"
+    return Choice(pattern, text, f"By their names: runs called {pattern}", group="Runs")
